@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 import ambar
 from campaigns.worker import ROOT
+from tests.helpers import plotfiles
 
 RAMSES = ROOT / "tests" / "data" / "ramses" / "sedov2d_small" / "output_00002"
 
@@ -79,7 +79,7 @@ def snapshot(path: Path, directory: bool = False) -> None:
 def plotfile(path: Path, directory: bool = False) -> None:
     """Write a snapshot of a plotfile of AMReX."""
     source = path.with_name(f"{path.name}-source")
-    _tests("plotfiles").write(source)
+    plotfiles.write(source)
     _converted(source, path, directory)
     shutil.rmtree(source)
 
@@ -169,13 +169,6 @@ def _as_directory(path: Path) -> None:
     path.unlink()
     image.directory = True
     seal.write(path, image)
-
-
-def _tests(name: str) -> Any:
-    place = str(ROOT / "tests")
-    if place not in sys.path:
-        sys.path.append(place)
-    return __import__(name)
 
 
 def digest(values: Any) -> str:

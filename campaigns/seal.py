@@ -10,7 +10,6 @@ import contextlib
 import json
 import re
 import struct
-import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import google_crc32c
 import numpy as np
 
 from campaigns.campaign import removed
+from tests.helpers import independent_reader
 
 ABOUT = (
     b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n"
@@ -70,11 +70,6 @@ class Image:
 
 def read(path: Path) -> Image:
     """Return the last commit of a sound store."""
-    place = str(Path(__file__).parents[1] / "tests")
-    if place not in sys.path:
-        sys.path.append(place)
-    import independent_reader
-
     directory = path.is_dir()
     function = independent_reader.read_directory if directory else independent_reader.read_zip
     commit, entries, seals, *_ = function(path)

@@ -116,8 +116,8 @@ class Worker:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the variables with which a child imports this package and the tests' modules."""
-    places = [str(ROOT), str(ROOT / "tests"), *filter(None, sys.path)]
+    """Return the variables with which a child imports this package and the tests' helpers."""
+    places = [str(ROOT), *filter(None, sys.path)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(places), **more}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import ambar
 import ambar.xarray
 from campaigns import samples
+from tests.helpers import plotfiles
 
 Done: TypeAlias = Callable[[], None]
 
@@ -137,7 +138,7 @@ def _convert(path: Path, done: Done) -> None:
 
 
 def _plotfile(path: Path) -> None:
-    samples._tests("plotfiles").write(path.with_name("plotfile"))
+    plotfiles.write(path.with_name("plotfile"))
 
 
 def _ingest(path: Path, done: Done) -> None:

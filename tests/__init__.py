@@ -1,0 +1,1 @@
+"""Tests of the Python package, by subject; helpers are in `tests.helpers`."""

@@ -1,0 +1,382 @@
+"""The command line: what it prints, what it writes, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+from ambar.cli import main
+from tests.helpers import plotfiles
+from tests.helpers.command_line import run
+from tests.helpers.paths import RAMSES
+from tests.helpers.sample_outputs import CASES, output
+
+
+@pytest.fixture
+def store(stores: dict[str, Path]) -> Path:
+    return stores["gravpart"]
+
+
+def test_convert(tmp_path: Path, capsys) -> None:
+    target = tmp_path / "run.ambar"
+    code, out, _ = run(
+        capsys, "convert", output("sedov"), target, "--profile", "small", "--fields", "rho,p",
+        "--levels", "4:7", "--max-level", 7, "--durability", "none", "-t", 1,
+    )  # fmt: skip
+    assert code == 0
+    assert "smaller" in out
+    assert ambar.open(target).amr.fields == ["density", "pressure"]
+    code, _, err = run(capsys, "convert", output("sedov"), target)
+    assert code == 4
+    assert "run.ambar" in err
+    code, out, _ = run(capsys, "convert", output("sedov"), target, "--overwrite", "--json")
+    assert code == 0
+    assert json.loads(out)["stored_bytes"] == target.stat().st_size
+
+
+def test_convert_lists_what_it_skips(tmp_path: Path, capsys) -> None:
+    """Outputs that fail are listed at the end, and the exit code says that there are some."""
+    run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
+    shutil.copytree(RAMSES / CASES["sedov"], run_folder)
+    (run_folder / "output_00003").mkdir()
+    arguments = ["convert", run_folder, target, "--no-progress"]
+    code, out, err = run(capsys, *arguments, "--on-error", "skip")
+    assert code == 1
+    assert "smaller" in out
+    assert "failed: output_00003: " in err
+    assert ambar.open(target).outputs == [1, 2]
+    code, out, _ = run(capsys, *arguments, "--on-error", "skip", "--json")
+    assert code == 1
+    assert list(json.loads(out)["failed"]) == ["output_00003"]
+    assert run(capsys, *arguments)[0] == 3
+
+
+def test_convert_reports_an_output_that_changed(tmp_path: Path, capsys) -> None:
+    run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
+    shutil.copytree(RAMSES / CASES["sedov"], run_folder)
+    assert run(capsys, "convert", run_folder, target)[0] == 0
+    os.utime(run_folder / "output_00001" / "info_00001.txt", (1e9, 1e9))
+    code, out, _ = run(capsys, "convert", run_folder, target)
+    assert code == 0
+    assert "converted again: output_00001, its files have changed" in out
+
+
+@pytest.mark.parametrize("committed", [0, 1])
+def test_ctrl_c_says_what_the_store_has(
+    committed: int, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C used to end the command without a word."""
+    target = tmp_path / "run.ambar"
+    converting = ambar.convert
+
+    def interrupted(paths: list[Path], *arguments: object, **options: object) -> None:
+        if committed:
+            converting(paths, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ambar.io.convert.convert", interrupted)
+    code, _, err = run(capsys, "convert", RAMSES / CASES["sedov"], target)
+    assert code == 130
+    assert "interrupted: " in err
+    assert ("has 2 outputs, all complete" in err) == bool(committed)
+    assert ("was not written" in err) == (not committed)
+
+
+def test_ctrl_c_of_any_command_is_reported(
+    store: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ambar.store.store.Store.verify", interrupted)
+    assert run(capsys, "verify", store)[::2] == (130, "interrupted\n")
+
+
+def test_convert_a_run(tmp_path: Path, capsys) -> None:
+    target = tmp_path / "run.ambar"
+    code, _, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target, "--no-progress")
+    assert code == 0
+    code, out, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target)
+    assert code == 0
+    assert "2 outputs were there already" in out
+    code, out, _ = run(capsys, "info", target)
+    assert code == 0
+    assert "output_00002" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["convert", "OUTPUT", "x", "--error-bound", "little"], 2, "of range"),
+        (["convert", "/nothing/here", "x"], 3, "/nothing/here"),
+        (["convert", "OUTPUT", "x", "--components", "dust"], 3, "dust"),
+        (["convert", "OUTPUT", "x", "--levels", "seven"], 2, "LOWEST:HIGHEST"),
+        (["convert", "OUTPUT", "x", "--profile", "tiny"], 2, "balanced"),
+        (
+            ["info", "/nothing/here"],
+            3,
+            "error: /nothing/here: opening: No such file or directory; look",
+        ),
+        (["info"], 2, "Missing argument"),
+        (["nonsense"], 2, "No such command"),
+        (["plot", "STORE", "x.png", "--field", "entropy"], 3, "density"),
+        (["plot", "STORE", "x.png", "--axis", "w"], 2, "axis"),
+        (["plot", "STORE", "x.xyz"], 2, "x.xyz: no such picture"),
+        (["ls", "STORE", "nothing"], 3, "nothing"),
+    ],
+)
+def test_exit_codes(arguments, code, message, store, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"OUTPUT": output("sedov"), "STORE": store}
+    found, _, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
+    assert found == code
+    assert message in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        main(["info", str(tmp_path / "nothing"), "--debug"])
+
+
+def test_info_of_a_store(store: Path, capsys) -> None:
+    code, out, _ = run(capsys, "info", store)
+    assert code == 0
+    for text in ("snapshot", "density", "levels", "leaf cells", "crc32c", "smaller", "none:"):
+        assert text in out
+    code, out, _ = run(capsys, "info", store, "--json")
+    found = json.loads(out)
+    assert found["bytes"] == store.stat().st_size
+    amr = next(group for group in found["groups"] if group["path"] == "amr")
+    assert sum(amr["cells_per_level"].values()) == amr["cells"]
+    assert {"path", "shape", "codecs", "stored_bytes"} <= set(found["arrays"][0])
+
+
+def test_info_of_an_output(capsys) -> None:
+    code, out, _ = run(capsys, "info", output("gravpart"))
+    assert code == 0
+    assert "RAMSES output" in out
+    assert "hydro" in out
+    code, out, _ = run(capsys, "info", output("gravpart"), "--json")
+    found = json.loads(out)
+    files = [file for file in output("gravpart").iterdir() if file.is_file()]
+    assert found["bytes"] == sum(file.stat().st_size for file in files)
+    assert found["files"]["amr"]["files"] == 3
+
+
+def test_ls(store: Path, capsys) -> None:
+    code, out, _ = run(capsys, "ls", store, "particles")
+    assert code == 0
+    assert "particles/mass" in out
+    assert "amr/density" not in out
+    _, out, _ = run(capsys, "ls", store, "--json")
+    assert "amr/density" in [row["path"] for row in json.loads(out)]
+
+
+def test_verify_finds_damage(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", np.random.default_rng(1).random(100_000))
+    code, out, _ = run(capsys, "verify", path)
+    assert (code, "sound" in out) == (0, True)
+    assert run(capsys, "verify", path, "--json")[0] == 0
+    damaged = bytearray(path.read_bytes())
+    damaged[300_000] ^= 1
+    path.write_bytes(damaged)
+    code, _, err = run(capsys, "verify", path)
+    assert code == 1
+    assert "a" in err
+
+
+def test_compact_and_repair(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", np.random.default_rng(1).random(10_000))
+    with ambar.append(path) as writer:
+        writer.array("a", np.zeros(10))
+    assert "dead" in run(capsys, "info", path)[1]
+    assert run(capsys, "compact", path)[0] == 0
+    assert "dead" not in run(capsys, "info", path)[1]
+    with path.open("ab") as file:
+        file.write(b"left by a killed writer" * 10_000)
+    size = path.stat().st_size
+    assert run(capsys, "repair", path)[0] == 0
+    assert path.stat().st_size < size - 200_000
+    np.testing.assert_array_equal(ambar.open(path)["a"][:], np.zeros(10))
+
+
+@pytest.mark.parametrize("options", [[], ["--slice", "0.5"], ["--width", "0.3", "--linear"]])
+def test_plot(options: list[str], store: Path, tmp_path: Path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    target = tmp_path / "picture.png"
+    code, out, _ = run(capsys, "plot", store, target, *options)
+    assert code == 0
+    assert str(target) in out.replace("\n", "")
+    assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_of_two_dimensions(tmp_path: Path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    source, target = RAMSES / "sedov2d_small" / "output_00002", tmp_path / "picture.png"
+    assert run(capsys, "plot", source, target)[0] == 0
+    assert target.read_bytes().startswith(b"\x89PNG")
+    assert run(capsys, "plot", source, target, "--width", "0.3")[0] == 0
+    for options in (["--axis", "x"], ["--slice", "0.5"], ["--weight", "density"]):
+        code, _, error = run(capsys, "plot", source, target, *options)
+        assert code == 2
+        assert "leave these options out" in " ".join(error.split())
+
+
+def test_help_has_examples(capsys) -> None:
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "Exit codes" in out
+    for command in ("convert", "info", "ls", "verify", "plot", "compact", "repair"):
+        code, out, _ = run(capsys, command, "--help")
+        assert code == 0
+        assert f"ambar {command}" in out
+
+
+def test_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ambar", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("ambar ")
+
+
+def test_writing_to_a_url_is_refused(capsys: pytest.CaptureFixture[str], store: Path) -> None:
+    """Pathlib makes "s3:/bucket" of "s3://bucket", which was taken for a folder."""
+    commands = (
+        ("convert", output("sedov"), "s3://bucket/x.ambar"),
+        ("export", store, "s3://bucket/x.vtkhdf"),
+        ("compact", "s3://bucket/x.ambar"),
+        ("repair", "s3://bucket/x.ambar"),
+    )
+    for command in commands:
+        code, _, error = run(capsys, *command)
+        assert code == 4, command
+        assert "writing to object stores is not supported" in error
+
+
+def stores_of_ambar(folder: Path, store: Path) -> list[Path]:
+    """Return a store as a file, under another suffix, as a folder, and unpacked."""
+    named = folder / "store.nc"
+    shutil.copy(store, named)
+    directory = folder / "folder.ambar"
+    with ambar.create(directory, directory=True) as writer:
+        writer.array("a", np.arange(3.0), dims=("x",))
+    unpacked = folder / "unpacked.zarr"
+    shutil.unpack_archive(store, unpacked, "zip")
+    return [store, named, directory, unpacked]
+
+
+def test_a_store_is_not_converted_to_a_store(
+    capsys: pytest.CaptureFixture[str], store: Path, tmp_path: Path
+) -> None:
+    """An empty store was written, "1 datasets taken in" printed, and the exit code was 0."""
+    target = tmp_path / "out" / "y.ambar"
+    target.parent.mkdir()
+    for source in stores_of_ambar(tmp_path, store):
+        for call in (
+            lambda: ambar.convert(source, target),  # noqa: B023 - called right here
+            lambda: ambar.ingest(source, target),  # noqa: B023
+            lambda: ambar.convert([source, tmp_path / "no.nc"], target),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match="is a store of ambar already.*compact"):
+                call()
+        code, _, error = run(capsys, "convert", source, target)
+        assert code == 2
+        assert "ambar export" in error
+    # Among other files, too, in a folder or by a glob.
+    for source in (str(tmp_path / "*.ambar"), str(tmp_path)):
+        with pytest.raises(ValueError, match="is a store of ambar already"):
+            ambar.convert(source, target)
+    with pytest.raises(ValueError, match="is a store of ambar already"):
+        ambar.convert("s3://bucket/x.ambar", target)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_zip_of_zarr_is_no_store_of_ambar(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "x.zip"
+    with zarr.storage.ZipStore(path, mode="w") as opened:
+        group = zarr.create_group(opened, zarr_format=3)
+        group.create_array("a", data=np.arange(3.0), dimension_names=["x"])
+    with pytest.raises(ambar.UnsupportedError, match="not a NetCDF"):
+        ambar.ingest(path, tmp_path / "x.ambar")
+    assert not ambar.ingest(path, tmp_path / "x.ambar", engine="ambar").failed
+    fleet = ambar.open_collection(tmp_path / "x.ambar")
+    np.testing.assert_array_equal(fleet["x"].a, np.arange(3.0))
+
+
+def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> None:
+    """There was no such option: a target had to be removed first."""
+    plotfile, kept = tmp_path / "plt", tmp_path / "plt.ambar"
+    plotfiles.write(plotfile)
+    ambar.convert(plotfile, kept, durability="none")
+    netcdf = tmp_path / "x.nc"
+    xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(netcdf)
+    fleet = tmp_path / "fleet.ambar"
+    ambar.convert(netcdf, fleet)
+    for number, (source, options) in enumerate(
+        ((kept, {}), (kept, {"amrex_hdf5": True}), (fleet, {}), (fleet, {"format": "zarr"}))
+    ):
+        target = tmp_path / f"target{number}"
+        done = ambar.export(source, target, **options)
+        before = contents(target)
+        with pytest.raises(FileExistsError):
+            ambar.export(source, target, **options)
+        for path in [target] if target.is_file() else target.rglob("*"):
+            if path.is_file():
+                path.write_bytes(b"old")
+        if target.is_dir() and (target / "Header").exists():
+            (target / "Header").write_text("HyperCLaw-V1.1\n1\n")
+        again = ambar.export(source, target, overwrite=True, **options)
+        assert contents(target).keys() == before.keys()
+        assert b"old" not in contents(target).values()
+        if done is not None:
+            assert again is not None
+            assert again.target == done.target == str(target)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert not [name for name in names if name.startswith(".")]
+    for target in (tmp_path, kept, tmp_path / "plt.ambar"):
+        with pytest.raises(ValueError, match="overwrite would replace"):
+            ambar.export(kept, target, overwrite=True)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").write_text("work of years")
+    with pytest.raises(ValueError, match="other files than those of an export"):
+        ambar.export(kept, foreign, overwrite=True)
+    # What fails leaves what was there.
+    before = contents(tmp_path / "target0")
+    with pytest.raises(ambar.UnsupportedError):
+        ambar.export(store, tmp_path / "target0", overwrite=True)
+    assert contents(tmp_path / "target0") == before
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    files = [path] if path.is_file() else sorted(path.rglob("*"))
+    return {str(file.relative_to(path)): file.read_bytes() for file in files if file.is_file()}
+
+
+def test_a_bound_that_is_given_twice_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The last one counted."""
+    code, _, error = run(
+        capsys,
+        *("convert", output("sedov"), tmp_path / "x.ambar"),
+        *("--error-bound", "density=0.1,pressure=1,density=0.2"),
+    )
+    assert code == 2
+    assert "'density' is given twice" in error

@@ -1,0 +1,113 @@
+"""Error bounds: asked for in Python and on the command line, held for every value."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.cli import main
+from tests.helpers.sample_outputs import output
+
+OUTPUT = output("gravpart")
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return ambar.read_ramses(OUTPUT)
+
+
+def off(a, b):
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return float(np.where(same, 0.0, np.abs(a - b)).max())
+
+
+def test_one_bound_for_all_fields_of_cells(tmp_path, exact):
+    done = ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound="1e-3 of range")
+    lossless = ambar.convert(OUTPUT, tmp_path / "y.ambar")
+    assert done.stored_bytes < 0.7 * lossless.stored_bytes
+    run = ambar.open(tmp_path / "x.ambar")
+    fields = [name for name in run.amr.fields if name != "domain"]
+    want, got = exact.amr.cells(fields), run.amr.cells(fields)
+    for name in fields:
+        span = float(want[name].max() - want[name].min())
+        assert 0 < off(want[name], got[name]) <= 1e-3 * span, name
+    # Particles have no bound unless they are named.
+    columns = ["mass", "position_x", "identity"]
+    order = np.argsort(exact.particles.read(["identity"])["identity"])
+    want = exact.particles.read(columns)
+    got = run.particles.read(columns)
+    again = np.argsort(got["identity"])
+    for name in columns:
+        assert np.array_equal(want[name][order], got[name][again])
+
+
+def test_bounds_by_field_alias_and_column(tmp_path, exact):
+    target = tmp_path / "x.ambar"
+    ambar.convert(OUTPUT, target, error_bound={"rho": 0.25, "position_x": "1e-6 of range"})
+    run = ambar.open(target)
+    want, got = exact.amr.cells(["density", "pressure"]), run.amr.cells(["density", "pressure"])
+    assert 0 < off(want["density"], got["density"]) <= 0.25
+    assert np.array_equal(want["pressure"], got["pressure"])
+    order = np.argsort(exact.particles.read(["identity"])["identity"])
+    want = exact.particles.read(["position_x"])["position_x"][order]
+    got = run.particles.read(["identity", "position_x"])
+    got = got["position_x"][np.argsort(got["identity"])]
+    assert 0 < off(want, got) <= 1e-6 * float(want.max() - want.min())
+
+
+def test_where_finds_every_row_near_the_border_of_a_chunks_range(tmp_path):
+    target = tmp_path / "x.ambar"
+    ambar.convert(OUTPUT, target, error_bound={"density": "1e-2 of range"})
+    cells = ambar.open(target).amr
+    density = cells.cells(["density"])["density"]
+    for value in np.quantile(density, [0.01, 0.5, 0.99]):
+        found = cells.cells(["density"], where=f"density <= {float(value)!r}")["density"]
+        assert len(found) == np.count_nonzero(density <= value)
+
+
+def test_any_array_takes_a_bound(tmp_path):
+    values = np.sin(np.linspace(0, 20, 60_000)).reshape(30, 40, 50).astype(np.float32)
+    values[3, 4, 5] = np.nan
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        writer.array("x", values, error_bound="1e-3 of range")
+        writer.array("y", values, error_bound=0.01)
+        writer.commit()
+    store = ambar.open(tmp_path / "x.ambar")
+    assert isinstance(store, ambar.Store)
+    span = float(np.nanmax(values) - np.nanmin(values))
+    assert 0 < off(values, store["x"][...]) <= 1e-3 * span
+    assert 0 < off(values, store["y"][...]) <= 0.01
+
+
+@pytest.mark.parametrize(
+    "bound", ["", "1e-3 of", "-1", float("nan"), True, {"density": "x"}, {"nothing": 1.0}]
+)
+def test_what_is_no_bound_is_an_error(tmp_path, bound):
+    with pytest.raises((ValueError, KeyError)):
+        ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound=bound)
+    assert not (tmp_path / "x.ambar").exists()
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert stopped.value.code in (0, None)
+
+
+def test_the_command_line_takes_bounds_by_field(tmp_path, capsys):
+    target = str(tmp_path / "x.ambar")
+    args = ["convert", str(OUTPUT), target, "--json", "--no-progress"]
+    run(*args, "--error-bound", "density=0.5, pressure=1e-2 of range")
+    assert json.loads(capsys.readouterr().out)["ratio"] > 1
+    run("info", target)
+    assert "ambar 5.000e-1" in capsys.readouterr().out
+
+
+def test_zarr_reads_what_is_within_a_bound(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    target = tmp_path / "x.ambar"
+    ambar.convert(OUTPUT, target, error_bound={"density": 0.1})
+    group = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")
+    ours = ambar.open(target).amr.cells(["density"])["density"]
+    assert np.array_equal(group["amr/density"][...], ours)

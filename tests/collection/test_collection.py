@@ -1,0 +1,445 @@
+"""Collections hold what was added, against xarray and NumPy, whatever the shapes and types."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import ambar
+from tests.helpers.profiles import profile, written
+
+ISEL = {"depth": slice(0, 5), "time": slice(2, None, 3)}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "fleet.ambar"
+
+
+def test_datasets_come_back_identical(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(40)}
+    fleet = written(path, datasets)
+    assert fleet.names == list(datasets)
+    assert len(fleet) == 40
+    assert "d7" in fleet
+    assert "x" not in fleet
+    assert list(fleet) == list(datasets)
+    assert len(fleet.families) == 1
+    for name, dataset in datasets.items():
+        xr.testing.assert_identical(fleet[name].load(), dataset)
+        xr.testing.assert_identical(fleet.load(name), dataset)
+        assert fleet.attributes(name) == dataset.attrs
+    assert fleet.to_xarray_many(["d3", "d1"]).keys() == {"d3", "d1"}
+    assert "40 datasets of 1 families" in repr(fleet)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        None,
+        slice(5, 30, 4),
+        ["d9", "d2", "d2"],
+        [3, -1],
+        np.arange(40) % 7 == 0,
+        'platform == "argo" and temperature.max > 18',
+        [],
+    ],
+    ids=["all", "slice", "names", "positions", "mask", "condition", "none"],
+)
+def test_bulk_reads_equal_stacking(path: Path, choice: Any) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(40)}
+    fleet = written(path, datasets)
+    got = fleet.read(["temperature", "count", "depth", "quality"], choice, isel=ISEL)
+    if isinstance(choice, str):
+        expected = [
+            n for n, d in datasets.items() if d.platform == "argo" and d.temperature.max() > 18
+        ]
+        assert 0 < len(expected) < 20
+    else:
+        names = np.array(list(datasets))
+        key = slice(None) if choice is None else choice
+        named = isinstance(key, list) and key and isinstance(key[0], str)
+        expected = (
+            key if named else names[key if len(np.shape(key)) != 1 or len(key) else []].tolist()
+        )
+    assert got.names == expected
+    for variable, values in got.items():
+        assert isinstance(values, np.ndarray)
+        assert not got.missing[variable].any()
+        parts = [datasets[name][variable] for name in expected]
+        known = [
+            part.isel({k: v for k, v in ISEL.items() if k in part.dims}).values for part in parts
+        ]
+        if known:
+            np.testing.assert_array_equal(values, np.stack(known))
+            assert values.dtype == known[0].dtype
+        else:
+            assert len(values) == 0
+
+
+def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(10)}
+    fleet = written(path, datasets)
+    whole = np.stack([d.temperature.values for d in datasets.values()])
+    for isel, key in [
+        ({"depth": 3}, np.s_[:, 3]),
+        ({"depth": -1, "time": [4, 0, -2]}, np.s_[:, -1, [4, 0, -2]]),
+        ({"time": slice(None, None, -2)}, np.s_[:, :, ::-2]),
+        ({"depth": np.arange(12) > 7}, np.s_[:, 8:]),
+    ]:
+        got = fleet.read("temperature", isel=isel)["temperature"]
+        np.testing.assert_array_equal(got, whole[key])
+    sel = {"depth": slice(100, 300), "time": "2020-01-01T03"}
+    expected = np.stack(
+        [
+            d.temperature.sel(depth=slice(100, 300), time="2020-01-01T03").values
+            for d in datasets.values()
+        ]
+    )
+    np.testing.assert_array_equal(
+        fleet.read("temperature", sel=sel)["temperature"], expected.reshape(len(datasets), -1)
+    )
+    out = np.empty((10, 12), "f4")
+    got = fleet.read("temperature", isel={"time": 0}, out=out)["temperature"]
+    assert got is out
+    np.testing.assert_array_equal(out, whole[:, :, 0])
+    with pytest.raises(ValueError, match="no variable read has a dimension 'x'"):
+        fleet.read("temperature", isel={"x": 0})
+    with pytest.raises(ValueError, match="out="):
+        fleet.read("temperature", out=np.empty(3))
+    with pytest.raises(IndexError):
+        fleet.read("temperature", isel={"depth": 12})
+    with pytest.raises(KeyError, match="no variable 'wind'"):
+        fleet.read("wind")
+    with pytest.raises(KeyError, match="no dataset 'd10'"):
+        fleet.read("temperature", ["d10"])
+    with pytest.raises(KeyError, match="no label"):
+        fleet.read("temperature", sel={"depth": 1.0})
+    for bad in ["temperature.max +", "temperature.max", "__import__('os')", "id < (lambda: 1)"]:
+        with pytest.raises(ValueError, match="no condition|not understood"):
+            fleet.read("temperature", bad)
+    with pytest.raises(KeyError, match="no statistic 'mean'"):
+        fleet.read("temperature", "temperature.mean > 1")
+
+
+def test_coordinates_that_differ_are_kept_by_dataset(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(6)}
+    datasets["late"] = profile(6).assign_coords(time=datasets["d0"].time + np.timedelta64(4, "h"))
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add_many(itertools.islice(datasets.items(), 6))
+    with ambar.open_collection(path, "a", durability="none") as fleet:
+        fleet.add("late", datasets["late"])
+    fleet = ambar.open_collection(path)
+    assert len(fleet.families) == 1
+    for name, dataset in datasets.items():
+        xr.testing.assert_identical(fleet[name].load(), dataset)
+    got = fleet.read("temperature", sel={"time": slice("2020-01-01T05", "2020-01-01T09")})
+    values = got["temperature"]
+    assert isinstance(values, ambar.Ragged)
+    for part, dataset in zip(values, datasets.values(), strict=True):
+        wanted = dataset.temperature.sel(time=slice("2020-01-01T05", "2020-01-01T09"))
+        np.testing.assert_array_equal(part.reshape(wanted.shape), wanted)
+
+
+def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lengths = [5, 5, 8, 0, 3, 8, 100]
+    datasets = {
+        f"d{n}": xr.Dataset(
+            {
+                "t": ("obs", rng.normal(size=length)),
+                "uv": (("obs", "part"), rng.normal(size=(length, 2)).astype("f4")),
+                "name": ("obs", np.array([f"é{i}" for i in range(length)], object)),
+                "station": ((), f"s{n}"),
+            },
+            {"obs": np.arange(length) * 10},
+        )
+        for n, length in enumerate(lengths)
+    }
+    fleet = written(path, datasets)
+    assert [family.ragged for family in fleet.families] == [("obs",)]
+    for name, dataset in datasets.items():
+        xr.testing.assert_identical(fleet[name].load(), dataset)
+        xr.testing.assert_identical(fleet.load(name), dataset)
+    got = fleet.read(["t", "uv", "station"], isel={"obs": slice(1, None, 2)})
+    for variable in ("t", "uv"):
+        values = got[variable]
+        assert isinstance(values, ambar.Ragged)
+        assert values.counts.tolist() == [len(range(1, n, 2)) for n in lengths]
+        for part, dataset in zip(values, datasets.values(), strict=True):
+            np.testing.assert_array_equal(part, dataset[variable][1::2])
+    assert got["station"].tolist() == [f"s{n}" for n in range(len(lengths))]
+    same = fleet.read("t", ["d0", "d1"])["t"]
+    np.testing.assert_array_equal(same, [datasets["d0"].t, datasets["d1"].t])
+    last = fleet.read("t", ["d2", "d6"], isel={"obs": -1})["t"]
+    np.testing.assert_array_equal(last, [datasets["d2"].t[-1], datasets["d6"].t[-1]])
+    with pytest.raises(IndexError, match="outside dimension 'obs' of 1 datasets"):
+        fleet.read("t", ["d3", "d2"], isel={"obs": 0})
+    # The whole is a contiguous ragged array, as CF has it.
+    whole = fleet.to_xarray(["d2", "d4", "d6"])
+    assert whole.obs_count.attrs["sample_dimension"] == "obs"
+    assert whole.obs_count.values.tolist() == [8, 3, 100]
+    np.testing.assert_array_equal(whole.t[8:11], datasets["d4"].t)
+    assert fleet.to_xarray().obs_count.values.tolist() == lengths
+    with ambar.open_collection(path, "a", durability="none") as more:
+        more.add("other", {"t": ("obs", [1, 2])})
+    with pytest.raises(ValueError, match="2 families"):
+        ambar.open_collection(path).to_xarray()
+
+
+def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
+    datasets = {f"d{n}": profile(n, depth=12 if n % 3 else 7) for n in range(9)}
+    fleet = written(path, datasets)
+    got = fleet.read("temperature", isel={"depth": slice(0, 20, 2)})["temperature"]
+    assert isinstance(got, ambar.Ragged)
+    for part, dataset in zip(got, datasets.values(), strict=True):
+        np.testing.assert_array_equal(part, dataset.temperature[::2])
+    stacked = fleet.read("temperature", isel={"depth": slice(0, 5)})["temperature"]
+    assert stacked.shape == (9, 5, 9)
+    grids = {f"g{n}": xr.Dataset({"v": (("y", "x"), np.full((n + 1, 4 - n), n))}) for n in range(3)}
+    other = written(path.with_name("grids.ambar"), grids)
+    values = other.read("v")["v"]
+    assert isinstance(values, ambar.Ragged)
+    for n, part in enumerate(values):
+        np.testing.assert_array_equal(part, grids[f"g{n}"].v)
+
+
+def test_variables_that_some_lack(path: Path) -> None:
+    extra = {"salinity": ("time", np.arange(9.0)), "flag": ("time", np.arange(9))}
+    datasets = {f"d{n}": profile(n, **(extra if n % 2 else {})) for n in range(6)}
+    fleet = written(path, datasets)
+    got = fleet.read(["salinity", "flag", "temperature"])
+    assert got.missing["salinity"].tolist() == [True, False] * 3
+    assert np.isnan(got["salinity"][::2]).all()
+    assert (got["flag"][::2] == 0).all()
+    np.testing.assert_array_equal(got["salinity"][1], np.arange(9.0))
+    assert not got.missing["temperature"].any()
+    assert fleet.stats("salinity").rows == 3
+    assert fleet.schema.differences[0] == "salinity: lacking in 3 datasets"
+    assert fleet.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([True, False, True]),
+        np.array([1, -2, 3], "i1"),
+        np.array([2**63, 1, 2], "u8"),
+        np.array([1.5, np.nan, -0.0], "f2"),
+        np.array([1 + 2j, np.nan, 3], "c8"),
+        np.array([1, 2, 3], "c16"),
+        np.array(["2020-01-01", "NaT", "1999-12-31"], "M8[ns]"),
+        np.array([1, 2, 3], "m8[s]"),
+        np.array(["a", "", "žluť"], object),
+        np.array(["ab", "c", ""]),
+        np.array([b"\x00x", b"", b"y"], object),
+        np.array([1, 2, 3], ">f8"),
+    ],
+    ids=lambda values: values.dtype.str,
+)
+def test_every_type(path: Path, values: np.ndarray) -> None:
+    datasets = {
+        f"d{n}": xr.Dataset({"v": ("x", np.roll(values, n)), "s": ((), values[n])})
+        for n in range(3)
+    }
+    fleet = written(path, datasets)
+    for name, dataset in datasets.items():
+        found = fleet.load(name)
+        np.testing.assert_array_equal(found.v.values, dataset.v.values)
+        np.testing.assert_array_equal(found.s.values, dataset.s.values)
+        if values.dtype.kind not in "U" and values.dtype.isnative:
+            assert found.v.dtype == dataset.v.dtype
+    got = fleet.read("v", isel={"x": slice(1, None)})["v"]
+    np.testing.assert_array_equal(got, np.stack([np.roll(values, n)[1:] for n in range(3)]))
+
+
+def test_attributes_that_are_equal_and_not_the_same(path: Path) -> None:
+    marked = [{"float": "x"}, {"float": "nan"}, {"dict": {"datetime64": 1}}, {"a": {"dict": 2}}]
+    attributes = [1, True, 1.0, 0, False, -0.0, "1", [1, True], [True, 1.0], *marked]
+    for constant in (False, True):
+        where = path.with_name(f"{constant}.ambar")
+        datasets = {
+            f"d{n}": xr.Dataset({"v": ("x", [1])}, attrs={"a": value})
+            for n, value in enumerate(attributes[-1:] * 3 if constant else attributes)
+        }
+        fleet = written(where, datasets)
+        for name, dataset in datasets.items():
+            assert repr(fleet[name].attrs) == repr(dataset.attrs)
+
+
+def test_attributes_of_any_type(path: Path) -> None:
+    attributes: list[dict[str, Any]] = [
+        {"a": 1, "b": [1, 2], "t": np.datetime64("2020-01-01T00:00:01.5"), "n": float("nan")},
+        {"a": "text", "b": {"c": None}, "when": np.timedelta64(3, "h")},
+        {"a": 2.5, "array": np.arange(3), "yes": True},
+    ]
+    datasets = {
+        f"d{n}": xr.Dataset({"v": ("x", [n], {"units": "K", "serial": n})}, attrs=attrs)
+        for n, attrs in enumerate(attributes)
+    }
+    fleet = written(path, datasets)
+    assert fleet.attributes("d0")["t"] == attributes[0]["t"]
+    assert np.isnan(fleet.attributes("d0")["n"])
+    assert fleet.attributes("d1") == attributes[1]
+    assert fleet.attributes("d2") == {"a": 2.5, "array": [0, 1, 2], "yes": True}
+    assert fleet["d2"].v.attrs == {"units": "K", "serial": 2}
+    columns = fleet.attribute_columns()
+    assert columns["a"].tolist() == [1, "text", 2.5]
+    assert columns["yes"].tolist() == [None, None, True]
+    table = fleet.attribute_table()
+    assert table["dataset"].tolist() == ["d0", "d1", "d2"]
+    import pyarrow as pa
+
+    assert pa.table(table).column("a").to_pylist() == ["1", "text", "2.5"]
+    assert fleet.read("v", 'a == "text" or yes == True').names == ["d1", "d2"]
+    assert fleet.read("v", "a in [1, 2.5]").names == ["d0", "d2"]
+    with pytest.raises(ValueError, match="texts, numbers"):
+        written(path.with_name("x.ambar"), {"d": xr.Dataset(attrs={"f": object()})})
+    with pytest.raises(ValueError, match='may be named "ambar"'):
+        written(path.with_name("x.ambar"), {"d": xr.Dataset(attrs={"ambar": 1})})
+
+
+def test_statistics_need_no_values(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(5)}
+    datasets["d2"]["temperature"][0, :2] = np.nan
+    datasets["d3"]["temperature"][:] = np.nan
+    table = written(path, datasets).stats("temperature")
+    assert table["dataset"].tolist() == list(datasets)
+    assert table["nulls"].tolist() == [0, 0, 2, 108, 0]
+    assert table["count"].tolist() == [108] * 5
+    for name, values in {"min": xr.Dataset.min, "max": xr.Dataset.max}.items():
+        known = [values(d).temperature.item() for d in datasets.values()]
+        np.testing.assert_array_equal(table[name], known)
+    times = ambar.open_collection(path).stats("time")
+    assert times["min"][0] == datasets["d0"].time.values[0]
+
+
+def test_types_that_differ(path: Path) -> None:
+    def one(dtype: str) -> xr.Dataset:
+        return xr.Dataset({"v": ("x", np.arange(3).astype(dtype))})
+
+    kept = written(path, {"a": one("f4"), "b": one("f8"), "c": one("i2")})
+    assert len(kept.families) == 3
+    assert kept.read("v")["v"].dtype == np.float64
+    cast = written(path.with_name("c.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="cast")
+    assert len(cast.families) == 1
+    assert cast.load("b").v.dtype == np.float32
+    with pytest.raises(ValueError, match=r"v is of dtype <f8, where others have <f4"):
+        written(path.with_name("r.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="raise")
+    with pytest.raises(ValueError, match="on_mismatch"):
+        ambar.Collection.create(path.with_name("o.ambar"), on_mismatch="guess")  # type: ignore[arg-type]
+
+
+def test_an_error_bound_and_chunks(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(30)}
+    encoding = {"temperature": {"error_bound": 0.05, "chunks": (12, 3)}}
+    fleet = written(path, datasets, encoding=encoding)
+    got = fleet.read("temperature")["temperature"]
+    known = np.stack([d.temperature.values for d in datasets.values()])
+    assert 0 < np.abs(got - known).max() <= 0.05
+    array = fleet.store["f0/temperature"]
+    assert array.error_bound == 0.05
+    assert array.chunks[1:] == (12, 3)
+    with pytest.raises(ValueError, match="unknown"):
+        ambar.Collection.create(path, encoding={"t": {"zlib": True}})
+
+
+def test_all_as_one_dataset_and_dask(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(20)}
+    fleet = written(path, datasets)
+    whole = fleet.to_xarray()
+    assert whole.sizes == {"dataset": 20, "depth": 12, "time": 9}
+    assert whole.attrs == {"project": "deep"}
+    expected = np.stack([d.temperature.values for d in datasets.values()])
+    np.testing.assert_array_equal(whole.temperature, expected)
+    np.testing.assert_array_equal(whole.temperature.sel(dataset="d7"), expected[7])
+    np.testing.assert_array_equal(whole.temperature[[5, 2], 3, ::2], expected[[5, 2], 3, ::2])
+    some = fleet.to_xarray(["d9", "d1", "d4"])
+    np.testing.assert_array_equal(some.temperature[1:], expected[[1, 4]])
+    assert pickle.loads(pickle.dumps(fleet["d3"])).identical(datasets["d3"])
+    lazy = whole.chunk(dataset=6, time=4)
+    for scheduler in ("threads", "processes"):
+        mean = lazy.temperature.mean("dataset").compute(scheduler=scheduler)
+        np.testing.assert_allclose(mean, expected.mean(0), rtol=1e-5)
+    frame = fleet.to_dataframe(["d2", "d3"])
+    assert len(frame) == 2 * 12 * 9
+    assert frame["dataset"].unique().tolist() == ["d2", "d3"]
+
+
+def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    datasets = {f"d{n}": profile(n) for n in range(8)}
+    fleet = written(path, datasets)
+    expected = np.stack([d.temperature.values for d in datasets.values()])
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        total = fleet.to_xarray().chunk(dataset=4).temperature.sum("depth").compute()
+    np.testing.assert_allclose(total, expected.sum(1), rtol=1e-5)
+
+
+def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
+        with pytest.raises(ValueError, match="a dimension has|dimension 'x' has length"):
+            fleet.add("b", {"x": ("x", [1, 2]), "y": ("x", [1, 2, 3])})
+        with pytest.raises(ValueError, match="text of at least one letter"):
+            fleet.add("", {"x": [1]})
+        with pytest.raises(ValueError, match="no dimension may be named 'dataset'"):
+            fleet.add("c", {"x": ("dataset", [1])})
+    found = ambar.open_collection(path)["a"]
+    assert found.y.attrs == {"units": "m"}
+    assert found.z.item() == 4.0
+
+
+def test_other_readers_see_plain_zarr(path: Path) -> None:
+    datasets = {f"d{n}": profile(n) for n in range(7)}
+    written(path, datasets)
+    store = zarr.storage.ZipStore(path, mode="r")
+    family = xr.open_zarr(store, group="f0", consolidated=False)
+    expected = np.stack([d.temperature.values for d in datasets.values()])
+    np.testing.assert_array_equal(family.temperature, expected)
+    np.testing.assert_array_equal(family.time, datasets["d0"].time)
+    names = zarr.open_group(store, mode="r")["datasets/name"][:]
+    assert names.tolist() == list(datasets)
+
+
+def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
+    """Every dataset loaded after the first of a ragged family had the first one's sizes."""
+    lengths = {"a": 7, "b": 3, "c": 0}
+    with ambar.Collection.create(path, ragged=["z"], durability="none") as fleet:
+        for name, length in lengths.items():
+            fleet.add(name, {"t": ("z", np.arange(float(length))), "lat": ((), 1.0)})
+    fleet = ambar.open_collection(path)
+    for name, length in lengths.items():
+        for found in (fleet.load(name), fleet[name]):
+            assert dict(found.sizes) == {"z": length}
+            assert found.isel(z=slice(0, 2)).sizes["z"] == min(length, 2)
+    frame = fleet.to_dataframe()
+    assert frame.groupby("dataset").size().to_dict() == {"a": 7, "b": 3}
+    assert frame.t.tolist() == [*range(7), *range(3)]
+
+
+def test_tables_of_datasets_that_differ(path: Path) -> None:
+    """Scalars alone, or no variables, raised xarray's error, which named no dataset."""
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
+        fleet.add("scalars", {"lat": ((), 2.5)})
+        fleet.add("nothing", {})
+        fleet.add("named", {"dataset": ("x", [1.0])})
+    fleet = ambar.open_collection(path)
+    frame = fleet.to_dataframe(["grid", "scalars", "nothing"])
+    assert frame.dataset.tolist() == ["grid"] * 4 + ["scalars", "nothing"]
+    assert frame.u.tolist()[:4] == [0.0, 1.0, 2.0, 3.0]
+    assert frame.lat.tolist()[4] == 2.5
+    assert fleet.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
+    with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
+        fleet.to_dataframe(["named"])
+    with pytest.raises(KeyError, match="no dataset has a variable 'w'"):
+        fleet.to_dataframe(variables=["w"])

@@ -1,0 +1,224 @@
+"""Collections that change, are broken off or are damaged: nothing is lost, or silently wrong."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import pickle
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+from tests.helpers.profiles import profile, written
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "fleet.ambar"
+
+
+def test_what_was_added_may_change_afterwards(path: Path) -> None:
+    values, attributes = np.arange(6.0).reshape(2, 3), {"list": [1], "array": np.arange(2)}
+    with ambar.Collection.create(path, durability="none") as fleet:
+        for number in range(3):
+            values[:] = number
+            attributes["list"][:] = [number]
+            attributes["array"][:] = number
+            fleet.add(f"d{number}", xr.Dataset({"v": (("x", "y"), values.T, attributes)}))
+            fleet.add(f"m{number}", {"v": (("x", "y"), values, attributes)})
+    fleet = ambar.open_collection(path)
+    for name in fleet:
+        number = int(name[1:])
+        assert (fleet[name].v.values == number).all()
+        assert fleet[name].v.attrs == {"list": [number], "array": [number, number]}
+
+
+def test_coordinates_are_shared_only_where_every_bit_is_the_same(path: Path) -> None:
+    nan = np.array([0x7FF8000000000000, 0x7FF8000000000001], "u8").view("f8")
+    places = {"a": [0.0, nan[0]], "b": [-0.0, nan[0]], "c": [0.0, nan[1]]}
+    datasets = {
+        name: xr.Dataset({"v": ("x", [1, 2])}, {"x": np.array(where)})
+        for name, where in places.items()
+    }
+    fleet = written(path, datasets)
+    for name, where in places.items():
+        assert fleet[name].x.values.tobytes() == np.array(where).tobytes()
+
+
+def test_lazy_datasets_stay_with_their_commit(path: Path) -> None:
+    """A lazy dataset read from whatever commit was the last: another dataset's values, or none."""
+    written(path, {f"d{n}": profile(n) for n in range(4)})
+    reader = ambar.open_collection(path)
+    lazy, together = reader["d3"], reader.to_xarray()
+    pickled = pickle.dumps(lazy)
+    with ambar.open_collection(path, "a", durability="none") as fleet:
+        own = fleet["d3"]
+        fleet.remove(["d0", "d1"])
+        fleet.replace("d3", profile(33))
+        fleet.commit()
+        assert fleet["d3"].load().identical(profile(33))
+        assert own.load().identical(profile(3))
+    ambar.compact(path)
+    assert lazy.load().identical(profile(3))
+    assert pickle.loads(pickled).load().identical(profile(3))  # this process has it open
+    np.testing.assert_array_equal(together.temperature[3], profile(3).temperature)
+    with (
+        multiprocessing.get_context("spawn").Pool(1) as pool,
+        pytest.raises(ValueError, match="open it again"),
+    ):
+        pool.apply(load_pickled, [pickled])
+
+
+def load_pickled(pickled: bytes) -> xr.Dataset:
+    return pickle.loads(pickled).load()
+
+
+def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
+    model = {f"d{n}": profile(n) for n in range(8)}
+    written(path, model)
+    with ambar.open_collection(path, "a", durability="none") as fleet:
+        fleet.remove(["d1", "d4"])
+        fleet.rename("d2", "two")
+        fleet.replace("d3", profile(33))
+        more = profile(5).isel(time=slice(0, 2))
+        more["time"] = model["d5"].time.values[-1] + np.arange(1, 3) * np.timedelta64(1, "h")
+        with pytest.raises(ValueError, match="after commit"):
+            fleet.load("d5")
+        fleet.commit()
+        fleet.extend("d5", more, "time")
+        fleet.add("new", profile(9))
+        with pytest.raises(ValueError, match="already"):
+            fleet.add("new", profile(9))
+        with pytest.raises(KeyError, match="'d1'"):
+            fleet.remove("d1")
+        with pytest.raises(ValueError, match="already"):
+            fleet.rename("d0", "two")
+    del model["d1"], model["d4"]
+    model = {"two" if name == "d2" else name: dataset for name, dataset in model.items()}
+    model["d3"], model["new"] = profile(33), profile(9)
+    model["d5"] = xr.concat([model["d5"], more], "time", data_vars="minimal").assign_attrs(
+        model["d5"].attrs
+    )
+    fleet = ambar.open_collection(path)
+    assert fleet.names == list(model)
+    for name, dataset in model.items():
+        xr.testing.assert_identical(fleet[name].load(), dataset)
+    with pytest.raises(ValueError, match="open for reading"):
+        fleet.add("x", profile(1))
+    report = ambar.open(path).verify()
+    assert report["chunks"] > 0
+
+
+def test_what_is_no_collection_is_refused(path: Path) -> None:
+    with ambar.create(path, durability="none") as writer:
+        writer.array("a", [1])
+    with pytest.raises(ValueError, match="no collection"):
+        ambar.open_collection(path)
+    with pytest.raises(FileNotFoundError):
+        ambar.open_collection(path.with_name("nothing.ambar"))
+    with pytest.raises(ValueError, match="mode is"):
+        ambar.open_collection(path, "w")  # type: ignore[arg-type]
+
+
+def test_an_exception_commits_nothing(path: Path) -> None:
+    written(path, {"a": profile(1)})
+    with pytest.raises(RuntimeError), ambar.open_collection(path, "a") as fleet:
+        fleet.add("b", profile(2))
+        raise RuntimeError
+    assert ambar.open_collection(path).names == ["a"]
+
+
+def test_an_empty_collection(path: Path) -> None:
+    fleet = written(path, {})
+    assert len(fleet) == 0
+    assert fleet.variables == []
+    with ambar.open_collection(path, "a", durability="none") as again:
+        again.add("a", profile(1))
+    xr.testing.assert_identical(ambar.open_collection(path).load("a"), profile(1))
+
+
+def _add_for_ever(path: str, ready: Any) -> None:
+    fleet = ambar.open_collection(path, "a", durability="none")
+    for number in itertools.count(5):
+        fleet.add(f"d{number}", profile(number))
+        if number % 5 == 0:
+            fleet.commit()
+            ready.put(number)
+
+
+def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
+    written(path, {f"d{n}": profile(n) for n in range(5)})
+    context = multiprocessing.get_context("spawn")
+    ready = context.Queue()
+    writer = context.Process(target=_add_for_ever, args=(str(path), ready))
+    writer.start()
+    committed = [ready.get(timeout=60) for _ in range(4)][-1]
+    time.sleep(0.01)
+    assert writer.pid is not None
+    writer.kill()
+    writer.join()
+    assert writer.exitcode == -signal.SIGKILL
+    fleet = ambar.open_collection(path)
+    assert len(fleet) > committed
+    for name in fleet.names:
+        xr.testing.assert_identical(fleet.load(name), profile(int(name[1:])))
+    with ambar.open_collection(path, "a", durability="none") as fleet:
+        fleet.add("after", profile(1))
+    xr.testing.assert_identical(ambar.open_collection(path).load("after"), profile(1))
+
+
+@pytest.mark.parametrize(
+    ("node", "values", "message"),
+    [
+        ("datasets/name", ["a", "b"], "2 names"),
+        ("datasets/name", ["a", "a", "c"], "2 of them different"),
+        ("datasets/place", np.array([[0, 0], [0, 1], [1, 0]], "u4"), "outside of the 1 families"),
+        ("datasets/place", np.array([[0, 0], [0, 1], [0, 3]], "u4"), "outside of the 1 families"),
+    ],
+)
+def test_catalogues_that_contradict_themselves(
+    path: Path, node: str, values: Any, message: str
+) -> None:
+    written(path, {name: profile(n) for n, name in enumerate("abc")})
+    with ambar.append(path, durability="none") as writer:
+        writer.array(node, np.array(values, object) if isinstance(values, list) else values)
+    with pytest.raises(ambar.CorruptError, match=message):
+        ambar.open_collection(path)
+
+
+def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
+    fleet = written(path, {"a": profile(1)})
+    about = fleet.families[0].group_attributes()
+    for change, error in [
+        ({"version": 2}, ambar.UnsupportedError),
+        ({"sizes": None}, ambar.CorruptError),
+        ({"variables": {"t": {}}}, ambar.CorruptError),
+        ({"sizes": {}}, ambar.CorruptError),
+        ({"ragged": None}, ambar.CorruptError),
+        ({"ragged": ["depth", "time"]}, ambar.CorruptError),
+        ({"ragged": ["time"]}, ambar.CorruptError),
+    ]:
+        with ambar.append(path, durability="none") as writer:
+            writer.group("f0", {"ambar": about["ambar"] | change})
+        with pytest.raises(error, match="/f0"):
+            ambar.open_collection(path)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a', '{"float": 3}', '{"timedelta64": 1}', '"\\ud800', "[" * 99_999]
+)
+def test_damaged_attributes(path: Path, text: str) -> None:
+    written(path, {name: profile(n) for n, name in enumerate("abc")})
+    with ambar.append(path, durability="none") as writer:
+        writer.array("f0/attributes/0", np.array([text] * 3, object))
+    fleet = ambar.open_collection(path)
+    with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
+        fleet.attributes("b")
+    with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
+        fleet.attribute_columns()

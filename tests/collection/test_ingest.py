@@ -1,0 +1,459 @@
+"""Files of NetCDF and Zarr stores become a collection."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+from ambar.collection.files.sources import find_sources, is_source, named
+from ambar.parallel.workers import Failure, Workers
+from tests.helpers.command_line import run
+from tests.helpers.netcdf_files import QUICK, needs_netcdf4, profile, same, write
+from tests.helpers.sample_outputs import output
+
+
+@pytest.fixture
+def zarrs(tmp_path: Path) -> Path:
+    """A folder of Zarr stores, which need no NetCDF library."""
+    folder = tmp_path / "files"
+    for number in range(5):
+        write(profile(number), folder / f"p{number}.zarr")
+    return folder
+
+
+@needs_netcdf4
+def test_files_of_all_kinds_come_back_identical(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    suffixes = (".nc", ".nc4", ".h5", ".cdf", ".zarr")
+    files = [write(profile(n), folder / f"p{n}{suffix}") for n, suffix in enumerate(suffixes)]
+    files.append(write(profile(7), folder / "v2.zarr"))
+    folder.joinpath("notes.txt").write_text("no data")
+    folder.joinpath(".hidden.nc").write_bytes(b"")
+    done = ambar.convert(folder, tmp_path / "x.ambar", durability="none")
+    assert isinstance(done, ambar.Ingest)
+    assert done.failed == {}
+    assert done.converted == ["p0", "p1", "p2", "p3", "p4", "v2"]
+    assert done.stored_bytes == (tmp_path / "x.ambar").stat().st_size
+    fleet = ambar.open(tmp_path / "x.ambar")
+    assert isinstance(fleet, ambar.Collection)
+    for name, file in zip(fleet.names, files, strict=True):
+        same(fleet[name], file)
+        same(fleet.load(name), file)
+
+
+@needs_netcdf4
+def test_packed_values_and_calendars(tmp_path: Path) -> None:
+    packed = xr.Dataset({"t": ("x", np.array([1.5, np.nan, 2.5])), "n": ("x", [1, 2, 3])})
+    packed.t.encoding.update(dtype="i2", scale_factor=0.5, add_offset=1.0, _FillValue=-99)
+    write(packed, tmp_path / "files" / "packed.nc")
+    times = xr.date_range("2000-01-29", periods=3, calendar="360_day", use_cftime=True)
+    model = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": times})
+    path = write(model, tmp_path / "files" / "model.nc")
+    assert ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", **QUICK).failed == {}
+    fleet = ambar.open_collection(tmp_path / "x.ambar")
+    same(fleet["packed"], tmp_path / "files" / "packed.nc")
+    assert fleet["model"].time.attrs["calendar"] == "360_day"
+    xr.testing.assert_identical(xr.decode_cf(fleet.load("model")), xr.load_dataset(path))
+    ambar.export(tmp_path / "x.ambar", tmp_path / "out")
+    xr.testing.assert_identical(
+        xr.load_dataset(tmp_path / "out" / "model.nc"), xr.load_dataset(path)
+    )
+
+
+@needs_netcdf4
+def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "files"
+    for number in range(4):
+        write(profile(number), folder / f"p{number}.nc")
+    whole = (folder / "p0.nc").read_bytes()
+    (folder / "cut.nc").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.nc").write_bytes(b"")
+    (folder / "text.nc").write_text("no data")
+    (folder / "hollow.zarr").mkdir()
+    write(xr.Dataset({"v": ("dataset", [1])}), folder / "dim.nc")
+    target = tmp_path / "x.ambar"
+    code, out, err = run(
+        capsys, "convert", folder, target, "--durability", "none", "--on-error", "skip"
+    )
+    assert code == 1
+    assert "4 datasets taken in" in out
+    assert "5 could not be taken in" in err
+    assert "Traceback" not in err
+    assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
+    code, out, _ = run(
+        capsys, "convert", folder, target, "--overwrite", "--json", "--on-error", "skip"
+    )
+    found = json.loads(out)
+    assert code == 1
+    assert found["converted"] == ["p0", "p1", "p2", "p3"]
+    why = {Path(path).name: text for path, text in found["failed"].items()}
+    assert why.keys() == {"cut.nc", "empty.nc", "text.nc", "hollow.zarr", "dim.nc"}
+    assert "not a NetCDF or HDF5 file, and not a Zarr store" in why["text.nc"]
+    assert "begins with b'no data'" in why["text.nc"]
+    assert "no dimension may be named 'dataset'" in why["dim.nc"]
+
+
+def _bad(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("no data")
+    return path
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+@pytest.mark.parametrize("convert", [ambar.ingest, ambar.convert])
+def test_sources_that_all_fail_raise_and_leave_stores_alone(
+    tmp_path: Path, zarrs: Path, on_error, convert
+) -> None:
+    """They returned a report like that of a success, and made no store."""
+    bad = [_bad(zarrs, name) for name in ("a.nc", "b.nc")]
+    target = tmp_path / "x.ambar"
+    with pytest.raises(ambar.UnsupportedError, match=r"a\.nc: not a NetCDF or HDF5 file"):
+        convert(bad, target, on_error=on_error)
+    assert not _contents(tmp_path)
+    ambar.ingest(zarrs / "p0.zarr", target, **QUICK)
+    before = _contents(tmp_path)
+    for options in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(ambar.UnsupportedError, match=r"a\.nc"):
+            convert(bad, target, on_error=on_error, **options)
+        assert _contents(tmp_path) == before
+    with pytest.raises(ambar.UnsupportedError, match=r"^[^;]*a\.nc: not a NetCDF[^;]*$"):
+        convert(bad[:1], target, on_error=on_error, overwrite=True)
+
+
+def test_a_source_that_fails_stops_or_is_skipped(tmp_path: Path, zarrs: Path, capsys) -> None:
+    """The others became a store that lacks it, which only the report said."""
+    target = tmp_path / "x.ambar"
+    bad = _bad(zarrs, "p2.nc")
+    hint = r"p2\.nc: not a NetCDF or HDF5 file.*on_error='skip'"
+    with pytest.raises(ambar.UnsupportedError, match=hint):
+        ambar.convert(zarrs, target)
+    assert not target.exists()
+    code, _, err = run(capsys, "convert", zarrs, target)
+    assert (code, "p2.nc: not a NetCDF" in err) == (4, True)
+    assert not target.exists()
+    ambar.ingest([zarrs / "p0.zarr"], target, **QUICK)
+    before = _contents(tmp_path)
+    for options in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(ambar.UnsupportedError, match=hint):
+            ambar.convert(zarrs, target, **options)
+        assert _contents(tmp_path) == before
+    done = ambar.convert(zarrs, target, resume=True, on_error="skip")
+    assert list(done.failed) == [str(bad)]
+    assert (done.skipped, len(done.converted)) == (["p0"], 4)
+    again = ambar.convert(zarrs, target, resume=True, on_error="skip")
+    assert (list(again.failed), again.converted, len(again.skipped)) == ([str(bad)], [], 5)
+    with pytest.raises(ValueError, match="on_error='both' is invalid"):
+        ambar.ingest(zarrs, target, on_error="both", overwrite=True)  # type: ignore[arg-type]
+
+
+def test_errors_of_sources_have_the_types_that_reading_them_has(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    for number in range(3):
+        write(profile(number), folder / f"p{number}.zarr")
+    (folder / "p1.zarr" / "zarr.json").write_text("{")
+    with pytest.raises(ambar.CorruptError, match=r"p1\.zarr: "):
+        ambar.ingest(folder, tmp_path / "x.ambar", **QUICK)
+    (folder / "a.nc").symlink_to(folder / "a.nc")  # a loop
+    with pytest.raises(OSError, match="on_error") as found:
+        ambar.ingest([folder, folder / "p0.zarr"], tmp_path / "x.ambar", **QUICK)
+    assert found.value.filename == str(folder / "a.nc")
+
+
+def test_what_is_committed_before_an_error_stays(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
+    monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 2)
+    _bad(zarrs, "p3a.nc")
+    target = tmp_path / "x.ambar"
+    with pytest.raises(ambar.UnsupportedError, match=r"p3a.*4 datasets are committed .*resume"):
+        ambar.ingest(zarrs, target, **QUICK)
+    assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
+    done = ambar.ingest(zarrs, target, resume=True, on_error="skip", **QUICK)
+    assert (done.converted, len(done.skipped), len(done.failed)) == (["p4"], 4, 1)
+
+
+def test_a_ragged_dimension_of_no_file_is_an_error(tmp_path: Path, zarrs: Path) -> None:
+    """It was ignored."""
+    with pytest.raises(ValueError, match="no file has a dimension 'dept'.*depth, time"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar", ragged=["dept"], **QUICK)
+    assert not (tmp_path / "x.ambar").exists()
+
+
+def test_times_that_cannot_be_decoded(tmp_path: Path, capsys) -> None:
+    """The error named an option that ambar did not have."""
+    odd = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": ("time", [1, 2, 3])})
+    odd.time.attrs["units"] = "days since the flood"
+    path, target = write(odd, tmp_path / "odd.zarr"), tmp_path / "x.ambar"
+    with pytest.raises(ambar.UnsupportedError, match=r"'time'.*decode_times=False \(--no-decode"):
+        ambar.ingest(path, target, **QUICK)
+    ambar.ingest(path, target, decode_times=False, **QUICK)
+    xr.testing.assert_identical(ambar.open_collection(target).load("odd"), odd)
+    code, _, err = run(capsys, "convert", path, target, "--no-decode-times", "--overwrite")
+    assert (code, err) == (0, "")
+
+
+def test_a_task_that_kills_its_process_costs_nothing_else() -> None:
+    with Workers(2) as workers:
+        results = dict(workers.map(_maybe_die, [(n,) for n in range(12)]))
+    assert isinstance(results[5,], Failure)
+    assert results[5,].why == "the process that worked on it was killed by SIGSEGV"
+    assert results[7,] == Failure("ValueError: two lines")
+    for number in set(range(12)) - {5, 7}:
+        assert results[number,] == number**2
+
+
+def test_errors_that_libraries_derive_are_sent_as_python_has_them() -> None:
+    """Some are made of other arguments than a text, and would end the process."""
+
+    class OfTwoError(MemoryError):
+        def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
+            super().__init__(f"no room for {shape} of {dtype}")
+
+    sent = pickle.loads(pickle.dumps(Failure.of(OfTwoError((3,), "f8"))))
+    found = sent.raised_for("x.nc", "; do this")
+    assert (type(found), str(found)) == (MemoryError, "x.nc: no room for (3,) of f8; do this")
+    found = Failure.of(PermissionError(13, "Permission denied", "y")).raised_for("x.nc", "")
+    assert isinstance(found, PermissionError)
+    assert found.filename == "x.nc"
+    # NetCDF's own errors have numbers below zero.
+    found = Failure.of(OSError(-101, "NetCDF: HDF error")).raised_for("x.nc", "")
+    assert type(found) is ambar.CorruptError
+
+
+def _maybe_die(number: int) -> int:
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if number == 7:
+        raise ValueError("two\nlines")
+    print("what libraries print goes elsewhere")  # noqa: T201 - that is the point
+    return number**2
+
+
+def test_names() -> None:
+    names = named(
+        [Path("a/x.nc"), Path("b/x.nc"), Path("b/y.nc"), Path("b/x.nc4"), Path("c/z.1.nc")]
+    )
+    assert list(names) == ["a/x", "b/x.nc", "y", "b/x.nc4", "z.1"]
+    assert list(named([Path("/data/2024/x.nc")])) == ["x"]
+    assert list(named([Path("x.nc"), Path("sub/x.nc")])) == ["x", "sub/x"]
+
+
+def test_names_that_collide(tmp_path: Path) -> None:
+    for number, folder in enumerate(("a", "b/deep")):
+        write(profile(number), tmp_path / folder / "x.zarr")
+    write(profile(2), tmp_path / "a" / "y.zarr")
+    target = tmp_path / "x.ambar"
+    done = ambar.ingest([tmp_path / "a", tmp_path / "b"], target, **QUICK)
+    assert done.converted == ["a/x", "y", "b/deep/x"]
+    fleet = ambar.open_collection(target)
+    same(fleet["b/deep/x"], tmp_path / "b" / "deep" / "x.zarr")
+    ambar.export(target, tmp_path / "out", format="zarr")
+    same(xr.open_zarr(tmp_path / "out" / "b" / "deep" / "x.zarr"), tmp_path / "b/deep/x.zarr")
+
+
+def test_what_is_found_where(tmp_path: Path, zarrs: Path) -> None:
+    assert [path.name for path in find_sources(zarrs)] == [f"p{n}.zarr" for n in range(5)]
+    assert find_sources(zarrs / "p1.zarr") == [zarrs / "p1.zarr"]
+    assert len(find_sources([str(zarrs / "*[12].zarr"), zarrs / "p1.zarr"])) == 2
+    assert not is_source(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="nothing matches"):
+        find_sources(str(tmp_path / "*.nc"))
+    with pytest.raises(FileNotFoundError):
+        find_sources(tmp_path / "nothing")
+    (tmp_path / "void").mkdir()
+    with pytest.raises(FileNotFoundError, match="no NetCDF files"):
+        find_sources(tmp_path / "void")
+
+
+def test_options(tmp_path: Path, zarrs: Path) -> None:
+    target = tmp_path / "x.ambar"
+    write(profile(9, depth=3), zarrs / "p9.zarr")
+    wide = profile(8)
+    wide["temperature"] = wide.temperature.astype("f8")
+    write(wide, zarrs / "p8.zarr")
+    calls: list[tuple[int, int]] = []
+    done = ambar.ingest(
+        zarrs,
+        target,
+        variables=["temperature", "wind"],
+        error_bound={"temperature": 0.01},
+        on_mismatch="cast",
+        profile="small",
+        progress=lambda done, total: calls.append((done, total)),
+        **QUICK,
+    )
+    assert done.failed == {}
+    assert calls == [(n, 7) for n in range(1, 8)]
+    fleet = ambar.open_collection(target)
+    assert fleet.variables == ["depth", "lat", "temperature", "time"]
+    got = fleet.load("p8").temperature
+    assert got.dtype == np.float32
+    assert 0 < np.abs(got.values - profile(8).temperature.values).max() <= 0.0101
+    with pytest.raises(ValueError, match="by variable"):
+        ambar.ingest(zarrs, target, error_bound=0.01, overwrite=True)
+    with pytest.raises(ValueError, match="value range of all datasets"):
+        ambar.ingest(zarrs, target, error_bound={"temperature": "1e-3 of range"}, overwrite=True)
+    with pytest.raises(ValueError, match="begun with on_mismatch='cast'"):
+        ambar.ingest(zarrs, target, resume=True, on_mismatch="raise")
+    with pytest.raises(ValueError, match="at least one"):
+        ambar.ingest(zarrs, target, overwrite=True, processes=0)
+    with pytest.raises(FileExistsError):
+        ambar.ingest(zarrs, target)
+    for on_error in ("stop", "skip"):
+        with pytest.raises(KeyError, match=r"p0\.zarr: has none of wind"):
+            ambar.ingest(
+                zarrs, target, variables=["wind"], overwrite=True, on_error=on_error, **QUICK
+            )
+        # Nothing was taken in, so that the store that was to be replaced is as it was.
+        assert len(ambar.open_collection(target)) == 7
+
+
+def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    for number, length in enumerate((4, 0, 2)):
+        write(xr.Dataset({"t": ("obs", np.arange(float(length)))}), folder / f"d{number}.zarr")
+    write(xr.Dataset({"t": ("obs", np.arange(3))}), folder / "ints.zarr")
+    target = tmp_path / "x.ambar"
+    done = ambar.ingest(
+        folder, target, ragged=["obs"], on_mismatch="raise", on_error="skip", **QUICK
+    )
+    assert list(done.failed) == [str(folder / "ints.zarr")]
+    fleet = ambar.open_collection(target)
+    assert [family.ragged for family in fleet.families] == [("obs",)]
+    values = fleet.read("t")["t"]
+    assert isinstance(values, ambar.Ragged)
+    assert values.counts.tolist() == [4, 0, 2]
+
+
+def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> None:
+    target = tmp_path / "x.ambar"
+    # There is nothing to go on with yet, which is as well.
+    assert ambar.ingest(zarrs, target, resume=True, **QUICK).skipped == []
+    before = target.stat().st_size
+    code, out, _ = run(capsys, "convert", zarrs, target, "--resume")
+    assert (code, "5 were there already" in out) == (0, True)
+    assert target.stat().st_size == before
+    write(profile(11), zarrs / "p11.zarr")
+    code, out, _ = run(capsys, "convert", zarrs, target, "--resume", "--json")
+    found = json.loads(out)
+    assert (code, found["converted"], len(found["skipped"])) == (0, ["p11"], 5)
+    assert len(ambar.open_collection(target)) == 6
+    # Which of the two is in is not known.
+    write(profile(11), zarrs / "more" / "p11.zarr")
+    write(profile(11), tmp_path / "other" / "p11.zarr")
+    with pytest.raises(ValueError, match="has a dataset 'p11'"):
+        ambar.ingest([zarrs, tmp_path / "other"], target, resume=True)
+
+
+_SLOW = """
+import sys, time
+from ambar.collection.files import ingest
+ingest.COMMIT_DATASETS = 5
+ingest.ingest(sys.argv[1], sys.argv[2], processes=2, durability="none",
+              progress=lambda done, total: (print(done, flush=True), time.sleep(0.02)))
+"""
+
+
+def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    for number in range(40):
+        write(profile(number), folder / f"p{number}.zarr")
+    program = subprocess.Popen(
+        [sys.executable, "-c", _SLOW, folder, target], stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    for line in program.stdout:
+        if int(line) == 23:
+            break
+    program.kill()
+    assert program.wait() == -signal.SIGKILL
+    fleet = ambar.open_collection(target)
+    assert 20 <= len(fleet) < 40
+    kept = fleet.names
+    done = ambar.ingest(folder, target, resume=True, **QUICK)
+    assert done.skipped == kept
+    assert done.failed == {}
+    fleet = ambar.open_collection(target)
+    assert sorted(fleet.names) == sorted(f"p{n}" for n in range(40))
+    for name in fleet.names:
+        same(fleet.load(name), folder / f"{name}.zarr")
+    # The processes that read end when they have no one to read for.
+    for _ in range(100):
+        if not _readers_of(program.pid):
+            break
+        time.sleep(0.1)
+    assert _readers_of(program.pid) == []
+
+
+def _readers_of(parent: int) -> list[str]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = place.read_bytes()
+            status = (place.parent / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if b"_serve(" in command and int(status[1]) == parent:
+            found.append(command.decode())
+    return found
+
+
+def test_a_program_without_a_guard_of_main(tmp_path: Path, zarrs: Path) -> None:
+    """`multiprocessing` would run the program again in each of its processes."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(f"""
+            import ambar
+            done = ambar.ingest({str(zarrs)!r}, {str(tmp_path / "x.ambar")!r}, processes=2)
+            print(len(done.converted), done.failed)
+        """)
+    )
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "5 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["convert", "files", "x.ambar", "--levels", "3"], 2, "--levels does not apply"),
+        (["convert", "files", "x.ambar", "--covered", "drop"], 2, "--covered does not apply"),
+        (["convert", "files", "x.ambar", "--error-bound", "0.1"], 2, "by variable"),
+        (["convert", "files", "x.ambar", "--on-mismatch", "guess"], 2, "family"),
+        (["convert", "files", "nothing.nc", "x.ambar"], 3, "nothing.nc"),
+        (["convert", "*.nc", "x.ambar"], 3, "*.nc"),
+        (["convert", "OUTPUT", "x.ambar", "--ragged", "x"], 2, "--ragged does not apply"),
+        (["convert", "OUTPUT", "x.ambar", "--resume"], 2, "--resume does not apply"),
+    ],
+)
+def test_exit_codes(arguments, code, message, zarrs, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(zarrs.parent)
+    places = {"OUTPUT": output("sedov")}
+    found, _, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
+    assert found == code
+    assert message in err
+    assert not Path("x.ambar").exists()
+
+
+def test_what_is_missing_is_named(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
+    monkeypatch.setattr("ambar.collection.files.sources.find_spec", {"xarray": 1}.get)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[zarr\]'"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar")
+    (tmp_path / "x.nc").write_bytes(b"CDF\x01")
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[netcdf\]'"):
+        ambar.ingest(tmp_path / "x.nc", tmp_path / "x.ambar")

@@ -1,0 +1,507 @@
+"""AMReX plotfiles, native, in HDF5 and in stores: equal to what yt reads, and written again."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers import plotfile_writer, plotfiles
+from tests.helpers.amrex_plotfiles import write_plotfile
+from tests.helpers.command_line import run
+from tests.helpers.sample_outputs import amrex_sample
+
+yt = pytest.importorskip("yt")
+yt.set_log_level(40)
+
+SAMPLES = ["small", "advection_plt00006", "nyx64_plt00040", "lwfa_f32"]
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("amrex") / "small"
+    plotfiles.write(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Stores of plotfiles, by name; made when first asked for."""
+    return {"": tmp_path_factory.mktemp("stores")}
+
+
+@pytest.fixture(params=SAMPLES)
+def plotfile(request: pytest.FixtureRequest, small: Path) -> Path:
+    return small if request.param == "small" else amrex_sample(request.param)
+
+
+def store_of(plotfile: Path, converted: dict[str, Path]) -> Path:
+    if plotfile.name not in converted:
+        target = converted[""] / f"{plotfile.name}.ambar"
+        done = ambar.convert(plotfile, target, durability="none")
+        assert done.converted == [plotfile.name]
+        files = (path for path in plotfile.rglob("*") if path.is_file())
+        assert done.source_bytes == sum(path.stat().st_size for path in files)
+        assert done.stored_bytes == target.stat().st_size
+        converted[plotfile.name] = target
+    return converted[plotfile.name]
+
+
+@pytest.fixture(params=["native", "store"])
+def snapshot(
+    request: pytest.FixtureRequest, plotfile: Path, converted: dict[str, Path]
+) -> ambar.Snapshot:
+    if request.param == "native":
+        return ambar.read_amrex(plotfile)
+    opened = ambar.open(store_of(plotfile, converted))
+    assert isinstance(opened, ambar.Snapshot)
+    return opened
+
+
+def yt_dataset(path: Path):
+    return yt.load(str(path))
+
+
+def in_order(columns: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the order of cells by level and place."""
+    return np.lexsort((columns["iz"], columns["iy"], columns["ix"], columns["level"]))
+
+
+def test_cells_equal_yts(snapshot: ambar.Snapshot, plotfile: Path) -> None:
+    dataset = yt_dataset(plotfile)
+    data = dataset.all_data()
+    amr = snapshot.amr
+    names = amr.fields
+    derived = ["level", "x", "y", "z", "dx", "ix", "iy", "iz"]
+    cells = amr.cells([*derived, *names])
+    left = dataset.domain_left_edge.d
+    level = data["index", "grid_level"].d.astype(int)
+    place = {}
+    for axis, start, size in zip("xyz", left, np.array(amr.cell_size(0)), strict=True):
+        centre = data["index", axis].d
+        # yt has cells of no more than the ratio 2 from level to level here.
+        place[f"i{axis}"] = np.floor((centre - start) / (size / 2.0**level)).astype(int)
+    theirs = in_order({"level": level, **place})
+    ours = in_order(cells)
+    assert cells.rows == level.size == len(amr)
+    np.testing.assert_array_equal(cells["level"][ours], level[theirs])
+    for axis in "xyz":
+        np.testing.assert_array_equal(cells[f"i{axis}"][ours], place[f"i{axis}"][theirs])
+        np.testing.assert_allclose(cells[axis][ours], data["index", axis].d[theirs], rtol=1e-12)
+    np.testing.assert_allclose(cells["dx"][ours], data["index", "dx"].d[theirs], rtol=1e-12)
+    for name in names:
+        values = data["boxlib", name].d[theirs]
+        np.testing.assert_array_equal(cells[name][ours], values.astype(amr.dtype(name)), name)
+
+
+def test_the_covering_grid_equals_yts(snapshot: ambar.Snapshot, plotfile: Path) -> None:
+    dataset = yt_dataset(plotfile)
+    amr = snapshot.amr
+    finest = amr.levels[1]
+    name = amr.fields[0]
+    shape = np.array(dataset.domain_dimensions) * 2**finest
+    theirs = dataset.covering_grid(finest, dataset.domain_left_edge, shape)["boxlib", name].d
+    ours = amr.grid(name, level=finest)
+    np.testing.assert_array_equal(ours.to_numpy(), theirs)
+    left, right = dataset.domain_left_edge.d, dataset.domain_right_edge.d
+    for number, axis in enumerate("xyz"):
+        step = (right[number] - left[number]) / shape[number]
+        np.testing.assert_allclose(
+            ours[axis], left[number] + (np.arange(shape[number]) + 0.5) * step
+        )
+    # Averages of the finest grid are the coarser one.
+    coarse = amr.grid(name, level=0).to_numpy()
+    parts = theirs.reshape([k for n in coarse.shape for k in (n, 2**finest)])
+    np.testing.assert_allclose(coarse, parts.mean((1, 3, 5)), rtol=1e-6, atol=1e-9 * np.ptp(theirs))
+    # Slices and projections are those of the finest grid.
+    cut = amr.slice(name, axis="y", at=0.3, level=finest).to_numpy()
+    np.testing.assert_array_equal(cut, theirs[:, int(0.3 * shape[1])])
+    summed = amr.project(name, axis="z", level=finest).to_numpy()
+    depth = (right[2] - left[2]) / shape[2]
+    tolerance = 1e-9 * np.ptp(theirs) * (right[2] - left[2])
+    np.testing.assert_allclose(summed, theirs.sum(2) * depth, rtol=1e-6, atol=tolerance)
+
+
+def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:
+    amr = snapshot.amr
+    name = amr.fields[0]
+    every = amr.cells(["x", "y", "z", "level", name])
+    info = snapshot.info
+    middle = float(np.median(every[name]))
+    box = ambar.Box((0.1, 0.2, 0.0), (0.6, 0.5, 0.4))
+    lo = [start + part * info.boxlen for start, part in zip(info.lower, box.lo, strict=True)]
+    hi = [start + part * info.boxlen for start, part in zip(info.lower, box.hi, strict=True)]
+    inside = np.ones(every.rows, bool)
+    for axis, a, b in zip("xyz", lo, hi, strict=True):
+        inside &= (a <= every[axis]) & (every[axis] < b)
+    found = amr.cells([name, "x"], region=box)
+    np.testing.assert_array_equal(found[name], every[name][inside])
+    assert 0 < amr.chunks_touched(region=box) <= amr.chunks
+    wanted = (every["level"] == 1) & (every[name] > middle)
+    found = amr.cells([name], levels=(1, 1), where=f"{name} > {middle!r}")
+    np.testing.assert_array_equal(found[name], every[name][wanted])
+
+
+def test_the_same_cells_in_the_same_order(plotfile: Path, converted: dict[str, Path]) -> None:
+    native = ambar.read_amrex(plotfile).amr.cells()
+    stored = ambar.open(store_of(plotfile, converted)).amr.cells()
+    assert native.columns == stored.columns
+    for name in native.columns:
+        np.testing.assert_array_equal(native[name], stored[name], name)
+
+
+def same_files(one: Path, other: Path) -> None:
+    files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
+    assert files == sorted(p.relative_to(other) for p in other.rglob("*") if p.is_file())
+    _, different, errors = filecmp.cmpfiles(one, other, map(str, files), shallow=False)
+    assert not different
+    assert not errors
+
+
+def test_export_writes_the_same_files(
+    plotfile: Path, converted: dict[str, Path], tmp_path: Path
+) -> None:
+    seen: list[tuple[int, int]] = []
+    store = store_of(plotfile, converted)
+    ambar.export(store, tmp_path / "plt", progress=lambda *done: seen.append(done))
+    same_files(plotfile, tmp_path / "plt")
+    assert seen[-1][0] == seen[-1][1] > 0
+    with pytest.raises(FileExistsError):
+        ambar.export(store, tmp_path / "plt")
+
+
+@pytest.mark.parametrize("covered", ["auto", "keep", "drop"])
+def test_covered_cells(covered: str, small: Path, tmp_path: Path) -> None:
+    levels = plotfiles.write(tmp_path / "plt")
+    target = tmp_path / "run.ambar"
+    ambar.convert(small, target, covered=covered)
+    store = ambar.Store(ambar._core.Store(str(target)))
+    dropped = store.ambar_attributes("amr")["levels"][0]["dropped"]
+    assert dropped == {"auto": ["density"], "keep": [], "drop": ["density", "Temp"]}[covered]
+    ambar.export(target, tmp_path / "again")
+    again = yt_dataset(tmp_path / "again").index.grids
+    covered_cells = plotfiles.covered()
+    for grid in again:
+        level = int(grid.Level)
+        box = tuple(
+            slice(start, start + count)
+            for start, count in zip(
+                grid.get_global_startindex(), grid.ActiveDimensions, strict=True
+            )
+        )
+        for number, name in enumerate(plotfiles.FIELDS):
+            expected = levels[level][number][box].copy()
+            if level == 0 and covered == "drop" and name == "Temp":
+                means = levels[1][number].reshape(16, 2, 8, 2, 8, 2).mean((1, 3, 5))[box]
+                expected = np.where(covered_cells[box], means, expected)
+                np.testing.assert_allclose(grid["boxlib", name].d, expected, rtol=1e-14)
+            else:
+                np.testing.assert_array_equal(grid["boxlib", name].d, expected)
+
+
+@pytest.mark.parametrize("bound", [1e-2, 1e-4])
+def test_an_error_bound_holds_in_every_box(bound: float, plotfile: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.ambar"
+    done = ambar.convert(
+        plotfile, target, components=["cells"], error_bound=f"{bound} of range", durability="none"
+    )
+    assert done.ratio > (1 if plotfile.name == "small" else 2)
+    cells, exact = ambar.open(target).amr, ambar.read_amrex(plotfile).amr
+    spans = {}
+    for name in exact.fields:
+        want, got = exact.cells([name])[name], cells.cells([name])[name]
+        spans[name] = float(want.max()) - float(want.min())
+        assert len(want) == len(got)
+    # What covered cells give is seen in the plotfile that is written again.
+    ambar.export(target, tmp_path / "plt")
+    ours, theirs = yt_dataset(tmp_path / "plt"), yt_dataset(plotfile)
+    for grid, original in zip(ours.index.grids, theirs.index.grids, strict=True):
+        for name in exact.fields:
+            off = np.abs(grid["boxlib", name].d - original["boxlib", name].d)
+            assert off.max() <= bound * spans[name], name
+
+
+def test_bounds_of_particles(tmp_path: Path) -> None:
+    plotfile = amrex_sample("nyx64_plt00040")
+    target = tmp_path / "x.ambar"
+    bounds = {"DM/position_x": 1e-6, "Temp": 1.0}
+    ambar.convert(plotfile, target, error_bound=bounds, durability="none")
+    got = ambar.open(target).species["DM"].read(["id", "cpu", "position_x", "position_y"])
+    want = ambar.read_amrex(plotfile).species["DM"].read(["id", "cpu", "position_x", "position_y"])
+    got = {name: got[name][np.lexsort((got["id"], got["cpu"]))] for name in got}
+    want = {name: want[name][np.lexsort((want["id"], want["cpu"]))] for name in want}
+    assert 0 < np.abs(got["position_x"] - want["position_x"]).max() <= 1e-6
+    assert np.array_equal(got["position_y"], want["position_y"])
+    with pytest.raises(KeyError, match="gas"):
+        ambar.convert(plotfile, tmp_path / "y.ambar", error_bound={"gas/mass": 1.0})
+
+
+def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
+    target = tmp_path / "run.ambar"
+    ambar.convert(small, target, fields=["Temp"], components="cells")
+    snapshot = ambar.open(target)
+    assert snapshot.components == {"cells": ["Temp"]}
+    expected = ambar.read_amrex(small, fields=["Temp"]).amr.cells(["Temp"])
+    np.testing.assert_array_equal(snapshot.amr.cells(["Temp"])["Temp"], expected["Temp"])
+    ambar.export(target, tmp_path / "plt")
+    again = ambar.read_amrex(tmp_path / "plt").amr
+    assert again.fields == ["Temp"]
+    np.testing.assert_array_equal(again.cells(["Temp"])["Temp"], expected["Temp"])
+
+
+@pytest.mark.parametrize("name", ["advection_none.h5", "advection_mdset.h5"])
+def test_hdf5_is_the_native_plotfile(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    native = ambar.read_amrex(amrex_sample("advection_plt00006"), components=["cells"])
+    opened = ambar.open(amrex_sample(name))
+    assert opened.info.time == native.info.time
+    assert opened.info.levels == native.info.levels
+    expected = native.amr.cells()
+    target = tmp_path / "run.ambar"
+    ambar.convert(amrex_sample(name), target)
+    for found in (opened, ambar.open(target)):
+        cells = found.amr.cells()
+        for column in expected.columns:
+            np.testing.assert_array_equal(cells[column], expected[column], column)
+    ambar.export(target, tmp_path / "plt")
+    again = ambar.read_amrex(tmp_path / "plt")
+    assert again.info.time == native.info.time
+    assert again.info.steps == native.info.steps
+    np.testing.assert_array_equal(again.amr.cells()["phi"], expected["phi"])
+    for level in range(3):
+        # The grids of the two files come in different orders.
+        boxes = [np.sort(amr.boxes(level).reshape(-1, 6), 0) for amr in (again.amr, native.amr)]
+        np.testing.assert_array_equal(*boxes)
+
+
+def test_run_information(small: Path, converted: dict[str, Path]) -> None:
+    for snapshot in (ambar.open(small), ambar.open(store_of(small, converted))):
+        info = snapshot.info
+        assert isinstance(info, ambar.AmrexInfo)
+        assert (info.ndim, info.time, info.steps) == (3, 0.25, (5, 10))
+        assert (info.lower, info.upper) == (plotfiles.LOWER, plotfiles.UPPER)
+        assert (info.boxlen, info.box_size) == (2.0, (2.0, 1.0, 1.0))
+        assert [level.boxes for level in info.levels] == [2, 3]
+        assert info.levels[0].ratio == (2, 2, 2)
+        assert info.texts == ("job_info",)
+        assert snapshot.amr.levels == (0, 1)
+        assert snapshot.amr.cells_per_level[0] == 16 * 8 * 8 - plotfiles.covered().sum()
+        np.testing.assert_array_equal(snapshot.amr.boxes(1), plotfiles.BOXES[1])
+        assert "cells" in repr(snapshot)
+        assert "3-D" in repr(snapshot.amr)
+        with pytest.raises(ambar.UnsupportedError, match="units"):
+            snapshot.amr.cells(region=ambar.Sphere("bc", 1.0, unit="kpc"))
+        with pytest.raises(ambar.UnsupportedError, match="units"):
+            snapshot.amr.slice("density", unit="g/cm3")
+        assert snapshot.amr.slice("density", axis="z").attrs["at"] == 2.5
+        with pytest.raises(ambar.UnsupportedError, match=r"ambar\.export"):
+            snapshot.to_yt()
+        assert snapshot.to_xarray()["amr"]["density"].size == len(snapshot.amr)
+
+
+@pytest.mark.parametrize("header", [None, b"", b"3\nVersion"])
+def test_particles_without_a_header_are_not_left_out(
+    header: bytes | None, tmp_path: Path, small: Path
+) -> None:
+    path = tmp_path / "plt"
+    shutil.copytree(small, path)
+    (path / "tracers" / "Level_0").mkdir(parents=True)
+    (path / "tracers" / "Level_0" / "Particle_H").write_text("(0 0\n)\n")
+    if header is not None:
+        (path / "tracers" / "Header").write_bytes(header)
+    with pytest.raises(ambar.AmbarError, match="tracers/Header.*name the components"):
+        ambar.convert(path, tmp_path / "x.ambar")
+    assert len(ambar.read_amrex(path).amr.cells()) > 0
+    done = ambar.convert(path, tmp_path / "x.ambar", components=["cells"])
+    assert done.left_out == {}
+
+
+def test_what_is_left_out_is_told(
+    tmp_path: Path, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plt"
+    shutil.copytree(small, path)
+    (path / "notes").mkdir()
+    (path / "picture.png").write_bytes(b"\x89PNG")
+    left = {"notes": "a folder without particles", "picture.png": "a file that is not UTF-8 text"}
+    assert ambar.convert(path, tmp_path / "x.ambar").left_out == left
+    code, out, _ = run(capsys, "convert", path, tmp_path / "y.ambar")
+    assert code == 0
+    assert all(f"left out: {name}, {why}" in out for name, why in left.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "species"), [("advection_plt00006", "particles"), ("nyx64_plt00040", "DM")]
+)
+def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
+    native = ambar.read_amrex(amrex_sample(name))
+    stored = ambar.open(store_of(amrex_sample(name), converted))
+    assert list(native.species) == list(stored.species) == [species]
+    assert len(native.particles) == len(stored.particles) > 0
+    theirs, ours = native.particles.read(), stored.particles.read()
+    assert theirs.columns == ours.columns
+    by_id = [np.lexsort((table["cpu"], table["id"])) for table in (theirs, ours)]
+    for column in theirs.columns:
+        np.testing.assert_array_equal(theirs[column][by_id[0]], ours[column][by_id[1]], column)
+    box = ambar.Box((0.2, 0.2, 0.2), (0.5, 0.6, 0.5))
+    few = [snapshot.particles.read(["id"], region=box) for snapshot in (native, stored)]
+    assert 0 < few[0].rows < theirs.rows
+    np.testing.assert_array_equal(np.sort(few[0]["id"]), np.sort(few[1]["id"]))
+
+
+def test_what_makes_no_sense_is_refused(small: Path, tmp_path: Path, stores) -> None:
+    target = tmp_path / "run.ambar"
+    with pytest.raises(ValueError, match="levels"):
+        ambar.convert(small, target, levels=(0, 1))
+    with pytest.raises(ValueError, match="covered"):
+        ambar.convert(small, target, covered="perhaps")  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="density, Temp"):
+        ambar.convert(small, target, fields=["rho"])
+    with pytest.raises(KeyError, match="cells"):
+        ambar.convert(small, target, components=["DM"])
+    with pytest.raises(KeyError, match="density, Temp"):
+        ambar.read_amrex(small, fields=["rho"])
+    with pytest.raises(KeyError, match="rho"):
+        ambar.convert(small, target, error_bound={"rho": 1e-3})
+    assert not target.exists()
+    with pytest.raises(ambar.UnsupportedError, match=r"for a plotfile.*\.vtkhdf"):
+        ambar.export(stores["sedov"], tmp_path / "plt")
+    with pytest.raises(ValueError, match="boxes"):
+        ambar.open(stores["sedov"]).amr.boxes(3)
+    amr = ambar.open(small).amr
+    with pytest.raises(ValueError, match="level"):
+        amr.grid("density", level=2)
+    with pytest.raises(ValueError, match="level"):
+        amr.boxes(2)
+
+
+def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:
+    target = tmp_path / "run.ambar"
+    ambar.convert(small, target)
+    content = bytearray(target.read_bytes())
+    place = content.find(b"amr/level_1/density/c/0") + 200
+    content[place] ^= 1
+    target.write_bytes(content)
+    with pytest.raises(ambar.CorruptError, match="level_1/density"):
+        ambar.open(target).amr.cells(["density"])
+    with pytest.raises(ambar.CorruptError, match="level_1/density"):
+        ambar.export(target, tmp_path / "plt")
+    assert not (tmp_path / "plt").exists()
+    (small_copy := tmp_path / "cut").mkdir()
+    plotfiles.write(small_copy / "plt")
+    fabs = small_copy / "plt" / "Level_1" / "Cell_D_00000"
+    fabs.write_bytes(fabs.read_bytes()[:-8])
+    with pytest.raises(ambar.CorruptError, match="Cell_D_00000"):
+        ambar.convert(small_copy / "plt", tmp_path / "cut.ambar")
+
+
+@pytest.mark.parametrize("time", ["nan", "-nan", "inf", "-inf"])
+def test_times_that_are_not_finite(
+    time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    """The commands info and compare failed with an internal TypeError."""
+    number = plotfile_writer._number
+    monkeypatch.setattr(
+        plotfile_writer, "_number", lambda value: time if value == 0.12345 else number(value)
+    )
+    monkeypatch.setattr(plotfile_writer, "TIME", 0.12345)
+    plotfile, store = tmp_path / "plt", tmp_path / "plt.ambar"
+    plotfiles.write(plotfile)
+    header = plotfile / "Header"
+    assert header.read_text().count(f"{time}\n") == 3  # of the run, and of two levels
+    ambar.convert(plotfile, store)
+    for path in (plotfile, store):
+        found = ambar.open(path).info.time
+        assert str(found).lstrip("-") == time.lstrip("-")
+        assert np.signbit(found) == time.startswith("-")
+        assert run(capsys, "info", path)[0] == 0
+        code, printed, _ = run(capsys, "info", "--json", path)
+        assert code == 0
+        json.loads(printed, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert ambar.compare(plotfile, store).held
+    ambar.export(store, tmp_path / "again")
+    same_files(plotfile, tmp_path / "again")
+    # Other programs write other texts, which are kept.
+    header.write_text(header.read_text().replace("HyperCLaw-V1.1\n2\n", "HyperCLaw-V1.1\n 2\n"))
+    ambar.convert(plotfile, store, overwrite=True)
+    ambar.export(store, tmp_path / "again", overwrite=True)
+    same_files(plotfile, tmp_path / "again")
+
+
+def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
+    """They were refused; a field has to be asked for by another name than the column."""
+
+    def linear(*places: np.ndarray) -> np.ndarray:
+        return places[0] + 2 * places[1]
+
+    names = ["level", "x", "dx", "iz", "level_field", "density"]
+    plotfile, store = tmp_path / "plt", tmp_path / "plt.ambar"
+    write_plotfile(plotfile, fields=dict.fromkeys(names, linear))
+    ambar.convert(plotfile, store, error_bound={"dx_field": 0.1})
+    stored = ["level_field_", "x_field", "dx_field", "iz_field", "level_field", "density"]
+    for path in (plotfile, store):
+        amr = ambar.open(path).amr
+        assert amr.fields == stored
+        cells = amr.cells(["level", "x", "y", "dx", *stored])
+        assert set(cells["level"].tolist()) == {0, 1}
+        expected = cells["density"]
+        np.testing.assert_allclose(cells["x"] + 2 * cells["y"], expected)
+        for name in stored:
+            np.testing.assert_allclose(cells[name], expected, atol=0.1 * (name == "dx_field"))
+    exact = tmp_path / "exact.ambar"
+    ambar.convert(plotfile, exact)
+    assert ambar.compare(plotfile, exact).held
+    ambar.export(exact, tmp_path / "again")
+    same_files(plotfile, tmp_path / "again")
+    part = tmp_path / "part.ambar"
+    ambar.convert(plotfile, part, fields=["x_field"])
+    ambar.export(part, tmp_path / "part")
+    assert (tmp_path / "part" / "Header").read_text().startswith("HyperCLaw-V1.1\n1\nx\n3\n")
+    with pytest.raises(ValueError, match="two fields have the name"):
+        ambar.convert(plotfile, part, fields=["density", "density"], overwrite=True)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_fields_without_a_finite_value_take_little_room(tmp_path: Path, value: float) -> None:
+    """Within an absolute bound infinities took eight bytes a cell, within a relative one none."""
+    plotfile, store = tmp_path / "plt", tmp_path / "plt.ambar"
+    write_plotfile(plotfile, fields={"a": lambda *places: np.full(places[0].shape, value)})
+    bytes_ = {}
+    for bound in (0.5, "1e-3 of range", "1e-3   of  range"):
+        ambar.convert(plotfile, store, error_bound=bound, overwrite=True)
+        assert ambar.compare(plotfile, store).held
+        opened = ambar.open(store).stored_at[0]
+        bytes_[bound] = sum(opened[path].stored_bytes for path in opened if path.endswith("/a"))
+    assert len(set(bytes_.values())) == 1
+    assert bytes_[0.5] < 10_000
+
+
+def test_the_command_line(small: Path, tmp_path: Path, capsys) -> None:
+    target = tmp_path / "plt.ambar"
+    code, out, _ = run(capsys, "convert", small, target, "--covered", "keep", "--no-progress")
+    assert code == 0
+    assert "smaller" in out
+    for place, kind in ((target, "snapshot"), (small, "plotfile of AMReX")):
+        code, out, _ = run(capsys, "info", place)
+        assert code == 0
+        assert kind in out
+        assert "-1 to 1 x 0 to 1 x 2 to 3" in out
+        code, out, _ = run(capsys, "info", place, "--json")
+        assert code == 0
+        assert "cell_size" in out
+    code, out, _ = run(capsys, "plot", target, tmp_path / "a.png", "--axis", "y")
+    assert code == 0
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    code, _, _ = run(capsys, "export", target, tmp_path / "plt", "--no-progress")
+    assert code == 0
+    same_files(small, tmp_path / "plt")
+    code, _, err = run(capsys, "export", target, tmp_path / "plt")
+    assert code == 4
+    assert "exists" in err
+    code, out, _ = run(capsys, "verify", target)
+    assert code == 0

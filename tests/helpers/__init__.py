@@ -1,0 +1,1 @@
+"""What several test modules share: sample data, writers of other formats, servers, programs."""

@@ -1,0 +1,1 @@
+"""Sample meshes, and how meshes and their descriptions are compared."""

@@ -1,0 +1,185 @@
+"""Small arrays lie beside the description of their mesh, and damage to either is named."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.mesh.storage import packs
+from ambar.mesh.storage.packs import encoded_pack, joined, pack_values, parted
+from ambar.mesh.storage.references import references_in
+from tests.helpers.paths import ROOT
+
+pv = pytest.importorskip("pyvista")
+
+from tests.helpers.mesh.comparison import assert_same  # noqa: E402
+from tests.helpers.mesh.descriptions import plain, together  # noqa: E402
+
+RANDOM = np.random.default_rng(5)
+DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float32", "float64"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (5,), (300, 3), (0, 3), (6, 7, 20), (9, 9, 9, 3)])
+def test_packs_come_back(dtype: str, shape: tuple[int, ...]) -> None:
+    values = RANDOM.integers(0, 2, shape).astype(dtype)
+    if dtype.startswith("float"):
+        values = np.where(values > 0, RANDOM.random(shape), np.nan).astype(dtype)
+    about, stream = encoded_pack(values, predict=True)
+    data = joined(json.dumps({"packed": [about, {"values": ["x"]}]}), [stream])
+    first, second = parted(data)["packed"]
+    read = pack_values(first, "here")
+    assert read.dtype == values.dtype
+    assert read.tobytes() == values.tobytes()
+    assert pack_values(second, "here").tolist() == ["x"]
+
+
+def test_a_small_mesh_is_a_single_entry(tmp_path: Path) -> None:
+    mesh = pv.Plane(i_resolution=20, j_resolution=20)
+    path = tmp_path / "x.ambar"
+    ambar.write_mesh(mesh, path, durability="none")
+    assert path.stat().st_size < 3200  # 14 KiB of normals and coordinates, 12 of corners
+    assert list(ambar.open(path).store) == []
+    assert_same(ambar.read_mesh(path), mesh)
+    mesh["noise"] = RANDOM.random((mesh.n_points, 2))
+    ambar.write_mesh(mesh, path, durability="none", overwrite=True)
+    assert list(ambar.open(path).store) == ["description"]
+    assert_same(ambar.read_mesh(path), mesh)
+    assert ambar.read_mesh(path, point_data=["noise"]).point_data.keys() == ["noise"]
+
+
+def test_frames_of_small_arrays(tmp_path: Path) -> None:
+    mesh = pv.MultiBlock([pv.Plane(i_resolution=20, j_resolution=20), pv.Cube()])
+    mesh[0].cell_data["noise"] = RANDOM.integers(0, 250, (400, 2)).astype("uint8")
+    mesh[1].cell_data["label"] = list("abcdef")
+    path = tmp_path / "x.ambar"
+    user = {"at": [99, 99], "and": {"at": "this"}}
+    ambar.write_mesh(mesh, path, durability="none", user_dict=user)
+    found = ambar.frames(path)
+    noise = next(frame for frame in found if frame.name == "noise")
+    assert noise.node.startswith("packed/")
+    assert noise[2:5] == ("cell_data", "uint8", (400, 2))
+    assert noise.codec.split()[0] == "bytes"
+    assert (noise.chunks, noise.raw_bytes) == (1, 800)
+    assert 700 < noise.stored_bytes <= 820
+    named = {(frame.association, frame.name) for frame in found}
+    arrays = {(f"{info.association}_data", info.name) for info in ambar.open(path).arrays}
+    assert named - {(None, None)} == arrays - {("cell_data", "label")}
+    _, streams = plain(ambar.open(path).store)
+    assert abs(sum(frame.stored_bytes for frame in found) - sum(map(len, streams))) < len(found)
+    shapes = [frame.shape for frame in found if frame.name is None]
+    assert (400, 4) in shapes  # corners of the plane's cells
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"at": [9, 0, 400]}, "no pack 9"),
+        ({"at": [0, -1, 400]}, "refers to no array"),
+        ({"at": [0, 0, 2**40]}, r"ends at 1099511627776, of \d+ values"),
+        ({"dtype": None}, "pack 0 .* is damaged"),
+        ({"shape": "x"}, "pack 0 .* is damaged"),
+        ({"codecs": ...}, "pack 0 .* is damaged .*codecs"),
+    ],
+)
+def test_frames_of_damaged_descriptions(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    mesh = pv.Cube().points_to_double()
+    mesh.clear_data()
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    about, streams = plain(ambar.open(tmp_path / "x.ambar").store)
+    assert len(about["packed"]) > 0
+    for key, value in change.items():
+        place = next(references_in(about)) if key == "at" else about["packed"][0]
+        place[key] = value
+        if value is ...:
+            del place[key]
+    with ambar.create(tmp_path / "y.ambar", durability="none") as writer:
+        writer.group("", {"ambar": together(about, streams)})
+    with pytest.raises(ambar.CorruptError, match=f"y.ambar: mesh /: .*{message}"):
+        ambar.frames(tmp_path / "y.ambar")
+
+
+def test_many_blocks_do_not_fill_the_description(tmp_path: Path) -> None:
+    clouds = [pv.PolyData(RANDOM.random((150, 3)).astype("f4")) for _ in range(300)]
+    blocks = pv.MultiBlock(clouds)
+    path = tmp_path / "x.ambar"
+    ambar.write_mesh(blocks, path, durability="none")
+    store = ambar.open(path).store
+    assert list(store) == ["packed/0", "packed/1"]
+    assert store["packed/0"].shape == (300 * 150 * 3,)
+    assert_same(ambar.read_mesh(path), blocks)
+
+
+def _packed() -> tuple[dict[str, Any], bytes]:
+    return encoded_pack(np.arange(100, dtype=np.float64))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "cut short"),
+        (b"\xff" * 9, "invalid"),
+        (joined("[]", []), "no JSON object"),
+        (joined("{", []), "Expecting"),
+        (joined("{}", [b"more"]), "4 bytes are left"),
+        (joined('{"packed": [{"bytes": 9}]}', [b"less"]), "9 bytes, of 4"),
+        (joined('{"packed": [{"bytes": -1}]}', [b""]), "-1 bytes"),
+        (joined('{"packed": [{"bytes": "x"}]}', [b""]), "'x' bytes"),
+    ],
+)
+def test_damaged_descriptions_are_refused(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        parted(data)
+    path = tmp_path / "x.ambar"
+    about = {"kind": "mesh", "version": 1, "data": base64.b85encode(data).decode()}
+    with ambar.create(path, durability="none") as writer:
+        writer.group("", {"ambar": about})
+    with pytest.raises(ambar.CorruptError, match="the description of the mesh is damaged"):
+        ambar.read_mesh(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("dtype", "object", "dtype 'object'"),
+        ("shape", [2**40], "1099511627776 values"),
+        ("shape", [-1], "a shape"),
+        ("shape", [101], "."),
+        ("codecs", "bytes gzip", "codec"),
+        ("codecs", None, "codec"),
+        ("stream", b"\0" * 30, "."),
+    ],
+)
+def test_damaged_packs_are_refused(key: str, value: Any, message: str) -> None:
+    about, stream = _packed()
+    with pytest.raises(ambar.CorruptError, match=f"here: a pack .* is damaged .*{message}"):
+        pack_values({**about, "stream": stream, key: value}, "here")
+
+
+def test_packs_of_development_versions_are_read() -> None:
+    values = np.array([5, 7, 10, 12, 15, 17, 20, 22], np.int64)
+    less = np.concatenate([values[:2], values[2:] - values[:-2]])
+    shuffled = less.view(np.uint8).reshape(-1, 8).T.tobytes()
+    pack = {
+        "dtype": "int64",
+        "deflate": base64.b64encode(zlib.compress(shuffled)).decode(),
+        "lag": 2,
+    }
+    np.testing.assert_array_equal(pack_values(pack, "here"), values)
+    with pytest.raises(ambar.CorruptError, match="lag"):
+        pack_values({**pack, "lag": 9}, "here")
+
+
+def test_the_dictionary_is_that_of_the_format() -> None:
+    page = (ROOT / "docs" / "format.md").read_text()
+    block = page.split("The dictionary is the following lines without their ends:\n\n```\n")[1]
+    assert block.split("\n```")[0].replace("\n", "").encode() == packs._USUAL

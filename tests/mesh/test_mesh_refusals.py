@@ -1,0 +1,161 @@
+"""What cannot be a mesh is refused: when it is written, and when it is read."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.mesh import get_mesh, put_mesh
+
+pv = pytest.importorskip("pyvista")
+
+from vtkmodules import vtkCommonCore, vtkCommonDataModel  # noqa: E402
+
+from tests.helpers.mesh.descriptions import HOSTILE, changed_at, leaves, plain, together  # noqa: E402
+from tests.helpers.mesh.samples import DATASETS, OTHERS  # noqa: E402
+
+
+def _far_corner() -> Any:
+    mesh = DATASETS["tetrahedra"]().copy()
+    mesh.GetCells().GetConnectivityArray().SetValue(5, mesh.n_points)
+    return mesh
+
+
+def _negative_corner() -> Any:
+    mesh = DATASETS["poly"]()
+    mesh.GetPolys().GetConnectivityArray().SetValue(0, -1)
+    return mesh
+
+
+def _short_array() -> Any:
+    mesh = DATASETS["image"]()
+    array = vtkCommonCore.vtkFloatArray()
+    array.SetName("short")
+    array.SetNumberOfTuples(3)
+    mesh.GetPointData().AddArray(array)
+    return mesh
+
+
+def _variants() -> Any:
+    mesh = vtkCommonDataModel.vtkTable()
+    array = vtkCommonCore.vtkVariantArray()
+    array.SetName("any")
+    array.InsertNextValue(1)
+    mesh.AddColumn(array)
+    return mesh
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (_far_corner, ValueError, "/cells: a cell refers to point 2184 of 2184: repair"),
+        (_negative_corner, ValueError, "/polygons: a cell refers to point -1 of 12"),
+        (_short_array, ValueError, "/point_data array 'short' has 3 tuples, the mesh 60"),
+        (_variants, ambar.UnsupportedError, "/row_data array 'any': values of vtkVariantArray"),
+        (
+            vtkCommonDataModel.vtkMolecule,
+            ambar.UnsupportedError,
+            "a vtkMolecule cannot be",
+        ),
+        (lambda: None, ValueError, "not None"),
+        (lambda: np.zeros(3), ValueError, "a mesh is a VTK object, not a ndarray"),
+    ],
+)
+def test_what_cannot_be_written(
+    make: Callable[[], Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        ambar.write_mesh(make(), tmp_path / "x.ambar")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("image", changed_at("extent", [0, 1]), r"extent is \[0, 1\], not 6 whole numbers"),
+        ("image", changed_at("spacing", [1, 2, "x"]), "spacing is .* not 3 numbers"),
+        ("structured", changed_at("extent", 1, 5), "points are 60, the extent has 72"),
+        ("rectilinear", changed_at("extent", [0, 3, 1, 4, -1, 0]), "x coordinates are not 4"),
+        (
+            "tetrahedra",
+            changed_at("cells", "corners", "at", "nowhere"),
+            "array 'nowhere' that there is",
+        ),
+        ("tetrahedra", changed_at("cells", "storage", 32), "corners have dtype int64, not int32"),
+        ("tetrahedra", changed_at("types", 300), "types are 300"),
+        ("tetrahedra", changed_at("points", "lattice", []), "a lattice has three axes"),
+        ("poly", changed_at("points", "at", [9, 0, 4, 3]), "there is no pack 9"),
+        ("poly", changed_at("points", "at", [0, 10, 12, 3]), "ends at 46, behind its pack 0"),
+        ("poly", changed_at("points", "at", [0, 0, 4, 3]), "a cell refers to 6 of 4"),
+        ("poly", changed_at("packed", 0, "codecs", "gzip"), "a pack of small arrays .* is damaged"),
+        ("poly", changed_at("packed", 0, "shape", [2**40]), "a pack of small arrays .* is damaged"),
+        ("quadratic", changed_at("cells", "sizes", "of_types", "24", 9), "of 9 corners|sizes"),
+        ("mixed", changed_at("cells", "sizes", "at", [0, 0, 3]), "sizes"),
+        ("polyhedra", changed_at("cell_faces", None), "faces are of 0 cells, not 3"),
+        ("hyper_trees", changed_at("branch_factor", 7), "branch factor is 7, not 2 or 3"),
+        ("hyper_trees", changed_at("extent", [0, 2, 0, 2, 0, 2]), "coordinates are not 3"),
+    ],
+)
+def test_descriptions_that_do_not_fit(
+    name: str, change: Callable[[Any], None], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.ambar"
+    ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, durability="none")
+    about, streams = plain(ambar.open(path).store)
+    change(about)
+    with ambar.append(path, durability="none") as writer:
+        writer.set_attributes("", {"ambar": together(about, streams)})
+    with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
+        ambar.read_mesh(path)
+
+
+def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    for change, message in (
+        (changed_at("version", 2), "/m is a mesh of version 2; this version of ambar reads 1"),
+        (
+            changed_at("type", "Graph"),
+            "is of type 'Graph', which this version of ambar does not know",
+        ),
+    ):
+        with ambar.create(path, durability="none", overwrite=True) as writer:
+            put_mesh(writer, "m", DATASETS["poly"]())
+        about, streams = plain(ambar.open(path), "m")
+        change(about)
+        with ambar.append(path, durability="none") as writer:
+            writer.set_attributes("m", {"ambar": together(about, streams)})
+        with pytest.raises(ambar.UnsupportedError, match=message):
+            get_mesh(ambar.open(path), "m")
+
+
+@pytest.mark.parametrize("name", [*DATASETS, *OTHERS])
+def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.ambar"
+    ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, durability="none")
+    store = ambar.open(path).store
+    about, streams = plain(store)
+    rng = np.random.default_rng(0)
+    ways = list(leaves(about))
+    chosen = [ways[i] for i in rng.permutation(len(ways))[:30]]
+    refused = 0
+    for way in chosen:
+        for value in HOSTILE:
+            changed = copy.deepcopy(about)
+            changed_at(*way, value)(changed)
+            changed = together(changed, streams)
+            monkeypatch.setattr(store, "ambar_attributes", lambda _, a=changed: a)
+            store.kept.clear()
+            try:
+                mesh = get_mesh(store, "", wrap=False)
+            except ambar.AmbarError:
+                refused += 1
+                continue
+            if isinstance(mesh, vtkCommonDataModel.vtkDataSet):
+                mesh.GetBounds()
+    assert refused > len(chosen)

@@ -1,0 +1,252 @@
+"""Parts of meshes: chosen arrays and blocks, with their bytes alone; bounds; PyVista; HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.cli import main
+from tests.helpers.range_server import RangeServer
+
+pv = pytest.importorskip("pyvista")
+
+from tests.helpers.mesh.comparison import assert_same  # noqa: E402
+from tests.helpers.mesh.samples import blocks, collection, hyper_trees, table  # noqa: E402
+
+LOOP: dict[str, Any] = {}
+LOOP["a"] = [LOOP]
+
+
+def grid() -> Any:
+    rng = np.random.default_rng(0)
+    mesh = pv.ImageData(dimensions=(40, 40, 40)).to_tetrahedra()
+    mesh.clear_data()
+    for name in "abc":
+        mesh.point_data[name] = rng.random(mesh.n_points)
+        mesh.cell_data[name] = rng.random(mesh.n_cells)
+    mesh.point_data["small"] = np.arange(mesh.n_points) % 2 == 0
+    mesh.field_data["time"] = [0.5]
+    return mesh
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("meshes") / "grid.ambar"
+    ambar.write_mesh(grid(), path, durability="none")
+    return path
+
+
+def test_chosen_arrays_are_read(path: Path) -> None:
+    mesh = ambar.read_mesh(path, point_data=["b"], cell_data=[])
+    assert mesh.point_data.keys() == ["b"]
+    assert mesh.cell_data.keys() == []
+    assert mesh.field_data.keys() == ["time"]
+    assert (mesh["b"] == grid().point_data["b"]).all()
+    assert ambar.open(path).read(point_data=[], field_data=[]).array_names == ["a", "b", "c"]
+
+
+def test_what_there_is_is_known_without_reading(path: Path) -> None:
+    mesh = ambar.open(path)
+    assert isinstance(mesh, ambar.Mesh)
+    assert mesh.type == "UnstructuredGrid"
+    assert mesh.blocks == []
+    assert mesh.user_dict == {}
+    assert ("cell", "c", "float64", (grid().n_cells,), ()) in mesh.arrays
+    assert ("field", "time", "float64", (1,), ()) in mesh.arrays
+    assert "UnstructuredGrid" in repr(mesh)
+    assert "time" in repr(mesh)
+
+
+def test_frames_say_what_each_array_takes(path: Path) -> None:
+    found = {(frame.association, frame.name): frame for frame in ambar.frames(path)}
+    frame = found["cell_data", "b"]
+    assert frame.dtype == "float64"
+    assert frame.shape == (grid().n_cells,)
+    assert frame.raw_bytes == 8 * grid().n_cells
+    assert frame.ratio == frame.raw_bytes / frame.stored_bytes
+    assert frame.chunks > 1
+    assert "crc32c" in frame.codec
+    assert found["field_data", "time"][3:5] == ("float64", (1,))
+    assert found[None, None].node == "packed/0"  # the lattice's coordinates
+
+
+def test_only_the_bytes_of_chosen_arrays_are_read(path: Path) -> None:
+    with RangeServer(path.parent) as server:
+        url = f"{server.url}/{path.name}"
+        mesh = ambar.open(url)
+        server.take()
+        # Not the last one, of which opening has read the end with the directory.
+        mesh.read(point_data=[], cell_data=["a"], field_data=[])
+        taken = [what.removeprefix("bytes=").split("-") for what in server.take()]
+        read = sum(int(last) - int(first) + 1 for first, last in taken)
+    stored = {frame.node: frame.stored_bytes for frame in ambar.frames(path)}
+    geometry = stored["cells/corners"]
+    column = next(
+        frame.stored_bytes
+        for frame in ambar.frames(path)
+        if (frame.association, frame.name) == ("cell_data", "a")
+    )
+    assert column <= read < 1.02 * (geometry + column) + 4096
+
+
+def test_meshes_are_read_over_http(path: Path) -> None:
+    with RangeServer(path.parent) as server:
+        url = f"{server.url}/{path.name}"
+        assert_same(grid(), ambar.read_mesh(url, storage_options={"timeout": "10s"}))
+        assert ambar.open(url).type == "UnstructuredGrid"
+
+
+def test_blocks_are_read_by_number_and_name(tmp_path: Path) -> None:
+    mesh = blocks()
+    ambar.write_mesh(mesh, tmp_path / "b.ambar")
+    opened = ambar.open(tmp_path / "b.ambar")
+    assert opened.blocks == ["žluť / sphere", "Block-01", "Block-02", "Block-03"]
+    assert ("point", "Normals", "float32", (mesh[0].n_points, 3), (0,)) in opened.arrays
+    assert ambar.read_mesh(tmp_path / "b.ambar", block=0) == mesh[0]
+    assert opened.read(block="žluť / sphere") == mesh[0]
+    inner = opened.read(block=(2, "an image"))
+    assert type(inner) is pv.ImageData
+    assert opened.read(block=1) is None
+    assert opened.read(block=-1).n_blocks == 0
+    with pytest.raises(KeyError, match="no block 'nothing like it'; there are 4, named"):
+        opened.read(block="nothing like it")
+    with pytest.raises(KeyError, match="no block 4; there are 4"):
+        opened.read(block=4)
+    with pytest.raises(KeyError, match="no block 0; there are 0"):
+        opened.read(block=(0, 0))
+
+
+def test_blocks_of_collections_are_read(tmp_path: Path) -> None:
+    ambar.write_mesh(collection(), tmp_path / "c.ambar")
+    piece = ambar.read_mesh(tmp_path / "c.ambar", block=("parts", 0))
+    assert_same(collection().GetPartitionedDataSet(0).GetPartitionAsDataObject(0), piece)
+
+
+def test_columns_of_a_table_are_chosen(tmp_path: Path) -> None:
+    ambar.write_mesh(table(), tmp_path / "t.ambar")
+    read = ambar.read_mesh(tmp_path / "t.ambar", cell_data=["uv", "names"])
+    assert [read.GetRowData().GetAbstractArray(i).GetName() for i in range(2)] == ["uv", "names"]
+    assert read.GetRowData().GetNumberOfArrays() == 2
+
+
+def test_arrays_that_there_are_not(path: Path) -> None:
+    with pytest.raises(KeyError, match=r"no array 'd' in point data; there are 'a', "):
+        ambar.read_mesh(path, point_data=["a", "d"])
+
+
+def test_stores_of_another_kind_are_refused(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        writer.array("a", np.arange(3))
+    with pytest.raises(ValueError, match=r"x.ambar: / is of the kind 'arrays', not 'mesh'"):
+        ambar.read_mesh(tmp_path / "x.ambar")
+    with pytest.raises(FileNotFoundError):
+        ambar.read_mesh(tmp_path / "nothing.ambar")
+
+
+@pytest.mark.parametrize("bound", [1e-3, "1e-3 of range", {"a": 1e-3}, {"*": 1e-3, "b": 1e-6}])
+def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
+    mesh = pv.ImageData(dimensions=(50, 40, 30))
+    x, y, z = mesh.points.T
+    mesh["a"] = np.sin(x / 9) * np.cos(y / 7) + z / 30
+    mesh["b"] = mesh["a"] * 2
+    mesh["b"][5] = np.nan
+    mesh["n"] = np.arange(mesh.n_points)
+    ambar.write_mesh(mesh, tmp_path / "e.ambar", error_bound=bound)
+    read = ambar.read_mesh(tmp_path / "e.ambar")
+    spread = 1e-3 * np.ptp(mesh["a"]) if isinstance(bound, str) else 1e-3
+    assert 0 < np.abs(read["a"] - mesh["a"]).max() <= spread
+    if isinstance(bound, dict):
+        most = bound.get("b", 0)
+        assert np.nanmax(np.abs(read["b"] - mesh["b"])) <= most
+    assert np.isnan(read["b"][5])
+    assert (read["n"] == mesh["n"]).all()
+    sizes = {frame.name: frame for frame in ambar.frames(tmp_path / "e.ambar")}
+    assert sizes["a"].ratio > 10
+    assert sizes["a"].shape == (30, 40, 50)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error_bound": {"d": 1e-3}}, "no array named d"),
+        ({"error_bound": {"small": 1e-3}}, "'small' has values of uint8; only float32"),
+        ({"user_dict": {"a": object()}}, "user_dict must be what JSON can hold"),
+        ({"user_dict": {"a": [{1: 2}]}}, "user_dict must be what JSON can hold: a key is 1"),
+        ({"user_dict": LOOP}, "user_dict must be what JSON can hold: Circular"),
+        ({"user_dict": ["a"]}, "user_dict is a mapping, not a list"),
+        ({"level": 23}, "whole number from -22 to 22, not 23"),
+        ({"level": True}, "whole number from -22 to 22"),
+        ({"level": 3, "profile": "fast"}, "either profile or level"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        ambar.write_mesh(grid(), tmp_path / "x.ambar", **options)
+    assert not (tmp_path / "x.ambar").exists()
+
+
+def test_pyvista_reads_and_writes(tmp_path: Path) -> None:
+    mesh = grid()
+    mesh.save(tmp_path / "x.ambar", profile="fast", durability="none")
+    mesh.save(tmp_path / "x.ambar", level=3)
+    assert pv.read(tmp_path / "x.ambar")["small"].dtype == bool
+    assert pv.read(tmp_path / "x.ambar", point_data=["a"], cell_data=[]).array_names == [
+        "a",
+        "time",
+    ]
+    mesh.ambar.write(tmp_path / "y.ambar")
+    assert_same(ambar.read_mesh(tmp_path / "y.ambar"), mesh)
+    with pytest.raises(FileExistsError):
+        mesh.ambar.write(tmp_path / "y.ambar")
+
+
+def test_pyvista_has_a_reader_with_array_selection(path: Path) -> None:
+    reader = pv.get_reader(path)
+    assert isinstance(reader, pv.BaseReader)
+    assert reader.point_array_names == ["a", "b", "c", "small"]
+    assert reader.cell_array_names == ["a", "b", "c"]
+    reader.disable_all_point_arrays()
+    reader.enable_point_array("c")
+    reader.disable_cell_array("b")
+    mesh = reader.read()
+    assert mesh.point_data.keys() == ["c"]
+    assert mesh.cell_data.keys() == ["a", "c"]
+    assert reader.point_data == ["c"]
+    reader.point_data = ["a"]
+    reader.field_data = []
+    reader.threads = 1
+    reader.show_progress()
+    assert reader.read().point_data.keys() == ["a"]
+    with pytest.raises(KeyError, match="no point array 'd'"):
+        reader.enable_point_array("d")
+
+
+def test_pyvista_reads_blocks_and_what_it_has_no_class_for(tmp_path: Path) -> None:
+    ambar.write_mesh(blocks(), tmp_path / "b.ambar")
+    assert pv.read(tmp_path / "b.ambar", block=0) == blocks()[0]
+    ambar.write_mesh(hyper_trees(), tmp_path / "h.ambar")
+    assert_same(hyper_trees(), pv.read(tmp_path / "h.ambar"))
+
+
+def test_info_tells_of_meshes(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as code:
+        main(["info", str(path)])
+    assert not code.value.code
+    told = capsys.readouterr().out
+    assert "mesh: UnstructuredGrid" in told
+    assert "cells/corners" not in told
+    with pytest.raises(SystemExit):
+        main(["info", str(path), "--arrays"])
+    assert "cells/corners" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["info", str(path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["type"] == "UnstructuredGrid"
+    assert {"association", "name", "dtype", "shape", "block"} == set(found["arrays"][0])
+    nodes = {frame["node"] for frame in found["frames"]}
+    assert {node for node in nodes if "packed" not in node} == set(ambar.open(path).store)

@@ -1,0 +1,176 @@
+"""Meshes over time: each step comes back, and what stays is stored once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers.command_line import run
+
+pv = pytest.importorskip("pyvista")
+
+
+def step(number: int) -> pv.UnstructuredGrid:
+    mesh = pv.ImageData(dimensions=(14, 13, 12)).to_tetrahedra()
+    mesh.clear_data()
+    rng = np.random.default_rng(number)
+    mesh["pressure"] = rng.random(mesh.n_points)
+    mesh["height"] = np.asarray(mesh.points[:, 2], np.float64)
+    mesh.cell_data["region"] = np.arange(mesh.n_cells)
+    return mesh
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+        for number in range(5):
+            series.add(step(number), 0.5 * number)
+    return tmp_path / "run.ambar"
+
+
+def test_steps_come_back(path: Path) -> None:
+    series = ambar.open(path)
+    assert isinstance(series, ambar.MeshSeries)
+    assert series.times == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert len(series) == 5
+    for number, mesh in enumerate(series):
+        assert mesh.read() == step(number)
+    np.testing.assert_array_equal(series.at(1.7).read()["pressure"], step(3)["pressure"])
+    assert series[-1].read(point_data=["height"], cell_data=[]).array_names == ["height"]
+    assert "5 steps, times 0 to 2" in repr(series)
+    with pytest.raises(KeyError, match="no step at or before time -1"):
+        series.at(-1)
+    with pytest.raises(IndexError):
+        series[5]
+
+
+def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
+    ambar.write_mesh(step(0), tmp_path / "one.ambar", durability="none")
+    alone = (tmp_path / "one.ambar").stat().st_size
+    changing = step(0)["pressure"].nbytes
+    store = ambar.open(path).store
+    assert store.usage()["live"] < alone + 4 * (changing + 2000)
+    assert [name for name in store if name.endswith("corners")] == ["step_000000/cells/corners"]
+
+
+def test_cells_that_are_slow_to_decode_are_decoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud = pv.PolyData(np.random.default_rng(3).random((3000, 3)).astype(np.float32))
+    mesh = cloud.delaunay_3d()
+    with ambar.MeshSeries.create(tmp_path / "x.ambar", profile="small") as written:
+        for number in range(5):
+            mesh["number"] = np.full(mesh.n_points, number)
+            written.add(mesh)
+    series = ambar.open(tmp_path / "x.ambar")
+    corners = "step_000000/cells/corners"
+    assert "simplices" in series.store[corners].codecs
+    reads = []
+    read = ambar.Array.read
+
+    def counted(array: ambar.Array, *arguments: object, **options: object) -> np.ndarray:
+        reads.append(array.path.strip("/"))
+        return read(array, *arguments, **options)
+
+    monkeypatch.setattr(ambar.Array, "read", counted)
+    for number, step in enumerate(series):
+        found = step.read()
+        assert found["number"].tolist() == [number] * mesh.n_points
+        np.testing.assert_array_equal(found.cell_connectivity, mesh.cell_connectivity)
+        found.cell_connectivity[:] = 0  # what is changed is not what the next step gets
+    assert reads.count(corners) == 2
+
+
+def test_a_run_goes_on(path: Path) -> None:
+    with ambar.MeshSeries.resume(path, durability="none") as series:
+        series.add(step(7), 9.0)
+        series.add(step(8), user_dict={"number": 8})
+    series = ambar.open(path)
+    assert series.times[-2:] == [9.0, None]
+    assert series[5].read() == step(7)
+    assert series[6].user_dict == {"number": 8}
+    np.testing.assert_array_equal(series[6].read()["pressure"], step(8)["pressure"])
+    cells = [name for name in series.store if name.endswith("corners")]
+    assert cells == ["step_000000/cells/corners"]
+
+
+def test_a_step_that_fails_leaves_nothing_to_be_shared(path: Path) -> None:
+    bad = step(9)
+    bad.points = bad.points + 1
+    bad["late"] = np.full(bad.n_points, "x" * 20)
+    bad["odd"] = np.zeros(bad.n_points)
+    with ambar.MeshSeries.resume(path, error_bound={"late": 0.1}, durability="none") as series:
+        with pytest.raises(ValueError, match="late"):
+            series.add(bad, 9.0)
+        good = step(9)
+        good.points = good.points + 1
+        series._error_bound = None
+        series.add(good, 9.0)
+    assert ambar.open(path)[5].read() == good
+
+
+def test_bounds_tell_arrays_apart(tmp_path: Path) -> None:
+    with ambar.MeshSeries.create(
+        tmp_path / "x.ambar", error_bound={"pressure": 0.01}, durability="none"
+    ) as series:
+        mesh = step(0)
+        mesh["exact"] = mesh["pressure"].copy()
+        series.add(mesh)
+        series.add(mesh)
+    for found in ambar.open(tmp_path / "x.ambar"):
+        read = found.read()
+        np.testing.assert_array_equal(read["exact"], mesh["exact"])
+        assert 0 < abs(read["pressure"] - mesh["pressure"]).max() <= 0.01
+
+
+def test_refusals(path: Path, tmp_path: Path) -> None:
+    series = ambar.open(path)
+    with pytest.raises(ValueError, match="opened to be read"):
+        series.add(step(0))
+    with ambar.MeshSeries.resume(path) as writing:
+        with pytest.raises(ValueError, match="not after"):
+            writing.add(step(0), 2.0)
+        with pytest.raises(ambar.BusyError):
+            ambar.MeshSeries.resume(path)
+    ambar.write_mesh(step(0), tmp_path / "one.ambar", durability="none")
+    with pytest.raises(ValueError, match="no series of meshes"):
+        ambar.MeshSeries.resume(tmp_path / "one.ambar")
+    for times, error in [("x", ambar.CorruptError), ([[]], ambar.CorruptError)]:
+        with ambar.append(path, durability="none") as writer:
+            writer.set_attributes(
+                "", {"ambar": {"kind": "series", "version": 1, "of": "mesh", "times": times}}
+            )
+        with pytest.raises(error, match="times"):
+            ambar.open(path)
+
+
+def test_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed, _ = run(capsys, "info", path)
+    assert code == 0
+    assert "series of 5 meshes" in printed
+    assert "UnstructuredGrid" in printed
+    code, printed, _ = run(capsys, "info", path, "--arrays")
+    assert "step_000000/cells/corners" in printed
+    code, printed, _ = run(capsys, "info", path, "--json")
+    assert [step["time"] for step in json.loads(printed)["steps"]] == [0.0, 0.5, 1.0, 1.5, 2.0]
+    code, _, errors = run(capsys, "export", path, path.with_name("x.vtu"))
+    assert code != 0
+    assert "time steps become .vtkhdf or .pvd" in errors
+
+
+def test_pyvista_reads_steps(path: Path) -> None:
+    reader = pv.get_reader(path)
+    assert reader.time_values == [0.0, 0.5, 1.0, 1.5, 2.0]
+    reader.set_active_time_value(1.5)
+    assert reader.read() == step(3)
+    reader.set_active_time_point(1)
+    assert reader.active_time_value == 0.5
+    reader.disable_all_cell_arrays()
+    read = reader.read()
+    np.testing.assert_array_equal(read["pressure"], step(1)["pressure"])
+    assert read.cell_data.keys() == []
+    assert pv.read(path) == step(0)

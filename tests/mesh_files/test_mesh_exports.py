@@ -1,0 +1,496 @@
+"""Meshes over time, and AMR data, as VTKHDF files that VTK's own reader reads; and collections."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers import plotfiles
+from tests.helpers.command_line import run
+from tests.helpers.sample_outputs import amrex_sample, output
+
+pv = pytest.importorskip("pyvista")
+
+from vtkmodules.util.numpy_support import numpy_to_vtk, vtk_to_numpy  # noqa: E402 - with PyVista
+from vtkmodules.vtkCommonCore import vtkBitArray  # noqa: E402
+from vtkmodules.vtkCommonExecutionModel import (  # noqa: E402
+    vtkStreamingDemandDrivenPipeline,
+)
+from vtkmodules.vtkIOHDF import vtkHDFReader  # noqa: E402
+
+from ambar.snapshot.vtk_amr import blocks_of  # noqa: E402
+
+# None of them is a float32.
+TIMES = [0.1, 0.2, 0.3, 0.4]
+Make = Callable[[int], pv.DataSet]
+
+
+def with_arrays(mesh: pv.DataSet, number: int) -> pv.DataSet:
+    """Add an array that changes, one that stays, and vectors on cells; empty ones, too."""
+    rng = np.random.default_rng(number)
+    mesh.clear_data()
+    for data, name, values in (
+        (mesh.GetPointData(), "pressure", rng.random(mesh.n_points)),
+        (mesh.GetPointData(), "still", np.arange(mesh.n_points, dtype=np.float32)),
+        (mesh.GetCellData(), "velocity", rng.random((mesh.n_cells, 3))),
+    ):
+        array = numpy_to_vtk(values, deep=1)
+        array.SetName(name)
+        data.AddArray(array)
+    mesh.GetFieldData().AddArray(mesh.GetPointData().GetArray("still"))
+    return mesh
+
+
+def tetrahedra(number: int, side: int = 6) -> pv.UnstructuredGrid:
+    return with_arrays(pv.ImageData(dimensions=(side, 5, 4)).to_tetrahedra(), number)
+
+
+def moving(number: int) -> pv.UnstructuredGrid:
+    mesh = tetrahedra(number)
+    mesh.points = mesh.points + number
+    return mesh
+
+
+def changing(number: int) -> pv.UnstructuredGrid:
+    return tetrahedra(number, side=6 + number % 3)
+
+
+def vanishing(number: int) -> pv.UnstructuredGrid:
+    return tetrahedra(number) if number % 2 else with_arrays(pv.UnstructuredGrid(), number)
+
+
+def sphere(number: int) -> pv.PolyData:
+    return with_arrays(pv.Sphere(theta_resolution=8 + number), number)
+
+
+def kinds_of_cells(number: int) -> pv.PolyData:
+    """Of each kind of cells some steps have none, of the first kind the first."""
+    points = np.random.default_rng(number).random((4 + number, 3)).astype(np.float32)
+    line, ball = pv.Line(resolution=3 + number), pv.Sphere(theta_resolution=6 + number)
+    vertices = pv.PolyData(points)
+    steps = [pv.PolyData(), line, vertices.append_polydata(ball, line), ball.append_polydata(line)]
+    return with_arrays(steps[number], number)
+
+
+def kinds_backwards(number: int) -> pv.PolyData:
+    return kinds_of_cells(3 - number)
+
+
+def image(number: int) -> pv.ImageData:
+    grid = pv.ImageData(dimensions=(5, 4, 3), origin=(1, 2, 3), spacing=(0.1, 0.2, 0.3))
+    return with_arrays(grid, number)
+
+
+def flat_image(number: int) -> pv.ImageData:
+    return with_arrays(pv.ImageData(dimensions=(5, 1, 3)), number)
+
+
+def series_of(path: Path, make: Make) -> list[pv.DataSet]:
+    meshes = [make(number) for number in range(len(TIMES))]
+    with ambar.MeshSeries.create(path, durability="none") as series:
+        for time, mesh in zip(TIMES, meshes, strict=True):
+            series.add(mesh, time)
+    return meshes
+
+
+def steps_in(path: Path) -> Iterator[tuple[float, object]]:
+    reader = vtkHDFReader()
+    reader.SetFileName(str(path))
+    reader.UpdateInformation()
+    key = vtkStreamingDemandDrivenPipeline.TIME_STEPS()
+    for time in reader.GetOutputInformation(0).Get(key):
+        reader.UpdateTimeStep(time)
+        yield time, reader.GetOutputDataObject(0)
+
+
+def arrays(data: object) -> dict[str, np.ndarray]:
+    found = [data.GetArray(number) for number in range(data.GetNumberOfArrays())]
+    return {array.GetName(): vtk_to_numpy(array) for array in found}
+
+
+def assert_equal(found: object, mesh: object) -> None:
+    assert found.GetClassName() == mesh.GetClassName()
+    found.GetFieldData().RemoveArray("Time")  # of VTK's reader
+    for kind in ("GetPointData", "GetCellData", "GetFieldData"):
+        one, two = arrays(getattr(found, kind)()), arrays(getattr(mesh, kind)())
+        assert one.keys() == two.keys(), kind
+        for name, values in two.items():
+            assert one[name].dtype == values.dtype, name
+            np.testing.assert_array_equal(one[name], values, err_msg=name)
+    if mesh.IsA("vtkImageData"):
+        for name in ("Dimensions", "Origin", "Spacing"):
+            assert getattr(found, f"Get{name}")() == getattr(mesh, f"Get{name}")()
+        return
+    found, mesh = pv.wrap(found), pv.wrap(mesh)
+    np.testing.assert_array_equal(found.points, mesh.points)
+    assert found.n_cells == mesh.n_cells
+    for name in ("verts", "lines", "faces", "strips", "cells", "celltypes"):
+        np.testing.assert_array_equal(getattr(found, name, 0), getattr(mesh, name, 0), name)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        tetrahedra,
+        moving,
+        changing,
+        vanishing,
+        sphere,
+        kinds_of_cells,
+        kinds_backwards,
+        image,
+        flat_image,
+    ],
+)
+def test_every_step_comes_back(make: Make, tmp_path: Path) -> None:
+    meshes = series_of(tmp_path / "run.ambar", make)
+    ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
+    found = steps_in(tmp_path / "run.vtkhdf")
+    for (time, step), expected, mesh in zip(found, TIMES, meshes, strict=True):
+        assert time == expected
+        assert_equal(step, mesh)
+    # And from the file to a store again.
+    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", durability="none")
+    again = ambar.open(tmp_path / "again.ambar")
+    assert again.times == TIMES
+    for stored, mesh in zip(again, meshes, strict=True):
+        assert_equal(stored.read(wrap=False), mesh)
+
+
+def test_what_stays_is_written_once(tmp_path: Path) -> None:
+    mesh = series_of(tmp_path / "run.ambar", tetrahedra)[0]
+    ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
+    with h5py.File(tmp_path / "run.vtkhdf") as file:
+        group = file["VTKHDF"]
+        assert group["Steps/Values"].dtype == np.float64
+        for name, count in {"Points": 1, "PointData/still": 1, "PointData/pressure": 4}.items():
+            assert len(group[name]) == count * mesh.n_points
+        assert len(group["Types"]) == mesh.n_cells
+        assert group["Steps/PointDataOffsets/still"][:].tolist() == [0] * 4
+    series_of(tmp_path / "moving.ambar", moving)
+    ambar.export(tmp_path / "moving.ambar", tmp_path / "moving.vtkhdf")
+    with h5py.File(tmp_path / "moving.vtkhdf") as file:
+        assert len(file["VTKHDF/Points"]) == 4 * mesh.n_points
+        assert len(file["VTKHDF/Types"]) == mesh.n_cells
+
+
+def test_a_collection_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meshes = series_of(tmp_path / "run.ambar", changing)
+    assert run(capsys, "export", tmp_path / "run.ambar", tmp_path / "run.pvd")[0] == 0
+    reader = pv.get_reader(tmp_path / "run.pvd")
+    assert reader.time_values == TIMES
+    for time, mesh in zip(TIMES, meshes, strict=True):
+        reader.set_active_time_value(time)
+        assert_equal(reader.read()[0], mesh)
+    ambar.convert(tmp_path / "run.pvd", tmp_path / "again.ambar", durability="none")
+    assert ambar.open(tmp_path / "again.ambar").times == TIMES
+    (tmp_path / "other").mkdir()
+    with pytest.raises(FileExistsError, match="other"):
+        ambar.export(tmp_path / "run.ambar", tmp_path / "other.pvd")
+    assert not (tmp_path / "other.pvd").exists()
+
+
+def assert_same_amr(found: object, mesh: object) -> None:
+    """Raise AssertionError if blocks, values or what VTK takes for refined differ."""
+    assert found.GetNumberOfLevels() >= mesh.GetNumberOfLevels()
+    for level in range(mesh.GetNumberOfLevels()):
+        pairs = zip(blocks_of(found, level), blocks_of(mesh, level), strict=True)
+        for index, (one, two) in enumerate(pairs):
+            boxes = [0] * 6, [0] * 6
+            found.GetAMRBox(level, index).GetDimensions(boxes[0])
+            mesh.GetAMRBox(level, index).GetDimensions(boxes[1])
+            assert boxes[0] == boxes[1]
+            np.testing.assert_allclose(one.GetOrigin(), two.GetOrigin(), rtol=1e-14)
+            values = arrays(one.GetCellData()), arrays(two.GetCellData())
+            assert values[0].keys() == values[1].keys()
+            for name in values[1]:
+                np.testing.assert_array_equal(values[0][name], values[1][name], err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["plotfile", "tree", "sample"])
+def test_cells_as_vtkhdf(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if kind == "plotfile":
+        plotfiles.write(tmp_path / "source")
+    source = {"sample": lambda: amrex_sample("advection_plt00006"), "tree": lambda: output("sedov")}
+    store = tmp_path / "x.ambar"
+    ambar.convert(source.get(kind, lambda: tmp_path / "source")(), store, durability="none")
+    assert run(capsys, "export", store, tmp_path / "x.vtkhdf")[0] == 0
+    reader = vtkHDFReader()
+    reader.SetFileName(str(tmp_path / "x.vtkhdf"))
+    reader.Update()
+    # The ghost arrays of the one are those that VTK's BlankCells makes.
+    assert_same_amr(reader.GetOutputDataObject(0), ambar.read_mesh(store))
+    ambar.convert(tmp_path / "x.vtkhdf", tmp_path / "y.ambar", durability="none")
+    assert_same_amr(ambar.read_mesh(tmp_path / "y.ambar"), ambar.read_mesh(store))
+
+
+def test_a_run_of_cells_as_vtkhdf(tmp_path: Path) -> None:
+    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", durability="none")
+    ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
+    series = ambar.open(tmp_path / "run.ambar")
+    levels = [snapshot.amr.levels for snapshot in series]
+    ends = min(low for low, _ in levels), max(high for _, high in levels)
+    found = steps_in(tmp_path / "run.vtkhdf")
+    for (time, mesh), snapshot in zip(found, series, strict=True):
+        assert time == snapshot.info.time
+        expected = snapshot.amr.to_vtk(levels=ends)
+        finest = mesh.GetNumberOfLevels() - 1
+        assert finest == ends[1] - ends[0]
+        # Levels that a step has not are there without boxes.
+        missing = range(expected.GetNumberOfLevels(), finest + 1)
+        assert not any(blocks_of(mesh, level) for level in missing)
+        assert_same_amr(mesh, expected)
+
+
+def refused(tmp_path: Path, mesh: pv.DataSet, why: str) -> None:
+    """Check that neither one step nor several are written to VTKHDF, and that nothing is left."""
+    store, series = tmp_path / "one.ambar", tmp_path / "steps.ambar"
+    ambar.write_mesh(mesh, store, durability="none", overwrite=True)
+    with ambar.MeshSeries.create(series, durability="none", overwrite=True) as writing:
+        writing.add(mesh, 0.1)
+    before = sorted(tmp_path.iterdir())
+    for path in (store, series):
+        with pytest.raises(ambar.UnsupportedError, match=why):
+            ambar.export(path, tmp_path / "x.vtkhdf")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_vtkhdf_would_lose_is_refused(tmp_path: Path) -> None:
+    for name in ("a/b", "a.b"):
+        mesh = tetrahedra(0)
+        mesh[name] = np.zeros(mesh.n_points)
+        refused(tmp_path, mesh, f"called '{name}'")
+    mesh = tetrahedra(0)
+    bits = vtkBitArray()
+    bits.SetName("flags")
+    bits.SetNumberOfTuples(mesh.n_cells)
+    bits.Fill(1)
+    mesh.GetCellData().AddArray(bits)
+    refused(tmp_path, mesh, "'flags' is of bits")
+    mesh = tetrahedra(0)
+    mesh["texts"] = np.array(["x"] * mesh.n_points)
+    refused(tmp_path, mesh, "'texts' is of texts")
+    blocks = pv.MultiBlock({"a.b": tetrahedra(0)})
+    ambar.write_mesh(blocks, tmp_path / "blocks.ambar", durability="none")
+    with pytest.raises(ambar.UnsupportedError, match="block 0 is called 'a.b'"):
+        ambar.export(tmp_path / "blocks.ambar", tmp_path / "blocks.vtkhdf")
+
+
+def test_names_orders_and_ghosts_are_kept(tmp_path: Path) -> None:
+    def make(number: int) -> pv.UnstructuredGrid:
+        mesh = tetrahedra(number)
+        rng = np.random.default_rng(number)
+        mesh["ü of (x, y) 'z'"] = np.asfortranarray(rng.random((mesh.n_points, 3)))
+        mesh.cell_data["vtkGhostType"] = rng.integers(0, 64, mesh.n_cells, np.uint8)
+        return mesh
+
+    meshes = series_of(tmp_path / "run.ambar", make)
+    for name in ("run.vtkhdf", "run.pvd"):
+        ambar.export(tmp_path / "run.ambar", tmp_path / name)
+        ambar.convert(tmp_path / name, tmp_path / "again.ambar", overwrite=True, durability="none")
+        for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
+            assert_equal(stored.read(wrap=False), mesh)
+
+
+def test_names_that_make_no_xml_are_refused(tmp_path: Path) -> None:
+    for number, name in enumerate(['a "b"', "a & b", "a < b", "a > b"]):
+        mesh = tetrahedra(0)
+        mesh[name] = np.zeros(mesh.n_points)
+        blocks = pv.MultiBlock({name: tetrahedra(0)})
+        for kind, (suffix, object_) in enumerate([("vtu", mesh), ("vtm", blocks)]):
+            store, target = tmp_path / f"{number}_{kind}.ambar", tmp_path / f"{number}.{suffix}"
+            ambar.write_mesh(object_, store, durability="none")
+            with pytest.raises(ambar.UnsupportedError, match="VTK's XML has no such names"):
+                ambar.export(store, target)
+            assert not target.exists()
+
+
+def test_steps_that_do_not_go_together(tmp_path: Path) -> None:
+    def export(*steps: pv.DataSet, target: str = "x.vtkhdf") -> None:
+        path = tmp_path / "run.ambar"
+        with ambar.MeshSeries.create(path, durability="none", overwrite=True) as series:
+            for number, mesh in enumerate(steps):
+                series.add(mesh, 0.1 * number)
+        ambar.export(path, tmp_path / target)
+
+    less = tetrahedra(1)
+    del less.point_data["pressure"]
+    with pytest.raises(ambar.UnsupportedError, match=r"step 1: not every step.*pressure"):
+        export(tetrahedra(0), less)
+    other = tetrahedra(1)
+    other["pressure"] = other["pressure"].astype(np.float32)
+    with pytest.raises(ambar.UnsupportedError, match=r"step 1: PointData/pressure is float32"):
+        export(tetrahedra(0), other)
+    with pytest.raises(ambar.UnsupportedError, match=r"step 1: it is a PolyData"):
+        export(tetrahedra(0), sphere(1))
+    shifted = image(1)
+    shifted.origin = (0, 0, 0)
+    with pytest.raises(ambar.UnsupportedError, match=r"step 1: Origin"):
+        export(image(0), shifted)
+    timed = tetrahedra(0)
+    timed.field_data["Time"] = [7.0]
+    with pytest.raises(ambar.UnsupportedError, match="calls the time 'Time'"):
+        export(timed)
+    with pytest.raises(ambar.UnsupportedError, match="a RectilinearGrid is not written"):
+        export(pv.RectilinearGrid([0, 1], [0, 1], [0, 1]))
+    with pytest.raises(ambar.UnsupportedError, match=r"time steps become \.vtkhdf or \.pvd"):
+        export(tetrahedra(0), target="x.vtu")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.ambar"]
+
+
+def test_formats_of_shapes_alone_warn(tmp_path: Path) -> None:
+    ambar.write_mesh(sphere(0), tmp_path / "x.ambar", durability="none")
+    with pytest.warns(UserWarning, match=r"x\.stl: the format has not kept .*pressure"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.stl")
+    assert pv.read(tmp_path / "x.stl").n_cells == sphere(0).n_cells
+
+
+def test_ensight_has_the_name_that_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VTK wrote u.0.case, while the command printed u.case, which could not be converted."""
+    mesh = tetrahedra(0)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    code, printed, _ = run(capsys, "export", tmp_path / "x.ambar", tmp_path / "u.case")
+    assert code == 0
+    assert Path(printed.strip().replace("\n", "")).is_file()
+    done = ambar.convert(tmp_path / "u.case", tmp_path / "again.ambar", durability="none")
+    assert done.converted == ["u.case"]
+    (again,) = ambar.read_mesh(tmp_path / "again.ambar")
+    assert (again.n_points, again.n_cells) == (mesh.n_points, mesh.n_cells)
+    assert sorted(path.name for path in tmp_path.glob("*.case")) == ["u.case"]
+
+
+def test_texts_on_the_whole_are_kept_over_time(tmp_path: Path) -> None:
+    """PyVista keeps a user_dict as a text: a mesh with one became VTKHDF, a series did not."""
+    meshes = []
+    for number in range(3):
+        mesh = pv.Sphere()
+        mesh.user_dict["run"] = {"name": "žluť", "step": 1000**number}
+        mesh.field_data["names"] = ["a", "b", "c"][: number + 1]
+        meshes.append(mesh)
+    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+        for time, mesh in enumerate(meshes):
+            series.add(mesh, time)
+    ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
+    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", durability="none")
+    for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
+        read = stored.read()
+        assert read.field_data["names"].tolist() == mesh.field_data["names"].tolist()
+        assert read.user_dict == mesh.user_dict
+    with h5py.File(tmp_path / "run.vtkhdf") as file:
+        assert len(file["VTKHDF/Points"]) == pv.Sphere().n_points
+
+
+@pytest.mark.parametrize("suffix", ["vtp", "ply", "vtk", "vtkhdf", "xyz"])
+def test_point_sets_are_written_as_vertices(suffix: str, tmp_path: Path) -> None:
+    """PyVista writes point sets as .xyz alone, without their values."""
+    points = pv.PointSet(np.random.default_rng(0).random((50, 3)).astype(np.float32))
+    points["mass"] = np.arange(50.0)
+    ambar.write_mesh(points, tmp_path / "x.ambar", durability="none")
+    target = tmp_path / f"x.{suffix}"
+    if suffix == "ply":
+        with pytest.warns(UserWarning, match="has not kept the arrays mass"):
+            ambar.export(tmp_path / "x.ambar", target)
+    else:
+        ambar.export(tmp_path / "x.ambar", target)
+    if suffix == "xyz":
+        assert np.loadtxt(target)[:, :3] == pytest.approx(points.points, abs=1e-5)
+        return
+    np.testing.assert_array_equal(pv.read(target).points, points.points)
+    if suffix != "ply":
+        np.testing.assert_array_equal(pv.read(target)["mass"], points["mass"])
+
+
+@pytest.mark.parametrize("target", ["run.pvd", "run.vtkhdf"])
+def test_point_sets_over_time_are_written(target: str, tmp_path: Path) -> None:
+    points = pv.PointSet(np.random.default_rng(0).random((50, 3)))
+    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+        for time in TIMES:
+            points["mass"] = np.full(50, time)
+            series.add(points, time)
+    ambar.export(tmp_path / "run.ambar", tmp_path / target)
+    ambar.convert(tmp_path / target, tmp_path / "again.ambar", durability="none")
+    again = ambar.open(tmp_path / "again.ambar")
+    for time, stored in zip(TIMES, again, strict=True):
+        assert (stored.read()["mass"] == time).all()
+        np.testing.assert_array_equal(stored.read().points, points.points)
+
+
+def test_tables_are_written(tmp_path: Path) -> None:
+    """There was no format for a table."""
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.random(9), "n": np.arange(9), "f": rng.random(9).astype(np.float32)}
+    table = pv.Table({**columns, "v": rng.random((9, 2)), "name": np.array(list('abcdefg,"'))})
+    ambar.write_mesh(table, tmp_path / "x.ambar", durability="none")
+    ambar.export(tmp_path / "x.ambar", tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["a", "n", "f", "v:0", "v:1", "name"]
+    for name, values in columns.items():
+        assert np.array([row[name] for row in rows], values.dtype).tolist() == values.tolist()
+    assert [row["name"] for row in rows] == list('abcdefg,"')
+    assert [float(row["v:1"]) for row in rows] == table["v"][:, 1].tolist()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    ambar.export(tmp_path / "x.ambar", tmp_path / "x.parquet")
+    found = parquet.read_table(tmp_path / "x.parquet").to_pydict()
+    assert {name: found[name] for name in columns} == {n: v.tolist() for n, v in columns.items()}
+    with pytest.raises(ambar.UnsupportedError, match=r"a table is written as \.csv or \.parquet"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+
+
+def test_an_export_that_does_not_fit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # VTK's XML writers free uninitialized memory when a write fails.
+    mesh = pv.ImageData(dimensions=(20, 20, 20)).to_tetrahedra()
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match="found 1,000; free some") as raised:
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtk")
+    assert raised.value.errno == errno.ENOSPC
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+
+
+@pytest.mark.parametrize("suffix", [".vtu", ".vtm", ".pvd"])
+def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: str) -> None:
+    """VTK's XML writers free uninitialized memory when a write fails."""
+    mesh = pv.ImageData(dimensions=(20, 20, 20)).to_tetrahedra()
+    if suffix == ".vtm":
+        mesh = pv.MultiBlock([mesh, mesh])
+    if suffix == ".pvd":
+        with ambar.MeshSeries.create(tmp_path / "x.ambar", durability="none") as series:
+            series.add(mesh, 0.5)
+    else:
+        ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="VTK could not write it"):
+            ambar.export(tmp_path / "x.ambar", tmp_path / f"y{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+    ambar.export(tmp_path / "x.ambar", tmp_path / f"y{suffix}")
+    read = pv.read(tmp_path / f"y{suffix}")
+    assert read.bounds == mesh.bounds
+
+
+def test_exports_in_another_process_keep_the_memory_limit(tmp_path: Path) -> None:
+    mesh = pv.ImageData(dimensions=(20, 20, 20))
+    mesh["v"] = np.random.default_rng(1).random(8000)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    with ambar.limits(memory=5000), pytest.raises(ambar.LimitError):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
+    ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
+    assert np.array_equal(pv.read(tmp_path / "y.vti")["v"], mesh["v"])

@@ -1,0 +1,139 @@
+"""Stores written by many MPI ranks with ambar.mpi."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.io.summary import overview
+from tests.helpers.mpi_programs import SOURCES, Mpi, each_mpi, python_run, variables
+from tests.helpers.paths import ROOT
+
+PROGRAM = SOURCES / "blocks.py"
+SHAPE = (60, 41, 7)
+
+
+def check(path: Path, step: int) -> None:
+    store = ambar.open(path)
+    assert isinstance(store, ambar.Store)
+    assert store.verify()["chunks"] > 0
+    truth = np.sqrt(np.arange(np.prod(SHAPE), dtype="f8")).reshape(SHAPE)
+    group = f"step_{step:06d}"
+    np.testing.assert_array_equal(store[f"{group}/a"].read(), truth)
+    assert store[f"{group}/a"].dims == ("z", "y", "x")
+    assert store[f"{group}/a"].attributes == {"units": "m"}
+    np.testing.assert_array_equal(store[f"{group}/b"].read(), truth.astype("i2"))
+    assert np.abs(store[f"{group}/c"].read() - truth.astype("f4")).max() <= 0.01
+    assert store[f"{group}/first"].read().astype("i8").tolist() == [1, 2, 3]
+    assert store.attributes(group) == {"time": 2.5}
+    assert store.attributes("about") == {"code": "blocks"}
+
+
+@each_mpi
+@pytest.mark.parametrize("placement", ["counter", "reserved"])
+def test_ranks_write_and_go_on(mpi: Mpi, placement: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    done = python_run(mpi, 4, tmp_path, PROGRAM, "write", path, placement)
+    assert not done.stdout
+    check(path, 0)
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "append", path, placement)
+    assert not done.stdout
+    check(path, 0)
+    check(path, 1)
+
+
+@each_mpi
+def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "fail", path, "counter")
+    lines = sorted(done.stdout.splitlines())
+    assert lines[-1] == "refused"
+    for rank in range(3):
+        assert lines[rank].startswith(f"rank {rank}: InvalidError: rank 0: "), done.stdout
+        assert "written before" in lines[rank]
+    # The step before it stands.
+    check(path, 0)
+
+    path = tmp_path / "y.ambar"
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "leave", path, "counter")
+    assert sorted(done.stdout.splitlines()) == [
+        "rank 0: AmbarError: rank 1: rank 1 has had enough",
+        "rank 1: RuntimeError: rank 1 has had enough",
+        "rank 2: AmbarError: rank 1: rank 1 has had enough",
+    ]
+    assert list(tmp_path.glob("*y.ambar*")) == []
+
+    path = tmp_path / "x.ambar"
+    lines = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter").stdout
+    assert sorted(line.split(": ")[1] for line in lines.splitlines()) == ["FileExistsError"] * 3
+
+
+@each_mpi
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (
+            "bound",
+            "a: the array is not defined alike on all ranks: error_bound: none on rank 0, 0.5",
+        ),
+        ("skip", "b: the array is not defined alike on all ranks: rank 1 did not define it"),
+    ],
+)
+def test_ranks_that_declare_an_array_differently_commit_nothing(
+    mpi: Mpi, mode: str, expected: str, tmp_path: Path
+) -> None:
+    """They committed, and the values of some ranks were lost or read as 0."""
+    path = tmp_path / "x.ambar"
+    lines = python_run(mpi, 3, tmp_path, PROGRAM, mode, path, "counter").stdout.splitlines()
+    assert len(lines) == 3
+    for rank, line in enumerate(sorted(lines)):
+        assert line.startswith(f"rank {rank}: InvalidError: {expected}"), line
+    assert not path.exists()
+
+
+@each_mpi
+def test_values_that_a_rank_forgot_are_counted(mpi: Mpi, tmp_path: Path) -> None:
+    """They read as the fill value, and nothing said that they were never written."""
+    path = tmp_path / "x.ambar"
+    assert not python_run(mpi, 3, tmp_path, PROGRAM, "forget", path, "reserved").stdout
+    store = ambar.open(path)
+    assert isinstance(store, ambar.Store)
+    for name in ("a", "b"):
+        assert store[name].unwritten_values == 10
+        assert store[name].read().tolist() == [0.0] * 10 + [-1.0] * 10 + [0.0] * 10
+    arrays = {array["path"]: array for array in overview(path)["arrays"]}
+    assert arrays["a"]["unwritten_values"] == 10
+
+
+@each_mpi
+def test_singletons_are_refused(mpi: Mpi, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    path = tmp_path / "x.ambar"
+    for name, started in [("MV2_COMM_WORLD_SIZE", 3), ("SLURM_STEP_NUM_TASKS", 2)]:
+        done = subprocess.run(
+            [sys.executable, PROGRAM, "write", path, "counter"],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=variables({name: str(started), **mpi.for_mpi4py(tmp_path)}),
+        )
+        assert "InvalidError: MPI.COMM_WORLD has 1 rank, but the launcher started" in done.stdout
+        assert f"started {started} ({name})" in done.stdout
+        assert not path.exists()
+
+
+def test_without_mpi4py_the_error_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['mpi4py'] = None\n"
+        "import ambar.mpi\n"
+        "try:\n    ambar.mpi.create('x.ambar')\n"
+        "except ImportError as error:\n    assert 'ambar[mpi]' in str(error)\n"
+        "else:\n    raise SystemExit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=variables())

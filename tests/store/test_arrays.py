@@ -1,0 +1,322 @@
+"""Arrays of all types, written and read back, in whole and in part."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers.array_samples import samples
+
+RANDOM = np.random.default_rng(7)
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype.newbyteorder("=")
+    if expected.dtype.kind == "O":
+        assert found.tolist() == expected.tolist()
+    else:
+        assert found.tobytes() == expected.astype(found.dtype).tobytes()
+
+
+SAMPLES = samples()
+
+
+@pytest.fixture(scope="module", params=["file", "directory"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ambar.Store:
+    path = tmp_path_factory.mktemp("arrays") / "a b.ambar"
+    with ambar.create(path, directory=request.param == "directory") as writer:
+        for name, values in SAMPLES.items():
+            writer.array(f"group/{name}", values, attributes={"name": name})
+    opened = ambar.open(path)
+    assert isinstance(opened, ambar.Store)
+    return opened
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_type_comes_back(store: ambar.Store, name: str) -> None:
+    array = store[f"group/{name}"]
+    assert array.attributes == {"name": name}
+    assert array.shape == SAMPLES[name].shape
+    same(np.asarray(array), SAMPLES[name])
+
+
+@pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
+def test_every_profile_is_lossless(profile: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, profile=profile, durability="none") as writer:
+        for name, values in SAMPLES.items():
+            writer.array(name, values)
+    store = ambar.open(path)
+    assert sorted(store) == sorted(SAMPLES)
+    for name, values in SAMPLES.items():
+        same(store[name].read(), values)
+
+
+KEYS = [
+    ...,
+    (slice(None), 3),
+    (5, slice(None)),
+    (-1, -1),
+    (slice(3, 30, 4), slice(None, None, -1)),
+    (slice(30, 3, -7), slice(2, 5)),
+    (slice(5, 5), ...),
+    (..., slice(-4, None)),
+    slice(10**9),
+    7,
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_indexing_is_numpys(key, tmp_path: Path) -> None:
+    values = np.arange(37 * 11).reshape(37, 11)
+    texts = values.astype(str).astype(object)
+    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
+        writer.array("numbers", values, chunks=(8, 4))
+        writer.array("texts", texts, chunks=(8, 4))
+    store = ambar.open(tmp_path / "x.ambar")
+    assert isinstance(store, ambar.Store)
+    np.testing.assert_array_equal(store["numbers"][key], values[key])
+    np.testing.assert_array_equal(store["texts"][key], texts[key])
+
+
+def test_indices_outside_are_errors(store: ambar.Store) -> None:
+    array = store["group/int32"]
+    with pytest.raises(IndexError):
+        array[37]
+    with pytest.raises(ValueError):
+        array[1, 2, 3]
+    with pytest.raises(ValueError, match="indices are integers"):
+        array[[1.5, 2.5]]
+    with pytest.raises(ValueError, match="not 'x'"):
+        array["x"]
+    with pytest.raises(IndexError, match="a mask of 3"):
+        array[[True, False, True]]
+    with pytest.raises(KeyError):
+        store["group/nothing"]
+
+
+def test_reading_into_an_array(store: ambar.Store) -> None:
+    array = store["group/large"]
+    out = np.empty((10, 300))
+    assert array.read(slice(90, 100), out=out) is out
+    np.testing.assert_array_equal(out, array[90:100])
+    row = np.empty(300)
+    array.read(5, out=row)
+    np.testing.assert_array_equal(row, array[5])
+    moments = np.empty(5, "M8[ns]")
+    store["group/nanoseconds"].read(out=moments)
+    np.testing.assert_array_equal(moments, np.arange(5).astype("M8[ns]"))
+    for wrong in (
+        np.empty((10, 300), np.float32),
+        np.empty((300, 10)),
+        np.empty((10, 600))[:, ::2],
+    ):
+        with pytest.raises(ValueError):
+            array.read(slice(90, 100), out=wrong)
+
+
+def test_metadata_of_arrays(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        writer.group("g", {"when": np.float64(1.5), "names": ["a", "b"], "nested": {"x": None}})
+        writer.array("g/a", np.zeros((100, 10)), dims=("row", None), chunks=(50, 10))
+    store = ambar.open(tmp_path / "x.ambar")
+    array = store["g/a"]
+    assert store.attributes("g") == {"when": 1.5, "names": ["a", "b"], "nested": {"x": None}}
+    assert array.dims == ("row", None)
+    assert array.chunks == (50, 10)
+    assert array.nbytes == 8000
+    assert 0 < array.stored_bytes < 1000
+    assert "crc32c" in array.codecs
+    assert sorted(store.groups) == ["", "g"]
+    assert "g/a" in store
+    assert "g" not in store
+
+
+def test_appending_replacing_and_removing(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", np.arange(1000))
+        writer.array("b", np.arange(10))
+    before = ambar.open(path)
+    with ambar.append(path) as writer:
+        writer.array("a", np.arange(1000) * 2)
+        writer.remove("b")
+        writer.array("c/d", np.ones(3))
+    np.testing.assert_array_equal(before["a"][:], np.arange(1000))
+    after = ambar.open(path)
+    np.testing.assert_array_equal(after["a"][:], np.arange(1000) * 2)
+    assert sorted(after) == ["a", "c/d"]
+    assert after.usage()["dead"] > 0
+    size = path.stat().st_size
+    ambar.compact(path)
+    assert path.stat().st_size < size
+    np.testing.assert_array_equal(ambar.open(path)["c/d"][:], np.ones(3))
+
+
+def test_an_exception_commits_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with pytest.raises(ZeroDivisionError), ambar.create(path) as writer:
+        writer.array("a", np.arange(10))
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with ambar.create(path) as writer:
+        writer.array("a", np.arange(10))
+    with pytest.raises(ZeroDivisionError), ambar.append(path) as writer:
+        writer.remove("a")
+        raise ZeroDivisionError
+    np.testing.assert_array_equal(ambar.open(path)["a"][:], np.arange(10))
+
+
+def test_writers_exclude_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", np.arange(10))
+    with pytest.raises(FileExistsError):
+        ambar.create(path)
+    with ambar.append(path), pytest.raises(ambar.BusyError):
+        ambar.append(path)
+    with pytest.raises(FileNotFoundError):
+        ambar.append(tmp_path / "nothing.ambar")
+
+
+def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        for values in (
+            np.array([1, "a"], dtype=object),
+            np.array([datetime.date(2024, 1, 1)], dtype=object),
+            np.zeros(3, np.longdouble),
+            np.zeros(3, [("a", "f8")]),
+        ):
+            with pytest.raises(ambar.UnsupportedError):
+                writer.array("a", values)
+        with pytest.raises(ValueError, match="JSON"):
+            writer.array("a", np.zeros(3), attributes={"x": float("nan")})
+        with pytest.raises(ValueError, match="fill_value"):
+            writer.array("a", np.zeros(3, "i4"), fill_value=1.5)
+        with pytest.raises(ValueError):
+            writer.array("a", np.zeros((3, 3)), dims=("x",))
+        for path in ("../a", "a//b", "a\0b", ""):
+            with pytest.raises(ValueError):
+                writer.array(path, np.zeros(3))
+
+
+def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", RANDOM.random(50_000))
+    report = ambar.open(path).verify()
+    assert report["chunks"] >= 1
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    store = ambar.open(path)
+    with pytest.raises(ambar.CorruptError, match="a"):
+        store.verify()
+    with pytest.raises(ambar.CorruptError, match="a"):
+        store["a"][:]
+
+
+def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
+    """Regions, rows at the end and lists of indices, against NumPy."""
+    rng = np.random.default_rng(3)
+    model = np.full((12, 10), np.nan, "f4")
+    times: list[np.datetime64] = []
+    texts: list[str] = []
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.declare("a", "f4", (12, 10), chunks=(5, 4), shards=(5, 8), fill_value=np.nan)
+        writer.declare("t", "M8[s]", (0,), dims=("time",), chunks=(4,), shards=(8,))
+        writer.declare("name", str, (0,), chunks=(4,), shards=(8,))
+    for _ in range(6):
+        with ambar.append(path, durability="none") as writer:
+            y, x = rng.integers(0, 12), rng.integers(0, 10)
+            part = rng.normal(size=(rng.integers(0, 13 - y), rng.integers(0, 11 - x))).astype("f4")
+            model[y : y + part.shape[0], x : x + part.shape[1]] = part
+            writer.write_region("a", part, (y, x))
+            new = np.arange(5).astype("M8[s]") + len(times)
+            writer.append("t", new[:2], new[2:])
+            times.extend(new)
+            names = [f"é{len(texts) + i}" for i in range(3)]
+            writer.append("name", np.array(names, object))
+            texts.extend(names)
+    store = ambar.open(path)
+    np.testing.assert_array_equal(store["a"][...], model)
+    np.testing.assert_array_equal(store["t"][...], np.array(times))
+    assert store["name"][...].tolist() == texts
+    rows = [7, 2, -1, 2]
+    np.testing.assert_array_equal(store["a"][rows, 1:9:3], model[np.ix_(rows, range(1, 9, 3))])
+    mask = rng.random(10) > 0.5
+    np.testing.assert_array_equal(store["a"][rows, mask], model[rows][:, mask])
+    assert store["name"][[5, 0]].tolist() == [texts[5], texts[0]]
+    with pytest.raises(IndexError, match="index 12 is outside"):
+        store["a"][[12]]
+    with ambar.append(path, durability="none") as writer:
+        with pytest.raises(ValueError, match="is outside of"):
+            writer.write_region("a", model, (1, 0))
+        with pytest.raises(ValueError, match="rows of one dtype"):
+            writer.append("t", new, np.arange(3))
+        with pytest.raises(KeyError):
+            writer.append("b", new)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a", np.array([7, 8])),
+        ("a", np.array([7, 8], "f4")),
+        ("a", np.array([7, 8], "M8[s]")),
+        ("t", np.array([7, 8], "M8[ns]")),
+        ("t", np.array([7, 8])),
+        ("name", np.array(["x", "y"])),
+    ],
+)
+def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np.ndarray) -> None:
+    path = tmp_path / "x.ambar"
+    arrays = {
+        "a": np.zeros(4),
+        "t": np.array([1, 2, 3, 4], "M8[s]"),
+        "name": np.array(["a", "b", "c", "d"], object),
+    }
+    with ambar.create(path, durability="none") as writer:
+        for key, values in arrays.items():
+            writer.array(key, values)
+    with ambar.append(path, durability="none") as writer:
+        with pytest.raises(ValueError, match=f"{name}: .*values of"):
+            writer.write_region(name, data, (0,))
+        with pytest.raises(ValueError, match=f"{name}: .*values of"):
+            writer.append(name, data)
+    for key, values in arrays.items():
+        np.testing.assert_array_equal(ambar.open(path)[key][...], values)
+
+
+def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.array("a", np.zeros((2, 3)))
+        writer.array("one", np.zeros(()))
+        for data in (np.zeros((1, 3, 1)), np.zeros(3), np.zeros((3, 1)), np.float64(1)):
+            with pytest.raises(ValueError, match="a: expected rows of"):
+                writer.append("a", data)
+        with pytest.raises(ValueError, match="a: expected rows of one shape"):
+            writer.append("a", np.zeros((1, 3)), np.zeros((1, 2)))
+        with pytest.raises(ValueError, match="one: "):
+            writer.append("one", np.zeros(1))
+    assert ambar.open(path)["a"].shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (4,)])
+def test_first_region_after_a_commit_keeps_stored_chunks_readable(
+    tmp_path: Path, shape: tuple[int]
+) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.declare("a", "i4", shape)
+        writer.commit()
+        writer.append("a", np.arange(3, dtype="i4"))
+    expected = [*[0] * shape[0], 0, 1, 2]
+    assert ambar.open(path)["a"][...].tolist() == expected
