@@ -1,1 +1,1 @@
-"""Objects of other libraries: xarray, VTK."""
+"""Objects of other libraries: datasets of xarray, arrays of VTK."""

@@ -1,1 +1,1 @@
-"""Readers of meshes for ParaView."""
+"""Meshes in PyVista and ParaView: readers, a writer, an accessor."""

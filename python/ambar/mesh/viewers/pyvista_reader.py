@@ -1,4 +1,4 @@
-"""PyVista's entry points for `.ambar`: a reader with array selection, and a writer."""
+"""The reader of `.ambar` files that ``pyvista.read`` uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ambar import _core
 from ambar.mesh.steps import AnyMesh, Steps, steps_of
 from ambar.mesh.storage.description import Block
 from ambar.mesh.times import step_at
-from ambar.mesh.write import write_mesh
 from ambar.snapshot.regions import Bounds, Box
 
 _ASSOCIATIONS = ("point", "cell", "field")
@@ -251,12 +250,3 @@ def _wraps(type_name: str) -> bool:
     uninitialised, and copying one can end the process.
     """
     return f"vtk{type_name}" in pyvista._wrappers
-
-
-def write(mesh: Any, path: str, **options: Any) -> None:
-    """Write a mesh for ``mesh.save("x.ambar", **options)``, in place of what is there.
-
-    Options and errors are those of `ambar.write_mesh`; as PyVista's other writers do, this one
-    replaces files that are there.
-    """
-    write_mesh(mesh, path, **{"overwrite": True, **options})

@@ -1,4 +1,4 @@
-"""The accessor ``mesh.ambar`` of PyVista's objects."""
+"""The writer of ``mesh.save("x.ambar")``, and the accessor ``mesh.ambar``, of PyVista's objects."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Any
 import pyvista
 
 from ambar.mesh.write import write_mesh
+
+
+def write(mesh: Any, path: str, **options: Any) -> None:
+    """Write a mesh for ``mesh.save("x.ambar", **options)``.
+
+    Replaces an existing file, as PyVista's other writers do. Options and errors are those of
+    `ambar.write_mesh`.
+    """
+    write_mesh(mesh, path, **{"overwrite": True, **options})
 
 
 @pyvista.register_dataset_accessor("ambar", pyvista.DataObject)

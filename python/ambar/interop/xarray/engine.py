@@ -15,7 +15,7 @@ from typing import Any
 import xarray as xr
 from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint
 
-import ambar.xarray  # noqa: F401 - registers the accessor
+import ambar.interop.xarray.accessors  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.cache import OpenedStore, open_last, place_of

@@ -1,0 +1,193 @@
+"""The accessor ``.ambar`` of xarray's datasets, arrays and trees; importing this registers it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+if TYPE_CHECKING:
+    from ambar.interop.xarray.dataset_writer import Mode, RegionLike
+    from ambar.store.writer import Durability, Profile
+
+# Where xarray looks for the name of an array that is not a variable's.
+_ARRAY_NAME = "__xarray_dataarray_name__"
+_ARRAY_VARIABLE = "__xarray_dataarray_variable__"
+
+
+# Options of to_zarr that a call may keep: what they ask for is how it is here, or has no meaning.
+_OF_ZARR = (
+    "align_chunks",
+    "chunkmanager_store_kwargs",
+    "consolidated",
+    "safe_chunks",
+    "write_empty_chunks",
+    "zarr_format",
+)
+
+
+def _check(of_zarr: Mapping[str, Any]) -> None:
+    if unknown := [name for name in of_zarr if name not in _OF_ZARR]:
+        raise TypeError(f"write() got an unexpected keyword argument {unknown[0]!r}")
+    if of_zarr.get("zarr_format") not in (None, 3):
+        raise ValueError(f"zarr_format={of_zarr['zarr_format']}: a store is of format 3")
+
+
+class DatasetAccessor:
+    """``dataset.ambar``."""
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self._dataset = dataset
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        group: str | None = None,
+        mode: Mode | None = None,
+        *,
+        region: RegionLike | None = None,
+        append_dim: Hashable | None = None,
+        encoding: Mapping[Any, Mapping[str, Any]] | None = None,
+        compute: bool = True,
+        profile: Profile = "balanced",
+        durability: Durability = "full",
+        directory: bool | None = None,
+        threads: int | None = None,
+        **of_zarr: Any,
+    ) -> Any:
+        """Write the dataset as a group of a store, as ``Dataset.to_zarr`` does.
+
+        Everything becomes visible with one commit at the end. What dask has to compute is written
+        chunk by chunk, as it is computed; its chunks are merged or cut where they do not fit those
+        of the store.
+
+        Parameters
+        ----------
+        path
+            The store: a file, or a folder.
+        group
+            The group's path; the root by default.
+        mode
+            "w-": make the group, an error if it is there (the default). "w": replace it. "a": make
+            it, or write variables into it, new ones and those that are there. "a-": the same with
+            `append_dim`, but leave variables alone that lack it. "r+": write variables that are
+            there. The default with `append_dim` is "a", with `region` "r+".
+        region
+            Where to write along each dimension: a slice, or "auto" to find the coordinates' values
+            in the store; "auto" for all. All variables must have one of these dimensions.
+        append_dim
+            The dimension along which variables become longer.
+        encoding
+            For each variable "chunks" and "shards" (shapes), "fill_value", "profile",
+            "error_bound" (a number or such as ``"1e-3 of range"``), and those of the CF
+            conventions: "dtype", "_FillValue", "scale_factor", "add_offset", "units", "calendar".
+        compute
+            With False, write the metadata and what is in memory, and return a
+            ``dask.delayed.Delayed`` that writes the rest. With `append_dim` it writes everything.
+        profile, durability, directory, threads
+            As for `ambar.create`; `directory` only where the store is new.
+        **of_zarr
+            Other options of ``to_zarr``, such as `consolidated`, which have no meaning here.
+
+        Raises
+        ------
+        FileExistsError
+            In mode "w-", if the group is there.
+        FileNotFoundError
+            In mode "r+", if it is not.
+        ValueError
+            If variables do not fit what is there, or an encoding has no meaning.
+        TypeError
+            If JSON cannot hold an attribute, or there is no such option.
+        BusyError
+            If another writer is at the store.
+        """
+        from ambar.interop.xarray.dataset_writer import Node, Options, write_nodes
+
+        _check(of_zarr)
+        base = (group or "").strip("/")
+        node = Node(base, self._dataset, dict(encoding or {}))
+        options = Options(profile, durability, directory, threads)
+        return write_nodes([node], path, base, mode, options, region, append_dim, compute)
+
+
+class DataArrayAccessor:
+    """``array.ambar``."""
+
+    def __init__(self, array: xr.DataArray) -> None:
+        self._array = array
+
+    def write(self, path: str | os.PathLike[str], *args: Any, **options: Any) -> Any:
+        """Write the array as a dataset of one variable, which ``xarray.open_dataarray`` reads.
+
+        Arguments are those of ``Dataset.ambar.write``.
+        """
+        name = self._array.name
+        if name is None or name in self._array.coords or name in self._array.dims:
+            dataset = self._array.to_dataset(name=_ARRAY_VARIABLE)
+            if name is not None:
+                dataset.attrs[_ARRAY_NAME] = name
+        else:
+            dataset = self._array.to_dataset()
+        return DatasetAccessor(dataset).write(path, *args, **options)
+
+
+class DataTreeAccessor:
+    """``tree.ambar``."""
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        self._tree = tree
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        group: str | None = None,
+        mode: Mode | None = None,
+        *,
+        encoding: Mapping[str, Any] | None = None,
+        write_inherited_coords: bool = False,
+        compute: bool = True,
+        profile: Profile = "balanced",
+        durability: Durability = "full",
+        directory: bool | None = None,
+        threads: int | None = None,
+        **of_zarr: Any,
+    ) -> Any:
+        """Write the tree, a group for each of its nodes, as ``DataTree.to_zarr`` does.
+
+        Parameters
+        ----------
+        path
+            The store: a file, or a folder.
+        group
+            The group that the tree's root becomes; the store's root by default.
+        mode
+            "w-", "w", "a" or "r+", as for ``Dataset.ambar.write``.
+        encoding
+            By the path of a node in the tree, encodings of its variables by their names.
+        write_inherited_coords
+            Write coordinates that a node inherits from its parents with the node, too.
+        compute, profile, durability, directory, threads, **of_zarr
+            As for ``Dataset.ambar.write``.
+
+        Raises
+        ------
+        ValueError
+            If `encoding` is for groups that the tree does not have.
+        """
+        from ambar.interop.xarray.dataset_writer import Options, nodes_of_tree, write_nodes
+
+        _check(of_zarr)
+        base = (group or "").strip("/")
+        nodes = nodes_of_tree(
+            self._tree, base, encoding, write_inherited_coords=write_inherited_coords
+        )
+        options = Options(profile, durability, directory, threads)
+        return write_nodes(list(nodes), path, base, mode, options, compute=compute)
+
+
+xr.register_dataset_accessor("ambar")(DatasetAccessor)
+xr.register_dataarray_accessor("ambar")(DataArrayAccessor)
+xr.register_datatree_accessor("ambar")(DataTreeAccessor)
