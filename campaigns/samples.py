@@ -113,14 +113,14 @@ def mesh(path: Path, directory: bool = False) -> None:
         block.field_data["title"] = ["of the tests"]
         blocks.append(block, f"block {number}")
     blocks.append(pv.Sphere(theta_resolution=6, phi_resolution=6), "sphere")
-    ambar.write_mesh(blocks, path, durability="none", user_dict={"a": [1, 2]})
+    ambar.write_mesh(blocks, path, fsync=False, user_dict={"a": [1, 2]})
     if directory:
         _as_directory(path)
 
 
 def mesh_series(path: Path, directory: bool = False) -> None:
     """Write meshes of three time steps."""
-    with ambar.MeshSeries.create(path, durability="none") as steps:
+    with ambar.open_mesh_series(path, "w-", fsync=False) as steps:
         for number in range(3):
             steps.add(step(number), 0.5 * number)
     if directory:

@@ -96,14 +96,14 @@ def _mesh(path: Path, done: Done) -> None:
 
 
 def _mesh_series(path: Path, done: Done) -> None:
-    with ambar.MeshSeries.create(path) as steps:
+    with ambar.open_mesh_series(path, "w-") as steps:
         for number in range(2):
             steps.add(samples.step(number), number)
             done()
 
 
 def _mesh_series_resumed(path: Path, done: Done) -> None:
-    with ambar.MeshSeries.resume(path) as steps:
+    with ambar.open_mesh_series(path, "a") as steps:
         steps.add(samples.step(5), 9.0)
     done()
 

@@ -116,7 +116,7 @@ def test_a_writer_shared_by_threads(tmp_path: Path) -> None:
 def test_steps_added_by_several_threads(tmp_path: Path) -> None:
     pv = pytest.importorskip("pyvista")
     path = tmp_path / "x.ambar"
-    with ambar.MeshSeries.create(path, durability="none") as series:
+    with ambar.open_mesh_series(path, "w-", fsync=False) as series:
 
         def add(thread: int) -> None:
             for number in range(5):

@@ -450,9 +450,9 @@ def blocks_of_meshes() -> Any:
 def test_arrays_of_meshes_have_their_names(reorder: bool, tmp_path: Path) -> None:
     """Fields were called point_data/0, as they lie in the store, and "T" was refused."""
     mesh = blocks_of_meshes()["wing"]
-    ambar.write_mesh(mesh, tmp_path / "a.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "a.ambar", fsync=False)
     ambar.write_mesh(
-        mesh, tmp_path / "b.ambar", durability="none", error_bound={"T": 0.5}, reorder=reorder
+        mesh, tmp_path / "b.ambar", fsync=False, error_bound={"T": 0.5}, reorder=reorder
     )
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
     names = ["points", *([] if reorder else ["cells"]), "T", "v", "rank"]
@@ -474,8 +474,8 @@ def test_arrays_of_meshes_have_their_names(reorder: bool, tmp_path: Path) -> Non
 def test_arrays_in_blocks_have_the_names_of_these(tmp_path: Path) -> None:
     mesh = blocks_of_meshes()
     mesh["wing"].cell_data["v"] = np.arange(float(mesh["wing"].n_cells))
-    ambar.write_mesh(mesh, tmp_path / "a.ambar", durability="none")
-    ambar.write_mesh(mesh, tmp_path / "b.ambar", durability="none", error_bound={"T": 0.5})
+    ambar.write_mesh(mesh, tmp_path / "a.ambar", fsync=False)
+    ambar.write_mesh(mesh, tmp_path / "b.ambar", fsync=False, error_bound={"T": 0.5})
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", ["T"], bound={"T": 0.5})
     assert [(one.field, one.bound) for one in found.fields] == [
         ("inlet/T", 0.5),
@@ -494,15 +494,15 @@ def test_small_arrays_of_meshes_are_compared(tmp_path: Path) -> None:
     mesh = pv.Cube()
     mesh["T"] = np.arange(float(mesh.n_points))
     for name in "ab":
-        ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", durability="none")
+        ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", fsync=False)
         mesh["T"][3] += 7
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", "T")
     assert (found.fields[0].all.max_error, found.held) == (7, False)
     moved = mesh.translate((0, 0, 1))
-    ambar.write_mesh(moved, tmp_path / "c.ambar", durability="none")
+    ambar.write_mesh(moved, tmp_path / "c.ambar", fsync=False)
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "c.ambar", "points")
     assert (found.fields[0].all.max_error, found.held) == (1, False)
-    ambar.write_mesh(pv.ImageData(dimensions=(2, 2, 2)), tmp_path / "d.ambar", durability="none")
+    ambar.write_mesh(pv.ImageData(dimensions=(2, 2, 2)), tmp_path / "d.ambar", fsync=False)
     with pytest.raises(ValueError, match="other blocks, types or grids"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "d.ambar")
 
@@ -511,7 +511,7 @@ def test_steps_of_meshes_are_compared(tmp_path: Path) -> None:
     mesh = blocks_of_meshes()["wing"]
     for name, bound in (("a", None), ("b", 0.25)):
         path = tmp_path / f"{name}.ambar"
-        with ambar.MeshSeries.create(path, durability="none", error_bound=bound) as series:
+        with ambar.open_mesh_series(path, "w-", fsync=False, error_bound=bound) as series:
             for time in range(3):
                 mesh["T"] = mesh.points[:, 1] * time + np.sin(mesh.points[:, 0])
                 series.add(mesh, time)

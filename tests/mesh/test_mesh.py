@@ -23,14 +23,14 @@ from tests.helpers.mesh.samples import DATASETS, DTYPES, OTHERS, TYPES, sphere, 
 
 def round_trip(mesh: Any, folder: Path, **options: Any) -> Any:
     path = folder / "mesh.ambar"
-    ambar.write_mesh(mesh, path, durability="none", overwrite=True, **options)
+    ambar.write_mesh(mesh, path, fsync=False, mode="w", **options)
     return ambar.read_mesh(path)
 
 
 def exact(mesh: Any, folder: Path, **options: Any) -> Any:
     """As `round_trip`, but as VTK's own object: PyVista gives names to arrays without one."""
     path = folder / "mesh.ambar"
-    ambar.write_mesh(mesh, path, durability="none", overwrite=True, **options)
+    ambar.write_mesh(mesh, path, fsync=False, mode="w", **options)
     return get_mesh(ambar.open(path).store, "", wrap=False)
 
 
@@ -145,7 +145,7 @@ def test_the_reader_copies_no_explicit_grid_without_an_extent(
 ) -> None:
     """Such a copy aborts Python at times: VTK leaves the extent of a new object uninitialised."""
     path = tmp_path / "mesh.ambar"
-    ambar.write_mesh(pv.wrap(DATASETS["explicit"]()), path, durability="none")
+    ambar.write_mesh(pv.wrap(DATASETS["explicit"]()), path, fsync=False)
     shallow_copy = pv.ExplicitStructuredGrid.shallow_copy
 
     def checked(self: Any, source: Any) -> None:

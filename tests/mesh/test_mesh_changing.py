@@ -23,7 +23,7 @@ def waves(number: int, dtype: Any = np.float32) -> Any:
 
 
 def written(path: Path, steps: list[dict[str, Any]]) -> ambar.MeshSeries:
-    with ambar.MeshSeries.create(path, durability="none", overwrite=True) as series:
+    with ambar.open_mesh_series(path, "w", fsync=False) as series:
         for number, arrays in enumerate(steps):
             mesh = pv.PolyData(np.zeros((4000, 3)))
             for name, values in arrays.items():

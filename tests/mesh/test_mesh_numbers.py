@@ -24,7 +24,7 @@ COUNTED = [name for name in (*DATASETS, *OTHERS) if "trees" not in name and name
 def test_numbers_and_bounds_are_those_of_vtk(name: str, reorder: bool, tmp_path: Path) -> None:
     """Neither `info` nor `repr` told them."""
     mesh = {**DATASETS, **OTHERS}[name]()
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none", reorder=reorder)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=reorder)
     opened = ambar.open(tmp_path / "x.ambar")
     assert (opened.n_points, opened.n_cells) == (
         mesh.GetNumberOfPoints(),
@@ -43,7 +43,7 @@ def test_numbers_and_bounds_are_those_of_vtk(name: str, reorder: bool, tmp_path:
 def test_what_has_no_place_has_no_bounds(tmp_path: Path) -> None:
     nowhere = pv.PolyData(np.full((2, 3), np.nan))
     for mesh in (pv.PolyData(), pv.Table({"a": np.arange(3)}), nowhere, OTHERS["hyper_trees"]()):
-        ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none", overwrite=True)
+        ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, mode="w")
         opened = ambar.open(tmp_path / "x.ambar")
         if opened.type != "HyperTreeGrid":
             assert opened.bounds is None
@@ -54,7 +54,7 @@ def test_the_command_shows_numbers_and_bounds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     grid = pv.ImageData(dimensions=(11, 11, 11))
-    ambar.write_mesh(grid, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(grid, tmp_path / "x.ambar", fsync=False)
     _, printed, _ = run(capsys, "info", tmp_path / "x.ambar")
     assert "1,331 points, 1,000 cells" in printed
     assert "bounds: x from 0 to 10, y from 0 to 10" in printed
@@ -65,7 +65,7 @@ def test_the_command_shows_numbers_and_bounds(
 
 def series(path: Path, times: list[float | None]) -> None:
     """Write points that move, with each step."""
-    with ambar.MeshSeries.create(path, durability="none") as writing:
+    with ambar.open_mesh_series(path, "w-", fsync=False) as writing:
         for number, time in enumerate(times):
             mesh = pv.ImageData(dimensions=(9, 9, 9)).cast_to_unstructured_grid()
             mesh.points = mesh.points + (number // 2)
@@ -89,7 +89,7 @@ def test_every_step_has_its_own_bounds(tmp_path: Path, capsys: pytest.CaptureFix
 def test_bounds_are_a_region(tmp_path: Path) -> None:
     """``region=mesh.bounds`` was refused."""
     mesh = pv.ImageData(dimensions=(9, 9, 9)).to_tetrahedra()
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     bounds = (0.5, 2.5, 1.5, 3.5, 0.0, 1.0)
     box = ambar.Box(bounds[::2], bounds[1::2])
     expected = ambar.read_mesh(tmp_path / "x.ambar", region=box)
@@ -108,7 +108,7 @@ def test_bounds_are_a_region(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_numbers_of_threads_are_checked(threads: Any, tmp_path: Path) -> None:
     """Small meshes were read with 0 threads, as no array of theirs is."""
-    ambar.write_mesh(pv.Cube(), tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(pv.Cube(), tmp_path / "x.ambar", fsync=False)
     with pytest.raises(ValueError, match="invalid number of threads"):
         ambar.read_mesh(tmp_path / "x.ambar", threads=threads)
 
@@ -118,9 +118,9 @@ def test_files_that_exist_are_python_s_error(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match=r"x\.ambar"):
         ambar.write_mesh(pv.Cube(), tmp_path / "x.ambar")
     with pytest.raises(FileExistsError, match=r"x\.ambar"):
-        ambar.MeshSeries.create(tmp_path / "x.ambar")
+        ambar.open_mesh_series(tmp_path / "x.ambar", "w-")
     assert (tmp_path / "x.ambar").read_bytes() == b"mine"
-    ambar.write_mesh(pv.Cube(), tmp_path / "x.ambar", overwrite=True)
+    ambar.write_mesh(pv.Cube(), tmp_path / "x.ambar", mode="w")
     assert ambar.read_mesh(tmp_path / "x.ambar").n_cells == 6
 
 

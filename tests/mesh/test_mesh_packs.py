@@ -44,12 +44,12 @@ def test_packs_come_back(dtype: str, shape: tuple[int, ...]) -> None:
 def test_a_small_mesh_is_a_single_entry(tmp_path: Path) -> None:
     mesh = pv.Plane(i_resolution=20, j_resolution=20)
     path = tmp_path / "x.ambar"
-    ambar.write_mesh(mesh, path, durability="none")
+    ambar.write_mesh(mesh, path, fsync=False)
     assert path.stat().st_size < 3200  # 14 KiB of normals and coordinates, 12 of corners
     assert list(ambar.open(path).store) == []
     assert_same(ambar.read_mesh(path), mesh)
     mesh["noise"] = RANDOM.random((mesh.n_points, 2))
-    ambar.write_mesh(mesh, path, durability="none", overwrite=True)
+    ambar.write_mesh(mesh, path, fsync=False, mode="w")
     assert list(ambar.open(path).store) == ["description"]
     assert_same(ambar.read_mesh(path), mesh)
     assert ambar.read_mesh(path, point_data=["noise"]).point_data.keys() == ["noise"]
@@ -61,7 +61,7 @@ def test_frames_of_small_arrays(tmp_path: Path) -> None:
     mesh[1].cell_data["label"] = list("abcdef")
     path = tmp_path / "x.ambar"
     user = {"at": [99, 99], "and": {"at": "this"}}
-    ambar.write_mesh(mesh, path, durability="none", user_dict=user)
+    ambar.write_mesh(mesh, path, fsync=False, user_dict=user)
     found = ambar.frames(path)
     noise = next(frame for frame in found if frame.name == "noise")
     assert noise.node.startswith("packed/")
@@ -94,7 +94,7 @@ def test_frames_of_damaged_descriptions(
 ) -> None:
     mesh = pv.Cube().points_to_double()
     mesh.clear_data()
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     about, streams = plain(ambar.open(tmp_path / "x.ambar").store)
     assert len(about["packed"]) > 0
     for key, value in change.items():
@@ -112,7 +112,7 @@ def test_many_blocks_do_not_fill_the_description(tmp_path: Path) -> None:
     clouds = [pv.PolyData(RANDOM.random((150, 3)).astype("f4")) for _ in range(300)]
     blocks = pv.MultiBlock(clouds)
     path = tmp_path / "x.ambar"
-    ambar.write_mesh(blocks, path, durability="none")
+    ambar.write_mesh(blocks, path, fsync=False)
     store = ambar.open(path).store
     assert list(store) == ["packed/0", "packed/1"]
     assert store["packed/0"].shape == (300 * 150 * 3,)

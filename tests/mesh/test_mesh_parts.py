@@ -54,8 +54,8 @@ def mesh() -> Any:
 def folder(mesh: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the mesh as it is, and reordered."""
     folder = tmp_path_factory.mktemp("meshes")
-    ambar.write_mesh(mesh, folder / "grid.ambar", durability="none")
-    ambar.write_mesh(mesh, folder / "sorted.ambar", durability="none", reorder=True)
+    ambar.write_mesh(mesh, folder / "grid.ambar", fsync=False)
+    ambar.write_mesh(mesh, folder / "sorted.ambar", fsync=False, reorder=True)
     return folder
 
 

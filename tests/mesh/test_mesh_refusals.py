@@ -106,7 +106,7 @@ def test_descriptions_that_do_not_fit(
     name: str, change: Callable[[Any], None], message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.ambar"
-    ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, durability="none")
+    ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
     about, streams = plain(ambar.open(path).store)
     change(about)
     with ambar.append(path, durability="none") as writer:
@@ -137,7 +137,7 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*DATASETS, *OTHERS])
 def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
-    ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, durability="none")
+    ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
     store = ambar.open(path).store
     about, streams = plain(store)
     rng = np.random.default_rng(0)

@@ -135,7 +135,7 @@ def assert_part(mesh: Any, part: Any) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_that_touch_are_those_of_vtk(name: str, reorder: bool, tmp_path: Path) -> None:
     mesh, path = sample(name), tmp_path / "x.ambar"
-    ambar.write_mesh(mesh, path, durability="none", reorder=reorder)
+    ambar.write_mesh(mesh, path, fsync=False, reorder=reorder)
     store = ambar.open(path).store
     for box in boxes(mesh):
         part = get_mesh(store, "", region=box, original_ids=True, wrap=False)
@@ -206,7 +206,7 @@ def test_grids_are_cut_to_an_extent(make: Any, tmp_path: Path) -> None:
     mesh.point_data["p"] = np.random.default_rng(0).random(mesh.n_points)
     mesh.cell_data["v"] = np.random.default_rng(1).random((mesh.n_cells, 3))
     mesh.point_data["names"] = [f"point {number}" for number in range(mesh.n_points)]
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none", reorder=True)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=True)
     store = ambar.open(tmp_path / "x.ambar").store
     cells_of = np.arange(mesh.n_cells).reshape([max(n - 1, 1) for n in mesh.dimensions[::-1]])
     for box in boxes(mesh):
@@ -250,7 +250,7 @@ def test_a_part_of_an_image_is_what_vtk_extracts(tmp_path: Path) -> None:
 def test_points_without_cells_are_those_inside(tmp_path: Path) -> None:
     mesh = pv.PointSet(np.random.default_rng(3).random((500, 3)).astype(np.float32))
     mesh["x"] = np.arange(500)
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     box = ambar.Box((0.1, 0.2, None), (0.7, 0.9, 0.5))
     part = ambar.read_mesh(tmp_path / "x.ambar", region=box)
     inside = ((mesh.points >= [0.1, 0.2, -np.inf]) & (mesh.points <= [0.7, 0.9, 0.5])).all(axis=1)
@@ -278,7 +278,7 @@ def test_a_table_among_blocks_stays_whole(tmp_path: Path) -> None:
     mesh.SetNumberOfBlocks(2)
     mesh.SetBlock(0, table())
     mesh.SetBlock(1, pv.Sphere())
-    ambar.write_mesh(mesh, tmp_path / "m.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "m.ambar", fsync=False)
     store = ambar.open(tmp_path / "m.ambar").store
     part = get_mesh(store, "", region=ambar.Box((9, 9, 9), (10, 10, 10)), wrap=False)
     assert part.GetBlock(0).GetNumberOfRows() == 9
@@ -288,7 +288,7 @@ def test_a_table_among_blocks_stays_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CELLS)
 def test_reordering_changes_the_order_alone(name: str, tmp_path: Path) -> None:
     mesh = sample(name)
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none", reorder=True)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=True)
     store = ambar.open(tmp_path / "x.ambar").store
     read = get_mesh(store, "", original_ids=True, wrap=False)
     points, cells = assert_part(mesh, read)
@@ -348,7 +348,7 @@ def large() -> Any:
 
 
 def test_chunks_of_several_sizes_are_found_by_the_index(large: Any, tmp_path: Path) -> None:
-    ambar.write_mesh(large, tmp_path / "x.ambar", durability="none", reorder=True)
+    ambar.write_mesh(large, tmp_path / "x.ambar", fsync=False, reorder=True)
     opened = ambar.open(tmp_path / "x.ambar")
     about, _ = mesh_descriptions.plain(opened.store)
     assert about["index"]["rows"] < large.n_cells / 20
@@ -367,7 +367,7 @@ def test_parts_of_an_unordered_mesh_are_picked_from_whole_arrays(
     large: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its cells lie in all chunks: reading these row by row took seven times a full read."""
-    ambar.write_mesh(large, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(large, tmp_path / "x.ambar", fsync=False)
     keys: dict[str, list[Any]] = {}
     read = Array.read
 
@@ -390,11 +390,11 @@ def test_parts_of_an_unordered_mesh_are_picked_from_whole_arrays(
 
 def test_series_are_reordered_alike(tmp_path: Path) -> None:
     mesh = sample("tetrahedra")
-    with ambar.MeshSeries.create(tmp_path / "s.ambar", reorder=True, durability="none") as series:
+    with ambar.open_mesh_series(tmp_path / "s.ambar", "w-", reorder=True, fsync=False) as series:
         series.add(mesh, 0.0)
         before = ambar.open(tmp_path / "s.ambar").store.usage()["live"]
         series.add(mesh, 1.0)
-    with ambar.MeshSeries.resume(tmp_path / "s.ambar", reorder=True, durability="none") as series:
+    with ambar.open_mesh_series(tmp_path / "s.ambar", "a", reorder=True, fsync=False) as series:
         series.add(mesh, 2.0)
     read = ambar.open(tmp_path / "s.ambar")
     assert read.store.usage()["live"] < 1.5 * before
@@ -406,7 +406,7 @@ def test_series_are_reordered_alike(tmp_path: Path) -> None:
 def test_arrays_of_the_same_name_give_way_to_the_numbers(tmp_path: Path) -> None:
     mesh = pv.ImageData(dimensions=(4, 4, 4)).to_tetrahedra()
     own = mesh[IDS[1]].copy()
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none", reorder=True)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=True)
     read = ambar.read_mesh(tmp_path / "x.ambar", original_ids=True)
     assert (ambar.read_mesh(tmp_path / "x.ambar")[IDS[1]] == own[read[IDS[1]]]).all()
     assert sorted(read[IDS[1]]) == list(range(mesh.n_cells))
@@ -435,7 +435,7 @@ def test_cells_without_a_place_touch_nothing(tmp_path: Path) -> None:
     empty = vtkCommonDataModel.vtkUnstructuredGrid()
     for name, made in (("nan", mesh), ("empty", empty)):
         path = tmp_path / f"{name}.ambar"
-        ambar.write_mesh(made, path, durability="none", reorder=True)
+        ambar.write_mesh(made, path, fsync=False, reorder=True)
         part = ambar.read_mesh(path, region=ambar.Box((2, 2, 2), (3, 3, 3)))
         expected = pv.ImageData(dimensions=(14, 13, 12)).to_tetrahedra()
         count = len(touching(expected, ambar.Box((2, 2, 2), (3, 3, 3)))) if name == "nan" else 0
@@ -443,7 +443,7 @@ def test_cells_without_a_place_touch_nothing(tmp_path: Path) -> None:
 
 
 def test_boxes_count_from_a_center(tmp_path: Path) -> None:
-    ambar.write_mesh(pv.Sphere(center=(5, 6, 7)), tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(pv.Sphere(center=(5, 6, 7)), tmp_path / "x.ambar", fsync=False)
     box = ambar.Box((-0.1, -0.1, 0), (0.1, 0.1, None), center=(5, 6, 7))
     other = ambar.Box((4.9, 5.9, 7), (5.1, 6.1, None))
     found = [ambar.read_mesh(tmp_path / "x.ambar", region=each) for each in (box, other)]
@@ -455,7 +455,7 @@ def test_boxes_count_from_a_center(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("reorder", [False, True])
 def test_of_nothing_no_part_touches(made: Any, reorder: bool, tmp_path: Path) -> None:
-    ambar.write_mesh(made(), tmp_path / "x.ambar", durability="none", reorder=reorder)
+    ambar.write_mesh(made(), tmp_path / "x.ambar", fsync=False, reorder=reorder)
     box = ambar.Box((-1, -1, -1), (1, 1, 1))
     part = ambar.read_mesh(tmp_path / "x.ambar", region=box, original_ids=True)
     assert type(part) is made

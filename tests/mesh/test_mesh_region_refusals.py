@@ -32,17 +32,17 @@ from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, hyper_trees, tab
     ],
 )
 def test_boxes_that_make_no_sense(region: Any, message: str, tmp_path: Path) -> None:
-    ambar.write_mesh(pv.Sphere(), tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(pv.Sphere(), tmp_path / "x.ambar", fsync=False)
     with pytest.raises(ValueError, match=message):
         ambar.read_mesh(tmp_path / "x.ambar", region=region)
 
 
 def test_what_has_no_parts_is_refused(tmp_path: Path) -> None:
     for name, mesh in (("h", hyper_trees()), ("t", table()), ("e", DATASETS["explicit"]())):
-        ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", durability="none")
+        ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", fsync=False)
         with pytest.raises(ambar.UnsupportedError, match="of which no part that touches"):
             ambar.read_mesh(tmp_path / f"{name}.ambar", region=ambar.Box((0,) * 3, (1,) * 3))
-    ambar.write_mesh(blocks(), tmp_path / "b.ambar", durability="none")
+    ambar.write_mesh(blocks(), tmp_path / "b.ambar", fsync=False)
     with pytest.raises(KeyError):
         ambar.read_mesh(tmp_path / "b.ambar", block=9, region=ambar.Box((0,) * 3, (1,) * 3))
 
@@ -70,7 +70,7 @@ def test_cells_that_cannot_be_are_not_reordered(tmp_path: Path) -> None:
 )
 def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    ambar.write_mesh(DATASETS["mixed"](), path, durability="none", reorder=True)
+    ambar.write_mesh(DATASETS["mixed"](), path, fsync=False, reorder=True)
     about, streams = plain(ambar.open(path).store)
     change(about)
     with ambar.append(path, durability="none") as writer:
@@ -82,7 +82,7 @@ def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", [*CELLS, "image", "rectilinear", "structured", "point_set"])
 def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
-    ambar.write_mesh(DATASETS[name](), path, durability="none", reorder=True)
+    ambar.write_mesh(DATASETS[name](), path, fsync=False, reorder=True)
     store = ambar.open(path).store
     about, streams = plain(store)
     rng = np.random.default_rng(0)

@@ -37,7 +37,7 @@ def grid() -> Any:
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("meshes") / "grid.ambar"
-    ambar.write_mesh(grid(), path, durability="none")
+    ambar.write_mesh(grid(), path, fsync=False)
     return path
 
 
@@ -192,7 +192,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str, tmp_p
 
 def test_pyvista_reads_and_writes(tmp_path: Path) -> None:
     mesh = grid()
-    mesh.save(tmp_path / "x.ambar", profile="fast", durability="none")
+    mesh.save(tmp_path / "x.ambar", profile="fast", fsync=False)
     mesh.save(tmp_path / "x.ambar", level=3)
     assert pv.read(tmp_path / "x.ambar")["small"].dtype == bool
     assert pv.read(tmp_path / "x.ambar", point_data=["a"], cell_data=[]).array_names == [

@@ -26,7 +26,7 @@ def step(number: int) -> pv.UnstructuredGrid:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+    with ambar.open_mesh_series(tmp_path / "run.ambar", "w-", fsync=False) as series:
         for number in range(5):
             series.add(step(number), 0.5 * number)
     return tmp_path / "run.ambar"
@@ -49,7 +49,7 @@ def test_steps_come_back(path: Path) -> None:
 
 
 def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
-    ambar.write_mesh(step(0), tmp_path / "one.ambar", durability="none")
+    ambar.write_mesh(step(0), tmp_path / "one.ambar", fsync=False)
     alone = (tmp_path / "one.ambar").stat().st_size
     changing = step(0)["pressure"].nbytes
     store = ambar.open(path).store
@@ -62,7 +62,7 @@ def test_cells_that_are_slow_to_decode_are_decoded_once(
 ) -> None:
     cloud = pv.PolyData(np.random.default_rng(3).random((3000, 3)).astype(np.float32))
     mesh = cloud.delaunay_3d()
-    with ambar.MeshSeries.create(tmp_path / "x.ambar", profile="small") as written:
+    with ambar.open_mesh_series(tmp_path / "x.ambar", "w-", profile="small") as written:
         for number in range(5):
             mesh["number"] = np.full(mesh.n_points, number)
             written.add(mesh)
@@ -86,7 +86,7 @@ def test_cells_that_are_slow_to_decode_are_decoded_once(
 
 
 def test_a_run_goes_on(path: Path) -> None:
-    with ambar.MeshSeries.resume(path, durability="none") as series:
+    with ambar.open_mesh_series(path, "a", fsync=False) as series:
         series.add(step(7), 9.0)
         series.add(step(8), user_dict={"number": 8})
     series = ambar.open(path)
@@ -103,7 +103,7 @@ def test_a_step_that_fails_leaves_nothing_to_be_shared(path: Path) -> None:
     bad.points = bad.points + 1
     bad["late"] = np.full(bad.n_points, "x" * 20)
     bad["odd"] = np.zeros(bad.n_points)
-    with ambar.MeshSeries.resume(path, error_bound={"late": 0.1}, durability="none") as series:
+    with ambar.open_mesh_series(path, "a", error_bound={"late": 0.1}, fsync=False) as series:
         with pytest.raises(ValueError, match="late"):
             series.add(bad, 9.0)
         good = step(9)
@@ -114,8 +114,8 @@ def test_a_step_that_fails_leaves_nothing_to_be_shared(path: Path) -> None:
 
 
 def test_bounds_tell_arrays_apart(tmp_path: Path) -> None:
-    with ambar.MeshSeries.create(
-        tmp_path / "x.ambar", error_bound={"pressure": 0.01}, durability="none"
+    with ambar.open_mesh_series(
+        tmp_path / "x.ambar", "w-", error_bound={"pressure": 0.01}, fsync=False
     ) as series:
         mesh = step(0)
         mesh["exact"] = mesh["pressure"].copy()
@@ -127,18 +127,43 @@ def test_bounds_tell_arrays_apart(tmp_path: Path) -> None:
         assert 0 < abs(read["pressure"] - mesh["pressure"]).max() <= 0.01
 
 
+def test_modes(path: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.ambar"
+    with ambar.open_mesh_series(new, "a", fsync=False) as series:
+        series.add(step(0), 0.5)
+    with pytest.raises(FileExistsError, match=r"new\.ambar"):
+        ambar.open_mesh_series(new, "w-")
+    with ambar.open_mesh_series(new, "w", fsync=False) as series:
+        assert len(ambar.open_mesh_series(new)) == 1
+        series.add(step(0))
+        series.add(step(1))
+    assert ambar.open_mesh_series(new).times == [None, None]
+    with pytest.raises(RuntimeError), ambar.open_mesh_series(new, "a", fsync=False) as series:
+        series.add(step(2))
+        raise RuntimeError
+    assert len(ambar.open_mesh_series(new, "r")) == 3
+    with pytest.raises(FileNotFoundError):
+        ambar.open_mesh_series(tmp_path / "nothing.ambar")
+    with pytest.raises(ValueError, match="invalid mode 'x': must be one of 'r', 'w-', 'w', 'a'"):
+        ambar.open_mesh_series(path, "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a path for mode 'w', found a bytes"):
+        ambar.open_mesh_series(b"", "w")
+    with pytest.raises(ValueError, match="invalid mode 'a': must be one of 'w-', 'w'"):
+        ambar.write_mesh(step(0), path, mode="a")  # type: ignore[arg-type]
+
+
 def test_refusals(path: Path, tmp_path: Path) -> None:
     series = ambar.open(path)
-    with pytest.raises(ValueError, match="opened to be read"):
+    with pytest.raises(ValueError, match="not open for writing"):
         series.add(step(0))
-    with ambar.MeshSeries.resume(path) as writing:
+    with ambar.open_mesh_series(path, "a") as writing:
         with pytest.raises(ValueError, match="not after"):
             writing.add(step(0), 2.0)
         with pytest.raises(ambar.BusyError):
-            ambar.MeshSeries.resume(path)
-    ambar.write_mesh(step(0), tmp_path / "one.ambar", durability="none")
-    with pytest.raises(ValueError, match="no series of meshes"):
-        ambar.MeshSeries.resume(tmp_path / "one.ambar")
+            ambar.open_mesh_series(path, "a")
+    ambar.write_mesh(step(0), tmp_path / "one.ambar", fsync=False)
+    with pytest.raises(ValueError, match="expected a series of meshes, found a store of the k"):
+        ambar.open_mesh_series(tmp_path / "one.ambar", "a")
     for times, error in [("x", ambar.CorruptError), ([[]], ambar.CorruptError)]:
         with ambar.append(path, durability="none") as writer:
             writer.set_attributes(

@@ -42,8 +42,8 @@ def blocks() -> Any:
 def test_a_block_in_two_places_is_stored_once(tmp_path: Path) -> None:
     """``MultiBlock([m, m])`` took twice the room, and two objects came back."""
     mesh = shape()
-    ambar.write_mesh(pv.MultiBlock([mesh]), tmp_path / "one.ambar", durability="none")
-    ambar.write_mesh(pv.MultiBlock([mesh, mesh]), tmp_path / "two.ambar", durability="none")
+    ambar.write_mesh(pv.MultiBlock([mesh]), tmp_path / "one.ambar", fsync=False)
+    ambar.write_mesh(pv.MultiBlock([mesh, mesh]), tmp_path / "two.ambar", fsync=False)
     sizes = [(tmp_path / name).stat().st_size for name in ("one.ambar", "two.ambar")]
     assert sizes[1] < sizes[0] + 200
     for read in (ambar.read_mesh, pv.read):
@@ -55,7 +55,7 @@ def test_a_block_in_two_places_is_stored_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reorder", [False, True])
 def test_blocks_keep_their_identity(reorder: bool, tmp_path: Path) -> None:
     mesh, path = blocks(), tmp_path / "x.ambar"
-    ambar.write_mesh(mesh, path, durability="none", reorder=reorder)
+    ambar.write_mesh(mesh, path, fsync=False, reorder=reorder)
     if not reorder:
         assert_same(mesh, get_mesh(ambar.open(path).store, "", wrap=False))
     region = (0, 9, 0, 9, 0, 9)
@@ -86,7 +86,7 @@ def test_blocks_keep_their_identity(reorder: bool, tmp_path: Path) -> None:
 def test_partitions_keep_their_identity(tmp_path: Path) -> None:
     mesh = partitioned()
     mesh.SetPartition(1, mesh.GetPartition(0))
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     read = ambar.open(tmp_path / "x.ambar").read(wrap=False)
     assert_same(mesh, read)
     assert read.GetPartition(0) is read.GetPartition(1)
@@ -100,7 +100,7 @@ def test_steps_of_series_keep_shared_blocks(tmp_path: Path) -> None:
         mesh["p"] = np.random.default_rng(seed).random(mesh.n_points)
         return mesh
 
-    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+    with ambar.open_mesh_series(tmp_path / "run.ambar", "w-", fsync=False) as series:
         for time in range(5):
             mesh = ball(time)
             series.add(pv.MultiBlock([mesh, mesh, ball(9)]), time)
@@ -118,7 +118,7 @@ def test_references_to_no_earlier_block_are_damage(same: Any, tmp_path: Path) ->
     path = tmp_path / "x.ambar"
     cube = pv.Cube()
     mesh = pv.MultiBlock([pv.Cube(), cube, cube, pv.MultiBlock([cube])])
-    ambar.write_mesh(mesh, path, durability="none")
+    ambar.write_mesh(mesh, path, fsync=False)
     about, streams = plain(ambar.open(path).store)
     assert about["blocks"][2]["block"] == {"same": "blocks/1"}
     # Itself, a later one, one that is not there, one with blocks of its own, and no path.

@@ -46,7 +46,7 @@ def test_a_part_of_the_range_is_that_of_each_component(
 ) -> None:
     """The range was that of all components together: the third one was lost."""
     mesh, path = make(), tmp_path / "x.ambar"
-    ambar.write_mesh(mesh, path, error_bound="1e-3 of range", durability="none", reorder=reorder)
+    ambar.write_mesh(mesh, path, error_bound="1e-3 of range", fsync=False, reorder=reorder)
     read = ambar.read_mesh(path, original_ids=True)
     rows = {"point": slice(None), "cell": slice(None)}
     if reorder and make is cells:
@@ -80,7 +80,7 @@ def test_components_apart_take_less(tmp_path: Path) -> None:
     """Beside each other on a grid they took 16 times the room."""
     mesh, path = pv.ImageData(dimensions=(40, 40, 40)), tmp_path / "x.ambar"
     mesh["v"] = flow(mesh.points)
-    ambar.write_mesh(mesh, path, error_bound=1e-3, durability="none")
+    ambar.write_mesh(mesh, path, error_bound=1e-3, fsync=False)
     assert np.abs(ambar.read_mesh(path)["v"] - mesh["v"]).max() <= 1e-3
     assert path.stat().st_size < mesh["v"].nbytes / 80
 
@@ -92,8 +92,8 @@ def test_vectors_in_series_and_comparisons(tmp_path: Path) -> None:
         mesh["v"] = mesh["v"] * [1 + time, 1, 1]
         meshes.append(mesh)
     for name, bound in (("a", None), ("b", "1e-3 of range")):
-        with ambar.MeshSeries.create(
-            tmp_path / f"{name}.ambar", durability="none", error_bound=bound
+        with ambar.open_mesh_series(
+            tmp_path / f"{name}.ambar", "w-", fsync=False, error_bound=bound
         ) as series:
             for time, mesh in enumerate(meshes):
                 series.add(mesh, time)
@@ -110,7 +110,7 @@ def test_damaged_components_are_errors(change: str, tmp_path: Path) -> None:
     from tests.helpers.mesh.descriptions import plain, together
 
     path = tmp_path / "x.ambar"
-    ambar.write_mesh(cells(), path, error_bound=1e-3, durability="none")
+    ambar.write_mesh(cells(), path, error_bound=1e-3, fsync=False)
     about, streams = plain(ambar.open(path).store)
     (entry,) = (entry for entry in about["point_data"] if entry["name"] == "v")
     parts = entry["components_at"]

@@ -97,7 +97,7 @@ def flat_image(number: int) -> pv.ImageData:
 
 def series_of(path: Path, make: Make) -> list[pv.DataSet]:
     meshes = [make(number) for number in range(len(TIMES))]
-    with ambar.MeshSeries.create(path, durability="none") as series:
+    with ambar.open_mesh_series(path, "w-", fsync=False) as series:
         for time, mesh in zip(TIMES, meshes, strict=True):
             series.add(mesh, time)
     return meshes
@@ -255,8 +255,8 @@ def test_a_run_of_cells_as_vtkhdf(tmp_path: Path) -> None:
 def refused(tmp_path: Path, mesh: pv.DataSet, why: str) -> None:
     """Check that neither one step nor several are written to VTKHDF, and that nothing is left."""
     store, series = tmp_path / "one.ambar", tmp_path / "steps.ambar"
-    ambar.write_mesh(mesh, store, durability="none", overwrite=True)
-    with ambar.MeshSeries.create(series, durability="none", overwrite=True) as writing:
+    ambar.write_mesh(mesh, store, fsync=False, mode="w")
+    with ambar.open_mesh_series(series, "w", fsync=False) as writing:
         writing.add(mesh, 0.1)
     before = sorted(tmp_path.iterdir())
     for path in (store, series):
@@ -281,7 +281,7 @@ def test_what_vtkhdf_would_lose_is_refused(tmp_path: Path) -> None:
     mesh["texts"] = np.array(["x"] * mesh.n_points)
     refused(tmp_path, mesh, "'texts' is of texts")
     blocks = pv.MultiBlock({"a.b": tetrahedra(0)})
-    ambar.write_mesh(blocks, tmp_path / "blocks.ambar", durability="none")
+    ambar.write_mesh(blocks, tmp_path / "blocks.ambar", fsync=False)
     with pytest.raises(ambar.UnsupportedError, match="block 0 is called 'a.b'"):
         ambar.export(tmp_path / "blocks.ambar", tmp_path / "blocks.vtkhdf")
 
@@ -309,7 +309,7 @@ def test_names_that_make_no_xml_are_refused(tmp_path: Path) -> None:
         blocks = pv.MultiBlock({name: tetrahedra(0)})
         for kind, (suffix, object_) in enumerate([("vtu", mesh), ("vtm", blocks)]):
             store, target = tmp_path / f"{number}_{kind}.ambar", tmp_path / f"{number}.{suffix}"
-            ambar.write_mesh(object_, store, durability="none")
+            ambar.write_mesh(object_, store, fsync=False)
             with pytest.raises(ambar.UnsupportedError, match="VTK's XML has no such names"):
                 ambar.export(store, target)
             assert not target.exists()
@@ -318,7 +318,7 @@ def test_names_that_make_no_xml_are_refused(tmp_path: Path) -> None:
 def test_steps_that_do_not_go_together(tmp_path: Path) -> None:
     def export(*steps: pv.DataSet, target: str = "x.vtkhdf") -> None:
         path = tmp_path / "run.ambar"
-        with ambar.MeshSeries.create(path, durability="none", overwrite=True) as series:
+        with ambar.open_mesh_series(path, "w", fsync=False) as series:
             for number, mesh in enumerate(steps):
                 series.add(mesh, 0.1 * number)
         ambar.export(path, tmp_path / target)
@@ -349,7 +349,7 @@ def test_steps_that_do_not_go_together(tmp_path: Path) -> None:
 
 
 def test_formats_of_shapes_alone_warn(tmp_path: Path) -> None:
-    ambar.write_mesh(sphere(0), tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(sphere(0), tmp_path / "x.ambar", fsync=False)
     with pytest.warns(UserWarning, match=r"x\.stl: the format has not kept .*pressure"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.stl")
     assert pv.read(tmp_path / "x.stl").n_cells == sphere(0).n_cells
@@ -360,7 +360,7 @@ def test_ensight_has_the_name_that_was_asked_for(
 ) -> None:
     """VTK wrote u.0.case, while the command printed u.case, which could not be converted."""
     mesh = tetrahedra(0)
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     code, printed, _ = run(capsys, "export", tmp_path / "x.ambar", tmp_path / "u.case")
     assert code == 0
     assert Path(printed.strip().replace("\n", "")).is_file()
@@ -379,7 +379,7 @@ def test_texts_on_the_whole_are_kept_over_time(tmp_path: Path) -> None:
         mesh.user_dict["run"] = {"name": "žluť", "step": 1000**number}
         mesh.field_data["names"] = ["a", "b", "c"][: number + 1]
         meshes.append(mesh)
-    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+    with ambar.open_mesh_series(tmp_path / "run.ambar", "w-", fsync=False) as series:
         for time, mesh in enumerate(meshes):
             series.add(mesh, time)
     ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
@@ -397,7 +397,7 @@ def test_point_sets_are_written_as_vertices(suffix: str, tmp_path: Path) -> None
     """PyVista writes point sets as .xyz alone, without their values."""
     points = pv.PointSet(np.random.default_rng(0).random((50, 3)).astype(np.float32))
     points["mass"] = np.arange(50.0)
-    ambar.write_mesh(points, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(points, tmp_path / "x.ambar", fsync=False)
     target = tmp_path / f"x.{suffix}"
     if suffix == "ply":
         with pytest.warns(UserWarning, match="has not kept the arrays mass"):
@@ -415,7 +415,7 @@ def test_point_sets_are_written_as_vertices(suffix: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("target", ["run.pvd", "run.vtkhdf"])
 def test_point_sets_over_time_are_written(target: str, tmp_path: Path) -> None:
     points = pv.PointSet(np.random.default_rng(0).random((50, 3)))
-    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+    with ambar.open_mesh_series(tmp_path / "run.ambar", "w-", fsync=False) as series:
         for time in TIMES:
             points["mass"] = np.full(50, time)
             series.add(points, time)
@@ -432,7 +432,7 @@ def test_tables_are_written(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     columns = {"a": rng.random(9), "n": np.arange(9), "f": rng.random(9).astype(np.float32)}
     table = pv.Table({**columns, "v": rng.random((9, 2)), "name": np.array(list('abcdefg,"'))})
-    ambar.write_mesh(table, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(table, tmp_path / "x.ambar", fsync=False)
     ambar.export(tmp_path / "x.ambar", tmp_path / "x.csv")
     with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -454,7 +454,7 @@ def test_an_export_that_does_not_fit_is_refused(
 ) -> None:
     # VTK's XML writers free uninitialized memory when a write fails.
     mesh = pv.ImageData(dimensions=(20, 20, 20)).to_tetrahedra()
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match="found 1,000; free some") as raised:
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtk")
@@ -469,10 +469,10 @@ def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: 
     if suffix == ".vtm":
         mesh = pv.MultiBlock([mesh, mesh])
     if suffix == ".pvd":
-        with ambar.MeshSeries.create(tmp_path / "x.ambar", durability="none") as series:
+        with ambar.open_mesh_series(tmp_path / "x.ambar", "w-", fsync=False) as series:
             series.add(mesh, 0.5)
     else:
-        ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+        ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
     try:
@@ -489,7 +489,7 @@ def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: 
 def test_exports_in_another_process_keep_the_memory_limit(tmp_path: Path) -> None:
     mesh = pv.ImageData(dimensions=(20, 20, 20))
     mesh["v"] = np.random.default_rng(1).random(8000)
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     with ambar.limits(memory=5000), pytest.raises(ambar.LimitError):
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
     ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")

@@ -127,7 +127,7 @@ def can_render() -> bool:
 def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not can_render():
         pytest.skip("VTK cannot render here: there is no OpenGL")
-    ambar.write_mesh(grid(), tmp_path / "wing.ambar", durability="none")
+    ambar.write_mesh(grid(), tmp_path / "wing.ambar", fsync=False)
     target = tmp_path / "wing.png"
     arguments = ["plot", tmp_path / "wing.ambar", target, "--scalars", "temperature"]
     assert run(capsys, *arguments)[0] == 0
@@ -138,6 +138,6 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
         draw_mesh(ambar.open(tmp_path / "wing.ambar"), target, scalars="pressure")
     assert run(capsys, *arguments[:2], tmp_path / "wing.xyz")[0] == 2
-    ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", durability="none")
+    ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", fsync=False)
     code, _, err = run(capsys, "plot", tmp_path / "none.ambar", target)
     assert (code, "no points to draw" in err) == (2, True)

@@ -82,8 +82,8 @@ def test_paraview_reads_meshes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     mesh = pv.ImageData(dimensions=(6, 5, 4)).to_tetrahedra()
     mesh["temperature"] = np.linspace(0, 1, mesh.n_points)
     mesh.cell_data["number"] = np.arange(mesh.n_cells)
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
-    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    with ambar.open_mesh_series(tmp_path / "run.ambar", "w-", fsync=False) as series:
         for number in range(3):
             mesh["temperature"] += 1
             series.add(mesh, 0.25 * number)

@@ -286,7 +286,7 @@ from vtkmodules.vtkFiltersSources import vtkSphereSource
 source = vtkSphereSource()
 source.Update()
 mesh = source.GetOutput()
-writer = ambar.MeshSeries.create(sys.argv[1])
+writer = ambar.open_mesh_series(sys.argv[1], "w-")
 writer.add(mesh, 1.0)
 """
     ending = """

@@ -242,7 +242,7 @@ def test_no_result_mixes_commits(tmp_path: Path, chunks: dict | None) -> None:
                 number += 1
                 values = np.full((40, 50), float(number))
                 xr.Dataset(dict.fromkeys(("a", "b"), (("y", "x"), values))).ambar.write(
-                    path, mode="r+", durability="none"
+                    path, mode="r+", fsync=False
                 )
         except Exception as error:  # a thread's error is lost otherwise
             failures.append(error)

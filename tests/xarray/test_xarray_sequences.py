@@ -53,7 +53,7 @@ class Sequence:
         if self.random.random() < 0.6 and self.kind != "O":
             values = da.from_array(values, tuple(map(self.cut, values.shape)))
         dataset = xr.Dataset({"a": (self.dims, values)})
-        dataset.ambar.write(self.path, durability="none", **options)
+        dataset.ambar.write(self.path, fsync=False, **options)
 
     def cut(self, length: int) -> tuple[int, ...]:
         inside = self.random.integers(0, length + 1, self.random.integers(0, 4))

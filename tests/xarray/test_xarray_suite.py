@@ -118,7 +118,7 @@ def options(named: dict[str, Any]) -> dict[str, Any]:
 def to_ambar(data: Any, store: Any = None, mode: Any = None, *args: Any, **named: Any) -> Any:
     for name, value in zip(("group", "encoding"), args, strict=False):
         named[name] = value
-    return data.ambar.write(store, mode=mode, durability="none", **named)
+    return data.ambar.write(store, mode=mode, fsync=False, **named)
 
 
 def open_ambar(path: Any, **named: Any) -> Any:
@@ -153,7 +153,7 @@ class Ambar:
     def create_store(self) -> Iterator[Written]:
         with (
             suite.create_tmp_file(suffix=".ambar") as path,
-            Session(Path(path), "", "w", Options(durability="none")) as session,
+            Session(Path(path), "", "w", Options(fsync=False)) as session,
         ):
             yield Written(session, Path(path))
 

@@ -358,7 +358,7 @@ def test_a_folder_and_a_damaged_file(tmp_path: Path) -> None:
     assert folder.is_dir()
     damaged = tmp_path / "x.ambar"
     damaged.write_bytes(b"PK nothing")
-    dataset.ambar.write(damaged, mode="w", durability="none")
+    dataset.ambar.write(damaged, mode="w", fsync=False)
     xr.testing.assert_identical(reopened(damaged).load(), dataset)
 
 

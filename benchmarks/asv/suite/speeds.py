@@ -103,7 +103,7 @@ class Mesh(Scratch):
 
     def time_write(self) -> None:
         """Write the mesh."""
-        ambar.write_mesh(self.mesh, self.store, overwrite=True, durability="none")
+        ambar.write_mesh(self.mesh, self.store, mode="w", fsync=False)
 
     def time_read(self) -> None:
         """Read the mesh."""

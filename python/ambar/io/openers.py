@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from ambar import _core
+from ambar._util.modes import OpenMode, check_mode
 from ambar.kinds.registry import open_path
 from ambar.store.locations import Place, normalize_location
 from ambar.store.locations import open_store as _open_store
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from ambar.mesh.series import MeshSeries
     from ambar.snapshot.series import Series
     from ambar.snapshot.snapshot import Snapshot
+    from ambar.store.error_bounds import ErrorBound
     from ambar.store.store import Store
+    from ambar.store.writer import Profile
 
 
 _NAMES = {
@@ -137,11 +141,74 @@ def open_mesh(path: Place, *, storage_options: Mapping[str, object] | None = Non
 
 
 def open_mesh_series(
-    path: Place, *, storage_options: Mapping[str, object] | None = None
+    path: Place,
+    mode: OpenMode = "r",
+    *,
+    profile: Profile = "balanced",
+    error_bound: ErrorBound | None = None,
+    reorder: bool = False,
+    threads: int | None = None,
+    fsync: bool = True,
+    storage_options: Mapping[str, object] | None = None,
 ) -> MeshSeries:
-    """Open a store of the time steps of meshes.
+    """Open the time steps of meshes, to read them or to add steps.
 
-    Parameters and errors are those of `ambar.open`. `MeshSeries.create` and `MeshSeries.resume`
-    write one.
+    Parameters
+    ----------
+    path : str, path-like, bytes or binary file
+        The store. A path, if the mode is not "r".
+    mode : {"r", "w-", "w", "a"}, default "r"
+        "r": read. "w-": create a series; FileExistsError if `path` exists. "w": create a series, or
+        replace an existing file when the first step is added. "a": add steps to a series, or create
+        it.
+    profile, error_bound, reorder, threads, fsync
+        As for `ambar.write_mesh`; ignored in mode "r". In mode "a" give the same `error_bound` and
+        `reorder` as before: otherwise arrays that did not change are stored again.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`; ignored in other modes than "r".
+
+    Returns
+    -------
+    MeshSeries
+        A sequence of meshes. In other modes than "r" use it in a ``with`` block.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist, in mode "r".
+    FileExistsError
+        If `path` exists, in mode "w-".
+    BusyError
+        If another writer has the store open.
+    ValueError
+        If an argument is invalid, or `path` is of another kind.
+    CorruptError
+        If `path` is not a store, or is damaged.
+
+    Examples
+    --------
+    >>> import pyvista
+    >>> with ambar.open_mesh_series("run.ambar", "w-") as series:
+    ...     series.add(pyvista.Sphere(), 0.0)
+    >>> with ambar.open_mesh_series("run.ambar", "a") as series:
+    ...     series.add(pyvista.Sphere(radius=2), 0.5)
+    >>> series = ambar.open_mesh_series("run.ambar")
+    >>> len(series), series.times
+    (2, [0.0, 0.5])
     """
-    return cast("MeshSeries", open(path, kind="mesh series", storage_options=storage_options))
+    check_mode(mode, OpenMode)
+    if mode == "r":
+        return cast("MeshSeries", open(path, kind="mesh series", storage_options=storage_options))
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"expected a path for mode {mode!r}, found a {type(path).__name__}")
+    from ambar.mesh.series import open_series_for_writing
+
+    return open_series_for_writing(
+        path,
+        mode,
+        profile=profile,
+        error_bound=error_bound,
+        reorder=reorder,
+        threads=threads,
+        fsync=fsync,
+    )

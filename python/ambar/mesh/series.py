@@ -6,17 +6,19 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.locking import WriterLock, locked
+from ambar._util.modes import WriteMode, check_mode
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.deduplication import Shared
 from ambar.mesh.storage.temporal_deltas import GROUP
 from ambar.mesh.times import is_near
-from ambar.mesh.write import check_target, put_mesh
+from ambar.mesh.write import put_mesh
 from ambar.store.commit_context import Closing
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
@@ -26,89 +28,60 @@ VERSION = 1
 
 
 class MeshSeries(Sequence[Mesh], Closing):
-    """The time steps of a run, each a mesh; ``series[3].read()``, ``series.times``.
+    """The time steps of a run: a sequence of meshes.
 
-    `MeshSeries.create` makes one that a running solver adds steps to, `MeshSeries.resume` goes on
-    with it, `ambar.open` opens it to be read. Each step is committed when it is added: readers see
-    it, and it survives whatever becomes of the solver. Arrays of a step that an earlier one has,
-    such as points and cells of a mesh that stays, are found by their content and not stored again.
-    Threads may share a series: steps are added one at a time.
+    `ambar.open_mesh_series` opens one for reading or writing. `add` commits each step: readers see
+    it, and it survives a crash of the program. An array of a step that equals one of an earlier
+    step, such as the points of a mesh that does not move, is stored once.
+
+    Threads may share a series: `add` runs in one thread at a time.
+
+    Parameters
+    ----------
+    store : Store
+        A store of the kind "mesh series".
+
+    Examples
+    --------
+    >>> import pyvista
+    >>> sphere = pyvista.Sphere()
+    >>> with ambar.open_mesh_series("run.ambar", "w-") as series:
+    ...     for time in (0.0, 0.5, 1.0):
+    ...         sphere["height"] = sphere.points[:, 2] + time
+    ...         series.add(sphere, time)
+    >>> series = ambar.open_mesh_series("run.ambar")
+    >>> series.times
+    [0.0, 0.5, 1.0]
+    >>> float(series[-1].read()["height"].max())
+    1.5
     """
 
-    def __init__(
-        self, store: Store | None, writer: Writer | None = None, shared: Shared | None = None
-    ) -> None:
+    def __init__(self, store: Store) -> None:
         self._lock = WriterLock()
-        self._store = store
-        self._writer = writer
-        self._shared = shared or Shared()
+        self._store: Store | None = store
+        self._writer: Writer | None = None
+        self._shared = Shared()
         self._error_bound: ErrorBound | None = None
         self._reorder = False
-        self._times: list[float | None] = []
-        if store is not None:
-            self._times = _times_of(store)
+        self._times = _times_of(store)
 
     @classmethod
-    def create(
+    def _written(
         cls,
-        path: str | os.PathLike[str],
-        *,
-        profile: Profile = "balanced",
-        error_bound: ErrorBound | None = None,
-        threads: int | None = None,
-        durability: Durability = "full",
-        overwrite: bool = False,
-        reorder: bool = False,
+        store: Store | None,
+        writer: Writer,
+        error_bound: ErrorBound | None,
+        reorder: bool,
     ) -> MeshSeries:
-        """Return a new series without steps; arguments and errors are those of `ambar.write_mesh`.
-
-        The file appears under its name with the first step.
-        """
-        check_target(path, overwrite=overwrite)
-        writer = create(
-            path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
-        )
-        series = cls(None, writer)
+        """Return a series to add steps to; `store` has the steps before them, if there are any."""
+        series = cls.__new__(cls)
+        series._lock = WriterLock()
+        series._store = store
+        series._writer = writer
+        series._shared = Shared() if store is None else _shared_in(store)
         series._error_bound = error_bound
         series._reorder = reorder
-        return series
-
-    @classmethod
-    def resume(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        profile: Profile = "balanced",
-        error_bound: ErrorBound | None = None,
-        threads: int | None = None,
-        durability: Durability = "full",
-        reorder: bool = False,
-    ) -> MeshSeries:
-        """Return a series that steps can be added to, behind those that it has.
-
-        Arguments are as for `create`: give those that it was made with, or what did not change is
-        stored again.
-
-        Raises
-        ------
-        ValueError
-            If the store holds something else.
-        BusyError
-            If another writer is at it.
-        """
-        store = Store(_core.Store(os.fspath(path)))
-        if not is_mesh_series(store):
-            raise _core.InvalidError(f"{os.fspath(path)} is no series of meshes")
-        shared = Shared()
-        for number in range(len(_times_of(store))):
-            about = store.ambar_attributes(_step(number))
-            shared.know(_step(number), about.get("digests") or {})
-        group = f"/{GROUP}"
-        shared.number_from(len(store.core.children(group)) if store.core.kind(group) else 0)
-        writer = append(path, durability=durability, profile=profile, threads=threads)
-        series = cls(store, writer, shared)
-        series._error_bound = error_bound
-        series._reorder = reorder
+        series._times = [] if store is None else _times_of(store)
         return series
 
     @locked
@@ -119,20 +92,24 @@ class MeshSeries(Sequence[Mesh], Closing):
 
         Parameters
         ----------
-        mesh
-            The VTK object of the step, as for `ambar.write_mesh`.
-        time
-            Its time, larger than that of the step before; None where there are only numbers.
-        user_dict
-            What else to keep with it: anything JSON can hold.
+        mesh : vtkDataObject
+            The mesh of the step, as for `ambar.write_mesh`.
+        time : float, optional
+            The time of the step, greater than that of the previous step. Steps of a series without
+            times are known by their numbers.
+        user_dict : mapping, optional
+            Other data to store with the step; JSON must be able to represent it.
 
         Raises
         ------
         ValueError
-            If the series was opened to be read, or the time is not later; and as `write_mesh` does.
+            If the series is open for reading, or `time` is not greater than the previous one. Other
+            errors are those of `ambar.write_mesh`.
         """
         if self._writer is None:
-            raise _core.InvalidError("this series was opened to be read: use MeshSeries.resume")
+            raise _core.InvalidError(
+                "the series is not open for writing; open it with ambar.open_mesh_series(path, 'a')"
+            )
         self._writer.core.check()
         if time is not None:
             time = float(time)
@@ -167,9 +144,9 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._shared.take()
 
     def close(self) -> None:
-        """Let other writers in; a step that could not be added is left out.
+        """Close the writer and release the lock of the store; all added steps are committed.
 
-        In a forked child it does nothing: the file is the parent's.
+        Does nothing in a forked child: the writer belongs to its parent.
         """
         if self._lock.is_foreign:
             return
@@ -238,10 +215,67 @@ class MeshSeries(Sequence[Mesh], Closing):
         return f"<ambar.MeshSeries: {where}, {len(self)} steps{span}>"
 
 
-def is_mesh_series(store: Store) -> bool:
-    """Whether a store holds a series of meshes."""
+def open_series_for_writing(
+    path: str | os.PathLike[str],
+    mode: WriteMode,
+    *,
+    profile: Profile,
+    error_bound: ErrorBound | None,
+    reorder: bool,
+    threads: int | None,
+    fsync: bool,
+) -> MeshSeries:
+    """Return a series to add steps to; arguments are those of `ambar.open_mesh_series`.
+
+    Raises
+    ------
+    FileExistsError
+        If `path` exists, in mode "w-".
+    BusyError
+        If another writer has the store open.
+    ValueError
+        If `path` is a store of another kind, in mode "a".
+    """
+    check_mode(mode)
+    durability: Durability = "full" if fsync else "none"
+    if mode != "a" or not Path(path).exists():
+        writer = create(
+            path,
+            overwrite=mode == "w",
+            durability=durability,
+            profile=profile,
+            threads=threads,
+        )
+        return MeshSeries._written(None, writer, error_bound, reorder)
+    writer = append(path, durability=durability, profile=profile, threads=threads)
+    try:
+        store = Store(_core.Store(os.fspath(path)))
+        _check_series(store)
+        return MeshSeries._written(store, writer, error_bound, reorder)
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _shared_in(store: Store) -> Shared:
+    """Return the arrays of the steps of a series, which later steps may refer to."""
+    shared = Shared()
+    for number in range(len(_times_of(store))):
+        about = store.ambar_attributes(_step(number))
+        shared.know(_step(number), about.get("digests") or {})
+    group = f"/{GROUP}"
+    shared.number_from(len(store.core.children(group)) if store.core.kind(group) else 0)
+    return shared
+
+
+def _check_series(store: Store) -> None:
+    """Raise ValueError if a store is not a series of meshes."""
     about = store.ambar_attributes()
-    return about.get("kind") == "series" and about.get("of") == "mesh"
+    if about.get("kind") != "series" or about.get("of") != "mesh":
+        raise _core.InvalidError(
+            f"{store.location}: expected a series of meshes, found a store of the kind "
+            f"{about.get('kind', 'arrays')!r}; choose another path"
+        )
 
 
 def _step(number: int) -> str:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import base64
-import errno
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
 from ambar import _core
+from ambar._util.modes import check_mode
 from ambar.mesh.storage.deduplication import Shared
 from ambar.mesh.storage.packs import joined
 from ambar.mesh.storage.references import references_in
 from ambar.store.error_bounds import ErrorBound, as_text
-from ambar.store.writer import Durability, Profile, Writer, create
+from ambar.store.writer import Profile, Writer, create
 
 _LONG = 4096
 """Characters of a description from which it is stored compressed."""
@@ -34,62 +34,76 @@ def write_mesh(
     mesh: Any,
     path: str | os.PathLike[str] | BinaryIO,
     *,
+    mode: Literal["w-", "w"] = "w-",
     profile: Profile = "balanced",
     level: int | None = None,
     error_bound: ErrorBound | None = None,
-    threads: int | None = None,
-    durability: Durability = "full",
-    overwrite: bool = False,
-    user_dict: Mapping[str, Any] | None = None,
     reorder: bool = False,
+    user_dict: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    fsync: bool = True,
 ) -> None:
-    """Write a VTK object to a new store; `ambar.read_mesh` and `pyvista.read` give it back.
+    """Write a VTK object to a new store.
+
+    `ambar.read_mesh`, `ambar.open_mesh` and ``pyvista.read`` read it.
 
     Parameters
     ----------
-    mesh
-        A data set, table, hyper-tree grid, or multi-block, partitioned or AMR data, of VTK or
-        PyVista.
-    path
-        Where to write it; or a binary file object, such as `io.BytesIO`, that the bytes of the
-        file are written to, by way of a temporary file.
-    profile
-        How to choose codecs: "fast" to read, "balanced", or "small".
-    level
-        The same as a number from -22 to 22, as zstd has it: below 1 "fast", to 9 "balanced", else
-        "small".
-    error_bound
-        How far values of float32 or float64 on points, cells or rows, or in field data, may be off:
-        a number, or a part of the value range such as ``"1e-3 of range"``, of vectors of each
-        component's range; or these by the arrays' names. Coordinates are kept to the bit, and so
-        are arrays of less than 8 KiB.
-    threads
-        Threads to encode with; all cores by default.
-    durability
-        "full": the store survives a power cut. "none" leaves out the fsyncs, for scratch files.
-    overwrite
-        Replace what is there; by default that is an error.
-    user_dict
-        What else to keep with it: anything JSON can hold.
-    reorder
-        Whether to sort the cells of surfaces and unstructured grids along a Morton curve, and their
-        points by first use, so that ``region=`` reads little. The mesh that is read then is in that
-        order; ``original_ids=True`` tells the one before.
+    mesh : vtkDataObject
+        An object of VTK or PyVista: a data set, a table, a hyper-tree grid, or multi-block,
+        partitioned or AMR data.
+    path : str, path-like or binary file
+        The path of the store. The bytes of the store are written to a file object, such as
+        `io.BytesIO`; a temporary file holds them first.
+    mode : {"w-", "w"}, default "w-"
+        "w-": raise FileExistsError if `path` exists. "w": replace an existing file.
+        `ambar.open_mesh_series` adds time steps.
+    profile : {"balanced", "fast", "small"}, default "balanced"
+        How codecs are chosen. "fast" is for fast reading.
+    level : int, optional
+        The profile as a compression level of zstd, from -22 to 22: below 1 is "fast", 1 to 9 is
+        "balanced", 10 and above is "small".
+    error_bound : float, str or mapping, optional
+        How far values of float32 or float64 may differ, in arrays on points, cells and rows and in
+        field data: a number, or a string such as ``"1e-3 of range"``; or a mapping of names of
+        arrays to bounds. The range of a vector is that of each component. Lossless by default.
+        Coordinates and arrays of less than 8 KiB are always lossless.
+    reorder : bool, default False
+        Whether to sort the cells of surfaces and unstructured grids along a Morton curve, and
+        points by first use. Readers with ``region=`` then read only chunks near the region. The
+        mesh is read in the new order; ``original_ids=True`` returns the old numbers.
+    user_dict : mapping, optional
+        Other data to store with the mesh; JSON must be able to represent it.
+    threads : int, optional
+        The number of threads that encode; all cores by default.
+    fsync : bool, default True
+        Whether the store survives a power failure. False is faster, for temporary files.
 
     Raises
     ------
     FileExistsError
-        If there is something at `path`, without `overwrite`.
+        If `path` exists, in mode "w-".
     BusyError
-        If another writer has it open.
+        If another writer has the store open.
     ValueError
-        If arguments do not fit together, or the mesh is inconsistent: cells refer to points that
-        there are not, or an array has not one tuple for each point or cell.
+        If an argument is invalid or arguments contradict each other. If the mesh is inconsistent: a
+        cell refers to a point that does not exist, or the length of an array is not the number of
+        points or cells.
     UnsupportedError
-        If the object is of a type, or has values, that cannot be stored.
+        If the type of the object, or values of an array, cannot be stored.
     OSError
-        If the file system refuses.
+        If the file system reports an error.
+
+    Examples
+    --------
+    >>> import pyvista
+    >>> sphere = pyvista.Sphere()
+    >>> sphere["height"] = sphere.points[:, 2]
+    >>> ambar.write_mesh(sphere, "sphere.ambar", error_bound={"height": 1e-3})
+    >>> ambar.open_mesh("sphere.ambar").n_points
+    842
     """
+    check_mode(mode, Literal["w-", "w"])
     if level is not None:
         profile = _profile_of(level, profile)
     if not isinstance(path, (str, os.PathLike)):
@@ -100,26 +114,22 @@ def write_mesh(
                 file,
                 profile=profile,
                 error_bound=error_bound,
-                threads=threads,
-                durability="none",
-                user_dict=user_dict,
                 reorder=reorder,
+                user_dict=user_dict,
+                threads=threads,
+                fsync=False,
             )
             with file.open("rb") as written:
                 shutil.copyfileobj(written, path, 1 << 20)
         return
-    check_target(path, overwrite=overwrite)
     with create(
-        path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
+        path,
+        overwrite=mode == "w",
+        durability="full" if fsync else "none",
+        profile=profile,
+        threads=threads,
     ) as writer:
         put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
-
-
-def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Raise FileExistsError if there is something at `path` that must not be replaced."""
-    if not overwrite and Path(path).exists():
-        what = "there is something of that name; remove it, choose another, or give overwrite=True"
-        raise FileExistsError(errno.EEXIST, what, os.fspath(path))
 
 
 def put_mesh(

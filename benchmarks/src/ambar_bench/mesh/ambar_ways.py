@@ -27,7 +27,7 @@ class Ambar(Way):
     def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:
         """Write it with the profile, or with a level of zvtk's where one is given."""
         how: dict[str, Any] = {"profile": self.profile} if level is None else {"level": level}
-        ambar.write_mesh(mesh, folder / FILE, threads=threads, durability="none", **how)
+        ambar.write_mesh(mesh, folder / FILE, threads=threads, fsync=False, **how)
 
     def read(self, folder: Path, threads: int) -> Any:
         """Read it."""
@@ -36,8 +36,8 @@ class Ambar(Way):
     def write_step(self, mesh: Any, number: int, folder: Path, threads: int) -> None:
         """Add a time step to one store, which finds out by itself what stayed."""
         if number == 0:
-            self.series = ambar.MeshSeries.create(
-                folder / FILE, profile=self.profile, threads=threads, durability="none"
+            self.series = ambar.open_mesh_series(
+                folder / FILE, "w-", profile=self.profile, threads=threads, fsync=False
             )
         self.series.add(mesh, number)
 
@@ -94,4 +94,4 @@ class AmbarReorder(Ambar):
 
     def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:  # noqa: ARG002
         """Write it reordered."""
-        ambar.write_mesh(mesh, folder / FILE, threads=threads, durability="none", reorder=True)
+        ambar.write_mesh(mesh, folder / FILE, threads=threads, fsync=False, reorder=True)

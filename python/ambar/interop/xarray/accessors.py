@@ -10,7 +10,7 @@ import xarray as xr
 
 if TYPE_CHECKING:
     from ambar.interop.xarray.dataset_writer import Mode, RegionLike
-    from ambar.store.writer import Durability, Profile
+    from ambar.store.writer import Profile
 
 # Where xarray looks for the name of an array that is not a variable's.
 _ARRAY_NAME = "__xarray_dataarray_name__"
@@ -52,9 +52,9 @@ class DatasetAccessor:
         encoding: Mapping[Any, Mapping[str, Any]] | None = None,
         compute: bool = True,
         profile: Profile = "balanced",
-        durability: Durability = "full",
         directory: bool | None = None,
         threads: int | None = None,
+        fsync: bool = True,
         **of_zarr: Any,
     ) -> Any:
         """Write the dataset as a group of a store, as ``Dataset.to_zarr`` does.
@@ -86,7 +86,7 @@ class DatasetAccessor:
         compute
             With False, write the metadata and what is in memory, and return a
             ``dask.delayed.Delayed`` that writes the rest. With `append_dim` it writes everything.
-        profile, durability, directory, threads
+        profile, directory, threads, fsync
             As for `ambar.create`; `directory` only where the store is new.
         **of_zarr
             Other options of ``to_zarr``, such as `consolidated`, which have no meaning here.
@@ -109,7 +109,7 @@ class DatasetAccessor:
         _check(of_zarr)
         base = (group or "").strip("/")
         node = Node(base, self._dataset, dict(encoding or {}))
-        options = Options(profile, durability, directory, threads)
+        options = Options(profile, directory, threads, fsync)
         return write_nodes([node], path, base, mode, options, region, append_dim, compute)
 
 
@@ -150,9 +150,9 @@ class DataTreeAccessor:
         write_inherited_coords: bool = False,
         compute: bool = True,
         profile: Profile = "balanced",
-        durability: Durability = "full",
         directory: bool | None = None,
         threads: int | None = None,
+        fsync: bool = True,
         **of_zarr: Any,
     ) -> Any:
         """Write the tree, a group for each of its nodes, as ``DataTree.to_zarr`` does.
@@ -169,7 +169,7 @@ class DataTreeAccessor:
             By the path of a node in the tree, encodings of its variables by their names.
         write_inherited_coords
             Write coordinates that a node inherits from its parents with the node, too.
-        compute, profile, durability, directory, threads, **of_zarr
+        compute, profile, directory, threads, fsync, **of_zarr
             As for ``Dataset.ambar.write``.
 
         Raises
@@ -184,7 +184,7 @@ class DataTreeAccessor:
         nodes = nodes_of_tree(
             self._tree, base, encoding, write_inherited_coords=write_inherited_coords
         )
-        options = Options(profile, durability, directory, threads)
+        options = Options(profile, directory, threads, fsync)
         return write_nodes(list(nodes), path, base, mode, options, compute=compute)
 
 

@@ -33,9 +33,14 @@ class Options:
     """How a store is written; as for `ambar.create`."""
 
     profile: Profile = "balanced"
-    durability: Durability = "full"
     directory: bool | None = None
     threads: int | None = None
+    fsync: bool = True
+
+    @property
+    def durability(self) -> Durability:
+        """The argument of `ambar.create` for `fsync`."""
+        return "full" if self.fsync else "none"
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from ambar import _core
 from ambar.kinds.request import Conversion, Progress, Request, shown
 from ambar.mesh.files.pyvista_readers import MeshFile, size_of
 from ambar.mesh.files.time_steps import FileStep, steps_in, time_of
-from ambar.mesh.series import MeshSeries
+from ambar.mesh.series import MeshSeries, open_series_for_writing
 from ambar.mesh.write import write_mesh
 
 
@@ -35,9 +36,9 @@ def convert_mesh(request: Request) -> Conversion:
         write_mesh(
             file.read(),
             request.target,
-            overwrite=request.overwrite,
+            mode="w" if request.overwrite else "w-",
             reorder=request.reorder,
-            **request.writing,
+            **_writing(request),
         )
         if report is not None:
             report(size, size)
@@ -91,19 +92,20 @@ def _tell(report: Progress | None, done: int, total: int) -> None:
 
 
 def _series(request: Request) -> MeshSeries:
-    """Return the series to add to: a new one, or the one that is there."""
-    if request.resume and Path(request.target).exists():
-        return MeshSeries.resume(
-            request.target,
-            reorder=request.reorder,
-            **request.writing,
-        )
-    return MeshSeries.create(
+    """Return the series to add steps to."""
+    return open_series_for_writing(
         request.target,
-        overwrite=request.overwrite,
+        "a" if request.resume else "w" if request.overwrite else "w-",
         reorder=request.reorder,
-        **request.writing,
+        **_writing(request),
     )
+
+
+def _writing(request: Request) -> dict[str, Any]:
+    """Return the options that all writers of meshes accept."""
+    options = dict(request.writing)
+    fsync = options.pop("durability") == "full"
+    return {**options, "fsync": fsync}
 
 
 def _check_known(request: Request, series: MeshSeries, steps: list[FileStep]) -> None:

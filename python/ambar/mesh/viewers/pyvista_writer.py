@@ -13,10 +13,10 @@ from ambar.mesh.write import write_mesh
 def write(mesh: Any, path: str, **options: Any) -> None:
     """Write a mesh for ``mesh.save("x.ambar", **options)``.
 
-    Replaces an existing file, as PyVista's other writers do. Options and errors are those of
-    `ambar.write_mesh`.
+    Replaces an existing file by default, as PyVista's other writers do. Options and errors are
+    those of `ambar.write_mesh`.
     """
-    write_mesh(mesh, path, **{"overwrite": True, **options})
+    write_mesh(mesh, path, **{"mode": "w", **options})
 
 
 @pyvista.register_dataset_accessor("ambar", pyvista.DataObject)
