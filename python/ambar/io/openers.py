@@ -118,8 +118,9 @@ def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None =
 
     Examples
     --------
-    >>> snapshot = ambar.open_snapshot("run.ambar")  # doctest: +SKIP
-    >>> snapshot.amr.cells(["density"], where="density > 1e-3")  # doctest: +SKIP
+    >>> snapshot = ambar.open_snapshot("run.ambar")
+    >>> snapshot.amr.fields[:3]
+    ['density', 'velocity_x', 'velocity_y']
     """
     return cast("Snapshot", open(path, kind="snapshot", storage_options=storage_options))
 

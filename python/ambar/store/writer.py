@@ -34,7 +34,7 @@ class Writer(Closing):
     --------
     >>> import ambar
     >>> import numpy as np
-    >>> with ambar.create("fields.ambar") as writer:  # doctest: +SKIP
+    >>> with ambar.create("new.ambar") as writer:
     ...     writer.group("run", {"code": "solver"})
     ...     writer.array("run/density", np.ones((64, 64)), dims=["y", "x"], error_bound=1e-3)
     """

@@ -6,19 +6,19 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from ambar.cli import app
-from tests.helpers import plotfiles
 from tests.helpers.paths import ROOT
 
 pytest.importorskip("netCDF4")
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 xr = pytest.importorskip("xarray")
 pytest.importorskip("dask")
 pytest.importorskip("polars")
+
+from tests.helpers import example_files  # noqa: E402
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -27,25 +27,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def make_inputs(folder: Path) -> None:
-    (folder / "tests").symlink_to(ROOT / "tests")
-    plotfiles.write(folder / "plt00200")
-    (folder / "profiles").mkdir()
-    for number in range(40, 44):
-        values = np.linspace(4, 20, 30, dtype="f4") + number
-        profile = xr.Dataset(
-            {"temperature": ("depth", values)},
-            coords={"depth": np.arange(30.0)},
-            attrs={"platform": "argo" if number % 2 else "glider"},
-        )
-        profile.to_netcdf(folder / "profiles" / f"station_{number:04}.nc")
-    wing = pv.ImageData(dimensions=(4, 4, 4)).to_tetrahedra()
-    wing.point_data["pressure"] = np.arange(wing.n_points, dtype="f8")
-    wing.save(folder / "wing.vtu")
-
-
 def test_the_readme_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_inputs(tmp_path)
+    example_files.make_inputs(tmp_path)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.chdir(tmp_path)
     lines = [line for block in blocks("sh") for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("ambar ")]

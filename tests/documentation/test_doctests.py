@@ -1,0 +1,90 @@
+"""Examples in docstrings of the public interface run as written, on `example_files`."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar._util.properties import cached_property
+
+pytest.importorskip("netCDF4")
+pytest.importorskip("pyvista")
+pytest.importorskip("xarray")
+
+from tests.helpers import example_files
+
+MODULES = ("ambar.codecs", "ambar.hdf5", "ambar.mpi", "ambar.virtualizarr", "ambar.xarray")
+"""Public modules; `ambar` itself offers the names in ``__all__``."""
+NAMES = {"ambar": ambar, "np": np}
+"""Names that an example may use without an import."""
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FINDER = doctest.DocTestFinder(recurse=False)
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yield the public classes and functions of a module."""
+    for name in getattr(module, "__all__", vars(module)):
+        value = getattr(module, name)
+        ours = (getattr(value, "__module__", None) or "").startswith("ambar")
+        if ours and not name.startswith("_") and callable(value):
+            yield f"{module.__name__}.{name}", value
+
+
+def documented() -> Iterator[tuple[str, Any]]:
+    """Yield everything public that can have a docstring, by its dotted name."""
+    for name in ("ambar", *MODULES):
+        module = importlib.import_module(name)
+        yield name, module
+        for path, value in public(module):
+            yield path, value
+            for key, member in vars(value).items() if isinstance(value, type) else ():
+                function = getattr(member, "__func__", member)
+                if inspect.isroutine(function) or isinstance(member, (property, cached_property)):
+                    yield f"{path}.{key}", function
+
+
+def examples() -> list[doctest.DocTest]:
+    """Return the docstrings that have examples."""
+    found = [test for path, value in documented() for test in FINDER.find(value, path, False)]
+    return [test for test in found if test.examples]
+
+
+EXAMPLES = examples()
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example_files")
+    example_files.make_inputs(folder)
+    example_files.make_stores(folder)
+    return folder
+
+
+@pytest.mark.parametrize("test", EXAMPLES, ids=lambda test: test.name)
+def test_examples_run_as_written(
+    test: doctest.DocTest, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example_files.copy(files, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    test.globs = dict(NAMES)
+    printed: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=printed.append)
+    assert not result.failed, "".join(printed)
+
+
+def test_no_example_is_left_out() -> None:
+    assert EXAMPLES
+    skipped = [test.name for test in EXAMPLES for e in test.examples if doctest.SKIP in e.options]
+    assert skipped == []
