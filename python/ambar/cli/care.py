@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli.common import Debug, Json, Progress, Threads, console, print_json, size
+from ambar._util.text import size
+from ambar.cli.common import Debug, Json, Progress, Threads, console, print_json
 
 Place = Annotated[Path, typer.Argument(help="A store.")]
 

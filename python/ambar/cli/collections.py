@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
-from ambar.cli.common import Exit, console, errors, plain_table, print_json, ratio, size
+from ambar._util.text import ratio, size
+from ambar.cli.common import Exit, console, errors, plain_table, print_json
 
 if TYPE_CHECKING:
     from ambar.collection.files.export import Export

@@ -87,20 +87,6 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def size(count: float) -> str:
-    """Return bytes as text: "12.3 MB"."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(count) < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
-
-
-def ratio(raw: float, stored: float) -> str:
-    """Return how many times smaller `stored` is: "4.05x"."""
-    return f"{raw / stored:.2f}x" if stored else "-"
-
-
 def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table:
     """Return a table with a header, its first `left` columns aligned to the left."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")

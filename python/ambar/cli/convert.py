@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ambar._util.text import ratio, size
 from ambar.cli.collections import show_export, show_ingest
 from ambar.cli.common import (
     Debug,
@@ -23,8 +24,6 @@ from ambar.cli.common import (
     parse_list,
     print_json,
     printed_warnings,
-    ratio,
-    size,
 )
 
 if TYPE_CHECKING:

@@ -8,17 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from ambar._util.text import ratio, size
 from ambar.cli.collections import list_collection, show_collection
-from ambar.cli.common import (
-    Debug,
-    Json,
-    console,
-    plain_table,
-    print_json,
-    ratio,
-    show_bounds,
-    size,
-)
+from ambar.cli.common import Debug, Json, console, plain_table, print_json, show_bounds
 from ambar.cli.meshes import show_mesh, show_mesh_series
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}

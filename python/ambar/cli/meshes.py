@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from ambar.cli.common import console, plain_table, ratio, size
+from ambar._util.text import ratio, size
+from ambar.cli.common import console, plain_table
 
 _LISTED = 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ambar.cli.common import size
+from ambar._util.text import size
 from ambar_bench import output
 from ambar_bench.collection.study import Row, Study
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from ambar.cli.common import size
+from ambar._util.text import size
 from ambar_bench import output
 from ambar_bench.mesh import charts
 from ambar_bench.mesh.plan import HIGH

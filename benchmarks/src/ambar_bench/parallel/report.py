@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from ambar.cli.common import size
+from ambar._util.text import size
 from ambar_bench import output
 from ambar_bench.parallel import asked, charts, model
 from ambar_bench.parallel.results import Back, Row, Study
