@@ -45,7 +45,7 @@ def make_stores(folder: Path) -> None:
     with ambar.Collection.create(folder / "profiles.ambar") as collection:
         collection.add_many(profiles().items())
     ambar.write_mesh(wing(), folder / "wing.ambar")
-    with ambar.MeshSeries.create(folder / "steps.ambar") as series:
+    with ambar.open_mesh_series(folder / "steps.ambar", "w-") as series:
         for number in range(3):
             series.add(wing(number), 0.5 * number)
 

@@ -189,11 +189,11 @@ def open_mesh_series(
     Examples
     --------
     >>> import pyvista
-    >>> with ambar.open_mesh_series("run.ambar", "w-") as series:
+    >>> with ambar.open_mesh_series("motion.ambar", "w-") as series:
     ...     series.add(pyvista.Sphere(), 0.0)
-    >>> with ambar.open_mesh_series("run.ambar", "a") as series:
+    >>> with ambar.open_mesh_series("motion.ambar", "a") as series:
     ...     series.add(pyvista.Sphere(radius=2), 0.5)
-    >>> series = ambar.open_mesh_series("run.ambar")
+    >>> series = ambar.open_mesh_series("motion.ambar")
     >>> len(series), series.times
     (2, [0.0, 0.5])
     """

@@ -45,11 +45,11 @@ class MeshSeries(Sequence[Mesh], Closing):
     --------
     >>> import pyvista
     >>> sphere = pyvista.Sphere()
-    >>> with ambar.open_mesh_series("run.ambar", "w-") as series:
+    >>> with ambar.open_mesh_series("motion.ambar", "w-") as series:
     ...     for time in (0.0, 0.5, 1.0):
     ...         sphere["height"] = sphere.points[:, 2] + time
     ...         series.add(sphere, time)
-    >>> series = ambar.open_mesh_series("run.ambar")
+    >>> series = ambar.open_mesh_series("motion.ambar")
     >>> series.times
     [0.0, 0.5, 1.0]
     >>> float(series[-1].read()["height"].max())
