@@ -183,9 +183,9 @@ def _changed(kind: str, path: str, values: Callable[[np.ndarray], np.ndarray]) -
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "x.ambar")
         samples.KINDS[kind](place, False)
-        with ambar.append(place, durability="none") as writer:
+        with ambar.create(place, "a", fsync=False) as writer:
             store = ambar.Store(ambar._core.Store(str(place)))
-            writer.array(path, values(store[path].read()), chunks=store[path].chunks)
+            writer.create_array(path, values(store[path].read()), chunks=store[path].chunks)
         return seal.read(place)
 
 

@@ -289,9 +289,9 @@ def look(path: str, commits: bool) -> str:
 def written_again(path: str) -> str:
     """Append to an image and remove the addition again; return a digest of the store."""
     try:
-        with ambar.append(path) as writer:
-            writer.group("made after the crash")
-        with ambar.append(path) as writer:
+        with ambar.create(path, "a") as writer:
+            writer.create_group("made after the crash")
+        with ambar.create(path, "a") as writer:
             writer.remove("made after the crash")
         return _held(Path(path), commits=True)
     except (ambar.AmbarError, OSError):

@@ -94,8 +94,8 @@ def _while_reading(path: str) -> list[str]:
 
 def _beside_a_writer(path: str) -> list[str]:
     before = samples.content(Path(path))
-    writer = ambar.append(path)
-    writer.array("new", np.arange(50_000.0), chunks=(5_000,))
+    writer = ambar.create(path, "a")
+    writer.create_array("new", np.arange(50_000.0), chunks=(5_000,))
     wrong = _ended([_child(path, before) for _ in range(CHILDREN // 4)])
     if samples.content(Path(path)) != before:
         wrong.append("a child committed what its parent wrote")
@@ -110,10 +110,10 @@ def _beside_a_writer(path: str) -> list[str]:
 def run(run: Run) -> None:
     """Fork while threads read, and beside an open writer."""
     made = run.folder / "made.ambar"
-    with ambar.create(made, durability="none") as writer:
+    with ambar.create(made, fsync=False) as writer:
         for number in range(6):
             values = np.random.default_rng(number).random(30_000)
-            writer.array(f"a{number}", values, chunks=(3_000,))
+            writer.create_array(f"a{number}", values, chunks=(3_000,))
     expected = "".join(f"{key}\t{value}\n" for key, value in samples.content(made).items())
     with Worker(4 * LIMIT, 16 << 30) as worker:
         for case in run.cases():

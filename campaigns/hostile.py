@@ -141,9 +141,9 @@ def verify(path: str) -> None:
 def append(path: str) -> None:
     """Change arrays, remove some, and commit twice."""
     for step in range(2):
-        with ambar.append(path) as writer:
+        with ambar.create(path, "a") as writer:
             for name in ("noise", "g/smooth", "text"):
-                writer.array(name, np.arange(20.0) + step)
+                writer.create_array(name, np.arange(20.0) + step)
             if not step:
                 writer.remove("bytes")
 
@@ -161,17 +161,15 @@ def compact(path: str) -> None:
 def overwrite(path: str) -> None:
     """Replace the store with another one."""
     for directory in (True, False):
-        with ambar.create(path, overwrite=True, directory=directory) as writer:
-            writer.array("a", np.arange(9))
+        with ambar.create(path, "w", directory=directory) as writer:
+            writer.create_array("a", np.arange(9))
 
 
 def create_beside(path: str) -> None:
     """Write new stores beside it."""
     for directory in (True, False):
-        with ambar.create(
-            Path(path).with_name("other.ambar"), overwrite=True, directory=directory
-        ) as writer:
-            writer.array("a", np.arange(9))
+        with ambar.create(Path(path).with_name("other.ambar"), "w", directory=directory) as writer:
+            writer.create_array("a", np.arange(9))
 
 
 ACTIONS: dict[str, Callable[[str], None]] = {

@@ -228,8 +228,10 @@ def _values(image: seal.Image, rng: np.random.Generator) -> None:
         name = small[rng.integers(len(small))]
         old = store[name]
         values = _changed_values(old.read(), rng)
-        with ambar.append(path, durability="none") as writer:
-            writer.array(name, values, dims=old.dims, attributes=old.attributes, chunks=old.chunks)
+        with ambar.create(path, "a", fsync=False) as writer:
+            writer.create_array(
+                name, values, dims=old.dims, attributes=old.attributes, chunks=old.chunks
+            )
         changed = seal.read(path)
     image.entries, image.sealed = changed.entries, changed.sealed
 

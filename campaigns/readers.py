@@ -32,7 +32,7 @@ def write(path: str, noted: str) -> None:
     """Commit in a loop, starting after the number that the store has."""
     with Path(noted).open("r+b", buffering=0) as file:
         while True:
-            with contextlib.suppress(ambar.BusyError), ambar.append(path) as writer:
+            with contextlib.suppress(ambar.BusyError), ambar.create(path, "a") as writer:
                 number = _only_number(path) + 1
                 for _ in range(5):
                     _put(writer, number)
@@ -53,7 +53,7 @@ def _put(writer: ambar.Writer, number: int) -> None:
     rng = np.random.default_rng(number)
     for array in range(ARRAYS):
         values = np.full(int(rng.integers(1, 3000)), number)
-        writer.array(f"g{(array + number) % 3}/a{array}", values, chunks=(500,))
+        writer.create_array(f"g{(array + number) % 3}/a{array}", values, chunks=(500,))
         for other in range(3):
             if other != (array + number) % 3:
                 with contextlib.suppress(KeyError):

@@ -20,25 +20,25 @@ RAMSES = ROOT / "tests" / "data" / "ramses" / "sedov2d_small" / "output_00002"
 def arrays(path: Path, directory: bool = False) -> None:
     """Write arrays of every type and codec, in three commits."""
     rng = np.random.default_rng(1)
-    with ambar.create(path, directory=directory, durability="none", profile="small") as writer:
-        writer.group("g", {"units": "m", "levels": [1, 2, {"a": None}]})
+    with ambar.create(path, directory=directory, fsync=False, profile="small") as writer:
+        writer.create_group("g", {"units": "m", "levels": [1, 2, {"a": None}]})
         smooth = np.cumsum(rng.normal(size=(30, 40)), axis=1)
-        writer.array("g/smooth", smooth, dims=("y", "x"), chunks=(10, 20), predict=True)
-        writer.array("g/bounded", smooth, error_bound=1e-3, chunks=(15, 40))
-        writer.array("g/packed", smooth.astype("f4"), error_bound=1e-2, profile="fast")
-        writer.array("g/integers", np.cumsum(rng.integers(0, 9, 3000)), chunks=(500,))
-        writer.array("noise", rng.random(1200), chunks=(100,), profile="fast")
-        writer.array("corners", _triangles(), cells=True)
-        writer.array("flag", rng.random((3, 5)) < 0.5)
-        writer.array("scalar", np.float32(1.5))
-        writer.array("empty", np.zeros((0, 3), "i2"))
-    with ambar.append(path, durability="none") as writer:
-        writer.array("text", np.array(["alpha", "", "žluť"] * 40, object), chunks=(50,))
-        writer.array("bytes", np.array([b"a", b"", b"\0\xff"] * 9, object))
-        writer.array("fixed", np.array(["ab", "c"] * 20))
-        writer.array("moments", np.arange(50).astype("M8[ms]"), attributes={"a": 1})
-        writer.array("complex", rng.random(40) + 1j)
-    with ambar.append(path, durability="none") as writer:
+        writer.create_array("g/smooth", smooth, dims=("y", "x"), chunks=(10, 20), layout="grid")
+        writer.create_array("g/bounded", smooth, error_bound=1e-3, chunks=(15, 40))
+        writer.create_array("g/packed", smooth.astype("f4"), error_bound=1e-2, profile="fast")
+        writer.create_array("g/integers", np.cumsum(rng.integers(0, 9, 3000)), chunks=(500,))
+        writer.create_array("noise", rng.random(1200), chunks=(100,), profile="fast")
+        writer.create_array("corners", _triangles(), layout="simplices")
+        writer.create_array("flag", rng.random((3, 5)) < 0.5)
+        writer.create_array("scalar", np.float32(1.5))
+        writer.create_array("empty", np.zeros((0, 3), "i2"))
+    with ambar.create(path, "a", fsync=False) as writer:
+        writer.create_array("text", np.array(["alpha", "", "žluť"] * 40, object), chunks=(50,))
+        writer.create_array("bytes", np.array([b"a", b"", b"\0\xff"] * 9, object))
+        writer.create_array("fixed", np.array(["ab", "c"] * 20))
+        writer.create_array("moments", np.arange(50).astype("M8[ms]"), attributes={"a": 1})
+        writer.create_array("complex", rng.random(40) + 1j)
+    with ambar.create(path, "a", fsync=False) as writer:
         writer.append("noise", rng.random(130))
         writer.remove("flag")
 

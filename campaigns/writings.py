@@ -37,11 +37,11 @@ class Writing:
 
 def _create(path: Path, done: Done, **options: Any) -> None:
     with ambar.create(path, **options) as writer:
-        writer.array("a", np.arange(2000.0), chunks=(250,))
-        writer.array("g/b", np.arange(60).reshape(6, 10), attributes={"units": "m"})
+        writer.create_array("a", np.arange(2000.0), chunks=(250,))
+        writer.create_array("g/b", np.arange(60).reshape(6, 10), attributes={"units": "m"})
         writer.commit()
         done()
-        writer.array("c", np.array(["x", "y"], object))
+        writer.create_array("c", np.array(["x", "y"], object))
     done()
 
 
@@ -50,17 +50,17 @@ def _created(path: Path, **options: Any) -> None:
 
 
 def _append(path: Path, done: Done) -> None:
-    with ambar.append(path) as writer:
-        writer.array("d", np.random.default_rng(3).random(900), chunks=(100,))
+    with ambar.create(path, "a") as writer:
+        writer.create_array("d", np.random.default_rng(3).random(900), chunks=(100,))
         writer.append("a", np.arange(300.0))
         writer.write_region("a", np.arange(70.0), (115,))
         writer.commit()
         done()
         writer.remove("g")
-        writer.group("h", {"new": True})
+        writer.create_group("h", {"new": True})
         writer.commit()
         done()
-        writer.array("d", np.arange(5))
+        writer.create_array("d", np.arange(5))
     done()
 
 

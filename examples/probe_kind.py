@@ -52,10 +52,10 @@ def convert_probe(request: Request) -> Conversion:
     (path,) = request.paths
     start = time.perf_counter()
     probe = open_probe(Resource(path))
-    with ambar.create(request.target, overwrite=request.overwrite) as writer:
-        writer.group("", {"ambar": {"kind": "probe", "version": 1}})
-        writer.array("time", probe.times, dims=["time"])
-        writer.array("pressure", probe.pressure, dims=["time"])
+    with ambar.create(request.target, "w" if request.overwrite else "w-") as writer:
+        writer.create_group("", {"ambar": {"kind": "probe", "version": 1}})
+        writer.create_array("time", probe.times, dims=["time"])
+        writer.create_array("pressure", probe.pressure, dims=["time"])
     return Conversion(
         target=os.fspath(request.target),
         source_bytes=Path(path).stat().st_size,

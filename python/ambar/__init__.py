@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ambar.store.maintenance import compact, repair
     from ambar.store.memory_limits import get_limits, limits
     from ambar.store.store import Store
-    from ambar.store.writer import Writer, append, create
+    from ambar.store.writer import Writer, create
 
     __version__: str
 
@@ -82,7 +82,6 @@ __all__ = [
     "UnsupportedError",
     "Writer",
     "__version__",
-    "append",
     "compact",
     "compare",
     "convert",
@@ -135,7 +134,6 @@ _HOMES = {
     "Table": "ambar.snapshot.table",
     "Units": "ambar.snapshot.units",
     "Writer": "ambar.store.writer",
-    "append": "ambar.store.writer",
     "compact": "ambar.store.maintenance",
     "compare": "ambar.comparison.compare",
     "convert": "ambar.io.convert",

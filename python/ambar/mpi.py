@@ -6,40 +6,59 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.modes import WriteMode, check_mode
 from ambar.parallel.collectives import Ranks
 from ambar.parallel.launch_check import check_launched
 from ambar.store.commit_context import Closing
-from ambar.store.dtypes import describe, to_bytes, to_zarr
-from ambar.store.error_bounds import resolved
+from ambar.store.dtypes import describe, to_zarr
+from ambar.store.error_bounds import check_range, limits_of, resolved
 from ambar.store.node_paths import absolute, to_json
 from ambar.store.urls import refuse_url
-from ambar.store.writer import Durability
+from ambar.store.writer import ArrayOptions, core_mode, durability
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Placement: TypeAlias = Literal["counter", "reserved"]
 Blocks = _core.Blocks
 
 
-class MpiWriter(Closing):
-    """One rank's end of a store that all ranks of a communicator write.
+class _Array(NamedTuple):
+    """An array that was created since the last commit."""
 
-    Leaving its ``with`` block commits, on all ranks together; an exception on any rank keeps all
-    from committing, and is raised on the others as an error that names the rank. All ranks call,
-    in the same order, `blocks`, `declare`, `group`, `step`, `commit` and `close`; each calls
-    `write` by itself.
+    number: int
+    dtype: str
+    limits: tuple[float, float] | None
+
+
+class MpiWriter(Closing):
+    """Writes one store from all ranks of a communicator.
+
+    `create` returns one on each rank. The end of its ``with`` block commits, on all ranks together.
+    After an exception on any rank nothing is committed; the other ranks raise an error that names
+    the rank. All ranks call `blocks`, `create_array`, `create_group`, `step`, `commit` and `close`
+    in the same order. Each rank calls `write_region` independently of the others.
+
+    Examples
+    --------
+    A program that ``mpiexec -n 4 python program.py`` starts::
+
+        comm = MPI.COMM_WORLD
+        with ambar.mpi.create("run.ambar", comm) as writer:
+            blocks = writer.blocks((400,), [((100 * comm.rank,), (100,))])
+            writer.create_array("x", shape=(400,), dtype="f8", blocks=blocks)
+            writer.write_region("x", np.full(100, comm.rank), (100 * comm.rank,))
     """
 
     def __init__(self, core: _core.RankWriter, ranks: Ranks, profile: Profile) -> None:
         self._core = core
         self._ranks = ranks
         self._profile = profile
-        self._arrays: dict[str, tuple[int, str]] = {}
+        self._arrays: dict[str, _Array] = {}
 
     @property
     def rank(self) -> int:
@@ -49,20 +68,27 @@ class MpiWriter(Closing):
     def blocks(
         self, shape: Sequence[int], own: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> Blocks:
-        """Gather who holds what of arrays of one shape; for `declare`.
+        """Gather which rank has which blocks of arrays of one shape, for `create_array`.
+
+        All ranks call it.
 
         Parameters
         ----------
-        shape
-            The arrays' shape, of all ranks together.
-        own
-            Start and shape of each block that this rank holds; none, and empty ones, are allowed.
+        shape : sequence of int
+            The shape of the arrays, over all ranks.
+        own : sequence of (start, shape)
+            Start and shape of each block of this rank. It may be empty, and blocks may be empty.
             Blocks of different ranks do not overlap.
+
+        Returns
+        -------
+        Blocks
+            The blocks of all ranks.
 
         Raises
         ------
         ValueError
-            If a block does not lie in the array, or ranks speak of different shapes.
+            If a block is not inside the array, or ranks give different shapes.
         """
         with self._ranks.together():
             pairs = [(list(start), list(count)) for start, count in own]
@@ -70,16 +96,31 @@ class MpiWriter(Closing):
         parts = self._ranks.comm.allgather(part)
         return _core.Blocks.gather(parts)
 
-    def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
-        """Make a group, and those it lies in, and set its attributes, which are those of rank 0."""
+    def create_group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
+        """Create a group and its parents.
+
+        All ranks call it.
+
+        Parameters
+        ----------
+        path : str
+            The path of the group.
+        attributes : mapping, optional
+            Attributes of the group, those of rank 0: names and JSON values.
+
+        Raises
+        ------
+        ValueError
+            If the path is invalid, or JSON cannot represent the attributes.
+        """
         self._core.group(absolute(path), to_json(attributes))
 
-    def declare(
+    def create_array(
         self,
         path: str,
-        dtype: npt.DTypeLike,
-        shape: Sequence[int],
         *,
+        shape: Sequence[int],
+        dtype: npt.DTypeLike,
         blocks: Blocks | None = None,
         dims: Sequence[str | None] | None = None,
         attributes: Mapping[str, Any] | None = None,
@@ -89,106 +130,111 @@ class MpiWriter(Closing):
         profile: Profile | None = None,
         error_bound: float | str | None = None,
         value_range: Sequence[float] | None = None,
-        predict: bool = False,
+        layout: Literal["grid"] | None = None,
     ) -> None:
-        """Make an array that the ranks write before the next commit.
+        """Create an array, which the ranks write before the next commit.
 
-        All ranks declare the same arrays with the same arguments, in the same order; nothing is
-        communicated. A commit is refused where two ranks differ. Arguments are as for
-        `ambar.Writer.declare`.
+        All ranks create the same arrays with the same arguments, in the same order; nothing is
+        communicated. If two ranks differ, the commit fails.
 
         Parameters
         ----------
-        blocks
-            Who holds what, by `blocks`; by default rank 0 writes all of it.
-        fill_value
-            What values read as that no rank writes; zero by default. The array's
-            `unwritten_values` says how many these are.
-        chunks, shards
-            By default cut so that a rank's blocks hold whole shards where their places allow it:
-            then no values go from rank to rank.
-        profile
-            "fast", "balanced", "small", or "raw": not compressed; in place of the store's.
-        value_range
-            The lowest and the highest finite value of the whole array, on all ranks; only bounds
-            such as ``"1e-3 of range"`` and ``"80 dB"`` need it. For example
+        path, shape, dims, attributes, fill_value, error_bound
+            As for `ambar.Writer.create_array`. `Array.unwritten_values` counts the values that no
+            rank wrote.
+        dtype : dtype_like
+            A dtype of fixed size.
+        blocks : Blocks, optional
+            Which rank has which blocks, from `blocks`; by default rank 0 writes the whole array.
+        chunks, shards : sequence of int, optional
+            Shapes of chunks and shards. By default, blocks consist of whole shards if their
+            positions allow it; then ranks exchange no values.
+        profile : {"fast", "balanced", "small", "raw"}, optional
+            How codecs are chosen; "raw" does not compress. By default as for the writer.
+        value_range : (float, float), optional
+            The lowest and the highest finite value of the whole array, on all ranks, for bounds
+            that depend on it (``"1e-3 of range"``, ``"80 dB"``). For example
             ``(comm.allreduce(values.min(), MPI.MIN), comm.allreduce(values.max(), MPI.MAX))``.
-        predict
-            With "fast", encode float32 and float64 that have no error bound by the codec ambar,
-            near the speed of memory: readers need ambar then. Other profiles take no notice.
+            Other values are refused.
+        layout : {"grid"}, optional
+            "grid": with the profile "fast", float32 and float64 values without an error bound use
+            the codec ``ambar``, near the speed of memory; readers then need ambar. Ignored by
+            other profiles.
 
         Raises
         ------
         ValueError
-            If the arguments do not fit together, or there is such a node.
+            If arguments are invalid or contradict each other, or the path exists.
         UnsupportedError
             If the dtype has no fixed size.
         """
+        if layout not in (None, "grid"):
+            raise _core.InvalidError(f"invalid layout {layout!r}: must be 'grid'")
         name, kind = describe(dtype)
-        about = (
-            name,
-            list(shape),
-            None if dims is None else list(dims),
-            to_json(attributes),
-            None if fill_value is None else to_bytes(fill_value, kind),
-            None if chunks is None else list(chunks),
-            None if shards is None else list(shards),
-            profile or self._profile,
-        )
+        about = ArrayOptions(
+            dims, attributes, fill_value, chunks, shards, profile or self._profile
+        ).spec(name, shape, kind)
         path = absolute(path)
         bound = None if error_bound is None else resolved(error_bound, value_range)
-        self._arrays[path] = (self._core.declare(path, about, bound, predict, blocks), name)
+        number = self._core.declare(path, about, bound, layout == "grid", blocks)
+        self._arrays[path] = _Array(number, name, limits_of(error_bound, value_range))
 
-    def write(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
-        """Write `data` from the index `start` on, a region that lies in one of this rank's blocks.
+    def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
+        """Write `data` into a region of an array, inside one block of this rank.
 
-        Each value is written once before a commit; what no rank writes is the fill value. The data
-        are the caller's again when this returns.
+        A rank calls it independently of the other ranks. Write each value once before a commit;
+        values that no rank writes are the fill value. The data may change after the call.
 
         Parameters
         ----------
-        path
-            An array declared since the last commit.
-        data
-            Values of the array's dtype; those that are not C-contiguous are copied.
-        start
-            Their first index, in the array of all ranks.
+        path : str
+            An array created since the last commit.
+        data : array_like
+            Values of the dtype of the array; values that are not C-contiguous are copied.
+        start : sequence of int
+            The first index of the region, in the array of all ranks.
 
         Raises
         ------
         ValueError
-            If the array was not declared, or data and blocks do not fit.
+            If the array was not created since the last commit, or data and blocks do not fit, or
+            values are outside the `value_range` of the array.
         OSError
-            If the file system refuses, such as when the disk is full; nothing is committed then.
+            If the file system reports an error, such as a full disk; then nothing is committed.
         """
         path = absolute(path)
         if path not in self._arrays:
-            raise _core.InvalidError(f"{path}: not declared since the last commit; declare it")
-        array, declared = self._arrays[path]
+            raise _core.InvalidError(
+                f"{path}: expected an array created since the last commit; call create_array first"
+            )
+        array = self._arrays[path]
         values = np.asarray(data)
         dtype, native = to_zarr(values)
-        if dtype != declared:
-            raise _core.InvalidError(f"{path}: values of {dtype} for an array of {declared}")
-        self._core.write(array, native, list(start), list(values.shape))
+        if dtype != array.dtype:
+            raise _core.InvalidError(
+                f"{path}: expected values of {array.dtype}, found values of {dtype}; convert them"
+            )
+        check_range(path, values, array.limits)
+        self._core.write(array.number, native, list(start), list(values.shape))
 
     def commit(self) -> None:
-        """Make visible and durable what all ranks have written, at once: all of it, or nothing.
+        """Make the changes of all ranks visible to readers: all of them, or none.
 
-        It is refused if ranks declared an array differently, or not all of them declared it; the
-        error names the array, the rank and what differs.
+        All ranks call it. It fails if ranks created an array with different arguments, or only
+        some ranks created it; the error names the array, the rank and the difference.
 
         Raises
         ------
         AmbarError
-            What kept any rank from it, on all ranks. The last commit stands, and this writer can
-            only be closed.
+            If it failed on any rank; all ranks raise the error. The last commit remains, and the
+            writer can only be closed.
         """
         self._arrays.clear()
         ranks, core = self._ranks, self._core
         with ranks.together():
             boxes = [core.outbox(to) for to in range(ranks.size)]
         for sender, box in ranks.exchange(boxes):
-            # What it is refused for is remembered by the writer, which then says so to rank 0.
+            # The writer keeps the error and sends it to rank 0.
             with contextlib.suppress(_core.AmbarError):
                 core.inbox(sender, box)
         with ranks.together():
@@ -206,25 +252,27 @@ class MpiWriter(Closing):
 
     @contextlib.contextmanager
     def step(self, time: float, series: str = "") -> Iterator[str]:
-        """Write a step of a series; leaving the ``with`` block commits it.
+        """Write a step of a series; the end of the ``with`` block commits it.
+
+        All ranks call it.
 
         Parameters
         ----------
-        time
-            The step's time, that of rank 0.
-        series
-            The group that the steps lie in, the root by default.
+        time : float
+            The time of the step, from rank 0.
+        series : str, default ""
+            The group that contains the steps; the root by default.
 
         Yields
         ------
         str
-            The path of the step's group, such as ``"step_000003"``: steps are counted on when a
-            store is appended to.
+            The path of the group of the step, such as ``"step_000003"``. In mode "a" the numbers
+            continue those of the store.
 
         Raises
         ------
         ValueError
-            If the group holds something else.
+            If the group is not a series.
         """
         path = None
         with self._ranks.together():
@@ -235,7 +283,7 @@ class MpiWriter(Closing):
         self.commit()
 
     def close(self) -> None:
-        """Give up what was not committed, and let other writers in."""
+        """Discard changes that were not committed, and release the lock of the store."""
         self._core.close()
         self._ranks.close()
 
@@ -258,87 +306,62 @@ class MpiWriter(Closing):
 def create(
     path: str | os.PathLike[str],
     comm: Any = None,
+    mode: WriteMode = "w-",
     *,
-    overwrite: bool = False,
-    durability: Durability = "full",
     profile: Profile = "balanced",
     placement: Placement = "counter",
     alignment: int = 4096,
     extent: int = 0,
     threads: int = 1,
+    fsync: bool = True,
 ) -> MpiWriter:
-    """Return this rank's writer of a new store, which appears under its name with the first commit.
+    """Open a store for writing by all ranks. A new store appears with the first commit.
 
-    All ranks of `comm` call it; arguments other than `comm` and `profile` count on rank 0.
+    All ranks of `comm` call it. Arguments other than `comm` and `profile` are those of rank 0.
 
     Parameters
     ----------
-    path
-        Where to write it: a file that all ranks see.
-    comm
-        The ranks that write, a communicator of mpi4py; ``MPI.COMM_WORLD`` by default.
-    overwrite
-        Replace what is there, at the first commit; by default that is an error.
-    durability
-        "full": commits survive a power cut. "none" leaves out the fsyncs, for scratch files.
-    profile
-        How arrays are compressed: "fast" to read, "balanced", "small", or "raw".
-    placement
-        How ranks get their extents of the file: "counter", a fetch-and-add on a counter in the
-        memory of rank 0, or "reserved" when an array is declared, without communication, with holes
-        in the file.
-    alignment
-        Extents begin at multiples of it, in bytes: the file system's block or stripe.
-    extent
-        Bytes that a rank takes from the counter at least; 0 for 16 KiB, doubled each time up to
-        1 MiB.
-    threads
-        Threads that each rank encodes with.
+    path : str or path-like
+        The path of the store, a file that all ranks see.
+    comm : mpi4py.MPI.Comm, optional
+        The ranks that write; ``MPI.COMM_WORLD`` by default.
+    mode : {"w-", "w", "a"}, default "w-"
+        "w-": create a store; raise FileExistsError if `path` exists. "w": replace an existing
+        store at the first commit. "a": change an existing store, on any number of ranks, or create
+        one.
+    profile : {"balanced", "fast", "small", "raw"}, default "balanced"
+        How codecs are chosen. "fast" is for fast reading; "raw" does not compress.
+    placement : {"counter", "reserved"}, default "counter"
+        How ranks get extents of the file. "counter": a counter in the memory of rank 0, by
+        one-sided MPI. "reserved": when an array is created, without communication; the file then
+        has holes.
+    alignment : int, default 4096
+        Extents begin at multiples of it, in bytes: the block size of the file system, or the
+        stripe size.
+    extent : int, default 0
+        The minimum size in bytes of an extent from the counter. 0: from 16 KiB, doubled each time,
+        to 1 MiB.
+    threads : int, default 1
+        The number of threads with which each rank encodes.
+    fsync : bool, default True
+        Whether commits survive a power failure. False is faster, for temporary files.
+
+    Returns
+    -------
+    MpiWriter
+        A context manager that commits at the end of its block.
 
     Raises
     ------
     FileExistsError
-        If `path` exists.
+        If `path` exists, in mode "w-".
     BusyError
-        If another writer has it open.
+        If another writer has the store open.
     ValueError
-        If the launcher started several processes, but MPI sees one.
+        If an argument is invalid, or the launcher started several processes but MPI sees one.
     OSError
-        If the file system refuses on any rank.
+        If the file system reports an error on any rank.
     """
-    mode: Literal["create", "overwrite"] = "overwrite" if overwrite else "create"
-    how = (placement, alignment, extent, threads)
-    return _start(path, comm, mode, durability, profile, how)
-
-
-def append(
-    path: str | os.PathLike[str],
-    comm: Any = None,
-    *,
-    durability: Durability = "full",
-    profile: Profile = "balanced",
-    placement: Placement = "counter",
-    alignment: int = 4096,
-    extent: int = 0,
-    threads: int = 1,
-) -> MpiWriter:
-    """Return this rank's writer that adds to the store at `path`, on any number of ranks.
-
-    Arguments are as for `create`. What a killed run left behind the last commit is cut off. Raises
-    KeyError if the store does not exist, BusyError if another writer has it open.
-    """
-    how = (placement, alignment, extent, threads)
-    return _start(path, comm, "append", durability, profile, how)
-
-
-def _start(
-    path: str | os.PathLike[str],
-    comm: Any,
-    mode: Literal["create", "overwrite", "append"],
-    durability: Durability,
-    profile: Profile,
-    how: tuple[Placement, int, int, int],
-) -> MpiWriter:
     refuse_url(path)
     check_launched()
     ranks = Ranks(comm)
@@ -346,7 +369,9 @@ def _start(
     try:
         with ranks.together():
             if ranks.rank == 0:
-                core = _core.RankWriter.first(path, mode, durability, (ranks.size, *how))
+                check_mode(mode)
+                how = (ranks.size, placement, alignment, extent, threads)
+                core = _core.RankWriter.first(path, core_mode(path, mode), durability(fsync), how)
                 invitation = core.invitation()
         invitation = ranks.comm.bcast(invitation)
         with ranks.together():

@@ -186,7 +186,7 @@ def test_ls(store: Path, capsys) -> None:
 def test_verify_finds_damage(tmp_path: Path, capsys) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", np.random.default_rng(1).random(100_000))
+        writer.create_array("a", np.random.default_rng(1).random(100_000))
     code, out, _ = run(capsys, "verify", path)
     assert (code, "sound" in out) == (0, True)
     assert run(capsys, "verify", path, "--json")[0] == 0
@@ -201,9 +201,9 @@ def test_verify_finds_damage(tmp_path: Path, capsys) -> None:
 def test_compact_and_repair(tmp_path: Path, capsys) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", np.random.default_rng(1).random(10_000))
-    with ambar.append(path) as writer:
-        writer.array("a", np.zeros(10))
+        writer.create_array("a", np.random.default_rng(1).random(10_000))
+    with ambar.create(path, "a") as writer:
+        writer.create_array("a", np.zeros(10))
     assert "dead" in run(capsys, "info", path)[1]
     assert run(capsys, "compact", path)[0] == 0
     assert "dead" not in run(capsys, "info", path)[1]
@@ -274,7 +274,7 @@ def stores_of_ambar(folder: Path, store: Path) -> list[Path]:
     shutil.copy(store, named)
     directory = folder / "folder.ambar"
     with ambar.create(directory, directory=True) as writer:
-        writer.array("a", np.arange(3.0), dims=("x",))
+        writer.create_array("a", np.arange(3.0), dims=("x",))
     unpacked = folder / "unpacked.zarr"
     shutil.unpack_archive(store, unpacked, "zip")
     return [store, named, directory, unpacked]

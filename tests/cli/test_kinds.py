@@ -75,8 +75,8 @@ def test_a_kind_that_cannot_be_imported_is_left_out(probe: Path) -> None:
 
 def test_without_its_package_a_store_is_one_of_plain_arrays(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.group("", {"ambar": {"kind": "probe", "version": 1}})
-        writer.array("time", np.arange(3.0))
+        writer.create_group("", {"ambar": {"kind": "probe", "version": 1}})
+        writer.create_array("time", np.arange(3.0))
     assert isinstance(ambar.open(tmp_path / "x.ambar"), ambar.Store)
 
 
@@ -87,7 +87,7 @@ def test_options_that_do_not_apply_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_opening_a_store_loads_only_its_own_kind(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.array("a", np.arange(3.0))
+        writer.create_array("a", np.arange(3.0))
     code = (
         "import sys, ambar; ambar.open(sys.argv[1]); "
         "print([name for name in sys.modules if name in ('ambar.mesh', 'ambar.collection')])"

@@ -293,7 +293,7 @@ def test_meshes_are_cut_for_the_codec_where_it_saves(tmp_path: Path, profile: st
     arrays = {"ordered": ordered, "shuffled": shuffled, "near": near, "bits": near.astype("i2")}
     with ambar.create(tmp_path / "x.ambar", profile=profile) as store:  # type: ignore[arg-type]
         for name, values in arrays.items():
-            store.array(name, values, chunks=(1 << 14, 4), whole=True, cells=True)
+            store.create_array(name, values, chunks=(1 << 14, 4), layout="simplices")
     opened = ambar.open(tmp_path / "x.ambar")
     for name, values in arrays.items():
         np.testing.assert_array_equal(opened[name][:], values)
@@ -309,8 +309,8 @@ def test_zarr_python_reads_the_corners_that_ambar_writes(tmp_path: Path) -> None
     pytest.importorskip("zarr")
     values = unordered(lattice(13))
     with ambar.create(tmp_path / "x.ambar", profile="small") as store:
-        store.array("corners", values, whole=True, cells=True)
-        store.array("plain", values, whole=True)
+        store.create_array("corners", values, layout="simplices")
+        store.create_array("plain", values, layout="whole")
     code = "import sys, zarr; a = zarr.open_group(zarr.storage.ZipStore(sys.argv[1]), mode='r')"
     code += "; print([c.to_dict()['name'] for c in a['corners'].metadata.codecs])"
     code += "; print(a['corners'][:].tobytes().hex())"

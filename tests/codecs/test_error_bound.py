@@ -70,8 +70,8 @@ def test_any_array_takes_a_bound(tmp_path):
     values = np.sin(np.linspace(0, 20, 60_000)).reshape(30, 40, 50).astype(np.float32)
     values[3, 4, 5] = np.nan
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.array("x", values, error_bound="1e-3 of range")
-        writer.array("y", values, error_bound=0.01)
+        writer.create_array("x", values, error_bound="1e-3 of range")
+        writer.create_array("y", values, error_bound=0.01)
         writer.commit()
     store = ambar.open(tmp_path / "x.ambar")
     assert isinstance(store, ambar.Store)

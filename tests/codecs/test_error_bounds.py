@@ -57,7 +57,7 @@ def test_arrays_keep_their_bounds(bound: str, dtype: str, tmp_path: Path) -> Non
     values = density(dtype)
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("density", values, error_bound=bound)
+        writer.create_array("density", values, error_bound=bound)
     array = ambar.open(path)["density"]
     check(bound, values, array.read())
     stated = array.error_bound
@@ -93,7 +93,7 @@ def test_padding_does_not_count_in_mean_squared_errors(profile: str, tmp_path: P
     holes[33, :20] = np.nan
     with ambar.create(tmp_path / "x", profile=profile) as writer:
         for name, part in (("values", values), ("holes", holes)):
-            writer.array(name, part, chunks=CHUNKS, error_bound="0.1 rms")
+            writer.create_array(name, part, chunks=CHUNKS, error_bound="0.1 rms")
     store = ambar.open(tmp_path / "x")
     assert_chunks_keep_rms(0.1, values, store["values"].read(), CHUNKS)
     assert_chunks_keep_rms(0.1, holes, store["holes"].read(), CHUNKS)

@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
         for number, bound in enumerate(STATED):
             values = np.linspace(1, 9, 5000)
             own = {"units": "K", "valid_range": [0, 10]}
-            writer.array(f"a{number}", values, dims=["x"], attributes=own, error_bound=bound)
+            writer.create_array(f"a{number}", values, dims=["x"], attributes=own, error_bound=bound)
         writer.commit()
     return path
 

@@ -33,10 +33,10 @@ def zarr_group(path: Path):
 @pytest.mark.parametrize("directory", [False, True], ids=["file", "directory"])
 def test_zarr_python_reads_every_type(profile: str, directory: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, profile=profile, directory=directory, durability="none") as writer:
-        writer.group("deep/er", {"note": "hello"})
+    with ambar.create(path, profile=profile, directory=directory, fsync=False) as writer:
+        writer.create_group("deep/er", {"note": "hello"})
         for name, values in SAMPLES.items():
-            writer.array(f"deep/{name}", values)
+            writer.create_array(f"deep/{name}", values)
     group = zarr_group(path)
     assert group["deep/er"].attrs["note"] == "hello"
     for name, expected in SAMPLES.items():
@@ -51,7 +51,7 @@ def test_zarr_python_reads_parts_of_sharded_arrays(tmp_path: Path) -> None:
     values = np.cumsum(np.random.default_rng(3).normal(size=2_000_000))
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", values)
+        writer.create_array("a", values)
     assert ambar.open(path)["a"].shards is not None
     array = zarr_group(path)["a"]
     np.testing.assert_array_equal(array[1_000_000:1_000_100], values[1_000_000:1_000_100])
@@ -69,9 +69,9 @@ def test_zarr_python_reads_a_snapshot(stores: dict[str, Path]) -> None:
 def test_zarr_python_reads_after_appending(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     for number in range(3):
-        with ambar.append(path) if number else ambar.create(path) as writer:
-            writer.array("a", np.full(10, number))
-            writer.array(f"b{number}", np.arange(number + 1))
+        with ambar.create(path, "a") if number else ambar.create(path) as writer:
+            writer.create_array("a", np.full(10, number))
+            writer.create_array(f"b{number}", np.arange(number + 1))
     group = zarr_group(path)
     np.testing.assert_array_equal(group["a"][:], np.full(10, 2))
     assert sorted(group.array_keys()) == ["a", "b0", "b1", "b2"]

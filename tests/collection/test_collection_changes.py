@@ -116,8 +116,8 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
 
 
 def test_what_is_no_collection_is_refused(path: Path) -> None:
-    with ambar.create(path, durability="none") as writer:
-        writer.array("a", [1])
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", [1])
     with pytest.raises(ValueError, match="no collection"):
         ambar.open_collection(path)
     with pytest.raises(FileNotFoundError):
@@ -186,8 +186,8 @@ def test_catalogues_that_contradict_themselves(
     path: Path, node: str, values: Any, message: str
 ) -> None:
     written(path, {name: profile(n) for n, name in enumerate("abc")})
-    with ambar.append(path, durability="none") as writer:
-        writer.array(node, np.array(values, object) if isinstance(values, list) else values)
+    with ambar.create(path, "a", fsync=False) as writer:
+        writer.create_array(node, np.array(values, object) if isinstance(values, list) else values)
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.open_collection(path)
 
@@ -204,8 +204,8 @@ def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
         ({"ragged": ["depth", "time"]}, ambar.CorruptError),
         ({"ragged": ["time"]}, ambar.CorruptError),
     ]:
-        with ambar.append(path, durability="none") as writer:
-            writer.group("f0", {"ambar": about["ambar"] | change})
+        with ambar.create(path, "a", fsync=False) as writer:
+            writer.create_group("f0", {"ambar": about["ambar"] | change})
         with pytest.raises(error, match="/f0"):
             ambar.open_collection(path)
 
@@ -215,8 +215,8 @@ def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
 )
 def test_damaged_attributes(path: Path, text: str) -> None:
     written(path, {name: profile(n) for n, name in enumerate("abc")})
-    with ambar.append(path, durability="none") as writer:
-        writer.array("f0/attributes/0", np.array([text] * 3, object))
+    with ambar.create(path, "a", fsync=False) as writer:
+        writer.create_array("f0/attributes/0", np.array([text] * 3, object))
     fleet = ambar.open_collection(path)
     with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
         fleet.attributes("b")

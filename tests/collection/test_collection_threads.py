@@ -95,12 +95,12 @@ def test_threads_that_change_and_commit_at_random(tmp_path: Path, seed: int) -> 
 
 def test_a_writer_shared_by_threads(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
-        writer.declare("rows", "i8", (0,))
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("rows", shape=(0,), dtype="i8")
 
         def write(thread: int) -> None:
             for number in range(20):
-                writer.array(f"g{thread}/a{number}", np.full(100, thread * 100 + number))
+                writer.create_array(f"g{thread}/a{number}", np.full(100, thread * 100 + number))
                 writer.append("rows", np.full(10, thread * 100 + number))
 
         _together(4, write)

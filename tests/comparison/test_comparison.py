@@ -161,10 +161,10 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
     values = np.cumsum(np.random.default_rng(1).normal(size=(50, 60)), axis=1)
     paths = [tmp_path / "a.ambar", tmp_path / "b.ambar", tmp_path / "c.ambar"]
     for path, bound, shape in zip(paths, (None, 0.01, None), (50, 50, 49), strict=True):
-        with ambar.create(path, durability="none") as writer:
-            writer.array("deep/x", values[:shape], error_bound=bound)
-            writer.array("count", np.arange(5))
-            writer.array("name", np.array(["a", "b"]))
+        with ambar.create(path, fsync=False) as writer:
+            writer.create_array("deep/x", values[:shape], error_bound=bound)
+            writer.create_array("count", np.arange(5))
+            writer.create_array("name", np.array(["a", "b"]))
     found = ambar.compare(paths[0], paths[1])
     by_name = {one.field: one for one in found.fields}
     assert set(by_name) == {"deep/x", "count"}
@@ -247,7 +247,7 @@ def test_particles_are_compared_too(particles: tuple[Path, Path], tmp_path: Path
         assert errors["position_x"].max_error == errors["position_x"].bound == 0
     spoiled = tmp_path / "spoiled.ambar"
     shutil.copy(particles[1], spoiled)
-    with ambar.append(spoiled) as writer:
+    with ambar.create(spoiled, "a") as writer:
         values = ambar.open(spoiled).particles.read(["velocity_y"])["velocity_y"]
         writer.write_region("particles/velocity_y", values[:1] + 0.25, [0])
     found = ambar.compare(particles[0], spoiled)
@@ -293,7 +293,7 @@ def test_species_of_a_plotfile_are_compared(tmp_path: Path) -> None:
     assert (one.component, one.matched_by, one.rows) == ("particles/DM", "id, cpu", 262144)
     assert one.held
     assert all(column.max_error == 0 for column in one.columns)
-    with ambar.append(store, durability="none") as writer:
+    with ambar.create(store, "a", fsync=False) as writer:
         writer.write_region("particles/DM/mass", np.zeros(1), [7])
     (one,) = ambar.compare(plotfile, store).tables
     assert [column.column for column in one.columns if not column.held] == ["mass"]

@@ -102,7 +102,7 @@ def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
 
 def test_only_plotfiles_become_plotfiles(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.array("x", np.arange(5.0))
+        writer.create_array("x", np.arange(5.0))
     with pytest.raises(ambar.UnsupportedError, match="only the cells of a plotfile"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.h5", amrex_hdf5=True)
     assert not (tmp_path / "x.h5").exists()

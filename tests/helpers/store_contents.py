@@ -23,10 +23,12 @@ Contents = dict[str, tuple[Document, np.ndarray | None]]
 
 def write(path: Path, arrays: dict[str, np.ndarray], **options: Any) -> Path:
     """Write a store whose groups and arrays have attributes."""
-    with ambar.create(path, durability="none", **options) as writer:
-        writer.group("group", {"note": "☃ crc32c:0123abcd", "deep": {"list": [1, None, 2.5]}})
+    with ambar.create(path, fsync=False, **options) as writer:
+        writer.create_group(
+            "group", {"note": "☃ crc32c:0123abcd", "deep": {"list": [1, None, 2.5]}}
+        )
         for name, values in arrays.items():
-            writer.array(f"group/{name}", values, attributes={"name": name})
+            writer.create_array(f"group/{name}", values, attributes={"name": name})
     return path
 
 

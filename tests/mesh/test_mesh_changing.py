@@ -115,7 +115,7 @@ def test_a_jump_does_no_harm(tmp_path: Path) -> None:
 def test_damaged_differences_are_refused(differences: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     written(path, [{"p": waves(n)} for n in range(5)])
-    with ambar.append(path, durability="none") as writer:
+    with ambar.create(path, "a", fsync=False) as writer:
         writer.set_attributes("changing/0", {"ambar": {"differences": differences}})
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.open(path)[4].read()
@@ -136,7 +136,7 @@ def test_damaged_differences_are_refused(differences: Any, message: str, tmp_pat
 def test_damaged_steps_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     about = written(path, [{"p": waves(n)} for n in range(5)]).store.ambar_attributes("step_000004")
-    with ambar.append(path, durability="none") as writer:
+    with ambar.create(path, "a", fsync=False) as writer:
         writer.set_attributes("step_000004", {"ambar": {**about, **change}})
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.open(path)[4].read()

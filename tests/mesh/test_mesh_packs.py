@@ -102,8 +102,8 @@ def test_frames_of_damaged_descriptions(
         place[key] = value
         if value is ...:
             del place[key]
-    with ambar.create(tmp_path / "y.ambar", durability="none") as writer:
-        writer.group("", {"ambar": together(about, streams)})
+    with ambar.create(tmp_path / "y.ambar", fsync=False) as writer:
+        writer.create_group("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError, match=f"y.ambar: mesh /: .*{message}"):
         ambar.frames(tmp_path / "y.ambar")
 
@@ -141,8 +141,8 @@ def test_damaged_descriptions_are_refused(data: bytes, message: str, tmp_path: P
         parted(data)
     path = tmp_path / "x.ambar"
     about = {"kind": "mesh", "version": 1, "data": base64.b85encode(data).decode()}
-    with ambar.create(path, durability="none") as writer:
-        writer.group("", {"ambar": about})
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_group("", {"ambar": about})
     with pytest.raises(ambar.CorruptError, match="the description of the mesh is damaged"):
         ambar.read_mesh(path)
 

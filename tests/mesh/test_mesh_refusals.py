@@ -109,7 +109,7 @@ def test_descriptions_that_do_not_fit(
     ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
     about, streams = plain(ambar.open(path).store)
     change(about)
-    with ambar.append(path, durability="none") as writer:
+    with ambar.create(path, "a", fsync=False) as writer:
         writer.set_attributes("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
         ambar.read_mesh(path)
@@ -124,11 +124,11 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
             "is of type 'Graph', which this version of ambar does not know",
         ),
     ):
-        with ambar.create(path, durability="none", overwrite=True) as writer:
+        with ambar.create(path, "w", fsync=False) as writer:
             put_mesh(writer, "m", DATASETS["poly"]())
         about, streams = plain(ambar.open(path), "m")
         change(about)
-        with ambar.append(path, durability="none") as writer:
+        with ambar.create(path, "a", fsync=False) as writer:
             writer.set_attributes("m", {"ambar": together(about, streams)})
         with pytest.raises(ambar.UnsupportedError, match=message):
             get_mesh(ambar.open(path), "m")

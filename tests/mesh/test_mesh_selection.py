@@ -141,7 +141,7 @@ def test_arrays_that_there_are_not(path: Path) -> None:
 
 def test_stores_of_another_kind_are_refused(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.array("a", np.arange(3))
+        writer.create_array("a", np.arange(3))
     with pytest.raises(ValueError, match=r"x.ambar: / is of the kind 'arrays', not 'mesh'"):
         ambar.read_mesh(tmp_path / "x.ambar")
     with pytest.raises(FileNotFoundError):

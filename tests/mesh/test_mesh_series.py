@@ -165,7 +165,7 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a series of meshes, found a store of the k"):
         ambar.open_mesh_series(tmp_path / "one.ambar", "a")
     for times, error in [("x", ambar.CorruptError), ([[]], ambar.CorruptError)]:
-        with ambar.append(path, durability="none") as writer:
+        with ambar.create(path, "a", fsync=False) as writer:
             writer.set_attributes(
                 "", {"ambar": {"kind": "series", "version": 1, "of": "mesh", "times": times}}
             )

@@ -120,7 +120,7 @@ def test_damaged_components_are_errors(change: str, tmp_path: Path) -> None:
         "none": [],
         "text": "points",
     }[change]
-    with ambar.append(path) as writer:
-        writer.group("", {"ambar": together(about, streams)})
+    with ambar.create(path, "a") as writer:
+        writer.create_group("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError):
         ambar.read_mesh(path)

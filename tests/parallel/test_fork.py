@@ -60,13 +60,13 @@ ACTS = {
     ambar.convert(path, out, durability="none")
     """,
     "create": """
-    with ambar.create(out, durability="none") as writer:
+    with ambar.create(out, fsync=False) as writer:
         values = np.random.default_rng(1).random((300, 3000))
-        writer.array("x", values, profile="small")
-        writer.array("y", values, error_bound=1e-3)
-        writer.declare("z", "f8", (300, 3000), chunks=(100, 1000))
+        writer.create_array("x", values, profile="small")
+        writer.create_array("y", values, error_bound=1e-3)
+        writer.create_array("z", shape=(300, 3000), dtype="f8", chunks=(100, 1000))
         writer.write_region("z", values[:200, :2000], (7, 8))
-        writer.array("texts", np.array(["a", "b"] * 5000, dtype=object))
+        writer.create_array("texts", np.array(["a", "b"] * 5000, dtype=object))
     """,
     "codec": """
     values = np.random.default_rng(1).random((100, 100, 100))
@@ -87,10 +87,12 @@ ACTS = {
 def paths(tmp_path_factory: pytest.TempPathFactory, stores: dict[str, Path]) -> dict[str, Path]:
     """What is read."""
     folder = tmp_path_factory.mktemp("fork")
-    with ambar.create(folder / "store.ambar", durability="none") as writer:
-        writer.array("small", np.arange(10))
-        writer.array("large", np.random.default_rng(1).random((40, 50_000)), chunks=(4, 5000))
-        writer.array("texts", np.array(["a", "b"] * 5000, dtype=object), chunks=(100,))
+    with ambar.create(folder / "store.ambar", fsync=False) as writer:
+        writer.create_array("small", np.arange(10))
+        writer.create_array(
+            "large", np.random.default_rng(1).random((40, 50_000)), chunks=(4, 5000)
+        )
+        writer.create_array("texts", np.array(["a", "b"] * 5000, dtype=object), chunks=(100,))
     plotfiles.write(folder / "plotfile")
     ambar.convert(folder / "plotfile", folder / "plotfile.ambar", durability="none")
     with ambar.Collection.create(folder / "collection.ambar") as collection:
@@ -198,16 +200,16 @@ WRITERS = {
     "writer": (
         """
 writer = ambar.create(sys.argv[1], directory={directory})
-writer.array("before", np.arange(5.0))
+writer.create_array("before", np.arange(5.0))
 """,
         [
-            'lambda: writer.array("child", np.arange(3.0))',
-            'lambda: writer.group("child")',
+            'lambda: writer.create_array("child", np.arange(3.0))',
+            'lambda: writer.create_group("child")',
             'lambda: writer.remove("before")',
             "lambda: writer.commit()",
         ],
         """
-writer.array("after", np.arange(7.0))
+writer.create_array("after", np.arange(7.0))
 writer.commit()
 writer.close()
 store = ambar.open(sys.argv[1])
@@ -218,14 +220,14 @@ store.verify()
     "appended": (
         """
 with ambar.create(sys.argv[1], directory={directory}) as first:
-    first.array("x", np.arange(5.0))
-writer = ambar.append(sys.argv[1])
-writer.array("before", np.random.default_rng(1).random(1 << 19))
+    first.create_array("x", np.arange(5.0))
+writer = ambar.create(sys.argv[1], "a")
+writer.create_array("before", np.random.default_rng(1).random(1 << 19))
 """,
-        ['lambda: writer.array("child", np.arange(3.0))', "lambda: writer.commit()"],
+        ['lambda: writer.create_array("child", np.arange(3.0))', "lambda: writer.commit()"],
         """
 try:
-    ambar.append(sys.argv[1])
+    ambar.create(sys.argv[1], "a")
 except ambar.BusyError:
     pass
 else:

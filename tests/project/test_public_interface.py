@@ -71,8 +71,8 @@ def test_typed_openers_return_their_type_and_refuse_others(tmp_path: Path) -> No
     snapshot, mesh, arrays = (tmp_path / name for name in ("s.ambar", "m.ambar", "a.ambar"))
     ambar.convert(output("sedov"), snapshot, durability="none")
     ambar.write_mesh(pv.Sphere(), mesh, fsync=False)
-    with ambar.create(arrays, durability="none") as writer:
-        writer.array("x", np.arange(3.0))
+    with ambar.create(arrays, fsync=False) as writer:
+        writer.create_array("x", np.arange(3.0))
     assert type(ambar.open_snapshot(snapshot)) is ambar.Snapshot
     assert type(ambar.open_snapshot(output("sedov"))) is ambar.Snapshot
     assert type(ambar.open_mesh(mesh)) is ambar.Mesh

@@ -121,8 +121,8 @@ def test_declared_chunks_take_neither_time_nor_memory(
 
 def test_missing_chunks_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none", directory=True) as writer:
-        writer.array("a", np.arange(40), chunks=(2,), shards=(4,))
+    with ambar.create(path, fsync=False, directory=True) as writer:
+        writer.create_array("a", np.arange(40), chunks=(2,), shards=(4,))
     (tmp_path / "x.ambar/.ambar").rename(tmp_path / "records")
     for shard in (3, 4, 8, 9):
         (path / f"a/c/{shard}").unlink()
@@ -134,9 +134,9 @@ def test_missing_chunks_are_counted_and_the_first_are_named(tmp_path: Path) -> N
 
 def test_a_read_that_passes_the_memory_limit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
-        writer.array("a", np.arange(100_000), chunks=(1000,))
-        writer.array("words", np.array(["word"] * 1000, object))
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", np.arange(100_000), chunks=(1000,))
+        writer.create_array("words", np.array(["word"] * 1000, object))
     store = ambar.open(path)
     default = ambar.get_limits()
     with ambar.limits(memory=100_000):
@@ -177,8 +177,8 @@ def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None
         for number in range(20):
             writer.add(f"d{number}", {"t": ("x", np.arange(2000.0) + number)})
     values = np.random.default_rng(0).random((64, 64, 64))
-    with ambar.create(array, durability="none") as writer:
-        writer.array("a", values, error_bound=1e-3)
+    with ambar.create(array, fsync=False) as writer:
+        writer.create_array("a", values, error_bound=1e-3)
     reads = {
         "cells": ambar.open(cells).amr.cells,
         "grid": lambda: ambar.open(cells).amr.grid("density", level=5),

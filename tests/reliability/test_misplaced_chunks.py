@@ -38,13 +38,13 @@ def values(name: str, *, seed: int) -> np.ndarray:
 
 
 def write(path: Path, seed: int = 1, **options: Any) -> Path:
-    with ambar.create(path, durability="none", **options) as writer:
+    with ambar.create(path, fsync=False, **options) as writer:
         for name in ARRAYS:
             how: dict[str, Any] = {"profile": "raw"} if name.endswith("raw") else {}
             how["error_bound"] = 0.01 if name.endswith("bounded") else None
-            writer.array(name, values(name, seed=seed), **SHARDED, **how)
+            writer.create_array(name, values(name, seed=seed), **SHARDED, **how)
         for name in WHOLE:
-            writer.array(name, values(name, seed=seed)[0], profile="raw")
+            writer.create_array(name, values(name, seed=seed)[0], profile="raw")
     return path
 
 
@@ -227,7 +227,7 @@ def test_chunks_stay_tied_to_their_places_when_a_store_is_changed(
     """Regions, rows, compacting and repair keep or renew the tags of all chunks."""
     path, other = stores(form, tmp_path)
     row = np.full((1, SHAPE[1]), 0.5)
-    with ambar.append(path, durability="none") as writer:
+    with ambar.create(path, "a", fsync=False) as writer:
         writer.write_region("one/raw", row, (5, 0))
         writer.append("two/raw", row)
     ambar.compact(path)

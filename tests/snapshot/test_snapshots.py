@@ -600,6 +600,6 @@ def test_threads_change_nothing(gravpart: ambar.Snapshot) -> None:
 )
 def test_a_store_that_only_claims_to_be_a_snapshot(attributes: dict, tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.group("", {"ambar": {"version": 1, "kind": "snapshot", **attributes}})
+        writer.create_group("", {"ambar": {"version": 1, "kind": "snapshot", **attributes}})
     with pytest.raises((ambar.CorruptError, KeyError)):
         _ = ambar.open(tmp_path / "x.ambar").amr

@@ -82,9 +82,9 @@ def test_every_type(profile: str, directory: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_shards(profile: str, tmp_path: Path) -> None:
     arrays, path = sharded(), tmp_path / "x.ambar"
-    with ambar.create(path, profile=profile, durability="none") as writer:
+    with ambar.create(path, profile=profile, fsync=False) as writer:
         for name, values in arrays.items():
-            writer.array(name, values, chunks=chunks(values))
+            writer.create_array(name, values, chunks=chunks(values))
     store = ambar.open(path)
     assert all(store[name].shards for name in arrays)
     found = mine(path)
@@ -97,11 +97,11 @@ def test_fill_values(tmp_path: Path) -> None:
     fills = [np.float32("nan"), 2.5, -np.inf, 1 - 2j, True, -7, 2**64 - 1, "text", b"\0\1"]
     fills += [np.datetime64("NaT", "s"), np.timedelta64(5, "ms"), np.float16(0.1)]
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
+    with ambar.create(path, fsync=False) as writer:
         for number, fill in enumerate(fills):
-            writer.array(f"a{number}", np.full(3, fill), fill_value=fill)
-        writer.array("texts", np.array(["a"], object), fill_value="☃")
-        writer.array("binary", np.array([b"a"], object), fill_value=b"\xff")
+            writer.create_array(f"a{number}", np.full(3, fill), fill_value=fill)
+        writer.create_array("texts", np.array(["a"], object), fill_value="☃")
+        writer.create_array("binary", np.array([b"a"], object), fill_value=b"\xff")
     assert_same(mine(path), ambars(path))
 
 
@@ -109,9 +109,9 @@ def test_fill_values(tmp_path: Path) -> None:
 def test_commits_replace_and_remove(directory: bool, tmp_path: Path) -> None:
     path = write(tmp_path / "x.ambar", samples(), directory=directory)
     for commit in (2, 3):
-        with ambar.append(path, durability="none") as writer:
-            writer.array("group/float64", np.full((37, 11), commit))
-            writer.array(f"new{commit}/deeper/words", np.array(["a", "b" * commit], object))
+        with ambar.create(path, "a", fsync=False) as writer:
+            writer.create_array("group/float64", np.full((37, 11), commit))
+            writer.create_array(f"new{commit}/deeper/words", np.array(["a", "b" * commit], object))
             writer.remove("group/uint8" if commit == 2 else "group/scalar")
         assert Store(path).commit == commit
         assert_same(mine(path), ambars(path))
@@ -125,8 +125,8 @@ def test_dimensions_change_in_a_directory(
 ) -> None:
     path = write(tmp_path / "x.ambar", {"walk": np.zeros(before)}, directory=True)
     for commit in (2, 3):
-        with ambar.append(path, durability="none") as writer:
-            writer.array("group/walk", np.full(after, commit))
+        with ambar.create(path, "a", fsync=False) as writer:
+            writer.create_array("group/walk", np.full(after, commit))
         assert set(mine(path)["group/walk"][1].flat) == {commit}
 
 
@@ -137,9 +137,9 @@ def test_a_copy_without_ambars_records(tmp_path: Path) -> None:
 
 def two_commits(path: Path) -> Path:
     write(path, {"scalar": np.array(3.5), "walk": np.arange(300.0)}, profile="small")
-    with ambar.append(path, durability="none") as writer:
-        writer.array("more", RANDOM.random((20, 30)), chunks=[7, 11])
-        writer.array("words", np.array(["a", "☃"], object))
+    with ambar.create(path, "a", fsync=False) as writer:
+        writer.create_array("more", RANDOM.random((20, 30)), chunks=[7, 11])
+        writer.create_array("words", np.array(["a", "☃"], object))
     return path
 
 
@@ -174,9 +174,9 @@ def test_places_beyond_4_gib(tmp_path: Path) -> None:
         file.write(slot(commit))
         file.seek(commit.offset)
         file.write(directory + trailer(commit))
-    with ambar.append(path, durability="none") as writer:
+    with ambar.create(path, "a", fsync=False) as writer:
         for number in range(3):
-            writer.array(f"noise{number}", RANDOM.random(400))
+            writer.create_array(f"noise{number}", RANDOM.random(400))
     assert path.stat().st_size > 2**32
     assert_same(mine(path), ambars(path))
 

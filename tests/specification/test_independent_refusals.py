@@ -160,8 +160,8 @@ def test_forged_chunks(tmp_path: Path) -> None:
 
 def test_forged_indices_of_shards(tmp_path: Path) -> None:
     path, values = tmp_path / "x.ambar", RANDOM.random(1000)
-    with ambar.create(path, durability="none") as writer:
-        writer.array("a", values, chunks=[100], fill_value=7.5)
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", values, chunks=[100], fill_value=7.5)
     folder = extracted(path)
     file = folder / "a" / "c" / "0"
     whole, size = file.read_bytes(), 16 * 10 + 4
@@ -314,10 +314,10 @@ def rewritten(path: Path, tree: Tree) -> Path:
     """Write a tree's attributes and arrays as they are, as a snapshot."""
     attributes, arrays = tree
     length = len(arrays["amr/level"])
-    with ambar.create(path, overwrite=True, durability="none", profile="fast") as writer:
-        writer.group("amr", attributes)
+    with ambar.create(path, "w", fsync=False, profile="fast") as writer:
+        writer.create_group("amr", attributes)
         for name, values in arrays.items():
-            writer.array(name, values, chunks=[length] if "index" not in name else None)
+            writer.create_array(name, values, chunks=[length] if "index" not in name else None)
     return path
 
 

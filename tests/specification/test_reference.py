@@ -191,10 +191,10 @@ def make(path: Path, profile: str, *, directory: bool) -> None:
     with ambar.create(path, directory=directory, profile=profile) as writer:
         for name, values in samples().items():
             chunks = [max(1, size // 2 - 1) for size in values.shape] if values.size > 600 else None
-            writer.array(f"g/{name}", values, chunks=chunks)
+            writer.create_array(f"g/{name}", values, chunks=chunks)
         writer.commit()
         for name in ("cube32", "cube64", "holes", "four", "long"):
-            writer.array(f"bounded/{name}", samples()[name], error_bound=1e-3)
+            writer.create_array(f"bounded/{name}", samples()[name], error_bound=1e-3)
         writer.remove("g/of_b")
 
 
@@ -225,7 +225,7 @@ def test_zips_and_directories_of_zarr_python(tmp_path: Path) -> None:
 
 def test_the_command_line(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "a") as writer:
-        writer.array("g/x", field((30, 31)))
+        writer.create_array("g/x", field((30, 31)))
     command = [sys.executable, str(REFERENCE / "read.py"), str(tmp_path / "a")]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert listed.startswith("g/x\tfloat64\t(30, 31)")
@@ -259,9 +259,9 @@ def test_damaged_streams_are_refused(resealed: bool) -> None:
 def test_damaged_stores_are_refused_or_read_whole(tmp_path: Path, directory: bool) -> None:
     random, path = np.random.default_rng(9), tmp_path / "a"
     with ambar.create(path, directory=directory) as writer:
-        writer.array("g/x", field((30, 31)), chunks=[8, 9])
+        writer.create_array("g/x", field((30, 31)), chunks=[8, 9])
         writer.commit()
-        writer.array("y", np.arange(9))
+        writer.create_array("y", np.arange(9))
     for file in [path] if not directory else [path / ".ambar/commit", path / "g/x/c/0/0"]:
         whole = file.read_bytes()
         for _ in range(60):
@@ -278,8 +278,8 @@ def test_damaged_stores_are_refused_or_read_whole(tmp_path: Path, directory: boo
 
 def test_a_chunk_at_another_place_is_refused(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "a", directory=True) as writer:
-        writer.array("x", field((30, 31)))
-        writer.array("y", field((30, 31)) + 1)
+        writer.create_array("x", field((30, 31)))
+        writer.create_array("y", field((30, 31)) + 1)
     (tmp_path / "a/x/c/0/0").write_bytes((tmp_path / "a/y/c/0/0").read_bytes())
     with pytest.raises(ValueError, match=r"CRC-32|bytes"):
         reference.read(tmp_path / "a", "x")

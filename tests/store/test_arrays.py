@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.mktemp("arrays") / "a b.ambar"
     with ambar.create(path, directory=request.param == "directory") as writer:
         for name, values in SAMPLES.items():
-            writer.array(f"group/{name}", values, attributes={"name": name})
+            writer.create_array(f"group/{name}", values, attributes={"name": name})
     opened = ambar.open(path)
     assert isinstance(opened, ambar.Store)
     return opened
@@ -48,9 +49,9 @@ def test_every_type_comes_back(store: ambar.Store, name: str) -> None:
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
 def test_every_profile_is_lossless(profile: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, profile=profile, durability="none") as writer:
+    with ambar.create(path, profile=profile, fsync=False) as writer:
         for name, values in SAMPLES.items():
-            writer.array(name, values)
+            writer.create_array(name, values)
     store = ambar.open(path)
     assert sorted(store) == sorted(SAMPLES)
     for name, values in SAMPLES.items():
@@ -75,9 +76,9 @@ KEYS = [
 def test_indexing_is_numpys(key, tmp_path: Path) -> None:
     values = np.arange(37 * 11).reshape(37, 11)
     texts = values.astype(str).astype(object)
-    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
-        writer.array("numbers", values, chunks=(8, 4))
-        writer.array("texts", texts, chunks=(8, 4))
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("numbers", values, chunks=(8, 4))
+        writer.create_array("texts", texts, chunks=(8, 4))
     store = ambar.open(tmp_path / "x.ambar")
     assert isinstance(store, ambar.Store)
     np.testing.assert_array_equal(store["numbers"][key], values[key])
@@ -122,8 +123,10 @@ def test_reading_into_an_array(store: ambar.Store) -> None:
 
 def test_metadata_of_arrays(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
-        writer.group("g", {"when": np.float64(1.5), "names": ["a", "b"], "nested": {"x": None}})
-        writer.array("g/a", np.zeros((100, 10)), dims=("row", None), chunks=(50, 10))
+        writer.create_group(
+            "g", {"when": np.float64(1.5), "names": ["a", "b"], "nested": {"x": None}}
+        )
+        writer.create_array("g/a", np.zeros((100, 10)), dims=("row", None), chunks=(50, 10))
     store = ambar.open(tmp_path / "x.ambar")
     array = store["g/a"]
     assert store.attributes("g") == {"when": 1.5, "names": ["a", "b"], "nested": {"x": None}}
@@ -140,13 +143,13 @@ def test_metadata_of_arrays(tmp_path: Path) -> None:
 def test_appending_replacing_and_removing(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", np.arange(1000))
-        writer.array("b", np.arange(10))
+        writer.create_array("a", np.arange(1000))
+        writer.create_array("b", np.arange(10))
     before = ambar.open(path)
-    with ambar.append(path) as writer:
-        writer.array("a", np.arange(1000) * 2)
+    with ambar.create(path, "a") as writer:
+        writer.create_array("a", np.arange(1000) * 2)
         writer.remove("b")
-        writer.array("c/d", np.ones(3))
+        writer.create_array("c/d", np.ones(3))
     np.testing.assert_array_equal(before["a"][:], np.arange(1000))
     after = ambar.open(path)
     np.testing.assert_array_equal(after["a"][:], np.arange(1000) * 2)
@@ -161,12 +164,12 @@ def test_appending_replacing_and_removing(tmp_path: Path) -> None:
 def test_an_exception_commits_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with pytest.raises(ZeroDivisionError), ambar.create(path) as writer:
-        writer.array("a", np.arange(10))
+        writer.create_array("a", np.arange(10))
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
     with ambar.create(path) as writer:
-        writer.array("a", np.arange(10))
-    with pytest.raises(ZeroDivisionError), ambar.append(path) as writer:
+        writer.create_array("a", np.arange(10))
+    with pytest.raises(ZeroDivisionError), ambar.create(path, "a") as writer:
         writer.remove("a")
         raise ZeroDivisionError
     np.testing.assert_array_equal(ambar.open(path)["a"][:], np.arange(10))
@@ -175,13 +178,58 @@ def test_an_exception_commits_nothing(tmp_path: Path) -> None:
 def test_writers_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", np.arange(10))
+        writer.create_array("a", np.arange(10))
     with pytest.raises(FileExistsError):
         ambar.create(path)
-    with ambar.append(path), pytest.raises(ambar.BusyError):
-        ambar.append(path)
-    with pytest.raises(FileNotFoundError):
-        ambar.append(tmp_path / "nothing.ambar")
+    with ambar.create(path, "a"), pytest.raises(ambar.BusyError):
+        ambar.create(path, "a")
+
+
+def test_modes_create_replace_and_change(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    for mode, expected in [("a", {"a"}), ("a", {"a", "b"}), ("w", {"c"}), ("w-", None)]:
+        name = {"w": "c"}.get(mode, "b" if path.exists() else "a")
+        if expected is None:
+            with pytest.raises(FileExistsError):
+                ambar.create(path, mode)
+            continue
+        with ambar.create(path, mode, fsync=False) as writer:
+            writer.create_array(name, np.arange(3))
+        assert set(ambar.open_store(path)) == expected
+    with pytest.raises(ValueError, match=r"invalid mode 'append': must be one of 'w-', 'w', 'a'"):
+        ambar.create(path, "append")  # type: ignore[arg-type]
+
+
+def test_arrays_have_data_or_a_shape_and_dtype(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        for arguments, message in [
+            ({"shape": (3,)}, "expected data, or shape and dtype, found shape=.*dtype=None"),
+            ({"data": [1.0], "dtype": "f4"}, "data determine them, found .* dtype='f4'"),
+            ({"data": [1.0], "layout": "mesh"}, "must be one of 'grid', 'whole', 'simplices'"),
+            ({"shape": (3,), "dtype": "f4", "layout": "grid"}, "applies to arrays with data"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                writer.create_array("a", **arguments)
+
+
+def test_values_outside_the_range_of_an_error_bound_are_refused(tmp_path: Path) -> None:
+    about: dict[str, Any] = {"error_bound": "0.02 of range", "value_range": (0.0, 10.0)}
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("a", shape=(4,), dtype="f8", **about)
+        writer.write_region("a", [0.0, 10.0, np.nan], (0,))
+        for write in (
+            lambda: writer.write_region("a", [10.5], (3,)),
+            lambda: writer.append("a", [1.0], [np.inf, -1.0]),
+            lambda: writer.create_array("b", [1.0, 11.0], **about),
+        ):
+            with pytest.raises(ValueError, match=r"expected values from 0.0 to 10.0, .* found"):
+                write()
+        writer.create_array("c", np.linspace(0, 5, 50), **about)
+        writer.create_array("d", shape=(1,), dtype="f8", error_bound=0.1, value_range=(0, 1))
+        writer.write_region("d", [2.0], (0,))
+    store = ambar.open_store(tmp_path / "x.ambar")
+    assert store["a"].error_bound == store["c"].error_bound == 0.2
+    assert set(store) == {"a", "c", "d"}
 
 
 def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
@@ -193,22 +241,22 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
             np.zeros(3, [("a", "f8")]),
         ):
             with pytest.raises(ambar.UnsupportedError):
-                writer.array("a", values)
+                writer.create_array("a", values)
         with pytest.raises(ValueError, match="JSON"):
-            writer.array("a", np.zeros(3), attributes={"x": float("nan")})
+            writer.create_array("a", np.zeros(3), attributes={"x": float("nan")})
         with pytest.raises(ValueError, match="fill_value"):
-            writer.array("a", np.zeros(3, "i4"), fill_value=1.5)
+            writer.create_array("a", np.zeros(3, "i4"), fill_value=1.5)
         with pytest.raises(ValueError):
-            writer.array("a", np.zeros((3, 3)), dims=("x",))
+            writer.create_array("a", np.zeros((3, 3)), dims=("x",))
         for path in ("../a", "a//b", "a\0b", ""):
             with pytest.raises(ValueError):
-                writer.array(path, np.zeros(3))
+                writer.create_array(path, np.zeros(3))
 
 
 def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", RANDOM.random(50_000))
+        writer.create_array("a", RANDOM.random(50_000))
     report = ambar.open(path).verify()
     assert report["chunks"] >= 1
     damaged = bytearray(path.read_bytes())
@@ -228,12 +276,16 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
     times: list[np.datetime64] = []
     texts: list[str] = []
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
-        writer.declare("a", "f4", (12, 10), chunks=(5, 4), shards=(5, 8), fill_value=np.nan)
-        writer.declare("t", "M8[s]", (0,), dims=("time",), chunks=(4,), shards=(8,))
-        writer.declare("name", str, (0,), chunks=(4,), shards=(8,))
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array(
+            "a", shape=(12, 10), dtype="f4", chunks=(5, 4), shards=(5, 8), fill_value=np.nan
+        )
+        writer.create_array(
+            "t", shape=(0,), dtype="M8[s]", dims=("time",), chunks=(4,), shards=(8,)
+        )
+        writer.create_array("name", shape=(0,), dtype=str, chunks=(4,), shards=(8,))
     for _ in range(6):
-        with ambar.append(path, durability="none") as writer:
+        with ambar.create(path, "a", fsync=False) as writer:
             y, x = rng.integers(0, 12), rng.integers(0, 10)
             part = rng.normal(size=(rng.integers(0, 13 - y), rng.integers(0, 11 - x))).astype("f4")
             model[y : y + part.shape[0], x : x + part.shape[1]] = part
@@ -255,7 +307,7 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
     assert store["name"][[5, 0]].tolist() == [texts[5], texts[0]]
     with pytest.raises(IndexError, match="index 12 is outside"):
         store["a"][[12]]
-    with ambar.append(path, durability="none") as writer:
+    with ambar.create(path, "a", fsync=False) as writer:
         with pytest.raises(ValueError, match="is outside of"):
             writer.write_region("a", model, (1, 0))
         with pytest.raises(ValueError, match="rows of one dtype"):
@@ -282,10 +334,10 @@ def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np
         "t": np.array([1, 2, 3, 4], "M8[s]"),
         "name": np.array(["a", "b", "c", "d"], object),
     }
-    with ambar.create(path, durability="none") as writer:
+    with ambar.create(path, fsync=False) as writer:
         for key, values in arrays.items():
-            writer.array(key, values)
-    with ambar.append(path, durability="none") as writer:
+            writer.create_array(key, values)
+    with ambar.create(path, "a", fsync=False) as writer:
         with pytest.raises(ValueError, match=f"{name}: .*values of"):
             writer.write_region(name, data, (0,))
         with pytest.raises(ValueError, match=f"{name}: .*values of"):
@@ -296,9 +348,9 @@ def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np
 
 def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
-        writer.array("a", np.zeros((2, 3)))
-        writer.array("one", np.zeros(()))
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", np.zeros((2, 3)))
+        writer.create_array("one", np.zeros(()))
         for data in (np.zeros((1, 3, 1)), np.zeros(3), np.zeros((3, 1)), np.float64(1)):
             with pytest.raises(ValueError, match="a: expected rows of"):
                 writer.append("a", data)
@@ -314,8 +366,8 @@ def test_first_region_after_a_commit_keeps_stored_chunks_readable(
     tmp_path: Path, shape: tuple[int]
 ) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
-        writer.declare("a", "i4", shape)
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", shape=shape, dtype="i4")
         writer.commit()
         writer.append("a", np.arange(3, dtype="i4"))
     expected = [*[0] * shape[0], 0, 1, 2]

@@ -24,18 +24,18 @@ def field(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
 
 
 def written(path: Path) -> Path:
-    with ambar.create(path, durability="none") as writer:
+    with ambar.create(path, fsync=False) as writer:
         values = field()
-        writer.array("bounded", values, chunks=(64, 64, 64), error_bound=1e-3)
-        writer.array(
+        writer.create_array("bounded", values, chunks=(64, 64, 64), error_bound=1e-3)
+        writer.create_array(
             "sharded", values, chunks=(64, 64, 64), shards=(128, 128, 64), error_bound=1e-3
         )
-        writer.array("doubles", values.astype("f8"), chunks=(64, 64, 64), error_bound=1e-4)
-        writer.array("lossless", values, chunks=(64, 64, 64))
-        writer.array("raw", values, chunks=(64, 64, 64), profile="raw")
-        writer.array("row", values.reshape(-1), error_bound=1e-3)
-        writer.array("odd", values, chunks=(61, 50, 64), error_bound=1e-3)
-        writer.array("four", values.reshape(2, 64, 100, 64), error_bound=1e-3)
+        writer.create_array("doubles", values.astype("f8"), chunks=(64, 64, 64), error_bound=1e-4)
+        writer.create_array("lossless", values, chunks=(64, 64, 64))
+        writer.create_array("raw", values, chunks=(64, 64, 64), profile="raw")
+        writer.create_array("row", values.reshape(-1), error_bound=1e-3)
+        writer.create_array("odd", values, chunks=(61, 50, 64), error_bound=1e-3)
+        writer.create_array("four", values.reshape(2, 64, 100, 64), error_bound=1e-3)
     return path
 
 
@@ -83,10 +83,12 @@ def fetched(server: RangeServer) -> int:
 @pytest.mark.parametrize("name", ["bounded", "sharded"])
 def test_fewer_bytes_are_fetched(tmp_path: Path, name: str) -> None:
     # Behind what is read when a store is opened.
-    with ambar.create(tmp_path / "a.ambar", durability="none") as writer:
+    with ambar.create(tmp_path / "a.ambar", fsync=False) as writer:
         shards = (128, 128, 128) if name == "sharded" else None
-        writer.array("x", field((128,) * 3), chunks=(64,) * 3, shards=shards, error_bound=1e-3)
-        writer.array("behind", np.random.default_rng(2).random(100_000))
+        writer.create_array(
+            "x", field((128,) * 3), chunks=(64,) * 3, shards=shards, error_bound=1e-3
+        )
+        writer.create_array("behind", np.random.default_rng(2).random(100_000))
     whole = ambar.open(tmp_path / "a.ambar")["x"].read()
     taken = {}
     with RangeServer(tmp_path) as server:
@@ -128,9 +130,9 @@ def test_swapped_chunks_are_refused(tmp_path: Path) -> None:
     stores = []
     for number in range(2):
         path = tmp_path / f"{number}.ambar"
-        with ambar.create(path, durability="none") as writer:
+        with ambar.create(path, fsync=False) as writer:
             shifted = np.roll(values, number * 7, axis=2)
-            writer.array("x", shifted, chunks=(64, 64, 64), error_bound=1e-3)
+            writer.create_array("x", shifted, chunks=(64, 64, 64), error_bound=1e-3)
         _, _, offset, length = ambar._core.Store(str(path)).array("/x").chunk_ranges()[0]
         stores.append((path, offset, length))
     (path, offset, length), (other, start, size) = stores

@@ -19,10 +19,10 @@ VALUES = np.random.default_rng(0).random((200, 300))
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("memory") / "x.ambar"
-    with ambar.create(path, durability="none") as writer:
-        writer.group("", {"title": "a run"})
-        writer.array("cube", VALUES, dims=("y", "x"), chunks=(50, 50))
-        writer.array("text", np.array(["a", "žluť"], dtype=object), dims=("n",))
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_group("", {"title": "a run"})
+        writer.create_array("cube", VALUES, dims=("y", "x"), chunks=(50, 50))
+        writer.create_array("text", np.array(["a", "žluť"], dtype=object), dims=("n",))
     return path.read_bytes()
 
 
@@ -168,8 +168,8 @@ def test_stores_in_memory_do_not_change_with_the_bytes_they_were_opened_from(
     tmp_path: Path,
 ) -> None:
     """The reader kept the caller's memory, which other threads could change under its checks."""
-    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
-        writer.array("x", np.arange(1000.0))
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", np.arange(1000.0))
     content = (tmp_path / "x.ambar").read_bytes()
     for data in (bytearray(content), np.frombuffer(bytearray(content), "u1")):
         store = ambar.open(memoryview(data))

@@ -56,12 +56,14 @@ def stores_here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the same store as a file and as a folder."""
     folder = tmp_path_factory.mktemp("stores")
     for name, directory in [("one.ambar", False), ("folder.ambar", True)]:
-        with ambar.create(folder / name, directory=directory, durability="none") as writer:
-            writer.group("", {"title": "a run"})
-            writer.array("cube", values(), dims=("time", "x"), chunks=(10, 500))
+        with ambar.create(folder / name, directory=directory, fsync=False) as writer:
+            writer.create_group("", {"title": "a run"})
+            writer.create_array("cube", values(), dims=("time", "x"), chunks=(10, 500))
             for number in range(3):
-                writer.array(f"catalogue/{number}", np.arange(number, 5000), dims=(f"n{number}",))
-            writer.array("name", np.array(["a", "žluť"] * 150, dtype=object), dims=("time",))
+                writer.create_array(
+                    f"catalogue/{number}", np.arange(number, 5000), dims=(f"n{number}",)
+                )
+            writer.create_array("name", np.array(["a", "žluť"] * 150, dtype=object), dims=("time",))
     return folder
 
 
@@ -186,10 +188,12 @@ def test_few_requests(stores_here: Path) -> None:
 
 def test_columns_are_fetched_together(tmp_path: Path) -> None:
     columns = {name: np.random.default_rng(3).random(400_000) for name in "abcde"}
-    with ambar.create(tmp_path / "t.ambar", durability="none") as writer:
-        writer.group("t", {"ambar": {"kind": "table", "version": 1, "columns": list(columns)}})
+    with ambar.create(tmp_path / "t.ambar", fsync=False) as writer:
+        writer.create_group(
+            "t", {"ambar": {"kind": "table", "version": 1, "columns": list(columns)}}
+        )
         for name, values in columns.items():
-            writer.array(f"t/{name}", values, dims=("row",))
+            writer.create_array(f"t/{name}", values, dims=("row",))
     with RangeServer(tmp_path) as server:
         store = ambar.open(f"{server.url}/t.ambar")
         server.take()
@@ -303,8 +307,8 @@ def test_replaced_objects(stores_here: Path, tmp_path: Path, tags: bool) -> None
     with RangeServer(tmp_path, tags=tags) as server:
         url = f"{server.url}/one.ambar"
         store, dataset = ambar.open(url), xr.open_dataset(url, engine="ambar")
-        with ambar.append(tmp_path / "one.ambar") as writer:
-            writer.array("more", np.arange(9))
+        with ambar.create(tmp_path / "one.ambar", "a") as writer:
+            writer.create_array("more", np.arange(9))
         with pytest.raises(ambar.BusyError, match="open it again"):
             store["cube"][3]
         with pytest.raises(ambar.BusyError, match="open it again"):

@@ -34,16 +34,20 @@ def values() -> dict[str, np.ndarray]:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "x.ambar"
     with ambar.create(path, directory=request.param, profile="fast") as writer:
-        writer.group("run", {"code": "mine"})
+        writer.create_group("run", {"code": "mine"})
         for name, data in values().items():
             dims = tuple(f"{name[-4:]}_{axis}" for axis in range(data.ndim))
             small = {"chunks": (8, 9, 11), "shards": (16, 18, 22)} if name == "cube" else {}
             bound = 0.25 if name == "run/smooth" else None
-            writer.array(name, data, dims=dims, error_bound=bound, **small)
-        writer.declare("sparse", "f8", (10, 10), chunks=(5, 5), shards=(10, 5), dims=("a", "b"))
+            writer.create_array(name, data, dims=dims, error_bound=bound, **small)
+        writer.create_array(
+            "sparse", shape=(10, 10), dtype="f8", chunks=(5, 5), shards=(10, 5), dims=("a", "b")
+        )
         writer.write_region("sparse", np.ones((5, 5)), (5, 0))
-    with ambar.append(path) as writer:  # the first bytes of the file are not those of the commit
-        writer.array("run/column", values()["run/column"] * 2, dims=("olumn_0",))
+    with ambar.create(
+        path, "a"
+    ) as writer:  # the first bytes of the file are not those of the commit
+        writer.create_array("run/column", values()["run/column"] * 2, dims=("olumn_0",))
     return path
 
 
@@ -120,7 +124,7 @@ def test_the_command_prints_json(path: Path) -> None:
 def test_a_damaged_index_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.array("a", np.arange(100_000))
+        writer.create_array("a", np.arange(100_000))
     refs = ambar.references(path)["refs"]
     end = max(start + length for _, start, length in (refs[k] for k in refs if "/c" in k))
     data = bytearray(path.read_bytes())

@@ -24,27 +24,27 @@ xr = pytest.importorskip("xarray")
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.group("", {"title": "a run"})
-        writer.array(
+        writer.create_group("", {"title": "a run"})
+        writer.create_array(
             "temperature",
             np.arange(600, dtype="f4").reshape(20, 30),
             dims=("time", "x"),
             chunks=(5, 30),
             attributes={"units": "K"},
         )
-        writer.array(
+        writer.create_array(
             "time", np.arange(20), dims=("time",), attributes={"units": "days since 2024-01-01"}
         )
-        writer.array("when", np.arange(20).astype("M8[ns]"), dims=("time",))
-        writer.array("name", np.array(["a", "bc"] * 10, dtype=object), dims=("time",))
-        writer.array("code", np.array(["x", "yz"] * 10), dims=("time",))
-        writer.array(
+        writer.create_array("when", np.arange(20).astype("M8[ns]"), dims=("time",))
+        writer.create_array("name", np.array(["a", "bc"] * 10, dtype=object), dims=("time",))
+        writer.create_array("code", np.array(["x", "yz"] * 10), dims=("time",))
+        writer.create_array(
             "packed",
             np.arange(20, dtype="i2"),
             dims=("time",),
             attributes={"scale_factor": 0.5, "_FillValue": 3},
         )
-        writer.array("child/nameless", np.zeros((2, 3)))
+        writer.create_array("child/nameless", np.zeros((2, 3)))
     return path
 
 
@@ -112,9 +112,11 @@ def test_groups_and_trees(path: Path) -> None:
 
 def test_dask_takes_the_stored_shards(path: Path) -> None:
     pytest.importorskip("dask")
-    with ambar.append(path) as writer:
+    with ambar.create(path, "a") as writer:
         values = np.arange(600, dtype="f4").reshape(20, 30)
-        writer.array("temperature", values, dims=("time", "x"), chunks=(1, 30), shards=(5, 30))
+        writer.create_array(
+            "temperature", values, dims=("time", "x"), chunks=(1, 30), shards=(5, 30)
+        )
     dataset = xr.open_dataset(path, engine="ambar", chunks={})
     assert dataset["temperature"].chunks == ((5, 5, 5, 5), (30,))
     assert float(dataset["temperature"].sum()) == sum(range(600))
@@ -134,16 +136,18 @@ def test_datasets_can_be_pickled_to_other_processes(path: Path) -> None:
 
 def commit(path: Path, number: int) -> None:
     """Make every value of two variables `number`."""
-    with ambar.append(path) as writer:
+    with ambar.create(path, "a") as writer:
         for name in ("a", "b"):
-            writer.array(name, np.full((40, 50), float(number)), dims=("y", "x"), chunks=(10, 50))
+            writer.create_array(
+                name, np.full((40, 50), float(number)), dims=("y", "x"), chunks=(10, 50)
+            )
 
 
 @pytest.fixture(params=[False, True], ids=["file", "folder"])
 def changing(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "changing.ambar"
     with ambar.create(path, directory=request.param) as writer:
-        writer.group("", {})
+        writer.create_group("", {})
     commit(path, 1)
     return path
 
@@ -185,9 +189,9 @@ def test_a_store_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
     """Of the same number of commits, so that only the contents tell them apart."""
     path = tmp_path / "x.ambar"
     for number in (1, 2):
-        with ambar.create(path, overwrite=True) as writer:
+        with ambar.create(path, "w") as writer:
             for name in ("a", "b"):
-                writer.array(name, np.full(9, float(number)))
+                writer.create_array(name, np.full(9, float(number)))
         if number == 1:
             dataset = xr.open_dataset(path, engine="ambar")
             pickled = pickle.dumps(dataset)
@@ -231,7 +235,7 @@ def test_no_result_mixes_commits(tmp_path: Path, chunks: dict | None) -> None:
         pytest.importorskip("dask")
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.group("", {})
+        writer.create_group("", {})
     commit(path, 1)
     done, failures = threading.Event(), []
 
@@ -273,8 +277,8 @@ def test_many_datasets_leave_room_for_other_files(
     paths = [shutil.copy(path, path.with_name(f"{number}.ambar")) for number in range(5)]
     datasets = [xr.open_dataset(copy, engine="ambar") for copy in paths]
     assert total(datasets[1]) == sum(range(600))
-    with ambar.append(paths[0]) as writer:
-        writer.array("temperature", np.zeros((20, 30), "f4"), dims=("time", "x"))
+    with ambar.create(paths[0], "a") as writer:
+        writer.create_array("temperature", np.zeros((20, 30), "f4"), dims=("time", "x"))
     with pytest.raises(ValueError, match="open it again"):
         datasets[0]["temperature"].load()
     assert total(datasets[-1]) == sum(range(600))

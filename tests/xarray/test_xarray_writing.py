@@ -343,7 +343,7 @@ def test_replacing_a_group_leaves_the_others(path: Path) -> None:
 
 def test_a_group_stays_of_its_kind(path: Path) -> None:
     with ambar.create(path) as writer:
-        writer.group("", {"ambar": {"kind": "something", "version": 1}, "old": 1})
+        writer.create_group("", {"ambar": {"kind": "something", "version": 1}, "old": 1})
     xr.Dataset({"a": ("x", [1])}, attrs={"new": 2}).ambar.write(path, mode="a")
     assert ambar.open(path).ambar_attributes()["kind"] == "something"
     assert reopened(path).attrs == {"new": 2}
@@ -473,7 +473,7 @@ def test_writing_to_a_url_is_refused(url: str, tmp_path: Path) -> None:
         lambda: dataset.ambar.write(url),
         lambda: dataset.a.ambar.write(url),
         lambda: ambar.create(url),
-        lambda: ambar.append(url),
+        lambda: ambar.create(url, "a"),
         lambda: ambar.compact(url),
         lambda: ambar.repair(url),
         lambda: ambar.Collection.create(url),

@@ -124,8 +124,8 @@ class BoundedArray(Scratch):
 
     def time_write(self) -> None:
         """Write the array."""
-        with ambar.create(self.store, overwrite=True, durability="none") as writer:
-            writer.array("values", self.values, error_bound=1e-3)
+        with ambar.create(self.store, "w", fsync=False) as writer:
+            writer.create_array("values", self.values, error_bound=1e-3)
 
     def time_read(self) -> None:
         """Read the array."""

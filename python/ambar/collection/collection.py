@@ -123,9 +123,9 @@ class Collection(Closing):
         settings = checked_settings(ragged, encoding, on_mismatch)
         writer = create(
             path,
-            overwrite=overwrite,
+            "w" if overwrite else "w-",
             directory=directory,
-            durability=durability,
+            fsync=durability == "full",
             profile=profile,
             threads=threads,
         )

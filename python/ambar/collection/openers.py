@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
@@ -12,8 +14,8 @@ from ambar.collection.write.pending_changes import VERSION
 from ambar.store.cache import place_of
 from ambar.store.group_description import Description
 from ambar.store.store import Store
-from ambar.store.urls import core_options
-from ambar.store.writer import Durability, Profile, append
+from ambar.store.urls import core_options, refuse_url
+from ambar.store.writer import Durability, Profile, create
 
 
 def open_collection(
@@ -34,7 +36,7 @@ def open_collection(
     mode
         "r", or "a" to add, replace and remove datasets.
     durability, profile, threads
-        As for `ambar.append`; `threads` for reading too.
+        As for `ambar.create`; `threads` for reading too.
     storage_options
         For URLs, as for `ambar.open`.
 
@@ -55,7 +57,10 @@ def open_collection(
         )
     writer = None
     if mode == "a":
-        writer = append(path, durability=durability, profile=profile, threads=threads)
+        refuse_url(path)
+        if not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+        writer = create(path, "a", fsync=durability == "full", profile=profile, threads=threads)
     try:
         place = place_of(path, storage_options)
         store = Store(_core.Store(os.fspath(path), core_options(storage_options)))

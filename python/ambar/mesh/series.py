@@ -22,7 +22,7 @@ from ambar.mesh.write import put_mesh
 from ambar.store.commit_context import Closing
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
-from ambar.store.writer import Durability, Profile, Writer, append, create
+from ambar.store.writer import Profile, Writer, create
 
 VERSION = 1
 
@@ -110,7 +110,7 @@ class MeshSeries(Sequence[Mesh], Closing):
             raise _core.InvalidError(
                 "the series is not open for writing; open it with ambar.open_mesh_series(path, 'a')"
             )
-        self._writer.core.check()
+        self._writer._core.check()
         if time is not None:
             time = float(time)
             last = self._times[-1] if self._times else None
@@ -119,7 +119,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._put(self._writer, mesh, user_dict)
         times = [*self._times, time]
         about = {"kind": "series", "version": VERSION, "of": "mesh", "times": times}
-        self._writer.group("", {"ambar": about})
+        self._writer.create_group("", {"ambar": about})
         self._writer.commit()
         self._times = times
 
@@ -237,17 +237,10 @@ def open_series_for_writing(
         If `path` is a store of another kind, in mode "a".
     """
     check_mode(mode)
-    durability: Durability = "full" if fsync else "none"
-    if mode != "a" or not Path(path).exists():
-        writer = create(
-            path,
-            overwrite=mode == "w",
-            durability=durability,
-            profile=profile,
-            threads=threads,
-        )
+    is_new = mode != "a" or not Path(path).exists()
+    writer = create(path, mode, profile=profile, threads=threads, fsync=fsync)
+    if is_new:
         return MeshSeries._written(None, writer, error_bound, reorder)
-    writer = append(path, durability=durability, profile=profile, threads=threads)
     try:
         store = Store(_core.Store(os.fspath(path)))
         _check_series(store)

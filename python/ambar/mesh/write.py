@@ -122,13 +122,7 @@ def write_mesh(
             with file.open("rb") as written:
                 shutil.copyfileobj(written, path, 1 << 20)
         return
-    with create(
-        path,
-        overwrite=mode == "w",
-        durability="full" if fsync else "none",
-        profile=profile,
-        threads=threads,
-    ) as writer:
+    with create(path, mode, profile=profile, threads=threads, fsync=fsync) as writer:
         put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
 
 
@@ -174,7 +168,7 @@ def put_mesh(
         about = {"type": about["type"], **_kept(writer, path, data)}
     if shared is not None and (digests := shared.new()):
         about["digests"] = digests
-    writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+    writer.create_group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
 
 
 def _of_user(user_dict: Any) -> dict[str, Any]:
@@ -214,7 +208,7 @@ def _kept(writer: Writer, path: str, data: bytes) -> dict[str, str]:
     """Keep a description's bytes, and return the key that says where they are."""
     if len(data) <= _INLINE:
         return {"data": base64.b85encode(data).decode()}
-    writer.array(f"{path}/description", np.frombuffer(data, np.uint8), profile="fast")
+    writer.create_array(f"{path}/description", np.frombuffer(data, np.uint8), profile="fast")
     return {"description": "description"}
 
 

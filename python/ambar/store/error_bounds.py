@@ -61,6 +61,36 @@ def resolved(bound: float | str, value_range: Sequence[float] | None = None) -> 
     return _core.error_bound(text, (low, high))
 
 
+def limits_of(
+    bound: float | str | None, value_range: Sequence[float] | None
+) -> tuple[float, float] | None:
+    """Return the value range if the bound depends on it; None if any value is allowed."""
+    if bound is None or value_range is None or not _core.bound_needs_range(as_text(bound)):
+        return None
+    low, high = value_range
+    return float(low), float(high)
+
+
+def check_range(path: str, values: np.ndarray, limits: tuple[float, float] | None) -> None:
+    """Check values of the array `path` against the value range of its error bound.
+
+    Raises ValueError if a finite value is outside the range.
+    """
+    if limits is None or not values.size or values.dtype.kind not in "iuf":
+        return
+    low, high = values.min(), values.max()
+    if not (np.isfinite(low) and np.isfinite(high)):
+        low, high = range_of(values)
+    # float32 values may exceed a limit that was computed in float64 by their rounding.
+    least, most = (values.dtype.type(limit) for limit in limits)
+    if low < least or high > most:
+        raise _core.InvalidError(
+            f"{path}: expected values from {limits[0]!r} to {limits[1]!r}, the value_range from "
+            f"which the error bound was computed, found values from {low:g} to {high:g}; give the "
+            "range of the whole array"
+        )
+
+
 def is_kept(bound: float | str, values: np.ndarray, errors: np.ndarray) -> bool:
     """Return whether errors of values are within a bound; errors of missing values are infinite."""
     kind, numbers = _core.bound_parts(bound)

@@ -1,159 +1,152 @@
-"""Writing a store: groups and arrays, which become visible together with a commit."""
+"""Writes stores: groups and arrays, which become visible together with a commit."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.modes import WriteMode, check_mode
 from ambar.store.commit_context import Closing
 from ambar.store.dtypes import describe, to_bytes, to_zarr
-from ambar.store.error_bounds import as_text, resolved
+from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.node_paths import absolute, to_json
 from ambar.store.urls import refuse_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
 Durability: TypeAlias = Literal["full", "none"]
+Layout: TypeAlias = Literal["grid", "whole", "simplices"]
+
+
+class Hints(NamedTuple):
+    """Properties of the values of an array."""
+
+    is_grid: bool = False
+    is_read_whole: bool = False
+    has_corners: bool = False
+
+
+_NO_HINTS = Hints()
+_HINTS = {
+    "grid": Hints(is_grid=True),
+    "whole": Hints(is_read_whole=True),
+    "simplices": Hints(is_read_whole=True, has_corners=True),
+}
+
+
+class ArrayOptions(NamedTuple):
+    """Arguments of arrays with and without data, and of arrays that MPI ranks write."""
+
+    dims: Sequence[str | None] | None = None
+    attributes: Mapping[str, Any] | None = None
+    fill_value: Any = None
+    chunks: Sequence[int] | None = None
+    shards: Sequence[int] | None = None
+    profile: str | None = None
+
+    def spec(self, dtype: str, shape: Sequence[int], kind: np.dtype[Any]) -> Any:
+        """Return the specification that the extension module expects.
+
+        Parameters
+        ----------
+        dtype
+            The Zarr data type as JSON.
+        shape
+            The shape.
+        kind
+            The dtype of the fill value.
+        """
+        return (
+            dtype,
+            list(shape),
+            None if self.dims is None else list(self.dims),
+            to_json(self.attributes),
+            None if self.fill_value is None else to_bytes(self.fill_value, kind),
+            None if self.chunks is None else list(self.chunks),
+            None if self.shards is None else list(self.shards),
+            self.profile,
+        )
 
 
 class Writer(Closing):
     """Writes groups and arrays of a store.
 
-    `create` and `append` return one. The end of its ``with`` block commits; if the block raises,
-    changes since the last commit are discarded. A commit is atomic: readers see all of its changes
-    or none, even if the process is killed.
+    `create` returns one. The end of its ``with`` block commits; if the block raises, changes since
+    the last commit are discarded. A commit is atomic: readers see all of its changes or none, even
+    if the process is killed.
 
     Threads may share a writer: methods run one after the other. A commit contains the changes of
     all methods that returned before it. Do not change data while a method writes them.
 
     Examples
     --------
-    >>> import ambar
-    >>> import numpy as np
     >>> with ambar.create("new.ambar") as writer:
-    ...     writer.group("run", {"code": "solver"})
-    ...     writer.array("run/density", np.ones((64, 64)), dims=["y", "x"], error_bound=1e-3)
+    ...     writer.create_group("run", {"code": "solver"})
+    ...     writer.create_array("run/density", np.ones((64, 64)), dims=["y", "x"])
+    >>> ambar.open_store("new.ambar")["run/density"].shape
+    (64, 64)
     """
 
     def __init__(self, core: _core.Writer) -> None:
         self._core = core
+        self._limits: dict[str, tuple[float, float] | None] = {}
 
-    @property
-    def core(self) -> _core.Writer:
-        """The writer of the extension module."""
-        return self._core
-
-    def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
+    def create_group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
 
         Parameters
         ----------
-        path
-            The path of the group.
-        attributes
-            Attributes of the group: names and JSON values; none by default. Those of an existing
-            group are replaced.
+        path : str
+            The path of the group; ``"/"`` is the root.
+        attributes : mapping, optional
+            Attributes of the group: names and JSON values. Those of an existing group are
+            replaced. None by default.
 
         Raises
         ------
         ValueError
             If the path is invalid or an array, or JSON cannot represent the attributes.
+
+        Examples
+        --------
+        >>> with ambar.create("groups.ambar") as writer:
+        ...     writer.create_group("run/step", {"number": 3})
+        >>> ambar.open_store("groups.ambar").groups
+        ['', 'run', 'run/step']
         """
         self._core.group(absolute(path), to_json(attributes))
 
     def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
-        """Replace the attributes of a group or an array; raises KeyError if it does not exist."""
-        self._core.set_attributes(absolute(path), to_json(attributes))
-
-    def array(
-        self,
-        path: str,
-        data: npt.ArrayLike,
-        *,
-        dims: Sequence[str | None] | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        fill_value: Any = None,
-        chunks: Sequence[int] | None = None,
-        shards: Sequence[int] | None = None,
-        profile: Profile | None = None,
-        error_bound: float | str | None = None,
-        predict: bool = False,
-        whole: bool = False,
-        cells: bool = False,
-    ) -> None:
-        """Write an array; an array of the same path is replaced.
+        """Replace all attributes of a group or an array.
 
         Parameters
         ----------
-        path
-            The path of the array; missing groups are created.
-        data
-            An array of any shape, also 0-dimensional or empty: numbers, bools, complex numbers,
-            datetimes, durations, strings or bytes.
-        dims
-            A name, or None, for each dimension.
-        attributes
-            Attributes of the array: names and JSON values.
-        fill_value
-            The value of elements that were never written; zero by default.
-        chunks
-            The shape of a chunk, the unit of decoding. By default a chunk has about 256 KiB in 1-D
-            arrays and short rows, 64 KiB in other arrays, and 512 KiB with an error bound.
-        shards
-            The shape of a shard, the unit of writing: a multiple of `chunks`.
-        profile
-            "fast", "balanced" or "small"; by default that of the writer.
-        error_bound
-            How far values of float32 or float64 may differ from `data`: a number, or a string such
-            as ``"1e-3 of range"`` or ``"1e-3 relative"`` (docs/howto/error-bounds.md). Lossless by
-            default. NaN and infinities do not change.
-        predict
-            Whether values change smoothly along the dimensions of a grid. The codec ``ambar`` is
-            then tried for lossless arrays too; if it is chosen, readers need ambar. The last
-            dimension may be the components of vectors. Ignored by the profile "fast" and by types
-            other than float32 and float64.
-        whole
-            Whether readers usually read the whole array. Default chunks are then longer: up to
-            4 MiB if values repeat at long distances. Ignored if `chunks` or `error_bound` is given.
-        cells
-            Whether `data` is the connectivity of lines, triangles or tetrahedra: integers of 32 or
-            64 bits, shape (cells, 2 to 4). The codec ``ambar.simplices`` is tried with chunks of
-            4 MiB, or of 256 MiB if neighbouring cells are in distant rows. If it is chosen,
-            `chunks` and `shards` are ignored, and readers need ambar. Ignored by the profile
-            "fast".
+        path : str
+            The path of the group or array.
+        attributes : mapping
+            The new attributes: names and JSON values.
 
         Raises
         ------
+        KeyError
+            If the group or array does not exist.
         ValueError
-            If an argument is invalid, or arguments contradict each other.
-        UnsupportedError
-            If the dtype cannot be stored.
+            If JSON cannot represent the attributes.
         """
-        values = np.asarray(data)
-        dtype, native = to_zarr(values)
-        about = (
-            dtype,
-            list(values.shape),
-            None if dims is None else list(dims),
-            to_json(attributes),
-            None if fill_value is None else to_bytes(fill_value, values.dtype),
-            None if chunks is None else list(chunks),
-            None if shards is None else list(shards),
-            profile,
-        )
-        bound = None if error_bound is None else as_text(error_bound)
-        self._core.array(absolute(path), native, about, bound, predict, whole, cells)
+        self._core.set_attributes(absolute(path), to_json(attributes))
 
-    def declare(
+    def create_array(
         self,
         path: str,
-        dtype: npt.DTypeLike,
-        shape: Sequence[int],
+        data: npt.ArrayLike | None = None,
         *,
+        shape: Sequence[int] | None = None,
+        dtype: npt.DTypeLike | None = None,
         dims: Sequence[str | None] | None = None,
         attributes: Mapping[str, Any] | None = None,
         fill_value: Any = None,
@@ -162,24 +155,61 @@ class Writer(Closing):
         profile: Profile | None = None,
         error_bound: float | str | None = None,
         value_range: Sequence[float] | None = None,
+        layout: Layout | None = None,
     ) -> None:
-        """Create an array filled with its fill value, for `write_region` and `append`.
+        """Write an array, or create one without data for `write_region` and `append`.
 
-        The first region that is written determines the codecs. If a commit comes first, the array
-        keeps the default codecs of its profile.
+        The first region that is written to an array without data determines its codecs. If a
+        commit comes first, the array keeps the default codecs of its profile.
 
         Parameters
         ----------
-        path, dims, attributes, fill_value, chunks, shards, profile, error_bound
-            As for `array`.
-        dtype
-            The dtype; ``str`` or ``bytes`` for strings of any length.
-        shape
-            The shape.
-        value_range
-            The lowest and the highest finite value of the whole array. Bounds that depend on it
-            (``"1e-3 of range"``, ``"80 dB"``) are computed from it; values outside it are not
-            detected.
+        path : str
+            The path of the array; missing groups are created. An array of the same path is
+            replaced.
+        data : array_like, optional
+            Values of any shape, also 0-dimensional or empty: numbers, bools, complex numbers,
+            datetimes, durations, strings or bytes. They determine `shape` and `dtype`.
+        shape : sequence of int, optional
+            The shape of an array without data.
+        dtype : dtype_like, optional
+            The dtype of an array without data; ``str`` or ``bytes`` for strings of any length.
+        dims : sequence of str or None, optional
+            A name, or None, for each dimension.
+        attributes : mapping, optional
+            Attributes of the array: names and JSON values.
+        fill_value : scalar, optional
+            The value of elements that were never written; zero by default.
+        chunks : sequence of int, optional
+            The shape of a chunk, the unit of decoding. By default a chunk has about 256 KiB in 1-D
+            arrays and short rows, 64 KiB in other arrays, and 512 KiB with an error bound.
+        shards : sequence of int, optional
+            The shape of a shard, the unit of writing: a multiple of `chunks`.
+        profile : {"fast", "balanced", "small"}, optional
+            How codecs are chosen; by default as for the writer.
+        error_bound : float or str, optional
+            How far values of float32 or float64 may differ from `data`: a number, or a string such
+            as ``"1e-3 of range"`` or ``"1e-3 relative"`` (docs/howto/error-bounds.md). Lossless by
+            default. NaN and infinities do not change.
+        value_range : (float, float), optional
+            The lowest and the highest finite value of the whole array, for bounds that depend on
+            it (``"1e-3 of range"``, ``"80 dB"``). By default the range of `data`; required for an
+            array without data. Until the writer is closed, other values are refused.
+        layout : {"grid", "whole", "simplices"}, optional
+            What `data` is, so that the codecs use it. Readers of "grid" and "simplices" may need
+            ambar.
+
+            - "grid": values of float32 or float64 that change smoothly along the dimensions of a
+              grid, of which the last may be the components of vectors. The codec ``ambar`` is also
+              tried without an error bound, except by the profile "fast".
+            - "whole": an array that readers usually read as a whole. Default chunks are longer, up
+              to 4 MiB, if values repeat at long distances. Ignored if `chunks` or `error_bound` is
+              given.
+            - "simplices": the connectivity of lines, triangles or tetrahedra: integers of 32 or 64
+              bits, shape (cells, 2 to 4). The codec ``ambar.simplices`` is tried, except by the
+              profile "fast", with chunks of 4 MiB, or of 256 MiB if neighbouring cells are in
+              distant rows; if it is chosen, `chunks` and `shards` are ignored. Otherwise as
+              "whole".
 
         Raises
         ------
@@ -187,20 +217,81 @@ class Writer(Closing):
             If an argument is invalid, or arguments contradict each other.
         UnsupportedError
             If the dtype cannot be stored.
+
+        Examples
+        --------
+        >>> with ambar.create("arrays.ambar") as writer:
+        ...     writer.create_array("x", np.linspace(0, 1, 1000), error_bound=1e-6)
+        ...     writer.create_array("t", shape=(0,), dtype="f8", dims=["step"], chunks=(100,))
+        ...     writer.append("t", [0.0, 0.5])
+        >>> ambar.open_store("arrays.ambar")["t"][:]
+        array([0. , 0.5])
         """
+        about = ArrayOptions(dims, attributes, fill_value, chunks, shards, profile)
+        if layout is not None and layout not in _HINTS:
+            expected = ", ".join(repr(known) for known in _HINTS)
+            raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")
+        if data is None:
+            if layout is not None:
+                raise _core.InvalidError(
+                    f"{path}: layout={layout!r} applies to arrays with data; leave it out"
+                )
+            self._declare(path, shape, dtype, about, error_bound, value_range)
+            return
+        if shape is not None or dtype is not None:
+            raise _core.InvalidError(
+                f"{path}: expected no shape and dtype, as data determine them, found "
+                f"shape={shape!r} and dtype={dtype!r}; leave them out"
+            )
+        hints = _NO_HINTS if layout is None else _HINTS[layout]
+        self._write(path, np.asarray(data), about, error_bound, value_range, hints)
+
+    def _declare(
+        self,
+        path: str,
+        shape: Sequence[int] | None,
+        dtype: npt.DTypeLike | None,
+        about: ArrayOptions,
+        error_bound: float | str | None,
+        value_range: Sequence[float] | None,
+    ) -> None:
+        if shape is None or dtype is None:
+            raise _core.InvalidError(
+                f"{path}: expected data, or shape and dtype, found shape={shape!r} and "
+                f"dtype={dtype!r}; give both"
+            )
         name, kind = describe(dtype)
-        about = (
-            name,
-            list(shape),
-            None if dims is None else list(dims),
-            to_json(attributes),
-            None if fill_value is None else to_bytes(fill_value, kind),
-            None if chunks is None else list(chunks),
-            None if shards is None else list(shards),
-            profile,
-        )
         bound = None if error_bound is None else resolved(error_bound, value_range)
-        self._core.declare(absolute(path), about, bound)
+        self._core.declare(absolute(path), about.spec(name, shape, kind), bound)
+        self._limit(path, error_bound, value_range)
+
+    def _write(
+        self,
+        path: str,
+        values: np.ndarray,
+        about: ArrayOptions,
+        error_bound: float | str | None,
+        value_range: Sequence[float] | None = None,
+        hints: Hints = _NO_HINTS,
+    ) -> None:
+        """Write an array with hints that `create_array` does not combine."""
+        name, native = to_zarr(values)
+        spec = about.spec(name, values.shape, values.dtype)
+        bound: float | str | None = None if error_bound is None else as_text(error_bound)
+        if bound is not None and value_range is not None:
+            check_range(path, values, limits_of(bound, value_range))
+            bound = resolved(bound, value_range)
+        self._core.array(absolute(path), native, spec, bound, *hints)
+        self._limit(path, error_bound, value_range)
+
+    def _limit(
+        self,
+        path: str,
+        error_bound: float | str | None,
+        value_range: Sequence[float] | None,
+    ) -> None:
+        """Remember the value range that the error bound of an array was computed from."""
+        self._limits[absolute(path)] = limits_of(error_bound, value_range)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array of the same dtype.
@@ -211,11 +302,11 @@ class Writer(Closing):
 
         Parameters
         ----------
-        path
+        path : str
             The path of the array.
-        data
+        data : array_like
             Values of the region.
-        start
+        start : sequence of int
             The first index of the region in each dimension.
 
         Raises
@@ -223,10 +314,12 @@ class Writer(Closing):
         KeyError
             If the array does not exist.
         ValueError
-            If the region is not inside the array, or the dtype differs from that of the array.
+            If the region is not inside the array, the dtype differs from that of the array, or
+            values are outside the `value_range` of the array.
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
+        check_range(path, values, self._limits.get(absolute(path)))
         self._core.write_region(absolute(path), native, dtype, list(start), list(values.shape))
 
     def append(self, path: str, *data: npt.ArrayLike) -> None:
@@ -234,9 +327,9 @@ class Writer(Closing):
 
         Parameters
         ----------
-        path
+        path : str
             The path of the array.
-        *data
+        *data : array_like
             Arrays of the array's dtype and shape, except for the first dimension.
 
         Raises
@@ -244,11 +337,14 @@ class Writer(Closing):
         KeyError
             If the array does not exist.
         ValueError
-            If the dtype or the shape of a row differs from that of the array.
+            If the dtype or the shape of a row differs from that of the array, or values are outside
+            its `value_range`.
         """
         pieces = [np.asarray(piece) for piece in data]
         if not pieces:
             return
+        for piece in pieces:
+            check_range(path, piece, self._limits.get(absolute(path)))
         rows = {piece.shape[1:] if piece.ndim else None for piece in pieces}
         if None in rows or len(rows) > 1:
             found = ", ".join(sorted(str(piece.shape) for piece in pieces))
@@ -265,13 +361,24 @@ class Writer(Closing):
         self._core.append(absolute(path), parts, dtype, shape)
 
     def remove(self, path: str) -> None:
-        """Remove an array, or a group with its members; raises KeyError if it does not exist."""
+        """Remove an array, or a group with its members.
+
+        Parameters
+        ----------
+        path : str
+            The path of the array or group.
+
+        Raises
+        ------
+        KeyError
+            If it does not exist.
+        """
         self._core.remove(absolute(path))
 
     def commit(self) -> None:
         """Make all changes since the last commit visible to readers.
 
-        With durability "full" they also survive a power failure.
+        With ``fsync=True`` they also survive a power failure.
         """
         self._core.commit()
 
@@ -285,30 +392,31 @@ class Writer(Closing):
 
 def create(
     path: str | os.PathLike[str],
+    mode: WriteMode = "w-",
     *,
-    overwrite: bool = False,
     directory: bool = False,
-    durability: Durability = "full",
     profile: Profile = "balanced",
     threads: int | None = None,
+    fsync: bool = True,
 ) -> Writer:
-    """Return a writer of a new store. The store appears at its path with the first commit.
+    """Open a store for writing. A new store appears at its path with the first commit.
 
     Parameters
     ----------
-    path
+    path : str or path-like
         The path of the store; URLs are not supported.
-    overwrite
-        Replace an existing file at the first commit, or with `directory` an existing directory
-        store.
-    directory
-        Write a folder of files instead of a single file.
-    durability
-        "full": commits survive a power failure. "none" omits fsync, for temporary files.
-    profile
-        How codecs are chosen: "fast", "balanced" or "small".
-    threads
+    mode : {"w-", "w", "a"}, default "w-"
+        "w-": create a store; raise FileExistsError if `path` exists. "w": replace an existing
+        store at the first commit. "a": change an existing store, or create one. Replaced and
+        removed arrays leave dead bytes in the file, which `ambar.compact` removes.
+    directory : bool, default False
+        Whether a new store is a folder of files instead of a single file.
+    profile : {"balanced", "fast", "small"}, default "balanced"
+        How codecs are chosen. "fast" is for fast reading.
+    threads : int, optional
         The number of threads that encode; all cores by default.
+    fsync : bool, default True
+        Whether commits survive a power failure. False is faster, for temporary files.
 
     Returns
     -------
@@ -318,58 +426,45 @@ def create(
     Raises
     ------
     FileExistsError
-        If `path` exists, without `overwrite`.
+        If `path` exists, in mode "w-".
     BusyError
-        If another writer has it open.
-    ValueError
-        If `profile` or `durability` is invalid, or a directory would replace a file or the reverse.
+        If another writer has the store open.
+    CorruptError
+        If an existing store is damaged or not a store, in mode "a".
     UnsupportedError
-        If `path` is a URL.
+        If another program wrote the store, in mode "a": copy its arrays into a new one. If `path`
+        is a URL.
+    ValueError
+        If `mode` or `profile` is invalid, or a directory would replace a file or the reverse.
     OSError
         If the file system reports an error.
+
+    Examples
+    --------
+    >>> with ambar.create("new.ambar") as writer:
+    ...     writer.create_array("x", np.arange(3))
+    >>> with ambar.create("new.ambar", "a") as writer:
+    ...     writer.create_array("y", np.arange(4))
+    >>> list(ambar.open_store("new.ambar"))
+    ['x', 'y']
     """
+    check_mode(mode)
     refuse_url(path)
-    mode: Literal["create", "overwrite"] = "overwrite" if overwrite else "create"
-    return Writer(_core.Writer(os.fspath(path), mode, directory, durability, profile, threads))
+    how = core_mode(path, mode)
+    return Writer(
+        _core.Writer(os.fspath(path), how, directory, durability(fsync), profile, threads)
+    )
 
 
-def append(
-    path: str | os.PathLike[str],
-    *,
-    durability: Durability = "full",
-    profile: Profile = "balanced",
-    threads: int | None = None,
-) -> Writer:
-    """Return a writer that changes the store at `path`.
+def core_mode(
+    path: str | os.PathLike[str], mode: WriteMode
+) -> Literal["create", "overwrite", "append"]:
+    """Return the mode of the extension module; mode "a" depends on whether `path` exists."""
+    if mode == "a":
+        return "append" if Path(path).exists() else "create"
+    return "overwrite" if mode == "w" else "create"
 
-    Replaced and removed arrays leave dead bytes in the file, which `ambar.compact` removes.
 
-    Parameters
-    ----------
-    path
-        The path of the store; URLs are not supported.
-    durability, profile, threads
-        As for `create`.
-
-    Returns
-    -------
-    Writer
-        A context manager that commits at the end of its block.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the store does not exist.
-    BusyError
-        If another writer has it open.
-    CorruptError
-        If the file is not a ZIP, or is damaged.
-    KeyError
-        If it contains no Zarr hierarchy.
-    UnsupportedError
-        If another program wrote the store: copy its arrays into a new one. If `path` is a URL.
-    ValueError
-        If `profile` or `durability` is invalid.
-    """
-    refuse_url(path)
-    return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))
+def durability(fsync: bool) -> Literal["full", "none"]:
+    """Return the durability of the extension module."""
+    return "full" if fsync else "none"

@@ -35,23 +35,25 @@ def write(writer: ambar.mpi.MpiWriter, cuts: list[slice]) -> None:
     own = [((cut.start, 0, 0), whole[cut].shape) for cut in cuts]
     with writer.step(2.5) as group:
         blocks = writer.blocks(SHAPE, own)
-        writer.declare(
+        writer.create_array(
             f"{group}/a",
-            "f8",
-            SHAPE,
+            shape=SHAPE,
+            dtype="f8",
             blocks=blocks,
             dims=("z", "y", "x"),
             attributes={"units": "m"},
         )
-        writer.declare(f"{group}/b", "i2", SHAPE, blocks=blocks, profile="raw")
-        writer.declare(f"{group}/c", "f4", SHAPE, blocks=blocks, error_bound=0.01, fill_value=-1)
-        writer.declare(f"{group}/first", "M8[s]", (3,))
+        writer.create_array(f"{group}/b", shape=SHAPE, dtype="i2", blocks=blocks, profile="raw")
+        writer.create_array(
+            f"{group}/c", shape=SHAPE, dtype="f4", blocks=blocks, error_bound=0.01, fill_value=-1
+        )
+        writer.create_array(f"{group}/first", shape=(3,), dtype="M8[s]")
         for (start, _), cut in zip(own, cuts, strict=True):
-            writer.write(f"{group}/a", whole[cut], start)
-            writer.write(f"{group}/b", whole.astype("i2")[cut], start)
-            writer.write(f"{group}/c", np.asfortranarray(whole[cut].astype("f4")), start)
+            writer.write_region(f"{group}/a", whole[cut], start)
+            writer.write_region(f"{group}/b", whole.astype("i2")[cut], start)
+            writer.write_region(f"{group}/c", np.asfortranarray(whole[cut].astype("f4")), start)
         if writer.rank == 0:
-            writer.write(f"{group}/first", np.array([1, 2, 3], "M8[s]"), (0,))
+            writer.write_region(f"{group}/first", np.array([1, 2, 3], "M8[s]"), (0,))
 
 
 def rows(comm: MPI.Comm) -> list[slice]:
@@ -72,9 +74,11 @@ def differ(writer: ambar.mpi.MpiWriter, mode: str) -> None:
         if odd and name == "b" and mode == "skip":
             continue
         bound = 0.5 if odd and mode == "bound" else None
-        writer.declare(name, "f8", (length,), blocks=blocks, error_bound=bound, fill_value=-1)
+        writer.create_array(
+            name, shape=(length,), dtype="f8", blocks=blocks, error_bound=bound, fill_value=-1
+        )
         if not (odd and mode == "forget"):
-            writer.write(name, np.zeros(10), (writer.rank * 10,))
+            writer.write_region(name, np.zeros(10), (writer.rank * 10,))
 
 
 def main() -> None:
@@ -85,22 +89,22 @@ def main() -> None:
             differ(writer, mode)
         return
     if mode == "append":
-        with ambar.mpi.append(path, comm, placement=placement) as writer:
+        with ambar.mpi.create(path, comm, "a", placement=placement) as writer:
             write(writer, rows(comm))
         whole = ambar.open(path)["step_000001/a"][comm.rank :: comm.size]
         assert np.array_equal(whole, truth()[comm.rank :: comm.size])
         return
     with ambar.mpi.create(path, comm, placement=placement) as writer:
-        writer.group("about", {"code": "blocks"})
+        writer.create_group("about", {"code": "blocks"})
         if mode == "leave" and comm.rank == 1:
             raise RuntimeError("rank 1 has had enough")
         write(writer, rows(comm))
         if mode == "fail":
-            writer.declare("twice", "f8", (8,))
+            writer.create_array("twice", shape=(8,), dtype="f8")
             if comm.rank == 0:
-                writer.write("twice", np.zeros(8), (0,))
+                writer.write_region("twice", np.zeros(8), (0,))
                 try:
-                    writer.write("twice", np.zeros(8), (0,))
+                    writer.write_region("twice", np.zeros(8), (0,))
                 except ValueError:
                     say("refused")
 

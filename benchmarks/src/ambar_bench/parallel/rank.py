@@ -66,8 +66,10 @@ class Job:
         shape, own = (self.doubles,), [((self.start,), self.values.shape)]
         with ambar.mpi.create(self.path, self.comm, profile=profile) as store:
             blocks = store.blocks(shape, own)
-            store.declare(ARRAY, "float64", shape, blocks=blocks, dims=["x"], error_bound=bound)
-            store.write(ARRAY, self.values, (self.start,))
+            store.create_array(
+                ARRAY, shape=shape, dtype="float64", blocks=blocks, dims=["x"], error_bound=bound
+            )
+            store.write_region(ARRAY, self.values, (self.start,))
 
     def read(self) -> None:
         """Read the part."""

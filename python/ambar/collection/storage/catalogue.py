@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar.store.store import Store
+from ambar.store.writer import Writer
 
 GROUP = "datasets"
 NAMES = f"{GROUP}/name"
@@ -137,21 +137,23 @@ class Catalogue:
         self._places = places
         self._moved = True
 
-    def write(self, writer: _core.Writer, declare: Any) -> None:
+    def write(self, writer: Writer) -> None:
         """Write what is new; all of it where rows have moved or chunks are too short."""
         first = self._stored
         capacity = _capacity(first)
         if self._moved or first == 0 or len(self) > capacity:
             first, capacity = 0, _capacity(len(self))
-            declare(NAMES, str, (0,), dims=("dataset",), chunks=(capacity,))
+            writer.create_array(NAMES, shape=(0,), dtype=str, dims=("dataset",), chunks=(capacity,))
             chunks = (capacity, 2)
-            declare(PLACES, np.uint32, (0, 2), dims=("dataset", "family_row"), chunks=chunks)
+            writer.create_array(
+                PLACES, shape=(0, 2), dtype=np.uint32, dims=("dataset", "family_row"), chunks=chunks
+            )
         rows = len(self) - first
         if rows:
             names = [name.encode() for name in self._names[first:]]
             places = np.ascontiguousarray(self.places[first:])
-            writer.append(f"/{NAMES}", names, '"string"', [rows])
-            writer.append(f"/{PLACES}", [places], '"uint32"', [rows, 2])
+            writer._core.append(f"/{NAMES}", names, '"string"', [rows])
+            writer._core.append(f"/{PLACES}", [places], '"uint32"', [rows, 2])
         self._stored, self._moved = len(self), False
 
 

@@ -97,7 +97,7 @@ class FamilyWriter:
         for path, parts in self._columns.items():
             self._writer.append(path, np.concatenate(parts))
         self._columns.clear()
-        self._writer.group(self._family.group, self._family.group_attributes())
+        self._writer.create_group(self._family.group, self._family.group_attributes())
         for name in self._family.columns:
             self._writer.set_attributes(
                 self._family.path(name), self._family.array_attributes(name)
@@ -126,7 +126,7 @@ class FamilyWriter:
             column.shared = alike and all(_are_same(values[0], other) for other in values)
             if column.shared:
                 self._shared[name] = values[0]
-                self._writer.array(family.path(name), values[0], dims=list(column.dims))
+                self._writer.create_array(family.path(name), values[0], dims=list(column.dims))
             else:
                 self._declare(name)
         for dim in family.ragged:
@@ -153,10 +153,10 @@ class FamilyWriter:
         family, column = self._family, self._family.columns[name]
         encoding = self._encoding.get(name, {})
         chunks, shards = self._cut(name)
-        self._writer.declare(
+        self._writer.create_array(
             family.path(name),
-            _dtype(column.type_name),
-            (0, *family.shape(name)),
+            shape=(0, *family.shape(name)),
+            dtype=_dtype(column.type_name),
             dims=family.dims(name),
             chunks=chunks,
             shards=shards,
@@ -177,10 +177,10 @@ class FamilyWriter:
         itemsize = _TEXT_BYTES if dtype is str else np.dtype(dtype).itemsize
         rows, shards = layout.column(itemsize * (width or 1))
         inner = [] if width is None else [width]
-        self._writer.declare(
+        self._writer.create_array(
             path,
-            dtype,
-            (0, *inner),
+            shape=(0, *inner),
+            dtype=dtype,
             dims=(ROW, *(["value"] if inner else [])),
             chunks=rows + inner,
             shards=shards + inner,
@@ -236,7 +236,7 @@ class FamilyWriter:
             return
         shape = [sum(len(piece) for piece in pieces), *first.shape[1:]]
         dtype, _ = to_zarr(first[:0])
-        self._writer.core.append(f"/{path}", pieces, dtype, shape)
+        self._writer._core.append(f"/{path}", pieces, dtype, shape)
 
     def _count(self, records: list[Record]) -> None:
         for dim in self._family.ragged:

@@ -69,7 +69,7 @@ class Changes:
         In a forked child, raise ValueError: it must not use what its parent writes with.
         """
         self._background.check()
-        self._writer.core.check()
+        self._writer._core.check()
 
     def add(self, record: Record) -> None:
         """Add a dataset of a new name."""
@@ -95,7 +95,7 @@ class Changes:
         for writer in self._writers.values():
             writer.finish()
         self._background.wait()
-        self._catalogue.write(self._writer.core, self._writer.declare)
+        self._catalogue.write(self._writer)
         about = {
             "kind": "collection",
             "version": VERSION,
@@ -103,7 +103,7 @@ class Changes:
             "families": len(self._families),
             **self._settings,
         }
-        self._writer.group("/", {"ambar": about})
+        self._writer.create_group("/", {"ambar": about})
         self._writer.commit()
         self.pending = False
 

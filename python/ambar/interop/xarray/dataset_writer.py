@@ -22,7 +22,7 @@ from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
 from ambar.store.urls import refuse_url
-from ambar.store.writer import Durability, Profile, Writer, append, create
+from ambar.store.writer import Durability, Profile, Writer, create
 
 Mode: TypeAlias = Literal["w", "w-", "a", "a-", "r+"]
 RegionLike: TypeAlias = Mapping[Hashable, slice | Literal["auto"]] | Literal["auto"]
@@ -135,9 +135,9 @@ class Session:
         directory = options.directory
         return create(
             self._path,
-            overwrite=overwrite,
+            "w" if overwrite else "w-",
             directory=self._path.is_dir() if directory is None else directory,
-            durability=options.durability,
+            fsync=options.durability == "full",
             profile=options.profile,
             threads=options.threads,
         )
@@ -179,7 +179,7 @@ class Session:
 
     def group(self, path: str, attributes: dict[str, Any]) -> None:
         """Make a group."""
-        self.writer.group(path, attributes)
+        self.writer.create_group(path, attributes)
 
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
         """Write a new array, or declare it where dask has to compute it."""
@@ -190,7 +190,7 @@ class Session:
             "profile": encoding.profile,
         }
         if variable.chunks is None or variable.dtype.kind in "OT":
-            self.writer.array(
+            self.writer.create_array(
                 path,
                 variable.values,
                 chunks=encoding.chunks,
@@ -202,10 +202,10 @@ class Session:
         data = variable.data
         division = divide(data.dtype.itemsize, data.chunks, encoding)
         start = (0,) * data.ndim
-        self.writer.declare(
+        self.writer.create_array(
             path,
-            data.dtype,
-            data.shape,
+            shape=data.shape,
+            dtype=data.dtype,
             chunks=division.chunks,
             shards=division.shards,
             error_bound=bound_of(encoding.error_bound, data),
@@ -243,10 +243,10 @@ class Session:
         """
         shards = array.shards or array.chunks
         shape = tuple(max(pair) for pair in zip(array.shape, lengths, strict=True))
-        self.writer.declare(
+        self.writer.create_array(
             path,
-            {"string": str, "bytes": bytes}.get(array.type_name, array.dtype),
-            shape,
+            shape=shape,
+            dtype={"string": str, "bytes": bytes}.get(array.type_name, array.dtype),
             dims=array.dims,
             attributes=array.attributes,
             fill_value=array.fill_value,
@@ -268,8 +268,12 @@ def _as_stored(array: Array) -> ArrayEncoding:
 
 
 def _appending(path: Path, options: Options) -> Writer:
-    return append(
-        path, durability=options.durability, profile=options.profile, threads=options.threads
+    return create(
+        path,
+        "a",
+        fsync=options.durability == "full",
+        profile=options.profile,
+        threads=options.threads,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar.mesh.storage.deduplication import Shared
 from ambar.mesh.storage.packs import PACKED_BELOW, dtype_name, encoded_pack
-from ambar.store.writer import Writer
+from ambar.store.writer import ArrayOptions, Hints, Writer
 
 _ALONE_BELOW = 1 << 16
 """Bytes below which an array of a small mesh is a pack of its own."""
@@ -133,15 +133,14 @@ class Sink:
             if digest is not None:
                 self._shared.add(digest, self._base, path)
         full = f"{self._base}/{path}"
-        self._writer.array(
+        is_read_whole = self._rows is None
+        has_corners = role == "corners" and values.ndim == 2 and is_read_whole
+        self._writer._write(
             full,
             values,
-            dims=dims,
-            error_bound=bound,
-            chunks=_chunks(values, role, self._rows),
-            predict=predict,
-            whole=self._rows is None,
-            cells=role == "corners" and values.ndim == 2 and self._rows is None,
+            ArrayOptions(dims=dims, chunks=_chunks(values, role, self._rows)),
+            bound,
+            hints=Hints(predict, is_read_whole, has_corners),
         )
         return {"at": path}
 
@@ -209,7 +208,9 @@ class Sink:
             if kind == "string" and size < _TEXTS_BELOW:
                 packs.append({"values": whole.ravel().tolist()})
             elif _is_text(whole) or size > _ALONE_BYTES:
-                self._writer.array(f"{self._base}/packed/{number}", whole.reshape(-1), whole=True)
+                self._writer.create_array(
+                    f"{self._base}/packed/{number}", whole.reshape(-1), layout="whole"
+                )
                 packs.append(f"packed/{number}")
             else:
                 about, stream = encoded_pack(whole, predict=pack.predict)

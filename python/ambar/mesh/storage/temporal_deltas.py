@@ -71,10 +71,10 @@ class Track:
         row = math.prod(values.shape[1:]) * dtype.itemsize
         chunks = max(1, round(len(values) * row / _CHUNK))
         length = max(1, -(-len(values) // chunks))
-        self._writer.declare(
+        self._writer.create_array(
             self.path,
-            dtype,
-            (0, *values.shape),
+            shape=(0, *values.shape),
+            dtype=dtype,
             dims=["step", *[None] * values.ndim],
             chunks=(1, length, *values.shape[1:]),
             shards=(1, -(-len(values) // length) * length, *values.shape[1:]),
