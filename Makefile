@@ -2,7 +2,7 @@
 #
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
 #   make test       all tests
-#   make lint       formatting, lints, types, layers of the Rust and Python modules
+#   make lint       formatting, lints, types, the stub of the extension, layers of the Rust and Python modules
 #   make bench-env  the benchmarks and what they measure ambar against, into .venv: see benchmarks/README.md
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
 #   make peers      what `ambar-bench parallel` measures ambar against, by apt-get (root) and from sources
@@ -44,6 +44,7 @@ lint: build
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/stubtest ambar._core --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist.txt
 
 bench-env: NEEDS := --extras cli
 bench-env: build

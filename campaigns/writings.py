@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -173,7 +173,8 @@ def _ranks(path: Path, done: Done) -> None:
         shape, half = [40, 6], [20, 6]
         parts = [core.Blocks.encode(shape, [([20 * rank, 0], half)]) for rank in (0, 1)]
         blocks = core.Blocks.gather(parts)
-        about = ('"float64"', shape, None, "{}", None, None, None, "balanced")
+        profile: Literal["balanced"] = "balanced"
+        about = ('"float64"', shape, None, "{}", None, None, None, profile)
         for rank, writer in enumerate(ranks):
             number = writer.declare(f"/s{step}", about, None, False, blocks)
             writer.write(number, np.full(half, step + 0.5 * rank), [20 * rank, 0], half)

@@ -5,21 +5,33 @@ Positions, sizes and regions are in code length. All functions that read or writ
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, Self, TypeAlias, final, overload
 
 import numpy as np
-from typing_extensions import Buffer
+from numpy.typing import NDArray
+from typing_extensions import Buffer, CapsuleType
 
-Periodic: TypeAlias = tuple[Sequence[float], Sequence[float]]
+# Names that only this file has begin with an underscore: stubtest looks for the others at runtime.
+_Periodic: TypeAlias = tuple[Sequence[float], Sequence[float]]
 """Lower corner and sides of the box; a side is infinite where the box is not periodic."""
-Region: TypeAlias = (
-    tuple[Literal["box"], Sequence[float], Sequence[float], Periodic]
-    | tuple[Literal["sphere"], Sequence[float], float, Periodic]
-    | tuple[Literal["shell"], Sequence[float], float, float, Periodic]
+_Region: TypeAlias = (
+    tuple[Literal["box"], Sequence[float], Sequence[float], _Periodic]
+    | tuple[Literal["sphere"], Sequence[float], float, _Periodic]
+    | tuple[Literal["shell"], Sequence[float], float, float, _Periodic]
 )
-Progress: TypeAlias = Callable[[int, int], None]
+_Progress: TypeAlias = Callable[[int, int], None]
 _Path: TypeAlias = str | PathLike[str]
-_Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+_Array: TypeAlias = NDArray[Any]
+_Buffer: TypeAlias = Buffer | NDArray[Any]
+"""An object with the buffer protocol; a type checker knows that of arrays from Python 3.12 on."""
+_Floats: TypeAlias = NDArray[np.floating[Any]]
+_NodeKind: TypeAlias = Literal["group", "array"]
+_Mode: TypeAlias = Literal["create", "overwrite", "append"]
+_Durability: TypeAlias = Literal["full", "none"]
+_Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
+_Selection: TypeAlias = tuple[int, int, int] | NDArray[np.uint64]
+"""(start, stop, step), or indices."""
+_FloatName: TypeAlias = Literal["float32", "float64"]
 
 class AmbarError(Exception): ...
 class CorruptError(AmbarError): ...
@@ -29,14 +41,15 @@ class NotFoundError(AmbarError, KeyError): ...
 class BusyError(AmbarError): ...
 class LimitError(AmbarError): ...
 
+@final
 class Store:
     """One commit of a store, open for reading."""
 
-    def __init__(self, location: _Path, storage_options: Mapping[str, str] | None = None) -> None:
+    def __new__(cls, location: _Path, storage_options: Mapping[str, str] | None = None) -> Self:
         """At a path or URL; options are for URLs."""
 
     @staticmethod
-    def of_bytes(data: Buffer, location: str) -> Store:
+    def of_bytes(data: _Buffer, location: str) -> Store:
         """In a C-contiguous buffer, copied unless it is `bytes`; messages call it `location`."""
 
     @property
@@ -44,13 +57,13 @@ class Store:
     def read_ahead(self, paths: list[str]) -> Ahead:
         """Read all that is stored of small arrays at once, for the reads that follow."""
 
-    def nodes(self) -> list[tuple[str, Literal["group", "array"]]]:
+    def nodes(self) -> list[tuple[str, _NodeKind]]:
         """Paths of all nodes and what they are; the root, "/", first."""
 
-    def children(self, path: str) -> list[tuple[str, Literal["group", "array"]]]:
+    def children(self, path: str) -> list[tuple[str, _NodeKind]]:
         """Names right below a group."""
 
-    def kind(self, path: str) -> Literal["group", "array"] | None: ...
+    def kind(self, path: str) -> _NodeKind | None: ...
     def attributes(self, path: str) -> str:
         """JSON text."""
 
@@ -69,14 +82,16 @@ class Store:
     def usage(self) -> str:
         """JSON: total, live, dead, entries."""
 
-    def verify(self, threads: int | None = None, progress: Progress | None = None) -> str:
+    def verify(self, threads: int | None = None, progress: _Progress | None = None) -> str:
         """JSON: bytes, entries, chunks checked, and damage, a list of sentences."""
 
+@final
 class Ahead:
     """What was read ahead of a store, kept until it is released."""
 
     def release(self) -> None: ...
 
+@final
 class Array:
     """An array of a store."""
 
@@ -117,16 +132,25 @@ class Array:
     def chunk_ranges(self) -> list[tuple[list[int], str | None, int, int]]:
         """Return chunk, file below the directory (or None), offset, length of all written."""
 
+    @overload
     def read(
         self,
-        selection: Sequence[tuple[int, int, int] | _Array] | None = None,
-        out: _Array | None = None,
+        selection: Sequence[_Selection] | None = None,
+        out: None = None,
         threads: int | None = None,
-    ) -> Any:
+    ) -> _Array | list[str] | list[bytes]:
         """Read (start, stop, step), or indices as uint64, of each dimension.
 
         Returns a flat array in C order, `out` filled, or a list for values of any length.
         """
+
+    @overload
+    def read(
+        self,
+        selection: Sequence[_Selection] | None,
+        out: _Array,
+        threads: int | None = None,
+    ) -> _Array: ...
 
 # JSON text of the Zarr data type, shape, names of the dimensions, JSON text of the attributes, fill
 # value, chunks, shards, profile.
@@ -138,21 +162,22 @@ _About: TypeAlias = tuple[
     bytes | None,
     Sequence[int] | None,
     Sequence[int] | None,
-    str | None,
+    _Profile | None,
 ]
 
+@final
 class Writer:
     """A store open for writing."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: _Path,
-        mode: Literal["create", "overwrite", "append"],
+        mode: _Mode,
         directory: bool,
-        durability: str,
-        profile: str,
+        durability: _Durability,
+        profile: _Profile,
         threads: int | None,
-    ) -> None: ...
+    ) -> Self: ...
     def check(self) -> None:
         """Raise InvalidError in a forked child of the process that opened the writer."""
 
@@ -161,7 +186,7 @@ class Writer:
     def array(
         self,
         path: str,
-        data: Any,
+        data: _Buffer | Sequence[bytes],
         about: _About,
         error_bound: float | str | None,
         predict: bool,
@@ -177,17 +202,25 @@ class Writer:
         """Make an array that has its fill value everywhere."""
 
     def write_region(
-        self, path: str, data: Any, dtype: str, start: Sequence[int], shape: Sequence[int]
+        self,
+        path: str,
+        data: _Buffer | Sequence[bytes],
+        dtype: str,
+        start: Sequence[int],
+        shape: Sequence[int],
     ) -> None:
         """Write a region of an array; `data` as for `array`."""
 
-    def append(self, path: str, data: Sequence[Any], dtype: str, shape: Sequence[int]) -> None:
+    def append(
+        self, path: str, data: Sequence[_Buffer | bytes], dtype: str, shape: Sequence[int]
+    ) -> None:
         """Append rows; `data`: consecutive buffers, or bytes; `shape`: of all rows."""
 
     def remove(self, path: str) -> None: ...
     def commit(self) -> None: ...
     def close(self) -> None: ...
 
+@final
 class Blocks:
     """Who holds which blocks of arrays of one shape; the same on all ranks."""
 
@@ -204,15 +237,16 @@ class Blocks:
     def of(self, rank: int) -> list[tuple[list[int], list[int]]]:
         """Start and shape of each block that a rank holds."""
 
+@final
 class RankWriter:
     """One rank's end of a store that many write: every exchange is bytes in, bytes out."""
 
     @staticmethod
     def first(
         path: _Path,
-        mode: Literal["create", "overwrite", "append"],
-        durability: str,
-        how: tuple[int, str, int, int, int],
+        mode: _Mode,
+        durability: _Durability,
+        how: tuple[int, Literal["counter", "reserved"], int, int, int],
     ) -> RankWriter:
         """Rank 0's end; `how`: number of ranks, placement, alignment, extent, threads."""
 
@@ -238,14 +272,17 @@ class RankWriter:
         predict: bool,
         blocks: Blocks | None,
     ) -> int: ...
-    def write(self, array: int, data: Any, start: Sequence[int], shape: Sequence[int]) -> None: ...
+    def write(
+        self, array: int, data: _Buffer, start: Sequence[int], shape: Sequence[int]
+    ) -> None: ...
     def outbox(self, to: int) -> bytes: ...
-    def inbox(self, sender: int, box: Buffer) -> None: ...
+    def inbox(self, sender: int, bytes: _Buffer) -> None: ...  # noqa: A002
     def seal(self) -> bytes: ...
     def commit(self, indices: Sequence[bytes]) -> bytes: ...
     def conclude(self, outcome: bytes) -> None: ...
     def close(self) -> None: ...
 
+@final
 class Amr:
     """The leaf cells of a hierarchy, in a store or in memory."""
 
@@ -260,10 +297,10 @@ class Amr:
     def cell_size(self, level: int) -> list[float]:
         """Return the sides of a cell of `level`; raises ValueError if there is no such level."""
 
-    def boxes(self, level: int) -> _Array:
+    def boxes(self, level: int) -> NDArray[np.int64]:
         """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
 
-    def read_box(self, level: int, index: int, field: str) -> _Array:
+    def read_box(self, level: int, index: int, field: str) -> _Floats:
         """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
 
     @property
@@ -281,14 +318,14 @@ class Amr:
     def dtype(self, name: str) -> str: ...
     def chunks_touched(
         self,
-        region: Region | None = None,
+        region: _Region | None = None,
         levels: tuple[int, int] | None = None,
         condition: str | None = None,
     ) -> int: ...
     def cells(
         self,
         columns: Sequence[str],
-        region: Region | None = None,
+        region: _Region | None = None,
         levels: tuple[int, int] | None = None,
         condition: str | None = None,
         threads: int | None = None,
@@ -301,7 +338,7 @@ class Amr:
         hi: Sequence[float],
         preview: bool = False,
         threads: int | None = None,
-    ) -> tuple[_Array, list[int]]:
+    ) -> tuple[_Floats, list[int]]:
         """Return the grid and its first cell at `level`; of patches as a preview, samples."""
 
     def slice(
@@ -313,7 +350,7 @@ class Amr:
         lo: Sequence[float],
         hi: Sequence[float],
         threads: int | None = None,
-    ) -> tuple[_Array, list[int]]: ...
+    ) -> tuple[_Floats, list[int]]: ...
     def project(
         self,
         field: str,
@@ -323,9 +360,10 @@ class Amr:
         lo: Sequence[float],
         hi: Sequence[float],
         threads: int | None = None,
-    ) -> tuple[_Array, list[int]]:
+    ) -> tuple[_Floats, list[int]]:
         """`weight`: None for the integral, "volume" for the mean by volume, else a field."""
 
+@final
 class Table:
     """Columns of equal length, in a store or in memory."""
 
@@ -337,15 +375,16 @@ class Table:
     def read(
         self,
         columns: Sequence[str],
-        region: Region | None = None,
+        region: _Region | None = None,
         condition: str | None = None,
         threads: int | None = None,
     ) -> dict[str, _Array]: ...
 
+@final
 class Ramses:
     """An output of RAMSES."""
 
-    def __init__(self, path: _Path) -> None: ...
+    def __new__(cls, path: _Path) -> Self: ...
     @property
     def info(self) -> str:
         """JSON object."""
@@ -358,18 +397,18 @@ class Ramses:
         self,
         components: Sequence[str] | None = None,
         fields: Sequence[str] | None = None,
-        region: Region | None = None,
+        region: _Region | None = None,
         levels: tuple[int, int] | None = None,
         max_level: int | None = None,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: _Progress | None = None,
     ) -> Amr: ...
     def particles(
         self,
         fields: Sequence[str] | None = None,
-        region: Region | None = None,
+        region: _Region | None = None,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: _Progress | None = None,
     ) -> Table: ...
     def amr_on_demand(self, fields: Sequence[str]) -> Amr:
         """Return the cells with these fields, which are read when they are asked for."""
@@ -380,15 +419,17 @@ class Ramses:
     def sinks(self) -> Table | None: ...
     def clumps(self) -> Table | None: ...
 
+@final
 class CodecPlan:
     """What the codec chose for values like those it was shown."""
 
     def quick(self) -> CodecPlan: ...
 
+@final
 class Amrex:
     """A plotfile of AMReX."""
 
-    def __init__(self, path: _Path) -> None: ...
+    def __new__(cls, path: _Path) -> Self: ...
     @property
     def info(self) -> str:
         """JSON object."""
@@ -401,16 +442,17 @@ class Amrex:
     def levels(self) -> str:
         """JSON list of boxes (first cell, and behind the last), files (a number a box), ratio."""
 
-    def read_box(self, level: int, index: int, field: str) -> _Array:
+    def read_box(self, level: int, index: int, field: str) -> _Floats:
         """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
 
     def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
     def particles(self, species: str, threads: int | None = None) -> Table: ...
 
+@final
 class Patches:
     """A patch-based hierarchy whose boxes Python reads."""
 
-    def __init__(self, description: str, read: Callable[[int, int, str], _Array]) -> None:
+    def __new__(cls, description: str, read: Callable[[int, int, str], _Buffer]) -> Self:
         """Take boxes described in JSON; `read(level, box, field)` returns values, z first, in C."""
 
     @property
@@ -419,12 +461,21 @@ class Patches:
 
     def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
 
-def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
+def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> CapsuleType:
     """Return an `arrow_array_stream` capsule of one record batch that lends the arrays."""
 
-def codec_decode(stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array:
+@overload
+def codec_decode(
+    stream: _Buffer, dtype: Literal["float32"], shape: Sequence[int]
+) -> NDArray[np.float32]:
     """Decode a stream of values of "float32" or "float64"; another number of them is damage."""
 
+@overload
+def codec_decode(
+    stream: _Buffer, dtype: Literal["float64"], shape: Sequence[int]
+) -> NDArray[np.float64]: ...
+@overload
+def codec_decode(stream: _Buffer, dtype: str, shape: Sequence[int]) -> _Floats: ...
 def select_bounds(
     rules: Sequence[tuple[str, float | str]], names: Sequence[str]
 ) -> list[tuple[tuple[int, int] | None, list[tuple[float, float]] | None, str, str]] | None:
@@ -433,13 +484,17 @@ def select_bounds(
     Each item has the levels, the box, the target and the bound of a part; the general one is last.
     """
 
-def refuse_bound_of(what: str, name: str, known: Sequence[str]) -> None:
+def refuse_bound_of(what: str, name: str, known: Sequence[str]) -> NoReturn:
     """Raise NotFoundError for a bound of a field that does not exist, with similar names."""
 
 def bound_needs_range(bound: float | str) -> bool:
     """Return whether a bound depends on the value range of the whole array."""
 
-def bound_parts(bound: float | str) -> tuple[str, list[float]]:
+def bound_parts(
+    bound: float | str,
+) -> tuple[
+    Literal["lossless", "absolute", "relative", "bits", "rms", "of range", "psnr"], list[float]
+]:
     """Return the kind of a bound and its numbers.
 
     Kinds are "lossless", "absolute", "relative" (with the floor, 0 for none), "bits", "rms",
@@ -447,8 +502,8 @@ def bound_parts(bound: float | str) -> tuple[str, list[float]]:
     """
 
 def codec_encode(
-    values: _Array,
-    origins: _Array | None,
+    values: _Floats,
+    origins: NDArray[np.int64] | None,
     bound: float | str,
     plan: CodecPlan | None = None,
     fast: bool = False,
@@ -463,23 +518,23 @@ def codec_encode(
     """
 
 def encode_bare_array(
-    values: _Array, dtype: str, shape: list[int], predict: bool
+    values: _Buffer, dtype: str, shape: Sequence[int], predict: bool
 ) -> tuple[str, bytes]:
     """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
 
-def encode_bare_array_with(codecs: str, values: _Array, dtype: str, shape: Sequence[int]) -> bytes:
+def encode_bare_array_with(codecs: str, values: _Buffer, dtype: str, shape: Sequence[int]) -> bytes:
     """Return the bytes of an array by codecs of these names; `dtype` is JSON text."""
 
 def decode_bare_array(
-    codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array
+    codecs: str, dtype: str, shape: Sequence[int], encoded: _Buffer, out: _Buffer
 ) -> None:
     """Fill `out` with what `encode_bare_array` made bytes of."""
 
-def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float | str]:
+def codec_inspect(stream: _Buffer) -> tuple[_FloatName, int, float | str]:
     """Return type and number of a stream's values, and its bound."""
 
 def codec_tune(
-    values: _Array, origins: _Array | None, bound: float | str, small: bool = False
+    values: _Floats, origins: NDArray[np.int64] | None, bound: float | str, small: bool = False
 ) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
 def convert_amrex(
@@ -487,12 +542,12 @@ def convert_amrex(
     target: _Path,
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
-    covered: str,
-    compression: tuple[str, Sequence[tuple[str, str]]],
-    durability: str,
+    covered: Literal["auto", "drop", "keep"],
+    compression: tuple[_Profile, Sequence[tuple[str, str]]],
+    durability: _Durability,
     overwrite: bool,
     threads: int | None,
-    progress: Progress | None,
+    progress: _Progress | None,
 ) -> str:
     """Return a JSON report, as `convert_ramses`."""
 
@@ -503,12 +558,12 @@ def convert_ramses(
     fields: Sequence[str] | None,
     levels: tuple[int, int] | None,
     max_level: int | None,
-    compression: tuple[str, Sequence[tuple[str, str]]],
-    durability: str,
+    compression: tuple[_Profile, Sequence[tuple[str, str]]],
+    durability: _Durability,
     overwrite: bool,
-    on_error: str,
+    on_error: Literal["stop", "skip"],
     threads: int | None,
-    progress: Progress | None,
+    progress: _Progress | None,
 ) -> str:
     """Return a JSON report: the fields of `Conversion`, except target and left_out."""
 
@@ -520,18 +575,18 @@ def set_memory_limit(limit: int | None) -> int | None:
 
 def default_threads() -> int: ...
 def export_amrex(
-    store: Store, path: str, target: _Path, threads: int | None, progress: Progress | None
+    store: Store, path: str, target: _Path, threads: int | None, progress: _Progress | None
 ) -> None:
     """Write the snapshot at `path` of a store as a native plotfile."""
 
-def error_bound(bound: float | str, value_range: tuple[float, float] | None = None) -> float | str:
+def error_bound(bound: float | str, value_range: Sequence[float] | None = None) -> float | str:
     """Return a bound as a number if it is absolute (0: lossless), else as a string.
 
     With the value range of the whole array, bounds that depend on it are resolved. Raises
     InvalidError, naming the forms of bounds.
     """
 
-def hdf5_boxes(values: _Array, boxes: _Array, bound: float | str) -> bytes | None:
+def hdf5_boxes(values: _Floats, boxes: NDArray[np.int64], bound: float | str) -> bytes | None:
     """Encode a chunk as the HDF5 filter would, boxes of cells in it being predicted where they lie.
 
     The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is

@@ -210,7 +210,7 @@ class MpiWriter(Closing):
         array = self._arrays[path]
         values = np.asarray(data)
         dtype, native = to_zarr(values)
-        if dtype != array.dtype:
+        if dtype != array.dtype or isinstance(native, list):
             raise _core.InvalidError(
                 f"{path}: expected values of {array.dtype}, found values of {dtype}; convert them"
             )

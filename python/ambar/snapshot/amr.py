@@ -421,7 +421,7 @@ class Amr:
     def _name(self, field: str) -> str:
         return resolve(field, self._names)
 
-    def _region(self, region: Region | None) -> _core.Region | None:
+    def _region(self, region: Region | None) -> _core._Region | None:
         return None if region is None else region.to_code(self._info)
 
     def _axis(self, axis: str) -> tuple[int, list[int]]:

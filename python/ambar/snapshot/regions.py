@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from ambar._core import InvalidError
 
 if TYPE_CHECKING:
-    from ambar._core import Periodic
-    from ambar._core import Region as CoreRegion
+    from ambar._core import _Periodic as Periodic
+    from ambar._core import _Region as CoreRegion
     from ambar.snapshot.run_info import RunInfo
 
 Numbers: TypeAlias = Sequence[float | None]

@@ -155,7 +155,7 @@ class Array:
         if out is not None:
             return self._read_into(selection, out, threads)
         values = self._core.read(selection.ranges, None, threads)
-        if self.dtype.kind == "O":
+        if isinstance(values, list):
             values = np.fromiter(values, dtype=object, count=len(values))
         return selection.arrange(values.reshape(selection.shape))
 

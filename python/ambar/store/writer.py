@@ -357,7 +357,8 @@ class Writer(Closing):
             found = ", ".join(sorted({str(piece.dtype) for piece in pieces}))
             raise _core.InvalidError(f"{path}: rows of one dtype are appended, not of {found}")
         dtype, values = native[0]
-        parts = values if isinstance(values, list) else [part for _, part in native]
+        arrays = [part for _, part in native if not isinstance(part, list)]
+        parts = values if isinstance(values, list) else arrays
         self._core.append(absolute(path), parts, dtype, shape)
 
     def remove(self, path: str) -> None:

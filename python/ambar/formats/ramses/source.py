@@ -44,7 +44,7 @@ class RamsesSource:
         *,
         components: list[str] | None = None,
         fields: list[str] | None = None,
-        region: _core.Region | None = None,
+        region: _core._Region | None = None,
         levels: tuple[int, int] | None = None,
         max_level: int | None = None,
         threads: int | None = None,
