@@ -143,17 +143,17 @@ def _step(steps: ambar.MeshSeries, number: int, method: str) -> Any:
 
 def _of_snapshot_at(series: ambar.Series, at: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "open", lambda: series[at]
-    yield "amr", lambda: series[at].amr.cells()
+    yield "amr", lambda: series[at].amr.read()
 
 
 def _of_snapshot(found: ambar.Snapshot) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "info", lambda: (str(found.info), found.info.summary(), found.namelist)
     yield "components", lambda: (found.components, found.missing)
     yield "amr", lambda: repr(found.amr)
-    yield "cells", lambda: found.amr.cells()
+    yield "cells", lambda: found.amr.read()
     box = ambar.Box((0.2,) * 3, (0.5,) * 3)
-    yield "cells in a box", lambda: found.amr.cells(region=box)
-    yield "where", lambda: found.amr.cells(where=f"{found.amr.fields[0]} > 1")
+    yield "cells in a box", lambda: found.amr.read(region=box)
+    yield "where", lambda: found.amr.read(where=f"{found.amr.fields[0]} > 1")
     yield "chunks_touched", lambda: found.amr.chunks_touched(region=box)
     yield "slice", lambda: found.amr.slice(found.amr.fields[0], level=min(found.amr.levels[0], 5))
     yield "project", lambda: found.amr.project(found.amr.fields[0], level=1)

@@ -104,7 +104,7 @@ def median_time(way: Callable[[], object]) -> float:
 
 def load(snapshot: ambar.Snapshot) -> tuple[ambar.Table, ambar.Table]:
     """Load all cells, with level and position, and all particles."""
-    return snapshot.amr.cells(), snapshot.particles.read()
+    return snapshot.amr.read(), snapshot.particles.read()
 
 
 def load_yt(output: Path) -> object:

@@ -28,7 +28,7 @@ def test_one_bound_for_all_fields_of_cells(tmp_path, exact):
     assert done.stored_bytes < 0.7 * lossless.stored_bytes
     run = ambar.open(tmp_path / "x.ambar")
     fields = [name for name in run.amr.fields if name != "domain"]
-    want, got = exact.amr.cells(fields), run.amr.cells(fields)
+    want, got = exact.amr.read(fields), run.amr.read(fields)
     for name in fields:
         span = float(want[name].max() - want[name].min())
         assert 0 < off(want[name], got[name]) <= 1e-3 * span, name
@@ -46,7 +46,7 @@ def test_bounds_by_field_alias_and_column(tmp_path, exact):
     target = tmp_path / "x.ambar"
     ambar.convert(OUTPUT, target, error_bound={"rho": 0.25, "position_x": "1e-6 of range"})
     run = ambar.open(target)
-    want, got = exact.amr.cells(["density", "pressure"]), run.amr.cells(["density", "pressure"])
+    want, got = exact.amr.read(["density", "pressure"]), run.amr.read(["density", "pressure"])
     assert 0 < off(want["density"], got["density"]) <= 0.25
     assert np.array_equal(want["pressure"], got["pressure"])
     order = np.argsort(exact.particles.read(["identity"])["identity"])
@@ -60,9 +60,9 @@ def test_where_finds_every_row_near_the_border_of_a_chunks_range(tmp_path):
     target = tmp_path / "x.ambar"
     ambar.convert(OUTPUT, target, error_bound={"density": "1e-2 of range"})
     cells = ambar.open(target).amr
-    density = cells.cells(["density"])["density"]
+    density = cells.read(["density"])["density"]
     for value in np.quantile(density, [0.01, 0.5, 0.99]):
-        found = cells.cells(["density"], where=f"density <= {float(value)!r}")["density"]
+        found = cells.read(["density"], where=f"density <= {float(value)!r}")["density"]
         assert len(found) == np.count_nonzero(density <= value)
 
 
@@ -109,5 +109,5 @@ def test_zarr_reads_what_is_within_a_bound(tmp_path):
     target = tmp_path / "x.ambar"
     ambar.convert(OUTPUT, target, error_bound={"density": 0.1})
     group = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")
-    ours = ambar.open(target).amr.cells(["density"])["density"]
+    ours = ambar.open(target).amr.read(["density"])["density"]
     assert np.array_equal(group["amr/density"][...], ours)

@@ -178,7 +178,7 @@ PLACES = ["level", "x", "y", "z"]
 
 def relative_errors(target: Path, source: Path, field: str) -> tuple[dict[str, np.ndarray], Any]:
     """Return levels and centres of cells, and the relative errors of a field."""
-    true, found = (ambar.open(path).amr.cells([field, *PLACES]) for path in (source, target))
+    true, found = (ambar.open(path).amr.read([field, *PLACES]) for path in (source, target))
     order, other = (np.lexsort([cells[name] for name in PLACES[::-1]]) for cells in (true, found))
     cells = {name: true[name][order] for name in PLACES}
     values = true[field][order]
@@ -197,7 +197,7 @@ LEVELS_AND_BOXES = {
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
 def test_levels_and_boxes_of_trees(profile: Any, tmp_path: Path) -> None:
     source, target = output("sedov"), tmp_path / "x.ambar"
-    levels = ambar.open(source).amr.cells(["level"])["level"]
+    levels = ambar.open(source).amr.read(["level"])["level"]
     finest, coarsest = int(levels.max()), int(levels.min())
     assert finest > coarsest
     bounds = {key.replace("@6", f"@{finest}"): bound for key, bound in LEVELS_AND_BOXES.items()}

@@ -45,7 +45,7 @@ def size(target, field):
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
 def test_every_cell_is_within_the_bound_of_its_true_value(bounded, case, profile):
     true = truth(case)
-    got = ambar.open(bounded[case, profile]).amr.cells([*FIELDS, *PLACES])
+    got = ambar.open(bounded[case, profile]).amr.read([*FIELDS, *PLACES])
     want, cells = by_place(true), by_place(got)
     for name in PLACES:
         assert np.array_equal(true[name][want], got[name][cells]), name
@@ -70,12 +70,12 @@ def test_zarr_and_selections_see_the_same_values(bounded, case):
     zarr = pytest.importorskip("zarr")
     target = bounded[case, "small"]
     amr = ambar.open(target).amr
-    whole = amr.cells([*FIELDS, "level", "x", "y", "z"])
+    whole = amr.read([*FIELDS, "level", "x", "y", "z"])
     group = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")
     for name in FIELDS:
         assert np.array_equal(group[f"amr/{name}"][...], whole[name]), name
     finest = int(whole["level"].max())
-    part = amr.cells(FIELDS, levels=(finest, finest), where="density > 0")
+    part = amr.read(FIELDS, levels=(finest, finest), where="density > 0")
     chosen = (whole["level"] == finest) & (whole["density"] > 0)
     assert 0 < np.count_nonzero(chosen) < len(chosen)
     for name in FIELDS:
@@ -85,7 +85,7 @@ def test_zarr_and_selections_see_the_same_values(bounded, case):
 def test_numcodecs_decodes_the_stream_of_a_chunk(bounded):
     numcodecs = pytest.importorskip("numcodecs")
     target = bounded["sedov", "small"]
-    whole = ambar.open(target).amr.cells(["density"])["density"]
+    whole = ambar.open(target).amr.read(["density"])["density"]
     with zipfile.ZipFile(target) as store:
         chunk = store.read("amr/density/c/0")
     stream = chunk[:-4]  # without the checksum of the codec crc32c

@@ -60,7 +60,7 @@ def test_zarr_python_reads_parts_of_sharded_arrays(tmp_path: Path) -> None:
 
 def test_zarr_python_reads_a_snapshot(stores: dict[str, Path]) -> None:
     group = zarr_group(stores["gravpart"])
-    cells = ambar.open(stores["gravpart"]).amr.cells()
+    cells = ambar.open(stores["gravpart"]).amr.read()
     for name in cells.columns[4:]:
         np.testing.assert_array_equal(group[f"amr/{name}"][:], cells[name], err_msg=name)
     assert group.attrs["ambar"]["kind"] == "snapshot"

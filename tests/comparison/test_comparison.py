@@ -43,7 +43,7 @@ def test_errors_are_those_of_the_cells(pair: tuple[Path, Path]) -> None:
     for one in found.fields:
         names = ["level", "ix", "iy", "iz", one.field]
         columns = []
-        for cells in (a.cells(names), b.cells(names)):
+        for cells in (a.read(names), b.read(names)):
             order = np.lexsort([cells[name] for name in names[3::-1]])
             columns.append((cells["level"][order], cells[one.field][order]))
         (level, values), (_, other) = columns

@@ -78,7 +78,7 @@ def test_cells_equal_yts(snapshot: ambar.Snapshot, plotfile: Path) -> None:
     amr = snapshot.amr
     names = amr.fields
     derived = ["level", "x", "y", "z", "dx", "ix", "iy", "iz"]
-    cells = amr.cells([*derived, *names])
+    cells = amr.read([*derived, *names])
     left = dataset.domain_left_edge.d
     level = data["index", "grid_level"].d.astype(int)
     place = {}
@@ -130,7 +130,7 @@ def test_the_covering_grid_equals_yts(snapshot: ambar.Snapshot, plotfile: Path) 
 def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:
     amr = snapshot.amr
     name = amr.fields[0]
-    every = amr.cells(["x", "y", "z", "level", name])
+    every = amr.read(["x", "y", "z", "level", name])
     info = snapshot.info
     middle = float(np.median(every[name]))
     box = ambar.Box((0.1, 0.2, 0.0), (0.6, 0.5, 0.4))
@@ -139,17 +139,17 @@ def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:
     inside = np.ones(every.rows, bool)
     for axis, a, b in zip("xyz", lo, hi, strict=True):
         inside &= (a <= every[axis]) & (every[axis] < b)
-    found = amr.cells([name, "x"], region=box)
+    found = amr.read([name, "x"], region=box)
     np.testing.assert_array_equal(found[name], every[name][inside])
     assert 0 < amr.chunks_touched(region=box) <= amr.chunks
     wanted = (every["level"] == 1) & (every[name] > middle)
-    found = amr.cells([name], levels=(1, 1), where=f"{name} > {middle!r}")
+    found = amr.read([name], levels=(1, 1), where=f"{name} > {middle!r}")
     np.testing.assert_array_equal(found[name], every[name][wanted])
 
 
 def test_the_same_cells_in_the_same_order(plotfile: Path, converted: dict[str, Path]) -> None:
-    native = ambar.read_amrex(plotfile).amr.cells()
-    stored = ambar.open(store_of(plotfile, converted)).amr.cells()
+    native = ambar.read_amrex(plotfile).amr.read()
+    stored = ambar.open(store_of(plotfile, converted)).amr.read()
     assert native.columns == stored.columns
     for name in native.columns:
         np.testing.assert_array_equal(native[name], stored[name], name)
@@ -214,7 +214,7 @@ def test_an_error_bound_holds_in_every_box(bound: float, plotfile: Path, tmp_pat
     cells, exact = ambar.open(target).amr, ambar.read_amrex(plotfile).amr
     spans = {}
     for name in exact.fields:
-        want, got = exact.cells([name])[name], cells.cells([name])[name]
+        want, got = exact.read([name])[name], cells.read([name])[name]
         spans[name] = float(want.max()) - float(want.min())
         assert len(want) == len(got)
     # What covered cells give is seen in the plotfile that is written again.
@@ -246,12 +246,12 @@ def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
     ambar.convert(small, target, fields=["Temp"], components="cells")
     snapshot = ambar.open(target)
     assert snapshot.components == {"cells": ["Temp"]}
-    expected = ambar.read_amrex(small, fields=["Temp"]).amr.cells(["Temp"])
-    np.testing.assert_array_equal(snapshot.amr.cells(["Temp"])["Temp"], expected["Temp"])
+    expected = ambar.read_amrex(small, fields=["Temp"]).amr.read(["Temp"])
+    np.testing.assert_array_equal(snapshot.amr.read(["Temp"])["Temp"], expected["Temp"])
     ambar.export(target, tmp_path / "plt")
     again = ambar.read_amrex(tmp_path / "plt").amr
     assert again.fields == ["Temp"]
-    np.testing.assert_array_equal(again.cells(["Temp"])["Temp"], expected["Temp"])
+    np.testing.assert_array_equal(again.read(["Temp"])["Temp"], expected["Temp"])
 
 
 @pytest.mark.parametrize("name", ["advection_none.h5", "advection_mdset.h5"])
@@ -261,18 +261,18 @@ def test_hdf5_is_the_native_plotfile(name: str, tmp_path: Path) -> None:
     opened = ambar.open(amrex_sample(name))
     assert opened.info.time == native.info.time
     assert opened.info.levels == native.info.levels
-    expected = native.amr.cells()
+    expected = native.amr.read()
     target = tmp_path / "run.ambar"
     ambar.convert(amrex_sample(name), target)
     for found in (opened, ambar.open(target)):
-        cells = found.amr.cells()
+        cells = found.amr.read()
         for column in expected.columns:
             np.testing.assert_array_equal(cells[column], expected[column], column)
     ambar.export(target, tmp_path / "plt")
     again = ambar.read_amrex(tmp_path / "plt")
     assert again.info.time == native.info.time
     assert again.info.steps == native.info.steps
-    np.testing.assert_array_equal(again.amr.cells()["phi"], expected["phi"])
+    np.testing.assert_array_equal(again.amr.read()["phi"], expected["phi"])
     for level in range(3):
         # The grids of the two files come in different orders.
         boxes = [np.sort(amr.boxes(level).reshape(-1, 6), 0) for amr in (again.amr, native.amr)]
@@ -295,7 +295,7 @@ def test_run_information(small: Path, converted: dict[str, Path]) -> None:
         assert "cells" in repr(snapshot)
         assert "3-D" in repr(snapshot.amr)
         with pytest.raises(ambar.UnsupportedError, match="units"):
-            snapshot.amr.cells(region=ambar.Sphere("bc", 1.0, unit="kpc"))
+            snapshot.amr.read(region=ambar.Sphere("bc", 1.0, unit="kpc"))
         with pytest.raises(ambar.UnsupportedError, match="units"):
             snapshot.amr.slice("density", unit="g/cm3")
         assert snapshot.amr.slice("density", axis="z").attrs["at"] == 2.5
@@ -316,7 +316,7 @@ def test_particles_without_a_header_are_not_left_out(
         (path / "tracers" / "Header").write_bytes(header)
     with pytest.raises(ambar.AmbarError, match="tracers/Header.*name the components"):
         ambar.convert(path, tmp_path / "x.ambar")
-    assert len(ambar.read_amrex(path).amr.cells()) > 0
+    assert len(ambar.read_amrex(path).amr.read()) > 0
     done = ambar.convert(path, tmp_path / "x.ambar", components=["cells"])
     assert done.left_out == {}
 
@@ -388,7 +388,7 @@ def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:
     content[place] ^= 1
     target.write_bytes(content)
     with pytest.raises(ambar.CorruptError, match="level_1/density"):
-        ambar.open(target).amr.cells(["density"])
+        ambar.open(target).amr.read(["density"])
     with pytest.raises(ambar.CorruptError, match="level_1/density"):
         ambar.export(target, tmp_path / "plt")
     assert not (tmp_path / "plt").exists()
@@ -447,7 +447,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
     for path in (plotfile, store):
         amr = ambar.open(path).amr
         assert amr.fields == stored
-        cells = amr.cells(["level", "x", "y", "dx", *stored])
+        cells = amr.read(["level", "x", "y", "dx", *stored])
         assert set(cells["level"].tolist()) == {0, 1}
         expected = cells["density"]
         np.testing.assert_allclose(cells["x"] + 2 * cells["y"], expected)

@@ -201,7 +201,7 @@ def test_fields_keep_their_names_and_times_their_values(
         opened = ambar.open(source)
         assert opened.amr.fields == ["level_field", "Temp"]
         assert np.isnan(opened.info.time)
-        cells = opened.amr.cells(["level", "level_field", "Temp"])
+        cells = opened.amr.read(["level", "level_field", "Temp"])
         assert set(cells["level"].tolist()) == {0, 1}
         np.testing.assert_array_equal(cells["level_field"], cells["Temp"])
     ambar.export(again, tmp_path / "again")

@@ -67,7 +67,7 @@ def assert_same_bits(found: np.ndarray, true: np.ndarray, name: str) -> None:
 def assert_cells(amr: ambar.Amr, true: Columns, **selection: object) -> None:
     """Assert that `amr` has exactly the cells of `true`, in any order."""
     names = [name for name in true if name != "domain" or name in amr.fields]
-    found = sorted_cells(dict(amr.cells(names, **selection)))
+    found = sorted_cells(dict(amr.read(names, **selection)))
     true = sorted_cells({name: true[name] for name in names})
     for name in names:
         if name in ("level", "ix", "iy", "iz"):
@@ -106,7 +106,7 @@ def test_cell_centres_of_every_kind_of_output(written: Truth) -> None:
     if not written.fields:
         pytest.skip("this kind has no cells")
     spec = written.spec
-    cells = ambar.read_ramses(written.folder).amr.cells(
+    cells = ambar.read_ramses(written.folder).amr.read(
         ["level", "dx", *spec.axes, *(f"i{axis}" for axis in spec.axes)]
     )
     size = spec.boxlen / spec.box[0] * 0.5 ** cells["level"]
@@ -189,12 +189,12 @@ def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path
     for levels in [(low, low), (low, high - 1), (high, high), (low + 1, high)]:
         if levels[0] > levels[1]:
             continue
-        expected = opened.amr.cells(levels=levels)
+        expected = opened.amr.read(levels=levels)
         assert set(expected["level"]) <= set(range(levels[0], levels[1] + 1))
         target = tmp_path / f"{levels}.ambar"
         ambar.convert(output, target, levels=levels, durability="none", overwrite=True)
         for amr in (ambar.read_ramses(output, levels=levels).amr, ambar.open(target).amr):
-            found = amr.cells()
+            found = amr.read()
             assert found.columns == expected.columns
             for name in expected:
                 assert_same_bits(found[name], expected[name], name)
@@ -217,7 +217,7 @@ def test_regions_reach_over_periodic_faces(kind: str, way: str, tmp_path: Path) 
     assert snapshot.info.periodic == tuple(not wall for wall in walls)
     period = np.where(walls, np.inf, size)
     amr = snapshot.amr
-    centres = np.stack([amr.cells([axis])[axis] for axis in spec.axes], axis=1)
+    centres = np.stack([amr.read([axis])[axis] for axis in spec.axes], axis=1)
     origin = (0.0,) * spec.ndim
     for region in (
         ambar.Sphere(origin, 0.3, "code"),
@@ -230,11 +230,11 @@ def test_regions_reach_over_periodic_faces(kind: str, way: str, tmp_path: Path) 
         ambar.Box((0.7 * size[0],) + (None,) * (spec.ndim - 1), (None,) * spec.ndim, "code"),
     ):
         inside = brute_force(region, centres, period)
-        found = amr.cells(["level", *spec.axes], region=region)
+        found = amr.read(["level", *spec.axes], region=region)
         np.testing.assert_array_equal(found["x"], centres[inside, 0], err_msg=str(region))
-        np.testing.assert_array_equal(found["level"], amr.cells(["level"])["level"][inside])
+        np.testing.assert_array_equal(found["level"], amr.read(["level"])["level"][inside])
         if way == "direct":
-            part = ambar.read_ramses(truth.folder, region=region).amr.cells(["x"])
+            part = ambar.read_ramses(truth.folder, region=region).amr.read(["x"])
             np.testing.assert_array_equal(part["x"], centres[inside, 0], err_msg=str(region))
         if truth.particles is None:
             continue
@@ -279,7 +279,7 @@ def test_a_sphere_at_a_corner_has_the_cells_yt_finds() -> None:
     theirs = dataset.sphere([0.0] * 3, (0.2, "code_length"))
     ours = ambar.open(output)
     region = ambar.Sphere((0.0,) * 3, 0.2)
-    density = ours.amr.cells(["density"], region=region)["density"]
+    density = ours.amr.read(["density"], region=region)["density"]
     np.testing.assert_array_equal(np.sort(density), np.sort(theirs["ramses", "Density"].d))
     mass = ours.particles.read(["mass"], region=region)["mass"]
     np.testing.assert_array_equal(np.sort(mass), np.sort(theirs["io", "particle_mass"].d))
@@ -351,7 +351,7 @@ def assert_region(truth: Truth, low: tuple[float, ...], high: tuple[float, ...])
 def test_regions_of_bench48_lose_no_cell_and_no_particle() -> None:
     output = bench48()
     whole = ambar.read_ramses(output)
-    cells, rows = dict(whole.amr.cells(["x", "y", "z", "density"])), dict(whole.particles.read())
+    cells, rows = dict(whole.amr.read(["x", "y", "z", "density"])), dict(whole.particles.read())
     for centre, radius in [
         ((0.5, 0.5, 0.5), 0.07),
         ((0.2, 0.7, 0.4), 0.2),
@@ -359,7 +359,7 @@ def test_regions_of_bench48_lose_no_cell_and_no_particle() -> None:
     ]:
         part = ambar.read_ramses(output, region=ambar.Sphere(centre, radius))
         for found, true, names in (
-            (part.amr.cells(["density"])["density"], cells, ("x", "y", "z", "density")),
+            (part.amr.read(["density"])["density"], cells, ("x", "y", "z", "density")),
             (
                 part.particles.read()["mass"],
                 rows,
@@ -382,7 +382,7 @@ def bench48() -> Path:
 
 def test_ghosts_and_boundaries_never_show(tmp_path: Path) -> None:
     spec = replace(FULL, walls=((1, 1), (1, 1), (1, 1)), specials=False)
-    cells = ambar.read_ramses(write_output(tmp_path, spec).folder).amr.cells()
+    cells = ambar.read_ramses(write_output(tmp_path, spec).folder).amr.read()
     for name in cells:
         assert not (cells[name] == POISON).any(), name
 
@@ -488,7 +488,7 @@ def test_an_output_that_lacks_a_tree_is_an_error(tmp_path: Path) -> None:
 
 
 def everything(snapshot: ambar.Snapshot) -> None:
-    snapshot.amr.cells()
+    snapshot.amr.read()
     snapshot.particles.read()
 
 
@@ -541,7 +541,7 @@ def assert_like_yt(output: Path, snapshot: ambar.Snapshot) -> None:
     dataset = yt.load(str(next(output.glob("info_?????.txt"))))
     data = dataset.all_data()
     width = float(dataset.domain_width[0].to("code_length").d)
-    cells = sorted_cells(dict(snapshot.amr.cells(["level", "ix", "iy", "iz", "density"])))
+    cells = sorted_cells(dict(snapshot.amr.read(["level", "ix", "iy", "iz", "density"])))
     level = np.rint(np.log2(width / data["index", "dx"].to("code_length").d)).astype(int)
     theirs: Columns = {"level": level, "density": data["ramses", "Density"].d}
     for axis in "xyz":
@@ -561,7 +561,7 @@ def test_synthetic_outputs_equal_what_osyris_reads(kind: str, tmp_path: Path) ->
     output = write_output(tmp_path, spec).folder
     mesh = osyris.RamsesDataset(spec.number, path=str(output.parent)).load()["mesh"]
     snapshot = ambar.read_ramses(output)
-    cells = snapshot.amr.cells(["level", "density"])
+    cells = snapshot.amr.read(["level", "density"])
     np.testing.assert_array_equal(np.sort(mesh["level"].values), np.sort(cells["level"]))
     ours = np.sort(cells["density"]) * snapshot.info.unit_d
     np.testing.assert_allclose(np.sort(mesh["density"].values), ours, rtol=1e-14)

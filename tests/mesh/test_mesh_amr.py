@@ -140,13 +140,13 @@ def test_levels_and_regions(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
     part = leaves(gravpart.amr.to_vtk("density", region=box), "density")
     # 0.3 lies in the fifth of 16 cells of the lowest level.
     outward = ambar.Box((0.25, 0.25, 0.25), (0.5, 0.75, 0.5))
-    assert len(part) == gravpart.amr.cells(["density"], region=outward).rows
+    assert len(part) == gravpart.amr.read(["density"], region=outward).rows
     plotfiles.write(tmp_path / "plt")
     amr = ambar.open(tmp_path / "plt").amr
     box = ambar.Box((0.3, 0.5, 2.0), (0.9, 0.9, 2.4), unit="code")
     cut = amr.to_vtk(region=box)
     outward = ambar.Box((0.25, 0.5, 2.0), (1.0, 1.0, 2.5), unit="code")
-    cells = amr.cells(["x", "y", "z", "density"], region=outward)
+    cells = amr.read(["x", "y", "z", "density"], region=outward)
     order = np.lexsort([cells[axis].round(9) for axis in "xyz"])
     np.testing.assert_array_equal(leaves(cut, "density")[:, 3], cells["density"][order])
     whole = amr.to_vtk(levels=(0, 0))
@@ -160,7 +160,7 @@ def test_flat_plotfiles(tmp_path: Path) -> None:
     mesh = amr.to_vtk()
     assert [grid.GetDimensions() for _, grid in every_block(mesh)] == [(17, 17, 1), (9, 17, 1)]
     assert sum(grid.GetNumberOfCells() for _, grid in every_block(mesh)) == 256 + 128
-    cells = amr.cells(["x", "y", "Temp"])
+    cells = amr.read(["x", "y", "Temp"])
     order = np.lexsort([cells["x"].round(9), cells["y"].round(9)])
     np.testing.assert_array_equal(leaves(mesh, "Temp", 2)[:, 2], cells["Temp"][order])
 
@@ -194,7 +194,7 @@ def test_pyvista_reads_a_run(tmp_path: Path) -> None:
     reader.set_active_time_point(1)
     values = leaves(reader.read(), "density")[:, 3]
     np.testing.assert_array_equal(
-        np.sort(values), np.sort(series[1].amr.cells(["density"])["density"])
+        np.sort(values), np.sort(series[1].amr.read(["density"])["density"])
     )
 
 

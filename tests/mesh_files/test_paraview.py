@@ -129,7 +129,7 @@ def test_paraview_draws_cells_once(tmp_path: Path, capsys: pytest.CaptureFixture
             "density",
             "vtkGhostType",
         ]
-        table = amr.cells(["density", "level"])
+        table = amr.read(["density", "level"])
         sizes = {level: np.prod(amr.cell_size(level)) for level in range(low, high + 1)}
         volumes = np.vectorize(sizes.get)(table["level"])
         assert float(sums[0]) == pytest.approx((table["density"] * volumes).sum(), rel=1e-9)

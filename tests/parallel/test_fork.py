@@ -43,17 +43,17 @@ ACTS = {
     "snapshot": """
     snapshot = ambar.open(path)
     repr(snapshot.amr), snapshot.amr.chunks_touched(region=ambar.Box((0.2,) * 3, (0.6,) * 3))
-    snapshot.amr.cells(), snapshot.amr.cells(region=ambar.Box((0.2,) * 3, (0.6,) * 3))
+    snapshot.amr.read(), snapshot.amr.read(region=ambar.Box((0.2,) * 3, (0.6,) * 3))
     snapshot.amr.slice(snapshot.amr.fields[0]), snapshot.amr.project(snapshot.amr.fields[0])
     "particles" in snapshot.components and snapshot.particles.read()
     """,
     "ramses": """
     snapshot = ambar.read_ramses(path)
-    snapshot.amr.cells(), snapshot.particles.read(), snapshot.amr.project("density")
+    snapshot.amr.read(), snapshot.particles.read(), snapshot.amr.project("density")
     """,
     "plotfile": """
     snapshot = ambar.read_amrex(path)
-    snapshot.amr.cells(), snapshot.amr.slice(snapshot.amr.fields[0])
+    snapshot.amr.read(), snapshot.amr.slice(snapshot.amr.fields[0])
     "particles" in snapshot.components and snapshot.particles.read()
     """,
     "convert": """

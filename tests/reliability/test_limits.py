@@ -180,7 +180,7 @@ def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None
     with ambar.create(array, fsync=False) as writer:
         writer.create_array("a", values, error_bound=1e-3)
     reads = {
-        "cells": ambar.open(cells).amr.cells,
+        "cells": ambar.open(cells).amr.read,
         "grid": lambda: ambar.open(cells).amr.grid("density", level=5),
         "particles": ambar.open(cells).particles.read,
         "collection": lambda: ambar.open_collection(fleet).read("t"),

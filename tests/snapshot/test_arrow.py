@@ -64,7 +64,7 @@ def test_duckdb(table: ambar.Table) -> None:
 
 def test_cells_and_particles(gravpart: ambar.Snapshot) -> None:
     pl = pytest.importorskip("polars")
-    cells = gravpart.amr.cells()
+    cells = gravpart.amr.read()
     frame = pl.DataFrame(cells)
     assert frame.height == len(gravpart.amr)
     np.testing.assert_array_equal(frame["density"].to_numpy(), cells["density"])
@@ -93,7 +93,7 @@ def test_table_is_a_mapping(table: ambar.Table) -> None:
 
 
 def test_columns_in_physical_units(gravpart: ambar.Snapshot) -> None:
-    cells = gravpart.amr.cells(["density", "x"])
+    cells = gravpart.amr.read(["density", "x"])
     np.testing.assert_array_equal(cells.column("rho", "g/cm3"), cells["density"])
     with pytest.raises(ValueError, match="unit of density"):
         cells.column("density", "km/s")

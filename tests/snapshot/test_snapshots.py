@@ -28,7 +28,7 @@ def test_cells_equal_the_truth(case: str, way: str, tmp_path: Path) -> None:
         ambar.convert(output(case), tmp_path / "x.ambar", profile=way)
         snapshot = ambar.open(tmp_path / "x.ambar")
     expected = truth(case)
-    cells = snapshot.amr.cells([*expected])
+    cells = snapshot.amr.read([*expected])
     found, true = by_place(cells), by_place(expected)
     for name, values in expected.items():
         np.testing.assert_array_equal(cells[name][found], values[true], err_msg=name)
@@ -45,7 +45,7 @@ def test_particles_equal_the_truth(gravpart: ambar.Snapshot) -> None:
 
 def test_both_ways_give_the_same(stores: dict[str, Path]) -> None:
     stored, direct = ambar.open(stores["gravpart"]), ambar.read_ramses(output("gravpart"))
-    left, right = stored.amr.cells(), direct.amr.cells()
+    left, right = stored.amr.read(), direct.amr.read()
     assert left.columns == right.columns
     for name in left:
         np.testing.assert_array_equal(left[name], right[name], err_msg=name)
@@ -60,18 +60,18 @@ def test_both_ways_give_the_same(stores: dict[str, Path]) -> None:
 
 
 def test_default_columns_and_positions(gravpart: ambar.Snapshot) -> None:
-    cells = gravpart.amr.cells()
+    cells = gravpart.amr.read()
     assert cells.columns[:4] == ["level", "x", "y", "z"]
     assert "domain" not in cells
     assert cells["level"].dtype == np.int32
-    place = gravpart.amr.cells(["ix", "dx", "level"])
+    place = gravpart.amr.read(["ix", "dx", "level"])
     np.testing.assert_array_equal(cells["x"], (place["ix"] + 0.5) * place["dx"])
     np.testing.assert_array_equal(place["dx"], 0.5 ** place["level"])
 
 
 def test_aliases_are_accepted_wherever_a_field_is_named(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
-    cells = amr.cells(["rho", "vx", "epot", "cx", "ax"], where="rho > 1 and p < 10")
+    cells = amr.read(["rho", "vx", "epot", "cx", "ax"], where="rho > 1 and p < 10")
     assert cells.columns == ["density", "velocity_x", "potential", "ix", "acceleration_x"]
     np.testing.assert_array_equal(cells["rho"], cells["density"])
     assert amr.dtype("p") == np.float64
@@ -91,7 +91,7 @@ REGIONS = {
 @pytest.mark.parametrize("name", REGIONS)
 def test_regions_select_by_the_centre(gravpart: ambar.Snapshot, name: str) -> None:
     region, radii = REGIONS[name]
-    everything = gravpart.amr.cells(["x", "y", "z", "density"])
+    everything = gravpart.amr.read(["x", "y", "z", "density"])
     centre = np.stack([everything[axis] for axis in "xyz"], axis=1)
     if radii is None:
         lo, hi = region.corners(gravpart.info)
@@ -100,7 +100,7 @@ def test_regions_select_by_the_centre(gravpart: ambar.Snapshot, name: str) -> No
         distance = np.sqrt(((centre - 0.5) ** 2).sum(axis=1))
         inside = (distance >= radii[0]) & (distance <= radii[1])
     assert 0 < inside.sum() < len(inside)
-    chosen = gravpart.amr.cells(["x", "density"], region=region)
+    chosen = gravpart.amr.read(["x", "density"], region=region)
     np.testing.assert_array_equal(chosen["density"], everything["density"][inside])
     np.testing.assert_array_equal(chosen["x"], everything["x"][inside])
 
@@ -128,14 +128,14 @@ def test_particles_in_a_region_and_under_a_condition(gravpart: ambar.Snapshot) -
     ],
 )
 def test_conditions(gravpart: ambar.Snapshot, where: str, expected) -> None:
-    everything = gravpart.amr.cells(["density", "velocity_x", "level"])
-    chosen = gravpart.amr.cells(["density"], where=where)
+    everything = gravpart.amr.read(["density", "velocity_x", "level"])
+    chosen = gravpart.amr.read(["density"], where=where)
     np.testing.assert_array_equal(chosen["density"], everything["density"][expected(everything)])
 
 
 def test_levels(gravpart: ambar.Snapshot) -> None:
     assert gravpart.amr.levels == (4, 6)
-    cells = gravpart.amr.cells(["level"], levels=(5, 5))
+    cells = gravpart.amr.read(["level"], levels=(5, 5))
     assert set(cells["level"]) == {5}
 
 
@@ -147,7 +147,7 @@ def test_small_selections_touch_few_chunks(stores: dict[str, Path]) -> None:
 
 def test_projection_conserves_mass(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
-    cells = amr.cells(["density", "dx"])
+    cells = amr.read(["density", "dx"])
     mass = (cells["density"] * cells["dx"] ** 3).sum()
     for level in (3, 5, 7):
         image = amr.project("density", axis="y", level=level)
@@ -158,7 +158,7 @@ def test_projection_conserves_mass(gravpart: ambar.Snapshot) -> None:
 
 def test_weighted_projection_is_a_mean(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
-    cells = amr.cells(["density", "velocity_x", "dx"])
+    cells = amr.read(["density", "velocity_x", "dx"])
     mass = cells["density"] * cells["dx"] ** 3
     image = amr.project("vx", level=0, weight="density")
     assert image.shape == (1, 1)
@@ -171,7 +171,7 @@ def test_grid_and_slice_have_the_cells_values(gravpart: ambar.Snapshot) -> None:
     level = amr.levels[1]
     cube = amr.grid("density", level=level)
     assert cube.shape == (2**level,) * 3
-    cells = amr.cells(["level", "ix", "iy", "iz", "density"], levels=(level, level))
+    cells = amr.read(["level", "ix", "iy", "iz", "density"], levels=(level, level))
     values = cube.to_numpy()[cells["ix"], cells["iy"], cells["iz"]]
     np.testing.assert_array_equal(values, cells["density"])
     cut = amr.slice("density", axis="x", at=0.3, level=level)
@@ -195,7 +195,7 @@ def test_missing_components_are_a_clear_statement(stores: dict[str, Path]) -> No
 
 def test_unknown_names_name_those_there_are(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(KeyError, match="density"):
-        gravpart.amr.cells(["entropy"])
+        gravpart.amr.read(["entropy"])
     with pytest.raises(KeyError, match="density"):
         gravpart.amr.project("entropy", level=3)
     with pytest.raises(KeyError, match="mass"):
@@ -203,7 +203,7 @@ def test_unknown_names_name_those_there_are(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(ValueError, match="axis"):
         gravpart.amr.slice("density", axis="w")
     with pytest.raises(ValueError):
-        gravpart.amr.cells(where="density >")
+        gravpart.amr.read(where="density >")
 
 
 def test_partial_conversion(tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_partial_conversion(tmp_path: Path) -> None:
     snapshot = ambar.open(target)
     assert snapshot.amr.fields == ["density", "pressure"]
     assert list(snapshot.components) == ["hydro"]
-    cells = snapshot.amr.cells(["density", "dx", "level"])
+    cells = snapshot.amr.read(["density", "dx", "level"])
     assert set(cells["level"]) <= {4, 5}
     whole = ambar.read_ramses(output("gravpart"), ["hydro"], ["rho", "p"], max_level=5)
-    np.testing.assert_array_equal(cells["density"], whole.amr.cells(["rho"])["rho"])
+    np.testing.assert_array_equal(cells["density"], whole.amr.read(["rho"])["rho"])
     assert (cells["dx"] ** 3).sum() == pytest.approx(1.0)
 
 
@@ -225,8 +225,8 @@ def test_read_ramses_of_a_region(stores: dict[str, Path]) -> None:
     region = ambar.Sphere(("bc", "bc", 0.4), 0.2)
     part = ambar.read_ramses(output("gravpart"), region=region)
     stored = ambar.open(stores["gravpart"])
-    expected = stored.amr.cells(["density", "x", "iz"], region=region)
-    found = part.amr.cells(["density", "x", "iz"])
+    expected = stored.amr.read(["density", "x", "iz"], region=region)
+    found = part.amr.read(["density", "x", "iz"])
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     rows = stored.particles.read(["identity"], region=region)
@@ -260,8 +260,8 @@ def test_a_run_becomes_a_series_that_can_be_continued(run: Path, tmp_path: Path)
     assert (len(series), series.outputs) == (2, [1, 2])
     assert series.times[0] < series.times[1]
     assert series[-1].info == series.output(2).info
-    expected = ambar.read_ramses(later).amr.cells()
-    for name, values in series.output(2).amr.cells().items():
+    expected = ambar.read_ramses(later).amr.read()
+    for name, values in series.output(2).amr.read().items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     with pytest.raises(KeyError, match="1, 2"):
         series.output(3)
@@ -368,7 +368,7 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     file = run / "output_00001" / "hydro_00001.out00001"
     content = bytearray(file.read_bytes())
     # The last value of the last record, of a domain's own or a neighbour's octs.
-    before = ambar.read_ramses(run / "output_00001").amr.cells()
+    before = ambar.read_ramses(run / "output_00001").amr.read()
     value = np.float64(before["pressure"].max()).tobytes()
     at = content.index(value)
     content[at : at + 8] = np.float64(1234.5).tobytes()
@@ -377,8 +377,8 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     assert (done.replaced, done.skipped, done.converted) == (["output_00001"], ["output_00002"], [])
     series = ambar.open(target)
     assert series.outputs == [1, 2]
-    expected = ambar.read_ramses(run / "output_00001").amr.cells()
-    for name, values in series.output(1).amr.cells().items():
+    expected = ambar.read_ramses(run / "output_00001").amr.read()
+    for name, values in series.output(1).amr.read().items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
 
@@ -522,7 +522,7 @@ def test_an_opened_output_reads_only_what_is_asked_for(
     """Files are emptied that must not be needed. All components used to be read for any of them."""
     folder = tmp_path / "output_00002"
     shutil.copytree(output("gravpart"), folder)
-    cells = gravpart.amr.cells()
+    cells = gravpart.amr.read()
     snapshot = ambar.open(folder)
 
     def empty(*patterns: str) -> None:
@@ -532,22 +532,22 @@ def test_an_opened_output_reads_only_what_is_asked_for(
 
     empty("part_*")
     corner = ambar.Box((0.05,) * 3, (0.1,) * 3)
-    expected = gravpart.amr.cells(["x", "density", "potential"], region=corner)
-    found = snapshot.amr.cells(["x", "density", "potential"], region=corner)
+    expected = gravpart.amr.read(["x", "density", "potential"], region=corner)
+    found = snapshot.amr.read(["x", "density", "potential"], region=corner)
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     some = {"region": ambar.Sphere("bc", 0.3), "where": "density > 1.5", "levels": (4, 5)}
     np.testing.assert_array_equal(
-        snapshot.amr.cells(["ix"], **some)["ix"], gravpart.amr.cells(["ix"], **some)["ix"]
+        snapshot.amr.read(["ix"], **some)["ix"], gravpart.amr.read(["ix"], **some)["ix"]
     )
 
     empty("grav_*")
     assert snapshot.amr.fields == [name for name in gravpart.amr.fields if name != "domain"]
     for name in ("density", "pressure"):
-        read = snapshot.amr.cells([name])[name]
+        read = snapshot.amr.read([name])[name]
         np.testing.assert_array_equal(read, cells[name], err_msg=name)
     np.testing.assert_array_equal(
-        snapshot.amr.cells(["x"], where="velocity_x > 0")["x"],
+        snapshot.amr.read(["x"], where="velocity_x > 0")["x"],
         cells["x"][cells["velocity_x"] > 0],
     )
     image = gravpart.amr.project("velocity_y", weight="velocity_z", level=4)
@@ -555,12 +555,12 @@ def test_an_opened_output_reads_only_what_is_asked_for(
         snapshot.amr.project("velocity_y", weight="velocity_z", level=4), image
     )
     with pytest.raises(ambar.CorruptError, match="grav_00002"):
-        snapshot.amr.cells(["potential"])
+        snapshot.amr.read(["potential"])
 
     empty("hydro_*", "amr_*")
     # The tree and these fields are kept.
     assert (len(snapshot.amr), snapshot.amr.levels) == (len(gravpart.amr), (4, 6))
-    both = snapshot.amr.cells(["density", "velocity_x"], region=corner)["density"]
+    both = snapshot.amr.read(["density", "velocity_x"], region=corner)["density"]
     np.testing.assert_array_equal(both, expected["density"])
     grid = snapshot.amr.grid("pressure", level=4)
     np.testing.assert_array_equal(grid, gravpart.amr.grid("pressure", level=4))
@@ -581,7 +581,7 @@ def test_particles_of_an_opened_output_are_read_by_columns(gravpart: ambar.Snaps
 
 
 def test_threads_change_nothing(gravpart: ambar.Snapshot) -> None:
-    one, many = gravpart.amr.cells(threads=1), gravpart.amr.cells(threads=4)
+    one, many = gravpart.amr.read(threads=1), gravpart.amr.read(threads=4)
     for name in one:
         np.testing.assert_array_equal(one[name], many[name], err_msg=name)
 

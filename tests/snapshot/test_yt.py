@@ -36,14 +36,14 @@ def test_cells_equal_yts_own(gravpart: ambar.Snapshot) -> None:
 
 def test_yt_selects_projects_and_slices(gravpart: ambar.Snapshot) -> None:
     dataset = gravpart.amr.to_yt(["density"])
-    cells = gravpart.amr.cells(["density", "dx"])
+    cells = gravpart.amr.read(["density", "dx"])
     mass = (cells["density"] * cells["dx"] ** 3).sum()
     projection = dataset.proj(("gas", "density"), 2)
     area = projection["pdx"] * projection["pdy"] * 4
     projected = (projection["gas", "density"] * area).sum().to("code_mass")
     assert float(projected) == pytest.approx(mass, rel=1e-10)
     ball = dataset.sphere([0.5] * 3, (0.25, "code_length"))
-    inside = gravpart.amr.cells(["density"], region=ambar.Sphere("bc", 0.25))
+    inside = gravpart.amr.read(["density"], region=ambar.Sphere("bc", 0.25))
     assert ball["gas", "density"].size == inside.rows
     assert dataset.slice(2, 0.3)["gas", "density"].size > 0
     assert float(dataset.current_time.to("code_time")) == pytest.approx(gravpart.info.time)

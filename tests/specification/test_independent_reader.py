@@ -185,7 +185,7 @@ def assert_cells(path: Path) -> None:
     """Assert that cells' levels, places and centres are ambar's, and so is all else."""
     amr, found = ambar.open(path).amr, Store(path).cells("amr")
     axes = "xyz"[: amr.ndim]
-    expected = amr.cells(["level", "dx", *axes, *(f"i{axis}" for axis in axes)])
+    expected = amr.read(["level", "dx", *axes, *(f"i{axis}" for axis in axes)])
     assert np.array_equal(found.level, expected["level"])
     assert bits(found.width) == bits(expected["dx"])
     for number, axis in enumerate(axes):

@@ -125,7 +125,7 @@ def test_collections_and_snapshots_in_memory(stores: dict[str, Path], tmp_path: 
         ambar.open(stores["gravpart"].read_bytes()),
     )
     assert held.info == here.info
-    cells = [each.amr.cells(["density"])["density"] for each in (here, held)]
+    cells = [each.amr.read(["density"])["density"] for each in (here, held)]
     np.testing.assert_array_equal(*cells)
 
 

@@ -109,8 +109,8 @@ def test_a_snapshot_on_s3(bucket: str, options: dict[str, str], stores: dict[str
     assert isinstance(there, ambar.Snapshot)
     assert there.info == here.info
     box = ambar.Box((0.2, 0.2, 0.2), (0.7, 0.6, 0.5))
-    expected = here.amr.cells(["density", "velocity_x"], region=box)
-    found = there.amr.cells(["density", "velocity_x"], region=box)
+    expected = here.amr.read(["density", "velocity_x"], region=box)
+    found = there.amr.read(["density", "velocity_x"], region=box)
     assert len(found) == len(expected) > 0
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name])

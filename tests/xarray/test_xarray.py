@@ -287,7 +287,7 @@ def test_many_datasets_leave_room_for_other_files(
 def test_a_snapshot_as_a_tree(stores: dict[str, Path]) -> None:
     snapshot = ambar.open(stores["gravpart"])
     tree = xr.open_datatree(stores["gravpart"], engine="ambar")
-    cells = snapshot.amr.cells(["density"])
+    cells = snapshot.amr.read(["density"])
     np.testing.assert_array_equal(tree["/amr/density"], cells["density"])
     assert tree["/amr/density"].dims == ("cell",)
     loaded = snapshot.to_xarray()

@@ -58,7 +58,7 @@ class Ramses(Scratch):
 
     def _load(self, path: Path) -> None:
         run = ambar.open(path)
-        run.amr.cells(list(run.amr.fields))
+        run.amr.read(list(run.amr.fields))
         run.particles.read()
 
 

@@ -134,12 +134,12 @@ class Cells(Operand):
     def places(self) -> list[np.ndarray]:
         """Each cell's level, and its indices at that level."""
         names = ["level", *(f"i{axis}" for axis in AXES[: self.ndim])]
-        cells = self._amr.cells(names, threads=self._threads)
+        cells = self._amr.read(names, threads=self._threads)
         return [cells[name] for name in names]
 
     def values(self, name: str) -> np.ndarray:
         """Return a field's values."""
-        values: np.ndarray = self._amr.cells([name], threads=self._threads)[name]
+        values: np.ndarray = self._amr.read([name], threads=self._threads)[name]
         return values
 
     def bound(self, name: str) -> float | str | None:
@@ -167,7 +167,7 @@ class Cells(Operand):
 
     def centres(self) -> Sequence[np.ndarray]:
         """Return the coordinates of the cells' centres."""
-        cells = self._amr.cells([*AXES[: self.ndim]], threads=self._threads)
+        cells = self._amr.read([*AXES[: self.ndim]], threads=self._threads)
         return [cells[name] for name in AXES[: self.ndim]]
 
     def bytes(self, name: str) -> int:

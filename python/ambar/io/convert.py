@@ -89,7 +89,7 @@ def convert(
         and takes the average for them; "keep" keeps them.
     levels
         Of RAMSES, the `(lowest, highest)` level of the leaf cells to keep, both included. As in
-        `Amr.cells`: cells of other levels, and cells that are refined, are left out.
+        `Amr.read`: cells of other levels, and cells that are refined, are left out.
     max_level
         Of RAMSES, the level at which the tree ends: refined cells of this level are kept as leaves
         with the value that RAMSES stores in them, the mean of the finer cells, so that the cells

@@ -134,7 +134,7 @@ class Amr:
         """Return the dtype of a field or derived column."""
         return np.dtype(self._core.dtype(self._name(field)))
 
-    def cells(
+    def read(
         self,
         fields: Sequence[str] | str | None = None,
         *,
@@ -191,7 +191,7 @@ class Amr:
         levels: tuple[int, int] | None = None,
         where: str | None = None,
     ) -> int:
-        """Return how many of the `chunks` of a field `cells` would decode for this selection."""
+        """Return how many of the `chunks` of a field `read` would decode for this selection."""
         return int(
             self._core.chunks_touched(
                 self._region(region), levels, resolve_where(where, self._names)
@@ -339,7 +339,7 @@ class Amr:
         Loads what it returns; ``xarray.open_dataset(path, engine="ambar", group="amr")`` does not.
         """
         names = None if fields is None else [*self._tree_columns, *fields]
-        dataset = self.cells(names).to_xarray()
+        dataset = self.read(names).to_xarray()
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
 
     def to_vtk(
@@ -407,7 +407,7 @@ class Amr:
 
     @property
     def default_columns(self) -> list[str]:
-        """The columns that `cells` reads where none are named."""
+        """The columns that `read` reads where none are named."""
         return [*self._tree_columns, *(name for name in self.fields if name != "domain")]
 
     @property
@@ -444,7 +444,7 @@ class Amr:
             return tuple(start), tuple(end)
         if not isinstance(region, Box):
             raise _core.InvalidError(
-                f"a grid is cut out by an ambar.Box; {type(region).__name__} works with cells()"
+                f"a grid is cut out by an ambar.Box; {type(region).__name__} works with read()"
             )
         low, high = region.corners(self._info)
         lo = tuple(max(border, value) for border, value in zip(start, low, strict=True))

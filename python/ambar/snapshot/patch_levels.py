@@ -205,7 +205,7 @@ def _of_tree(
     # Levels above the highest are read too: they are averaged.
     deepest = (numbers[0], amr.levels[1])
     names = [f"i{axis}" for axis in "xyz"[: amr.ndim]]
-    leaves = amr.cells(["level", *names], region=within, levels=deepest)
+    leaves = amr.read(["level", *names], region=within, levels=deepest)
     cells = _cells(leaves["level"], np.stack([leaves[name] for name in names], axis=1), deepest)
     values = _TreeValues(amr, within, deepest, cells)
     return [values.level(number, last=number == numbers[-1]) for number in numbers]
@@ -290,7 +290,7 @@ class _TreeValues:
     def _values(self, field: str) -> dict[int, np.ndarray]:
         """Return the values of a field on each level, box after box."""
         if field not in self._known:
-            leaves = self._amr.cells([field], region=self._region, levels=self._levels)[field]
+            leaves = self._amr.read([field], region=self._region, levels=self._levels)[field]
             finer = np.empty(0, leaves.dtype)
             known = {}
             for number, cells in self._cells.items():

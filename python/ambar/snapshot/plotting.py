@@ -75,7 +75,7 @@ def draw(
     amr = snapshot.amr
     if amr.ndim == 1:
         raise _core.InvalidError(
-            f"{snapshot.location}: expected data of 2 or 3 dimensions, found 1; read `amr.cells()`"
+            f"{snapshot.location}: expected data of 2 or 3 dimensions, found 1; read `amr.read()`"
         )
     if amr.ndim == 2 and (axis != "z" or slice_at is not None or weight is not None):
         raise _core.InvalidError(

@@ -42,7 +42,7 @@ def overlapping_amr(
     names = _names(amr, fields)
     if amr.ndim == 1:
         raise _core.UnsupportedError(
-            "VTK has no AMR data of one dimension: take the cells as a table, amr.cells()"
+            "VTK has no AMR data of one dimension: take the cells as a table, amr.read()"
         )
     found = levels_of(amr, levels, region)
     if not any(len(level.boxes) for level in found):

@@ -74,7 +74,7 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
     info = amr.info
     _check_dimensions(info)
     names = [name for name in (fields or amr.fields) if name != "domain"]
-    table = amr.cells(["level", "ix", "iy", "iz", *names])
+    table = amr.read(["level", "ix", "iy", "iz", *names])
     level = table["level"].astype(np.int64)
     place = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
     root = np.round(np.divide(info.box_size, amr.cell_size(0))).astype(np.int64)

@@ -95,7 +95,7 @@ def _cells(path: str | Path, columns: list[str]) -> Any:
     import ambar
 
     opened: Any = ambar.open(path)
-    return opened.amr.cells(columns, threads=1)
+    return opened.amr.read(columns, threads=1)
 
 
 def _order(cells: Any) -> np.ndarray:

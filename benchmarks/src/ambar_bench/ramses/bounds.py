@@ -64,10 +64,10 @@ def measure(output: Path, bound: float, folder: Path) -> str:
     """Return a line of the table."""
     amr: Any = ambar.read_ramses(output).amr
     spans = {}
-    for name, column in amr.cells(list(amr.fields)).items():
+    for name, column in amr.read(list(amr.fields)).items():
         if column.dtype.kind == "f" and column.max() > column.min():
             spans[name] = bound * float(column.max() - column.min())
-    exact = {name: np.asarray(column) for name, column in amr.cells(list(spans)).items()}
+    exact = {name: np.asarray(column) for name, column in amr.read(list(spans)).items()}
     target = folder / "x.ambar"
     writing = shortest(
         lambda: ambar.convert(
@@ -82,8 +82,8 @@ def measure(output: Path, bound: float, folder: Path) -> str:
     group: Any = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")
     stored = sum(group[f"amr/{name}"].nbytes_stored() for name in spans)
     run: Any = ambar.open(target)
-    reading = shortest(lambda: run.amr.cells(list(spans), threads=1))
-    got = run.amr.cells(list(spans))
+    reading = shortest(lambda: run.amr.read(list(spans), threads=1))
+    got = run.amr.read(list(spans))
     worst = max(float(np.abs(exact[name] - got[name]).max()) / spans[name] for name in spans)
     raw = sum(column.nbytes for column in exact.values())
     row, decoding = in_a_row(exact, spans)

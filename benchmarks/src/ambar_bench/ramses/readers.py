@@ -76,7 +76,7 @@ class Ambar(Reader):
             names = [n for part in self.parts for n in opened.components[part] if n != "domain"]
             axes = "xyz"[: opened.info.ndim]
             wanted = ["level", *axes, *(n for n in names if n in opened.amr.fields)]
-            columns |= opened.amr.cells(wanted, threads=self.threads)
+            columns |= opened.amr.read(wanted, threads=self.threads)
         if "particles" in self.parts:
             rows = opened.particles.read(threads=self.threads)
             columns |= {f"particles/{name}": rows[name] for name in rows}
