@@ -183,7 +183,7 @@ def _lazily(collection: ambar.Collection, name: str) -> Any:
 
 def _of_mesh(found: ambar.Mesh) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "describe", lambda: (found.type, found.user_dict, found.blocks)
-    yield "arrays", lambda: found.arrays
+    yield "arrays", lambda: [array.to_dict() for array in [*found.arrays, *found.geometry]]
     yield "read", lambda: found.read()
     yield "read a box", lambda: found.read(region=ambar.Box((0, 0, 0), (1, 1, 1), unit="code"))
     for info in _listed(lambda: found.arrays)[:3]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         open_store,
     )
     from ambar.kinds.request import Conversion
-    from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
+    from ambar.mesh import Mesh, MeshArray, MeshSeries, read_mesh, write_mesh
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.particles import Particles
@@ -54,7 +54,6 @@ __all__ = [
     "Amr",
     "AmrexInfo",
     "Array",
-    "ArrayInfo",
     "Box",
     "Bulk",
     "BusyError",
@@ -63,11 +62,11 @@ __all__ = [
     "Conversion",
     "CorruptError",
     "Export",
-    "Frame",
     "Info",
     "Ingest",
     "LimitError",
     "Mesh",
+    "MeshArray",
     "MeshSeries",
     "Particles",
     "Ragged",
@@ -87,7 +86,6 @@ __all__ = [
     "convert",
     "create",
     "export",
-    "frames",
     "get_limits",
     "ingest",
     "limits",
@@ -111,17 +109,16 @@ _HOMES = {
     "Amr": "ambar.snapshot.amr",
     "AmrexInfo": "ambar.snapshot.amrex_info",
     "Array": "ambar.store.array",
-    "ArrayInfo": "ambar.mesh",
     "Box": "ambar.snapshot.regions",
     "Bulk": "ambar.collection",
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison.compare",
     "Conversion": "ambar.kinds.request",
     "Export": "ambar.collection.files.export",
-    "Frame": "ambar.mesh",
     "Info": "ambar.snapshot.run_info",
     "Ingest": "ambar.collection.files.ingest",
     "Mesh": "ambar.mesh",
+    "MeshArray": "ambar.mesh",
     "MeshSeries": "ambar.mesh",
     "Particles": "ambar.snapshot.particles",
     "Ragged": "ambar.collection",
@@ -138,7 +135,6 @@ _HOMES = {
     "compare": "ambar.comparison.compare",
     "convert": "ambar.io.convert",
     "create": "ambar.store.writer",
-    "frames": "ambar.mesh",
     "get_limits": "ambar.store.memory_limits",
     "ingest": "ambar.collection.files.ingest",
     "limits": "ambar.store.memory_limits",

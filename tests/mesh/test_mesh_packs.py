@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from pathlib import Path
 from typing import Any
@@ -55,27 +56,30 @@ def test_a_small_mesh_is_a_single_entry(tmp_path: Path) -> None:
     assert ambar.read_mesh(path, point_data=["noise"]).point_data.keys() == ["noise"]
 
 
-def test_frames_of_small_arrays(tmp_path: Path) -> None:
+def test_storage_of_small_arrays(tmp_path: Path) -> None:
     mesh = pv.MultiBlock([pv.Plane(i_resolution=20, j_resolution=20), pv.Cube()])
     mesh[0].cell_data["noise"] = RANDOM.integers(0, 250, (400, 2)).astype("uint8")
     mesh[1].cell_data["label"] = list("abcdef")
     path = tmp_path / "x.ambar"
     user = {"at": [99, 99], "and": {"at": "this"}}
     ambar.write_mesh(mesh, path, fsync=False, user_dict=user)
-    found = ambar.frames(path)
-    noise = next(frame for frame in found if frame.name == "noise")
-    assert noise.node.startswith("packed/")
-    assert noise[2:5] == ("cell_data", "uint8", (400, 2))
-    assert noise.codec.split()[0] == "bytes"
-    assert (noise.chunks, noise.raw_bytes) == (1, 800)
+    opened = ambar.open_mesh(path)
+    (noise,) = [array for array in opened.arrays if array.name == "noise"]
+    assert (noise.association, noise.dtype, noise.shape) == ("cell", "uint8", (400, 2))
+    assert noise.block == (0,)
+    assert noise.paths == ()
+    assert noise.codecs.split()[0] == "bytes"
+    assert (noise.chunk_count, noise.nbytes) == (1, 800)
     assert 700 < noise.stored_bytes <= 820
-    named = {(frame.association, frame.name) for frame in found}
-    arrays = {(f"{info.association}_data", info.name) for info in ambar.open(path).arrays}
-    assert named - {(None, None)} == arrays - {("cell_data", "label")}
-    _, streams = plain(ambar.open(path).store)
-    assert abs(sum(frame.stored_bytes for frame in found) - sum(map(len, streams))) < len(found)
-    shapes = [frame.shape for frame in found if frame.name is None]
-    assert (400, 4) in shapes  # corners of the plane's cells
+    (label,) = [array for array in opened.arrays if array.name == "label"]
+    assert (label.dtype, label.nbytes, label.stored_bytes) == ("string", 48, 0)
+    assert math.isnan(label.ratio)
+    found = [*opened.arrays, *opened.geometry]
+    _, streams = plain(opened.store)
+    assert abs(sum(array.stored_bytes for array in found) - sum(map(len, streams))) < len(found)
+    shapes = {(array.name, array.block): array.shape for array in opened.geometry}
+    assert shapes["polygons/corners", (0,)] == (400, 4)
+    assert shapes["points", (1,)] == mesh[1].points.shape
 
 
 @pytest.mark.parametrize(
@@ -84,12 +88,12 @@ def test_frames_of_small_arrays(tmp_path: Path) -> None:
         ({"at": [9, 0, 400]}, "no pack 9"),
         ({"at": [0, -1, 400]}, "refers to no array"),
         ({"at": [0, 0, 2**40]}, r"ends at 1099511627776, of \d+ values"),
-        ({"dtype": None}, "pack 0 .* is damaged"),
+        ({"dtype": None}, "geometry 'points' has dtype 'None'"),
         ({"shape": "x"}, "pack 0 .* is damaged"),
         ({"codecs": ...}, "pack 0 .* is damaged .*codecs"),
     ],
 )
-def test_frames_of_damaged_descriptions(
+def test_storage_of_damaged_descriptions(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     mesh = pv.Cube().points_to_double()
@@ -105,7 +109,7 @@ def test_frames_of_damaged_descriptions(
     with ambar.create(tmp_path / "y.ambar", fsync=False) as writer:
         writer.create_group("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError, match=f"y.ambar: mesh /: .*{message}"):
-        ambar.frames(tmp_path / "y.ambar")
+        [array.to_dict() for array in ambar.open_mesh(tmp_path / "y.ambar").geometry]
 
 
 def test_many_blocks_do_not_fill_the_description(tmp_path: Path) -> None:

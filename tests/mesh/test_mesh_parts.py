@@ -107,19 +107,19 @@ def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
     normals = opened.read_array("Normals", block="žluť / sphere", rows=slice(5))
     assert (normals == blocks()[0].point_data["Normals"][:5]).all()
     assert opened.read_array("sizes").tolist() == [0, 1, 2, 3, 4]
-    with pytest.raises(KeyError, match="no array 'Normals' here; there are field 'sizes'"):
+    with pytest.raises(KeyError, match="no array 'Normals'; available: field 'sizes'; give block="):
         opened.read_array("Normals")
     with pytest.raises(KeyError, match="no block 7"):
         opened.read_array("Normals", block=7)
-    with pytest.raises(KeyError, match="no array 'a' here"):
+    with pytest.raises(KeyError, match="no array 'a'; available: "):
         opened.read_array("a", block=1)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"name": "a"}, ValueError, "point array 'a' and cell array 'a': give association"),
-        ({"name": "d"}, KeyError, "no array 'd' here; there are point 'a', "),
+        ({"name": "a"}, ValueError, "point array 'a' and cell array 'a' have the same name"),
+        ({"name": "d"}, KeyError, "no array 'd'; available: point 'a', "),
         (
             {"name": "vector", "association": "point"},
             KeyError,
@@ -128,7 +128,7 @@ def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
         (
             {"name": "a", "association": "node"},
             ValueError,
-            "one of point, cell, row, field",
+            "one of 'point', 'cell', 'row', 'field'",
         ),
         ({"name": "vector", "rows": [0, 10**7]}, IndexError, "has no row 10000000; it has 588245"),
         ({"name": "vector", "rows": 3}, ValueError, "rows .* are a slice, a list"),
@@ -165,8 +165,10 @@ def asked(server: RangeServer) -> int:
     return sum(int(last) - int(first) + 1 if first else int(last) for first, last in taken)
 
 
-def stored_bytes(path: Path) -> dict[tuple[str | None, str | None], int]:
-    return {(f.association, f.name): f.stored_bytes for f in ambar.frames(path)}
+def arrays_in(path: Path) -> dict[tuple[str, str | None], ambar.MeshArray]:
+    """Return the arrays of a mesh by association and name."""
+    mesh = ambar.open_mesh(path)
+    return {(array.association, array.name): array for array in [*mesh.arrays, *mesh.geometry]}
 
 
 def test_one_array_takes_its_own_bytes(mesh: Any, folder: Path) -> None:
@@ -176,15 +178,14 @@ def test_one_array_takes_its_own_bytes(mesh: Any, folder: Path) -> None:
         read = opened.read_array("a", association="cell")
         whole = asked(server)
         assert (read == mesh.cell_data["a"]).all()
-        column = stored_bytes(folder / "grid.ambar")["cell_data", "a"]
+        column = arrays_in(folder / "grid.ambar")["cell", "a"]
         # Its own bytes, and no more but the index of its shard, which is among them.
-        assert 0.99 * column <= whole <= column
+        assert 0.99 * column.stored_bytes <= whole <= column.stored_bytes
         rows = slice(300_000, 300_100)
         read = opened.read_array("a", association="cell", rows=rows)
         assert (read == mesh.cell_data["a"][rows]).all()
-        stored = {frame.node: frame for frame in ambar.frames(folder / "grid.ambar")}
-        info = named(stored, "cell_data", "a")
-        assert asked(server) < 2.5 * column / info.chunks + 4096  # one or two chunks
+        # One or two chunks.
+        assert asked(server) < 2.5 * column.stored_bytes / column.chunk_count + 4096
 
 
 def read_calls() -> int:
@@ -210,25 +211,19 @@ def test_a_box_takes_the_bytes_of_chunks_that_touch(mesh: Any, folder: Path) -> 
         assert np.sort(cells).tolist() == found.tolist()
         assert (part.cell_data["b"] == mesh.cell_data["b"][cells]).all()
         assert (part.point_data["c"] == mesh.point_data["c"][points]).all()
-    stored = {frame.node: frame for frame in ambar.frames(folder / "sorted.ambar")}
-    needed = [stored["cells/corners"], stored["points"]]
-    needed += [named(stored, "cell_data", "b"), named(stored, "point_data", "c")]
+    stored = arrays_in(folder / "sorted.ambar")
+    names = [("geometry", "cells/corners"), ("geometry", "points"), ("cell", "b"), ("point", "c")]
     before = read_calls()
     opened.read(**wanted)
     read = read_calls() - before
     # The box has 0.7 % of the cells, and touches a few of 288 chunks; of the points some more.
-    assert read < sum(frame.stored_bytes for frame in needed) / 10
+    assert read < sum(stored[name].stored_bytes for name in names) / 10
     with RangeServer(folder) as server:
         opened = ambar.open(f"{server.url}/sorted.ambar")
         server.take()
         assert opened.read(**wanted) == ambar.read_mesh(folder / "sorted.ambar", **wanted)
         # What lies between two chunks of small arrays is read with them, to ask less often.
         assert asked(server) < (folder / "sorted.ambar").stat().st_size / 15
-
-
-def named(stored: dict[str, ambar.Frame], association: str, name: str) -> ambar.Frame:
-    frames = stored.values()
-    return next(f for f in frames if (f.association, f.name) == (association, name))
 
 
 def test_meshes_on_an_object_store(mesh: Any, folder: Path) -> None:

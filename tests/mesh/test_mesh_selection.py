@@ -56,23 +56,37 @@ def test_what_there_is_is_known_without_reading(path: Path) -> None:
     assert mesh.type == "UnstructuredGrid"
     assert mesh.blocks == []
     assert mesh.user_dict == {}
-    assert ("cell", "c", "float64", (grid().n_cells,), ()) in mesh.arrays
-    assert ("field", "time", "float64", (1,), ()) in mesh.arrays
+    found = {(array.association, array.name): array for array in mesh.arrays}
+    assert found["cell", "c"].dtype == "float64"
+    assert found["cell", "c"].shape == (grid().n_cells,)
+    assert found["cell", "c"].block == ()
+    assert found["field", "time"].shape == (1,)
     assert "UnstructuredGrid" in repr(mesh)
     assert "time" in repr(mesh)
 
 
-def test_frames_say_what_each_array_takes(path: Path) -> None:
-    found = {(frame.association, frame.name): frame for frame in ambar.frames(path)}
-    frame = found["cell_data", "b"]
-    assert frame.dtype == "float64"
-    assert frame.shape == (grid().n_cells,)
-    assert frame.raw_bytes == 8 * grid().n_cells
-    assert frame.ratio == frame.raw_bytes / frame.stored_bytes
-    assert frame.chunks > 1
-    assert "crc32c" in frame.codec
-    assert found["field_data", "time"][3:5] == ("float64", (1,))
-    assert found[None, None].node == "packed/0"  # the lattice's coordinates
+def test_arrays_have_the_space_they_take(path: Path) -> None:
+    mesh = ambar.open_mesh(path)
+    found = {(array.association, array.name): array for array in mesh.arrays}
+    array = found["cell", "b"]
+    assert array.dtype == "float64"
+    assert array.shape == (grid().n_cells,)
+    assert array.nbytes == 8 * grid().n_cells
+    stored = mesh.store[array.paths[0]]
+    assert array.stored_bytes == stored.stored_bytes
+    assert array.codecs == stored.codecs
+    assert array.ratio == array.nbytes / array.stored_bytes
+    assert array.chunk_count > 1
+    assert "crc32c" in array.codecs
+    assert repr(array) == (
+        f"<ambar.MeshArray: cell 'b', float64 ({grid().n_cells},), {array.nbytes:,} bytes, "
+        f"{array.stored_bytes:,} stored>"
+    )
+    geometry = {array.name: array for array in mesh.geometry}
+    assert geometry["cells/corners"].paths == ("cells/corners",)
+    assert geometry["points/lattice/0"].paths == ()  # in the description
+    every = [*mesh.arrays, *mesh.geometry]
+    assert {path for array in every for path in array.paths} == set(mesh.store) - {"description"}
 
 
 def test_only_the_bytes_of_chosen_arrays_are_read(path: Path) -> None:
@@ -84,12 +98,11 @@ def test_only_the_bytes_of_chosen_arrays_are_read(path: Path) -> None:
         mesh.read(point_data=[], cell_data=["a"], field_data=[])
         taken = [what.removeprefix("bytes=").split("-") for what in server.take()]
         read = sum(int(last) - int(first) + 1 for first, last in taken)
-    stored = {frame.node: frame.stored_bytes for frame in ambar.frames(path)}
-    geometry = stored["cells/corners"]
+    geometry = mesh.store["cells/corners"].stored_bytes
     column = next(
-        frame.stored_bytes
-        for frame in ambar.frames(path)
-        if (frame.association, frame.name) == ("cell_data", "a")
+        array.stored_bytes
+        for array in mesh.arrays
+        if (array.association, array.name) == ("cell", "a")
     )
     assert column <= read < 1.02 * (geometry + column) + 4096
 
@@ -106,7 +119,9 @@ def test_blocks_are_read_by_number_and_name(tmp_path: Path) -> None:
     ambar.write_mesh(mesh, tmp_path / "b.ambar")
     opened = ambar.open(tmp_path / "b.ambar")
     assert opened.blocks == ["žluť / sphere", "Block-01", "Block-02", "Block-03"]
-    assert ("point", "Normals", "float32", (mesh[0].n_points, 3), (0,)) in opened.arrays
+    (normals,) = [array for array in opened.arrays if array.name == "Normals"]
+    assert (normals.association, normals.dtype) == ("point", "float32")
+    assert (normals.shape, normals.block) == ((mesh[0].n_points, 3), (0,))
     assert ambar.read_mesh(tmp_path / "b.ambar", block=0) == mesh[0]
     assert opened.read(block="žluť / sphere") == mesh[0]
     inner = opened.read(block=(2, "an image"))
@@ -165,7 +180,7 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
         assert np.nanmax(np.abs(read["b"] - mesh["b"])) <= most
     assert np.isnan(read["b"][5])
     assert (read["n"] == mesh["n"]).all()
-    sizes = {frame.name: frame for frame in ambar.frames(tmp_path / "e.ambar")}
+    sizes = {array.name: array for array in ambar.open_mesh(tmp_path / "e.ambar").arrays}
     assert sizes["a"].ratio > 10
     assert sizes["a"].shape == (30, 40, 50)
 
@@ -247,6 +262,6 @@ def test_info_tells_of_meshes(path: Path, capsys: pytest.CaptureFixture[str]) ->
         main(["info", str(path), "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["type"] == "UnstructuredGrid"
-    assert {"association", "name", "dtype", "shape", "block"} == set(found["arrays"][0])
-    nodes = {frame["node"] for frame in found["frames"]}
-    assert {node for node in nodes if "packed" not in node} == set(ambar.open(path).store)
+    mesh = ambar.open_mesh(path)
+    assert found["arrays"] == [array.to_dict() for array in mesh.arrays]
+    assert found["geometry"] == [array.to_dict() for array in mesh.geometry]

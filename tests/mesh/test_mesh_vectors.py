@@ -72,8 +72,9 @@ def test_a_part_of_the_range_is_that_of_each_component(
     place = np.empty(mesh.n_points, int)
     place[np.arange(mesh.n_points)[rows["point"]]] = np.arange(mesh.n_points)
     np.testing.assert_array_equal(part["v"], read["v"][place[ids]])
-    named = {frame.name for frame in ambar.frames(path)}
-    assert {"v:0", "v:1", "v:2", "w:2", "z:0", "z:1"} <= named
+    paths = {array.name: array.paths for array in opened.arrays}
+    assert [len(paths[name]) for name in "vwz"] == [3, 3, 2]
+    assert set(paths["v"]) <= set(opened.store)
 
 
 def test_components_apart_take_less(tmp_path: Path) -> None:

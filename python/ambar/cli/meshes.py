@@ -42,7 +42,7 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
     if len(arrays) > _LISTED and not every:
         console.print(f"... and {len(arrays) - _LISTED:,} more; --arrays lists them all")
     if every:
-        _show_frames(found["frames"])
+        _show_storage([*arrays, *found["geometry"]])
 
 
 def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
@@ -64,22 +64,23 @@ def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
     if len(steps) > _LISTED and not every:
         console.print(f"the last {_LISTED} of {len(steps):,}; --arrays lists them all")
     if every:
-        _show_frames(found["frames"])
+        _show_storage(found["arrays"])
 
 
-def _show_frames(frames: list[dict[str, Any]]) -> None:
-    table = plain_table(
-        "node", "array", "dtype", "shape", "codec", "chunks", "raw", "stored", "ratio", left=5
-    )
-    for frame in frames:
-        raw, stored = frame["raw_bytes"], frame["stored_bytes"]
+def _show_storage(arrays: list[dict[str, Any]]) -> None:
+    """Print the space that arrays take in the store."""
+    names = ["path", "on", "array", "dtype", "shape", "codecs", "chunks", "raw", "stored", "ratio"]
+    table = plain_table(*names, left=6)
+    for array in arrays:
+        raw, stored = array["nbytes"], array["stored_bytes"]
         table.add_row(
-            escape(frame["node"]),
-            escape(frame["name"] or ""),
-            frame["dtype"],
-            _by(frame["shape"]),
-            frame["codec"],
-            f"{frame['chunks']:,}",
+            escape("\n".join(array["paths"])),
+            array["association"],
+            escape(str(array["name"])),
+            array["dtype"],
+            _by(array["shape"]),
+            array["codecs"],
+            f"{array['chunk_count']:,}",
             size(raw),
             size(stored),
             ratio(raw, stored) if stored else "",

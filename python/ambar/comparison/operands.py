@@ -16,8 +16,8 @@ from ambar._util.properties import cached_property
 from ambar.comparison.error_metrics import windows
 from ambar.comparison.rows import RowComparison, asked_bounds, compare_rows, table_components
 from ambar.kinds.registry import locate
-from ambar.mesh.mesh import Mesh, entries_of
-from ambar.mesh.storage.description import blocks_of, description_of
+from ambar.mesh.mesh import Mesh
+from ambar.mesh.storage.description import blocks_of, description_of, field_entries
 from ambar.mesh.storage.extents import lattice_points
 from ambar.mesh.storage.references import components_of, references_in
 from ambar.mesh.storage.source import Source
@@ -328,7 +328,7 @@ class MeshArrays(Arrays):
         self._named: dict[str, list[str]] = {}
         found = [
             one
-            for one in entries_of(about)
+            for one in field_entries(about)
             if self._source.dtype_of(one[1]) not in ("string", "bytes", "bool")
         ]
         names = [_names_of(about, *one) for one in found]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from ambar.mesh.array_storage import Frame, frames
+from ambar.mesh.arrays import MeshArray
 from ambar.mesh.get import get_mesh
-from ambar.mesh.mesh import ArrayInfo, Mesh
+from ambar.mesh.mesh import Mesh
 from ambar.mesh.read import read_mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.write import put_mesh, write_mesh
 
 __all__ = [
-    "ArrayInfo",
-    "Frame",
     "Mesh",
+    "MeshArray",
     "MeshSeries",
-    "frames",
     "get_mesh",
     "put_mesh",
     "read_mesh",

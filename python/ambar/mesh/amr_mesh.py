@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ambar import _core
-from ambar.mesh.mesh import ArrayInfo
 from ambar.mesh.storage.description import Block, Names
 from ambar.snapshot.amr import Amr
 from ambar.snapshot.regions import Bounds, Box, as_box
@@ -27,11 +26,9 @@ class AmrMesh:
         return self._snapshot.amr
 
     @property
-    def arrays(self) -> list[ArrayInfo]:
-        """The fields of the cells, with the number of leaf cells for shape."""
-        amr = self.amr
-        names = [name for name in amr.fields if name != "domain"]
-        return [ArrayInfo("cell", name, str(amr.dtype(name)), (len(amr),), ()) for name in names]
+    def fields(self) -> list[str]:
+        """The names of the fields of the cells, which are cell arrays."""
+        return [name for name in self.amr.fields if name != "domain"]
 
     def read(
         self,
@@ -65,7 +62,7 @@ class AmrMesh:
                 "leave original_ids out"
             )
 
-        known = [str(info.name) for info in self.arrays]
+        known = self.fields
         wanted = {"point data": point_data, "cell data": cell_data, "field data": field_data}
         for where, names in wanted.items():
             there = known if where == "cell data" else []

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.properties import cached_property
+from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
 from ambar.mesh.get import get_mesh
-from ambar.mesh.select.array_rows import ASSOCIATIONS, Association, Rows, rows_of_array
+from ambar.mesh.select.array_rows import Rows, rows_of_array
 from ambar.mesh.storage.description import (
+    Association,
     Block,
     Names,
     blocks_of,
@@ -22,21 +24,6 @@ from ambar.mesh.storage.extents import counts_of
 from ambar.mesh.storage.source import Source
 from ambar.snapshot.regions import Bounds, Box
 from ambar.store.store import Store
-
-
-class ArrayInfo(NamedTuple):
-    """An array of a mesh."""
-
-    association: str
-    """What it has a value for: "point", "cell", "row", or "field" for the whole."""
-    name: str | None
-    """Its name."""
-    dtype: str
-    """The dtype of its values; "string" and "bytes" for texts."""
-    shape: tuple[int, ...]
-    """Its shape: (tuples,) or (tuples, components); on grids (z, y, x) or (z, y, x, component)."""
-    block: tuple[int, ...]
-    """The numbers of the blocks that it lies in, the outermost first; () for the mesh itself."""
 
 
 class Mesh:
@@ -107,26 +94,24 @@ class Mesh:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        source = Source(self._store, self._path, self._about.get("packed"))
+        source = self._source()
         try:
             return counts_of(self._about, source)
         except (IndexError, TypeError, ValueError) as error:
             raise source.damaged(f"its geometry is not described ({error!r})") from error
 
     @cached_property
-    def arrays(self) -> list[ArrayInfo]:
-        """The arrays on points, cells, rows and the whole, those of blocks as well."""
-        source = Source(self._store, self._path, self._about.get("packed"))
-        return [
-            ArrayInfo(
-                ASSOCIATIONS[key],
-                entry.get("name"),
-                source.dtype_of(entry),
-                source.shape_of(entry),
-                block,
-            )
-            for key, entry, block in entries_of(self._about)
-        ]
+    def arrays(self) -> list[MeshArray]:
+        """The arrays on points, cells and rows and in field data, also those of blocks."""
+        return list(field_arrays(self._about, self._source()))
+
+    @cached_property
+    def geometry(self) -> list[MeshArray]:
+        """The arrays of coordinates, cells and other parts of the mesh itself."""
+        return list(geometry_arrays(self._about, self._source()))
+
+    def _source(self, threads: int | None = None) -> Source:
+        return Source(self._store, self._path, self._about.get("packed"), threads)
 
     def read(
         self,
@@ -200,7 +185,7 @@ class Mesh:
         CorruptError
             If a checksum differs.
         """
-        source = Source(self._store, self._path, self._about.get("packed"), threads)
+        source = self._source(threads)
         described = chosen_block(self._about, block, source.where)
         return rows_of_array(described, source, name, association, rows)
 
@@ -226,18 +211,3 @@ def bounds_text(bounds: Sequence[float]) -> str:
     """Return bounds as people read them: x from 0 to 1, ..."""
     pairs = zip("xyz", bounds[::2], bounds[1::2], strict=True)
     return ", ".join(f"{axis} from {low:.6g} to {high:.6g}" for axis, low, high in pairs)
-
-
-def entries_of(
-    described: Any, block: tuple[int, ...] = ()
-) -> Iterator[tuple[str, dict[str, Any], tuple[int, ...]]]:
-    """Yield association, description and block of every array on points, cells, rows or a whole."""
-    if not isinstance(described, dict):
-        return
-    for key in ASSOCIATIONS:
-        entries = described.get(key)
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                yield key, entry, block
-    for index, (_, inner) in enumerate(blocks_of(described)):
-        yield from entries_of(inner, (*block, index))

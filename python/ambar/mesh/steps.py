@@ -40,6 +40,17 @@ def steps_of(path: str | os.PathLike[str]) -> Steps:
     return steps
 
 
+def array_names(mesh: AnyMesh) -> list[tuple[str, str | None]]:
+    """Return association and name of each array; rows of tables are called cells."""
+    if isinstance(mesh, AmrMesh):
+        return [("cell", name) for name in mesh.fields]
+    associations = {"row": "cell"}
+    return [
+        (associations.get(array.association, array.association), array.name)
+        for array in mesh.arrays
+    ]
+
+
 def cells_over_time(
     path: str | os.PathLike[str], threads: int | None = None
 ) -> tuple[Iterator[Any], list[float] | None]:

@@ -1,21 +1,20 @@
-"""What a mesh holds, told from its metadata: type, blocks, arrays, and what the store takes."""
+"""Summaries of meshes and series of them, from metadata alone, which ``ambar info`` prints."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ambar.mesh.array_storage import frames_of
+from ambar.mesh.arrays import stored_once
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 
 
 def overview_of(mesh: Mesh) -> dict[str, Any]:
-    """Return what `ambar info` tells of a mesh, as JSON can hold it.
+    """Return the summary of a mesh; JSON can represent it.
 
     Keys are `path`, `kind`, `bytes`, `usage`, `type`, `points` and `cells` (their numbers),
-    `bounds` (x0, x1, y0, y1, z0, z1, or None), `blocks` (names), `user_dict`, `arrays`
-    (association, name, dtype, shape, block) and `frames` (an entry of each array of the store, with
-    its codecs, chunks, and raw and stored bytes).
+    `bounds` (x0, x1, y0, y1, z0, z1, or None), `blocks` (names), `user_dict`, and `arrays` and
+    `geometry` (entries are those of `MeshArray.to_dict`).
     """
     usage = mesh.store.usage()
     return {
@@ -29,18 +28,21 @@ def overview_of(mesh: Mesh) -> dict[str, Any]:
         "bounds": mesh.bounds,
         "blocks": mesh.blocks,
         "user_dict": mesh.user_dict,
-        "arrays": [info._asdict() for info in mesh.arrays],
-        "frames": [frame._asdict() for frame in frames_of(mesh.store)],
+        "arrays": [array.to_dict() for array in mesh.arrays],
+        "geometry": [array.to_dict() for array in mesh.geometry],
     }
 
 
 def overview_of_series(series: MeshSeries) -> dict[str, Any]:
-    """Return what `ambar info` tells of a series of meshes, as JSON can hold it.
+    """Return the summary of a series of meshes; JSON can represent it.
 
     Keys are `path`, `kind`, `bytes`, `usage`, `steps` (number, time, type, points, cells, bounds,
-    and the names of the arrays), and `frames` as of a mesh.
+    and the names of the arrays), and `arrays`: the arrays of all steps, those that several steps
+    share once (entries are those of `MeshArray.to_dict`, and `step`).
     """
     usage = series.store.usage()
+    meshes = list(series)
+    arrays = stored_once([*mesh.arrays, *mesh.geometry] for mesh in meshes)
     return {
         "path": series.store.location,
         "kind": "mesh series",
@@ -54,9 +56,9 @@ def overview_of_series(series: MeshSeries) -> dict[str, Any]:
                 "points": mesh.n_points,
                 "cells": mesh.n_cells,
                 "bounds": mesh.bounds,
-                "arrays": list(dict.fromkeys(str(info.name) for info in mesh.arrays)),
+                "arrays": list(dict.fromkeys(str(array.name) for array in mesh.arrays)),
             }
-            for number, (time, mesh) in enumerate(zip(series.times, series, strict=True))
+            for number, (time, mesh) in enumerate(zip(series.times, meshes, strict=True))
         ],
-        "frames": [frame._asdict() for frame in frames_of(series.store)],
+        "arrays": [{"step": number, **array.to_dict()} for number, array in arrays],
     }

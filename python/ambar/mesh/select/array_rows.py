@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar.mesh.storage.array_references import Key, part_of
+from ambar.mesh.storage.description import ASSOCIATIONS, Association
 from ambar.mesh.storage.entries import checked_entries
 from ambar.mesh.storage.source import Source
 
-Association: TypeAlias = Literal["point", "cell", "row", "field"]
 Rows: TypeAlias = slice | Sequence[int] | np.ndarray
-ASSOCIATIONS: dict[str, Association] = {
-    "point_data": "point",
-    "cell_data": "cell",
-    "row_data": "row",
-    "field_data": "field",
-}
-"""What arrays are on, by the keys of descriptions."""
 
 
 def rows_of_array(
@@ -45,7 +38,8 @@ def _found(
     """Return the description of the array, and what to call it."""
     if association is not None and association not in ASSOCIATIONS.values():
         raise _core.InvalidError(
-            f"association is one of {', '.join(ASSOCIATIONS.values())}, not {association!r}"
+            f"invalid association {association!r}: must be one of "
+            f"{', '.join(map(repr, ASSOCIATIONS.values()))}"
         )
     described = described if isinstance(described, dict) else {}
     found, known = [], []
@@ -57,12 +51,13 @@ def _found(
     if not found:
         on = "" if association is None else f"{association} "
         raise _core.NotFoundError(
-            f"{source.where}: there is no {on}array {name!r} here; there are {', '.join(known)}"
-            "; arrays of a block are found with block="
+            f"{source.where}: no {on}array {name!r}; available: {', '.join(known) or 'none'}; "
+            "give block= for the array of a block"
         )
     if len(found) > 1:
         raise _core.InvalidError(
-            f"{source.where}: there are {' and '.join(what for _, what in found)}: give association"
+            f"{source.where}: {' and '.join(what for _, what in found)} have the same name; give "
+            "association="
         )
     return found[0]
 

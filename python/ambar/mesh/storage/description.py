@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from ambar.store.store import Store
 
 Block: TypeAlias = int | str | Sequence[int | str]
 Names: TypeAlias = Sequence[str] | None
-ASSOCIATIONS = ("point_data", "cell_data", "row_data", "field_data")
+Association: TypeAlias = Literal["point", "cell", "row", "field"]
+ASSOCIATIONS: dict[str, Association] = {
+    "point_data": "point",
+    "cell_data": "cell",
+    "row_data": "row",
+    "field_data": "field",
+}
+"""What arrays have values for, by the keys of their lists in a description."""
 
 
 def description_of(store: Store, path: str) -> dict[str, Any]:
@@ -175,6 +182,21 @@ def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
                     name = str(item[-1])
         found.append((name, block))
     return found
+
+
+def field_entries(
+    described: Any, block: tuple[int, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any], tuple[int, ...]]]:
+    """Yield each array on points, cells, rows or in field data: its list, its entry, its block."""
+    if not isinstance(described, dict):
+        return
+    for key in ASSOCIATIONS:
+        entries = described.get(key)
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                yield key, entry, block
+    for index, (_, inner) in enumerate(blocks_of(described)):
+        yield from field_entries(inner, (*block, index))
 
 
 def select(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,19 @@ _WORTH_A_SPAN = 0.9
 """The part of the chunks of a span that rows must be in for all of it to be read."""
 _MOST_KEPT = 1 << 28
 """Bytes of an array up to which it is."""
+
+
+@dataclass(frozen=True)
+class ArrayStorage:
+    """The space that an array of a mesh takes in the store."""
+
+    path: str | None
+    """The path of the array of the store; None if the description of the mesh has the values."""
+    codecs: str
+    chunk_count: int
+    stored_bytes: int
+    place: tuple[Any, ...] = ()
+    """Identifies the values in the store."""
 
 
 class Source:
@@ -101,6 +115,49 @@ class Source:
         if isinstance(pack, str):
             return self._array(pack).type_name
         return str(pack.get("dtype", "string"))
+
+    def storage_of(self, reference: Any) -> ArrayStorage:
+        """Return the space that a stored array takes in the store.
+
+        Raises CorruptError if the description, or a pack, is damaged.
+        """
+        at = self.stored_at(reference)
+        if isinstance(at, str):
+            stored = self._storage_of_node(at)
+            if self._row(reference) is None:
+                return stored
+            rows = max(self._array(at).shape[0], 1)
+            return replace(
+                stored,
+                place=(stored.path, self._row(reference)),
+                chunk_count=-(-stored.chunk_count // rows),
+                stored_bytes=round(stored.stored_bytes / rows),
+            )
+        number, start, *shape = at
+        count = math.prod(shape)
+        pack = self._pack(number)
+        try:
+            whole, stored = self._storage_of_pack(pack)
+            if start + count > whole:
+                raise self.damaged(f"a small array ends at {start + count}, of {whole} values")
+            share = round(stored.stored_bytes * count / max(whole, 1))
+        except (KeyError, TypeError) as error:
+            raise self.damaged(f"pack {number} of small arrays is damaged ({error!r})") from error
+        return replace(stored, place=(self._base, *at), chunk_count=1, stored_bytes=share)
+
+    def _storage_of_node(self, at: str) -> ArrayStorage:
+        path, array = self.path_of(at), self._array(at)
+        chunks = self._store.core.array(f"/{path}").chunk_count
+        return ArrayStorage(path, array.codecs, chunks, array.stored_bytes, (path,))
+
+    def _storage_of_pack(self, pack: Any) -> tuple[int, ArrayStorage]:
+        """Return the number of values of a pack, and the space it takes."""
+        if isinstance(pack, str):
+            return math.prod(self._array(pack).shape), self._storage_of_node(pack)
+        if "values" in pack:  # strings, deflated with the description
+            return len(pack["values"]), ArrayStorage(None, "", 1, 0)
+        shape, codecs, stored = pack["shape"], str(pack["codecs"]), pack["bytes"]
+        return math.prod(shape), ArrayStorage(None, codecs, 1, stored)
 
     def load(self, description: Any) -> None:
         """Read every array that `description` refers to."""

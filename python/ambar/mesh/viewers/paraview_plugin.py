@@ -24,7 +24,7 @@ from vtkmodules.vtkCommonDataModel import vtkDataObject
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline as Pipeline
 
 from ambar.mesh.amr_mesh import AmrMesh
-from ambar.mesh.steps import AnyMesh, Steps, steps_of
+from ambar.mesh.steps import AnyMesh, Steps, array_names, steps_of
 from ambar.mesh.vtk.decode import new
 
 _ASSOCIATIONS = ("point", "cell", "field")
@@ -93,10 +93,9 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
 
     def RequestInformation(self, request: Any, inputs: Any, outputs: Any) -> int:  # noqa: ARG002, N802
         """Offer the arrays' names, and the times of steps."""
-        for info in self._opened().arrays:
-            of = "cell" if info.association == "row" else info.association
-            if info.name is not None and not self._selections[of].ArrayExists(info.name):
-                self._selections[of].AddArray(info.name)
+        for association, name in array_names(self._opened()):
+            if name is not None and not self._selections[association].ArrayExists(name):
+                self._selections[association].AddArray(name)
         info, times = outputs.GetInformationObject(0), self.GetTimestepValues()
         if times:
             info.Set(Pipeline.TIME_STEPS(), times, len(times))

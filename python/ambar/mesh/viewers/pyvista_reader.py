@@ -14,7 +14,7 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
-from ambar.mesh.steps import AnyMesh, Steps, steps_of
+from ambar.mesh.steps import AnyMesh, Steps, array_names, steps_of
 from ambar.mesh.storage.description import Block
 from ambar.mesh.times import step_at
 from ambar.snapshot.regions import Bounds, Box
@@ -47,9 +47,8 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
             self.steps = steps_of(self._filename)
         self.mesh = self.steps.meshes[self.step]
         self.status = {association: {} for association in _ASSOCIATIONS}
-        for info in self.mesh.arrays:
-            of = "cell" if info.association == "row" else info.association
-            self.status[of][str(info.name)] = True
+        for association, name in array_names(self.mesh):
+            self.status[association][str(name)] = True
 
     def Update(self) -> None:  # noqa: N802
         self._data_object = self.read()

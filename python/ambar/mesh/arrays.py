@@ -1,0 +1,185 @@
+"""The arrays of a mesh: association, name, dtype and shape, and the space that each takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ambar._util.properties import cached_property
+from ambar.mesh.storage.description import ASSOCIATIONS, blocks_of, field_entries
+from ambar.mesh.storage.packs import NUMBERS
+from ambar.mesh.storage.references import components_of
+from ambar.mesh.storage.source import ArrayStorage, Source
+
+_GEOMETRY = "geometry"
+_OTHER_KEYS = frozenset({*ASSOCIATIONS, "blocks", "levels", "user_dict", "digests"})
+"""Keys of a description that do not refer to the geometry of the mesh itself."""
+
+
+class MeshArray:
+    """An array of a mesh. Its properties come from metadata: no values are read.
+
+    `Mesh.arrays` and `Mesh.geometry` return these objects.
+
+    Attributes
+    ----------
+    association : str
+        What the array has values for: "point", "cell", "row" (of a table), or "field" for field
+        data. "geometry" for coordinates, cells and other parts of the mesh itself.
+    name : str or None
+        The name of the array; for geometry a path in the description, such as "cells/corners".
+    dtype : str
+        The name of the dtype; "string" or "bytes" for strings.
+    shape : tuple of int
+        (tuples,) or (tuples, components); on structured grids (z, y, x) or (z, y, x, components).
+    block : tuple of int
+        The numbers of the blocks that contain the array, the outermost first; () if the mesh has no
+        blocks.
+
+    Examples
+    --------
+    >>> import pyvista
+    >>> ambar.write_mesh(pyvista.Sphere(theta_resolution=90), "sphere.ambar")
+    >>> mesh = ambar.open_mesh("sphere.ambar")
+    >>> array = mesh.arrays[0]
+    >>> array.association, array.name, array.dtype, array.shape
+    ('point', 'Normals', 'float32', (2522, 3))
+    >>> array.nbytes
+    30264
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        reference: dict[str, Any],
+        association: str,
+        name: str | None,
+        block: tuple[int, ...],
+    ) -> None:
+        self.association = association
+        self.name = name
+        self.dtype = source.dtype_of(reference)
+        self.shape = source.shape_of(reference)
+        self.block = block
+        self._source = source
+        self._reference = reference
+
+    @cached_property
+    def _storage(self) -> list[ArrayStorage]:
+        components = components_of(self._reference) or [self._reference]
+        return [self._source.storage_of(component) for component in components]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of the arrays of the store that contain the values.
+
+        One for each component of a vector within an error bound, otherwise one. Empty if the
+        description of the mesh contains the values, as those of small arrays.
+        """
+        return tuple(part.path for part in self._storage if part.path is not None)
+
+    @property
+    def codecs(self) -> str:
+        """The codecs; "" for strings in the description of the mesh."""
+        return ", ".join(dict.fromkeys(part.codecs for part in self._storage))
+
+    @property
+    def chunk_count(self) -> int:
+        """The number of chunks."""
+        return sum(part.chunk_count for part in self._storage)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values in memory; of strings, of the pointers."""
+        if self.dtype in ("string", "bytes"):
+            return math.prod(self.shape) * np.dtype(object).itemsize
+        if self.dtype not in NUMBERS:
+            raise self._source.damaged(
+                f"{self.association} {self.name!r} has dtype {self.dtype!r:.80}, which no array of "
+                "a mesh has"
+            )
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes in the store; the share of an array that is stored together with others."""
+        return sum(part.stored_bytes for part in self._storage)
+
+    @property
+    def ratio(self) -> float:
+        """The compression ratio, ``nbytes / stored_bytes``; NaN if `stored_bytes` is 0."""
+        return self.nbytes / self.stored_bytes if self.stored_bytes else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the properties as a dict that JSON can represent."""
+        return {
+            "association": self.association,
+            "name": self.name,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "block": list(self.block),
+            "paths": list(self.paths),
+            "codecs": self.codecs,
+            "chunk_count": self.chunk_count,
+            "nbytes": self.nbytes,
+            "stored_bytes": self.stored_bytes,
+        }
+
+    def __repr__(self) -> str:
+        """Return a line: association, name, dtype, shape, block and bytes."""
+        block = f", block {'/'.join(map(str, self.block))}" if self.block else ""
+        return (
+            f"<ambar.MeshArray: {self.association} {self.name!r}, {self.dtype} {self.shape}{block}"
+            f", {self.nbytes:,} bytes, {self.stored_bytes:,} stored>"
+        )
+
+
+def field_arrays(described: Any, source: Source) -> Iterator[MeshArray]:
+    """Yield the arrays on points, cells and rows and in field data, also those of blocks."""
+    for key, entry, block in field_entries(described):
+        yield MeshArray(source, entry, ASSOCIATIONS[key], entry.get("name"), block)
+
+
+def geometry_arrays(
+    described: Any, source: Source, block: tuple[int, ...] = ()
+) -> Iterator[MeshArray]:
+    """Yield the other arrays that a description refers to, also those of blocks."""
+    if not isinstance(described, dict):
+        return
+    own = {key: value for key, value in described.items() if key not in _OTHER_KEYS}
+    for path, reference in _references(own, ""):
+        yield MeshArray(source, reference, _GEOMETRY, path, block)
+    for index, (_, inner) in enumerate(blocks_of(described)):
+        yield from geometry_arrays(inner, source, (*block, index))
+
+
+def stored_once(meshes: Iterable[Iterable[MeshArray]]) -> Iterator[tuple[int, MeshArray]]:
+    """Yield the arrays of several meshes, each with the number of its mesh.
+
+    Arrays that are stored once, because blocks or meshes share them, are yielded once.
+    """
+    seen = set()
+    for number, arrays in enumerate(meshes):
+        for array in arrays:
+            place = tuple(part.place for part in array._storage)
+            if place not in seen:
+                seen.add(place)
+                yield number, array
+
+
+def _references(described: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects of a description that refer to an array, and their paths in it."""
+    if isinstance(described, dict) and "at" in described:
+        yield path, described
+        return
+    items: Any = ()
+    if isinstance(described, dict):
+        items = described.items()
+    elif isinstance(described, list):
+        items = enumerate(described)
+    for key, value in items:
+        if isinstance(value, (dict, list)):
+            yield from _references(value, f"{path}/{key}".lstrip("/"))
