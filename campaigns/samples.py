@@ -52,7 +52,7 @@ def _triangles() -> np.ndarray:
 def collection(path: Path, directory: bool = False) -> None:
     """Write a collection: regular, ragged and shared variables, equal and different attributes."""
     rng = np.random.default_rng(2)
-    options: Any = {"directory": directory, "durability": "none", "ragged": ["time"]}
+    options: Any = {"directory": directory, "fsync": False, "ragged": ["time"]}
     with ambar.Collection.create(path, **options) as made:
         for number in range(12):
             length = 5 + number % 3 if number < 8 else 6
@@ -66,7 +66,7 @@ def collection(path: Path, directory: bool = False) -> None:
                     "name": (("id",), np.array(["a", "b"], object)),
                 },
             )
-    with ambar.open_collection(path, "a", durability="none") as made:
+    with ambar.open_collection(path, "a", fsync=False) as made:
         made.remove("d3")
         made.rename("d4", "other")
 
@@ -95,7 +95,7 @@ def series(path: Path, directory: bool = False) -> None:
 
 
 def _converted(source: Path, path: Path, directory: bool) -> None:
-    ambar.convert(source, path, durability="none")
+    ambar.convert(source, path, fsync=False)
     if directory:
         _as_directory(path)
 

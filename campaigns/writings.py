@@ -208,7 +208,7 @@ def _source(kind: str) -> Callable[[Path], None]:
 
 
 def _collection_source(path: Path) -> None:
-    _collection_made(path.with_name("source.ambar"), durability="none")
+    _collection_made(path.with_name("source.ambar"), fsync=False)
 
 
 WRITINGS: dict[str, Writing] = {

@@ -49,7 +49,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Stores of all cases, converted once."""
     folder = tmp_path_factory.mktemp("stores")
     for case in CASES:
-        ambar.convert(output(case), folder / f"{case}.ambar", durability="none")
+        ambar.convert(output(case), folder / f"{case}.ambar", fsync=False)
     return {case: folder / f"{case}.ambar" for case in CASES}
 
 

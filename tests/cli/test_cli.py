@@ -30,7 +30,7 @@ def test_convert(tmp_path: Path, capsys) -> None:
     target = tmp_path / "run.ambar"
     code, out, _ = run(
         capsys, "convert", output("sedov"), target, "--profile", "small", "--fields", "rho,p",
-        "--levels", "4:7", "--max-level", 7, "--durability", "none", "-t", 1,
+        "--levels", "4:7", "--max-level", 7, "--no-fsync", "-t", 1,
     )  # fmt: skip
     assert code == 0
     assert "smaller" in out
@@ -323,7 +323,7 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
     """There was no such option: a target had to be removed first."""
     plotfile, kept = tmp_path / "plt", tmp_path / "plt.ambar"
     plotfiles.write(plotfile)
-    ambar.convert(plotfile, kept, durability="none")
+    ambar.convert(plotfile, kept, fsync=False)
     netcdf = tmp_path / "x.nc"
     xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(netcdf)
     fleet = tmp_path / "fleet.ambar"

@@ -201,7 +201,7 @@ def test_levels_and_boxes_of_trees(profile: Any, tmp_path: Path) -> None:
     finest, coarsest = int(levels.max()), int(levels.min())
     assert finest > coarsest
     bounds = {key.replace("@6", f"@{finest}"): bound for key, bound in LEVELS_AND_BOXES.items()}
-    ambar.convert(source, target, error_bound=bounds, profile=profile, durability="none")
+    ambar.convert(source, target, error_bound=bounds, profile=profile, fsync=False)
     cells, errors = relative_errors(target, source, "density")
     in_box = (cells["x"] <= 0.3) & (cells["y"] <= 0.3)
     on_level = cells["level"] == finest
@@ -234,7 +234,7 @@ def test_components_and_particles(tmp_path: Path) -> None:
         "particles/vel*": "1e-3 of range",
         "particles/velocity_x@[0:0.5, :, :]": "1e-5 of range",
     }
-    ambar.convert(source, target, error_bound=bounds, durability="none")
+    ambar.convert(source, target, error_bound=bounds, fsync=False)
     found = ambar.compare(source, target)
     assert found.held
     asked = {one.field: one.asked for one in found.fields}
@@ -286,7 +286,7 @@ def test_levels_and_boxes_of_plotfiles(tmp_path: Path) -> None:
         "density@[0:0.2, :, :]": "1e-6 relative",
         "Temp@0": "1e-3",
     }
-    ambar.convert(source, target, error_bound=bounds, covered="keep", durability="none")
+    ambar.convert(source, target, error_bound=bounds, covered="keep", fsync=False)
     cells, errors = relative_errors(target, source, "density")
     assert 1e-4 < errors.max() <= 1e-2
     assert 1e-6 < errors[cells["level"] == 1].max() <= 1e-4
@@ -325,9 +325,7 @@ def test_covered_cells_are_dropped(bound: str, tmp_path: Path) -> None:
     stores = {}
     for covered in ("auto", "keep"):
         stores[covered] = tmp_path / f"{covered}.ambar"
-        ambar.convert(
-            source, stores[covered], error_bound=bound, covered=covered, durability="none"
-        )
+        ambar.convert(source, stores[covered], error_bound=bound, covered=covered, fsync=False)
         found = ambar.compare(source, stores[covered])
         assert found.held
         assert found.fields[0].asked == {"a": bound}
@@ -343,7 +341,7 @@ def test_loose_bounds_are_warned_of(tmp_path: Path) -> None:
     source, target = write_plotfile(tmp_path / "plt00000"), tmp_path / "x.ambar"
     loose = "error bound of 'density', '1e-1 of range'"
     with pytest.warns(UserWarning, match=f"{loose}.*median magnitude.*'0.1 relative'") as caught:
-        ambar.convert(source, target, error_bound="1e-1 of range", durability="none")
+        ambar.convert(source, target, error_bound="1e-1 of range", fsync=False)
     assert len(caught) == 1
     with pytest.warns(UserWarning, match=loose):
         assert ambar.compare(source, target).held
@@ -351,9 +349,7 @@ def test_loose_bounds_are_warned_of(tmp_path: Path) -> None:
         ambar.compare(source, target, ["density"], bound="0.5 of range")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ambar.convert(
-            source, target, error_bound="1e-1 relative", overwrite=True, durability="none"
-        )
+        ambar.convert(source, target, error_bound="1e-1 relative", overwrite=True, fsync=False)
         ambar.compare(source, target)
 
 
@@ -400,7 +396,7 @@ def test_collections_take_bounds_that_need_no_range(tmp_path: Path) -> None:
             target,
             error_bound={"density": bound},
             overwrite=True,
-            durability="none",
+            fsync=False,
         )
         found = ambar.open_collection(target).load("1").density.values
         check(bound, 2 * values.ravel(), found.ravel())

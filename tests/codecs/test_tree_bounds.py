@@ -28,7 +28,7 @@ def bounded(tmp_path_factory):
                 components=["hydro"],
                 error_bound=f"{BOUND} of range",
                 profile=profile,
-                durability="none",
+                fsync=False,
             )
             made[case, profile] = target
     return made

@@ -132,9 +132,9 @@ def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
 def test_coordinates_that_differ_are_kept_by_dataset(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(6)}
     datasets["late"] = profile(6).assign_coords(time=datasets["d0"].time + np.timedelta64(4, "h"))
-    with ambar.Collection.create(path, durability="none") as fleet:
+    with ambar.Collection.create(path, fsync=False) as fleet:
         fleet.add_many(itertools.islice(datasets.items(), 6))
-    with ambar.open_collection(path, "a", durability="none") as fleet:
+    with ambar.open_collection(path, "a", fsync=False) as fleet:
         fleet.add("late", datasets["late"])
     fleet = ambar.open_collection(path)
     assert len(fleet.families) == 1
@@ -188,7 +188,7 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     assert whole.obs_count.values.tolist() == [8, 3, 100]
     np.testing.assert_array_equal(whole.t[8:11], datasets["d4"].t)
     assert fleet.to_xarray().obs_count.values.tolist() == lengths
-    with ambar.open_collection(path, "a", durability="none") as more:
+    with ambar.open_collection(path, "a", fsync=False) as more:
         more.add("other", {"t": ("obs", [1, 2])})
     with pytest.raises(ValueError, match="2 families"):
         ambar.open_collection(path).to_xarray()
@@ -385,7 +385,7 @@ def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
 
 
 def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
-    with ambar.Collection.create(path, durability="none") as fleet:
+    with ambar.Collection.create(path, fsync=False) as fleet:
         fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
         with pytest.raises(ValueError, match="a dimension has|dimension 'x' has length"):
             fleet.add("b", {"x": ("x", [1, 2]), "y": ("x", [1, 2, 3])})
@@ -413,7 +413,7 @@ def test_other_readers_see_plain_zarr(path: Path) -> None:
 def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
     """Every dataset loaded after the first of a ragged family had the first one's sizes."""
     lengths = {"a": 7, "b": 3, "c": 0}
-    with ambar.Collection.create(path, ragged=["z"], durability="none") as fleet:
+    with ambar.Collection.create(path, ragged=["z"], fsync=False) as fleet:
         for name, length in lengths.items():
             fleet.add(name, {"t": ("z", np.arange(float(length))), "lat": ((), 1.0)})
     fleet = ambar.open_collection(path)
@@ -428,7 +428,7 @@ def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
 
 def test_tables_of_datasets_that_differ(path: Path) -> None:
     """Scalars alone, or no variables, raised xarray's error, which named no dataset."""
-    with ambar.Collection.create(path, durability="none") as fleet:
+    with ambar.Collection.create(path, fsync=False) as fleet:
         fleet.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
         fleet.add("scalars", {"lat": ((), 2.5)})
         fleet.add("nothing", {})

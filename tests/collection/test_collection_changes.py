@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_added_may_change_afterwards(path: Path) -> None:
     values, attributes = np.arange(6.0).reshape(2, 3), {"list": [1], "array": np.arange(2)}
-    with ambar.Collection.create(path, durability="none") as fleet:
+    with ambar.Collection.create(path, fsync=False) as fleet:
         for number in range(3):
             values[:] = number
             attributes["list"][:] = [number]
@@ -57,7 +57,7 @@ def test_lazy_datasets_stay_with_their_commit(path: Path) -> None:
     reader = ambar.open_collection(path)
     lazy, together = reader["d3"], reader.to_xarray()
     pickled = pickle.dumps(lazy)
-    with ambar.open_collection(path, "a", durability="none") as fleet:
+    with ambar.open_collection(path, "a", fsync=False) as fleet:
         own = fleet["d3"]
         fleet.remove(["d0", "d1"])
         fleet.replace("d3", profile(33))
@@ -82,7 +82,7 @@ def load_pickled(pickled: bytes) -> xr.Dataset:
 def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
     model = {f"d{n}": profile(n) for n in range(8)}
     written(path, model)
-    with ambar.open_collection(path, "a", durability="none") as fleet:
+    with ambar.open_collection(path, "a", fsync=False) as fleet:
         fleet.remove(["d1", "d4"])
         fleet.rename("d2", "two")
         fleet.replace("d3", profile(33))
@@ -138,13 +138,13 @@ def test_an_empty_collection(path: Path) -> None:
     fleet = written(path, {})
     assert len(fleet) == 0
     assert fleet.variables == []
-    with ambar.open_collection(path, "a", durability="none") as again:
+    with ambar.open_collection(path, "a", fsync=False) as again:
         again.add("a", profile(1))
     xr.testing.assert_identical(ambar.open_collection(path).load("a"), profile(1))
 
 
 def _add_for_ever(path: str, ready: Any) -> None:
-    fleet = ambar.open_collection(path, "a", durability="none")
+    fleet = ambar.open_collection(path, "a", fsync=False)
     for number in itertools.count(5):
         fleet.add(f"d{number}", profile(number))
         if number % 5 == 0:
@@ -168,7 +168,7 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
     assert len(fleet) > committed
     for name in fleet.names:
         xr.testing.assert_identical(fleet.load(name), profile(int(name[1:])))
-    with ambar.open_collection(path, "a", durability="none") as fleet:
+    with ambar.open_collection(path, "a", fsync=False) as fleet:
         fleet.add("after", profile(1))
     xr.testing.assert_identical(ambar.open_collection(path).load("after"), profile(1))
 

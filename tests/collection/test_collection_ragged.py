@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def written(path: Path, datasets: dict[str, Any], **options: Any) -> ambar.Collection:
-    with ambar.Collection.create(path, durability="none", **options) as fleet:
+    with ambar.Collection.create(path, fsync=False, **options) as fleet:
         fleet.add_many(datasets.items())
     return ambar.open_collection(path)
 
@@ -135,13 +135,13 @@ def test_lengths_met_later_become_ragged_in_few_families(path: Path) -> None:
     written(path, datasets)
     more = {f"q{n}": profile(n, 3 + n % 5, 1 + n % 3) for n in range(30)}
     for part in (dict(list(more.items())[:7]), dict(list(more.items())[7:])):
-        with ambar.open_collection(path, "a", durability="none") as fleet:
+        with ambar.open_collection(path, "a", fsync=False) as fleet:
             fleet.add_many(part.items())
     fleet = ambar.open_collection(path)
     assert len(fleet.families) <= 3
     for name, dataset in (datasets | more).items():
         xr.testing.assert_identical(fleet.load(name), dataset)
-    with ambar.open_collection(path, "a", durability="none") as fleet:
+    with ambar.open_collection(path, "a", fsync=False) as fleet:
         fleet.extend("q3", more["q3"].isel(N_LEVELS=slice(0, 2)), "N_LEVELS")
     grown = ambar.open_collection(path).load("q3")
     both = [more["q3"].TEMP, more["q3"].TEMP[:, :2]]
@@ -165,7 +165,7 @@ def test_a_dimension_that_cannot_be_ragged_is_an_error(
     path: Path, variables: Any, why: str
 ) -> None:
     """`ragged` was ignored for such datasets, which became a family for each shape."""
-    with ambar.Collection.create(path, durability="none", ragged=["N_LEVELS", "N_HISTORY"]) as c:
+    with ambar.Collection.create(path, fsync=False, ragged=["N_LEVELS", "N_HISTORY"]) as c:
         with pytest.raises(ValueError, match=f"dataset 'bad': ragged=.*{why}"):
             c.add("bad", variables)
         c.add("good", {"t": ("N_LEVELS", np.zeros(3))})

@@ -41,7 +41,7 @@ def test_files_of_all_kinds_come_back_identical(tmp_path: Path) -> None:
     files.append(write(profile(7), folder / "v2.zarr"))
     folder.joinpath("notes.txt").write_text("no data")
     folder.joinpath(".hidden.nc").write_bytes(b"")
-    done = ambar.convert(folder, tmp_path / "x.ambar", durability="none")
+    done = ambar.convert(folder, tmp_path / "x.ambar", fsync=False)
     assert isinstance(done, ambar.Ingest)
     assert done.failed == {}
     assert done.converted == ["p0", "p1", "p2", "p3", "p4", "v2"]
@@ -84,9 +84,7 @@ def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> N
     (folder / "hollow.zarr").mkdir()
     write(xr.Dataset({"v": ("dataset", [1])}), folder / "dim.nc")
     target = tmp_path / "x.ambar"
-    code, out, err = run(
-        capsys, "convert", folder, target, "--durability", "none", "--on-error", "skip"
-    )
+    code, out, err = run(capsys, "convert", folder, target, "--no-fsync", "--on-error", "skip")
     assert code == 1
     assert "4 datasets taken in" in out
     assert "5 could not be taken in" in err
@@ -363,7 +361,7 @@ _SLOW = """
 import sys, time
 from ambar.collection.files import ingest
 ingest.COMMIT_DATASETS = 5
-ingest.ingest(sys.argv[1], sys.argv[2], processes=2, durability="none",
+ingest.ingest(sys.argv[1], sys.argv[2], processes=2, fsync=False,
               progress=lambda done, total: (print(done, flush=True), time.sleep(0.02)))
 """
 

@@ -32,7 +32,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("pair")
     plotfile = write_plotfile(folder / "plt00003")
     store = folder / "plt.ambar"
-    ambar.convert(plotfile, store, error_bound=f"{BOUND} of range", durability="none")
+    ambar.convert(plotfile, store, error_bound=f"{BOUND} of range", fsync=False)
     return plotfile, store
 
 
@@ -70,7 +70,7 @@ def test_errors_are_those_of_the_cells(pair: tuple[Path, Path]) -> None:
 
 def test_a_lossless_store_has_no_errors(pair: tuple[Path, Path], tmp_path: Path) -> None:
     store = tmp_path / "x.ambar"
-    ambar.convert(pair[0], store, durability="none")
+    ambar.convert(pair[0], store, fsync=False)
     for first, second in ((pair[0], store), (store, pair[0])):
         for one in ambar.compare(first, second).fields:
             assert (one.bound, one.all.max_error, one.all.psnr) == (0.0, 0.0, math.inf)
@@ -96,7 +96,7 @@ def test_two_lossy_stores_may_differ_by_both_bounds(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     other = tmp_path / "other.ambar"
-    ambar.convert(pair[0], other, error_bound={"Temp": 0.25}, durability="none")
+    ambar.convert(pair[0], other, error_bound={"Temp": 0.25}, fsync=False)
     found = {one.field: one for one in ambar.compare(pair[1], other).fields}
     own = ambar.compare(*pair, ["Temp"]).fields[0].bound
     assert own is not None
@@ -148,7 +148,7 @@ def test_what_does_not_belong_together_is_refused(pair: tuple[Path, Path], tmp_p
 def test_ramses_outputs_are_compared(tmp_path: Path) -> None:
     path = output("gravpart")
     store = tmp_path / "x.ambar"
-    ambar.convert(path, store, error_bound={"density": "1e-2 of range"}, durability="none")
+    ambar.convert(path, store, error_bound={"density": "1e-2 of range"}, fsync=False)
     found = {one.field: one for one in ambar.compare(path, store).fields}
     assert found["density"].all.max_error > 0
     assert all(one.held for one in found.values())
@@ -203,7 +203,7 @@ def test_values_of_any_size_are_compared(tmp_path: Path, size: float) -> None:
         )
     ]
     store = tmp_path / "x.ambar"
-    ambar.convert(pairs[0][0], store, durability="none")
+    ambar.convert(pairs[0][0], store, fsync=False)
     (same,) = ambar.compare(pairs[0][0], store).fields
     assert (same.all.max_error, same.all.psnr, same.held) == (0.0, math.inf, True)
     (one,), (expected,) = (ambar.compare(*pair, bound="0.3 of range").fields for pair in pairs)
@@ -228,7 +228,7 @@ def particles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("particles")
     run = write_output(folder, replace(FULL, specials=False)).folder
     store = folder / "run.ambar"
-    ambar.convert(run, store, error_bound={"mass": 1e-3}, durability="none")
+    ambar.convert(run, store, error_bound={"mass": 1e-3}, fsync=False)
     return run, store
 
 
@@ -279,7 +279,7 @@ def test_particles_are_compared_too(particles: tuple[Path, Path], tmp_path: Path
 def test_components_that_one_lacks_are_named(particles: tuple[Path, Path], tmp_path: Path) -> None:
     for number, components in enumerate((["hydro"], ["particles"])):
         part = tmp_path / f"{number}.ambar"
-        ambar.convert(particles[0], part, components=components, durability="none")
+        ambar.convert(particles[0], part, components=components, fsync=False)
         found = ambar.compare(particles[0], part)
         assert ("particles" in found.only_in_original) == (number == 0)
         assert ("density" in found.only_in_original) == (number == 1)
@@ -288,7 +288,7 @@ def test_components_that_one_lacks_are_named(particles: tuple[Path, Path], tmp_p
 
 def test_species_of_a_plotfile_are_compared(tmp_path: Path) -> None:
     plotfile, store = amrex_sample("nyx64_plt00040"), tmp_path / "x.ambar"
-    ambar.convert(plotfile, store, components=["DM"], durability="none")
+    ambar.convert(plotfile, store, components=["DM"], fsync=False)
     (one,) = ambar.compare(plotfile, store).tables
     assert (one.component, one.matched_by, one.rows) == ("particles/DM", "id, cpu", 262144)
     assert one.held
@@ -349,7 +349,7 @@ def test_a_series_needs_a_number(tmp_path: Path) -> None:
     run.mkdir()
     for number in (1, 2):
         write_output(run, replace(FULL, number=number, specials=False))
-    ambar.convert(run, store, durability="none", error_bound={"density": "1e-2 of range"})
+    ambar.convert(run, store, fsync=False, error_bound={"density": "1e-2 of range"})
     with pytest.raises(ValueError, match="series of 2 outputs; give the number"):
         ambar.compare(run / "output_00002", store)
     found = ambar.compare(run / "output_00002", store, ["density", "pressure"], output=2)
@@ -422,7 +422,7 @@ def test_cells_in_two_dimensions_are_drawn(tmp_path: Path) -> None:
     boxes = [[((0, 0), (31, 15))], [((8, 8), (23, 23))]]
     plotfile = write_plotfile(tmp_path / "plt", boxes, FIELDS, domain=(32, 16))
     store = tmp_path / "x.ambar"
-    ambar.convert(plotfile, store, error_bound="1e-2 of range", durability="none")
+    ambar.convert(plotfile, store, error_bound="1e-2 of range", fsync=False)
     found = ambar.compare(plotfile, store)
     assert found.held
     draw_comparison(found, plotfile, store).savefig(tmp_path / "x.png")

@@ -43,7 +43,7 @@ def plotfile(request: pytest.FixtureRequest, small: Path) -> Path:
 def store_of(plotfile: Path, converted: dict[str, Path]) -> Path:
     if plotfile.name not in converted:
         target = converted[""] / f"{plotfile.name}.ambar"
-        done = ambar.convert(plotfile, target, durability="none")
+        done = ambar.convert(plotfile, target, fsync=False)
         assert done.converted == [plotfile.name]
         files = (path for path in plotfile.rglob("*") if path.is_file())
         assert done.source_bytes == sum(path.stat().st_size for path in files)
@@ -208,7 +208,7 @@ def test_covered_cells(covered: str, small: Path, tmp_path: Path) -> None:
 def test_an_error_bound_holds_in_every_box(bound: float, plotfile: Path, tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     done = ambar.convert(
-        plotfile, target, components=["cells"], error_bound=f"{bound} of range", durability="none"
+        plotfile, target, components=["cells"], error_bound=f"{bound} of range", fsync=False
     )
     assert done.ratio > (1 if plotfile.name == "small" else 2)
     cells, exact = ambar.open(target).amr, ambar.read_amrex(plotfile).amr
@@ -230,7 +230,7 @@ def test_bounds_of_particles(tmp_path: Path) -> None:
     plotfile = amrex_sample("nyx64_plt00040")
     target = tmp_path / "x.ambar"
     bounds = {"DM/position_x": 1e-6, "Temp": 1.0}
-    ambar.convert(plotfile, target, error_bound=bounds, durability="none")
+    ambar.convert(plotfile, target, error_bound=bounds, fsync=False)
     got = ambar.open(target).species["DM"].read(["id", "cpu", "position_x", "position_y"])
     want = ambar.read_amrex(plotfile).species["DM"].read(["id", "cpu", "position_x", "position_y"])
     got = {name: got[name][np.lexsort((got["id"], got["cpu"]))] for name in got}

@@ -167,7 +167,7 @@ def test_particles_are_refused_or_left_out(
 ) -> None:
     """They were left out without a word."""
     store = tmp_path / "nyx.ambar"
-    ambar.convert(amrex_sample("nyx64_plt00040"), store, fields=["Temp"], durability="none")
+    ambar.convert(amrex_sample("nyx64_plt00040"), store, fields=["Temp"], fsync=False)
     target = tmp_path / "nyx.h5"
     with pytest.raises(ambar.UnsupportedError, match="has DM; leave them out with without_part"):
         ambar.export(store, target, amrex_hdf5=True)

@@ -46,7 +46,7 @@ def way(request: pytest.FixtureRequest) -> str:
 def read(output: Path, way: str, scratch: Path) -> ambar.Snapshot:
     if way == "direct":
         return ambar.read_ramses(output)
-    ambar.convert(output, scratch / "x.ambar", durability="none")
+    ambar.convert(output, scratch / "x.ambar", fsync=False)
     opened = ambar.open(scratch / "x.ambar")
     assert isinstance(opened, ambar.Snapshot)
     return opened
@@ -175,7 +175,7 @@ def test_levels_select_leaves_of_a_tree_that_ends_at_max_level(
     direct = ambar.read_ramses(truth.folder, levels=levels, max_level=max_level)
     assert_cells(direct.amr, true)
     target = tmp_path / "x.ambar"
-    ambar.convert(truth.folder, target, levels=levels, max_level=max_level, durability="none")
+    ambar.convert(truth.folder, target, levels=levels, max_level=max_level, fsync=False)
     assert_cells(ambar.open(target).amr, true)
     whole = ambar.read_ramses(truth.folder, max_level=max_level)
     assert_cells(whole.amr, true, levels=levels)
@@ -192,7 +192,7 @@ def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path
         expected = opened.amr.read(levels=levels)
         assert set(expected["level"]) <= set(range(levels[0], levels[1] + 1))
         target = tmp_path / f"{levels}.ambar"
-        ambar.convert(output, target, levels=levels, durability="none", overwrite=True)
+        ambar.convert(output, target, levels=levels, fsync=False, overwrite=True)
         for amr in (ambar.read_ramses(output, levels=levels).amr, ambar.open(target).amr):
             found = amr.read()
             assert found.columns == expected.columns

@@ -14,7 +14,7 @@ import xarray as xr
 needs_netcdf4 = pytest.mark.skipif(
     find_spec("netCDF4") is None, reason="files of NetCDF-4 need netCDF4: pip install netCDF4"
 )
-QUICK: dict[str, Any] = {"durability": "none", "processes": 1}
+QUICK: dict[str, Any] = {"fsync": False, "processes": 1}
 
 
 def profile(number: int, depth: int = 6) -> xr.Dataset:

@@ -50,7 +50,7 @@ def leaves(mesh: object, field: str, ndim: int = 3) -> np.ndarray:
 
 def test_a_plotfile_comes_back(tmp_path: Path) -> None:
     levels = plotfiles.write(tmp_path / "plt")
-    ambar.convert(tmp_path / "plt", tmp_path / "x.ambar", durability="none")
+    ambar.convert(tmp_path / "plt", tmp_path / "x.ambar", fsync=False)
     for path in (tmp_path / "plt", tmp_path / "x.ambar"):
         amr = ambar.open(path).amr
         mesh = amr.to_vtk()
@@ -80,7 +80,7 @@ def test_a_real_plotfile_is_as_yt_reads_it(tmp_path: Path) -> None:
     yt = pytest.importorskip("yt")
     yt.set_log_level(40)
     sample = amrex_sample("advection_plt00006")
-    ambar.convert(sample, tmp_path / "x.ambar", durability="none")
+    ambar.convert(sample, tmp_path / "x.ambar", fsync=False)
     mesh = ambar.read_mesh(tmp_path / "x.ambar", cell_data=["phi", "phi32"])
     grids = list(yt.load(str(sample)).index.grids)
     blocks = every_block(mesh)
@@ -98,7 +98,7 @@ def test_a_real_plotfile_is_as_yt_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", ["gravpart_small", "sedov2d_small"])
 def test_a_tree_has_every_leaf_once(case: str, tmp_path: Path) -> None:
-    ambar.convert(RAMSES / case / "output_00002", tmp_path / "x.ambar", durability="none")
+    ambar.convert(RAMSES / case / "output_00002", tmp_path / "x.ambar", fsync=False)
     amr = ambar.open(tmp_path / "x.ambar").amr
     mesh = amr.to_vtk(["density", "level"])
     with np.load(RAMSES / case / "truth_leaf_00002.npz") as columns:
@@ -167,7 +167,7 @@ def test_flat_plotfiles(tmp_path: Path) -> None:
 
 def test_pyvista_reads_cells(tmp_path: Path) -> None:
     plotfiles.write(tmp_path / "plt")
-    ambar.convert(tmp_path / "plt", tmp_path / "x.ambar", durability="none")
+    ambar.convert(tmp_path / "plt", tmp_path / "x.ambar", fsync=False)
     mesh = pv.read(tmp_path / "x.ambar")
     assert list(arrays(blocks_of(mesh, 1)[2])) == ["density", "Temp", GHOSTS]
     reader = pv.get_reader(tmp_path / "x.ambar")
@@ -187,7 +187,7 @@ def test_pyvista_reads_cells(tmp_path: Path) -> None:
 
 
 def test_pyvista_reads_a_run(tmp_path: Path) -> None:
-    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", durability="none")
+    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", fsync=False)
     reader = pv.get_reader(tmp_path / "run.ambar")
     series = ambar.open(tmp_path / "run.ambar")
     assert reader.time_values == series.times.tolist()

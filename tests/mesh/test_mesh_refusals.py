@@ -85,7 +85,7 @@ def test_what_cannot_be_written(
         (
             "tetrahedra",
             changed_at("cells", "corners", "at", "nowhere"),
-            "array 'nowhere' that there is",
+            "array 'nowhere' that does not exist",
         ),
         ("tetrahedra", changed_at("cells", "storage", 32), "corners have dtype int64, not int32"),
         ("tetrahedra", changed_at("types", 300), "types are 300"),

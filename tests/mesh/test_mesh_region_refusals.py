@@ -64,7 +64,7 @@ def test_cells_that_cannot_be_are_not_reordered(tmp_path: Path) -> None:
             changed_at("index", "cells", "start", "at", [0, 0, 1, 9]),
             "starts of cells has dtype float32",
         ),
-        (changed_at("order", "cells", {"at": "nothing"}), "array 'nothing' that there is not"),
+        (changed_at("order", "cells", {"at": "nothing"}), "array 'nothing' that does not exist"),
         (changed_at("order", []), "order is not described"),
     ],
 )

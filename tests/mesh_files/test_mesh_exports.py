@@ -160,7 +160,7 @@ def test_every_step_comes_back(make: Make, tmp_path: Path) -> None:
         assert time == expected
         assert_equal(step, mesh)
     # And from the file to a store again.
-    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", durability="none")
+    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", fsync=False)
     again = ambar.open(tmp_path / "again.ambar")
     assert again.times == TIMES
     for stored, mesh in zip(again, meshes, strict=True):
@@ -192,7 +192,7 @@ def test_a_collection_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str
     for time, mesh in zip(TIMES, meshes, strict=True):
         reader.set_active_time_value(time)
         assert_equal(reader.read()[0], mesh)
-    ambar.convert(tmp_path / "run.pvd", tmp_path / "again.ambar", durability="none")
+    ambar.convert(tmp_path / "run.pvd", tmp_path / "again.ambar", fsync=False)
     assert ambar.open(tmp_path / "again.ambar").times == TIMES
     (tmp_path / "other").mkdir()
     with pytest.raises(FileExistsError, match="other"):
@@ -223,19 +223,19 @@ def test_cells_as_vtkhdf(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         plotfiles.write(tmp_path / "source")
     source = {"sample": lambda: amrex_sample("advection_plt00006"), "tree": lambda: output("sedov")}
     store = tmp_path / "x.ambar"
-    ambar.convert(source.get(kind, lambda: tmp_path / "source")(), store, durability="none")
+    ambar.convert(source.get(kind, lambda: tmp_path / "source")(), store, fsync=False)
     assert run(capsys, "export", store, tmp_path / "x.vtkhdf")[0] == 0
     reader = vtkHDFReader()
     reader.SetFileName(str(tmp_path / "x.vtkhdf"))
     reader.Update()
     # The ghost arrays of the one are those that VTK's BlankCells makes.
     assert_same_amr(reader.GetOutputDataObject(0), ambar.read_mesh(store))
-    ambar.convert(tmp_path / "x.vtkhdf", tmp_path / "y.ambar", durability="none")
+    ambar.convert(tmp_path / "x.vtkhdf", tmp_path / "y.ambar", fsync=False)
     assert_same_amr(ambar.read_mesh(tmp_path / "y.ambar"), ambar.read_mesh(store))
 
 
 def test_a_run_of_cells_as_vtkhdf(tmp_path: Path) -> None:
-    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", durability="none")
+    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", fsync=False)
     ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
     series = ambar.open(tmp_path / "run.ambar")
     levels = [snapshot.amr.levels for snapshot in series]
@@ -297,7 +297,7 @@ def test_names_orders_and_ghosts_are_kept(tmp_path: Path) -> None:
     meshes = series_of(tmp_path / "run.ambar", make)
     for name in ("run.vtkhdf", "run.pvd"):
         ambar.export(tmp_path / "run.ambar", tmp_path / name)
-        ambar.convert(tmp_path / name, tmp_path / "again.ambar", overwrite=True, durability="none")
+        ambar.convert(tmp_path / name, tmp_path / "again.ambar", overwrite=True, fsync=False)
         for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
             assert_equal(stored.read(wrap=False), mesh)
 
@@ -364,7 +364,7 @@ def test_ensight_has_the_name_that_was_asked_for(
     code, printed, _ = run(capsys, "export", tmp_path / "x.ambar", tmp_path / "u.case")
     assert code == 0
     assert Path(printed.strip().replace("\n", "")).is_file()
-    done = ambar.convert(tmp_path / "u.case", tmp_path / "again.ambar", durability="none")
+    done = ambar.convert(tmp_path / "u.case", tmp_path / "again.ambar", fsync=False)
     assert done.converted == ["u.case"]
     (again,) = ambar.read_mesh(tmp_path / "again.ambar")
     assert (again.n_points, again.n_cells) == (mesh.n_points, mesh.n_cells)
@@ -383,7 +383,7 @@ def test_texts_on_the_whole_are_kept_over_time(tmp_path: Path) -> None:
         for time, mesh in enumerate(meshes):
             series.add(mesh, time)
     ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
-    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", durability="none")
+    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", fsync=False)
     for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
         read = stored.read()
         assert read.field_data["names"].tolist() == mesh.field_data["names"].tolist()
@@ -420,7 +420,7 @@ def test_point_sets_over_time_are_written(target: str, tmp_path: Path) -> None:
             points["mass"] = np.full(50, time)
             series.add(points, time)
     ambar.export(tmp_path / "run.ambar", tmp_path / target)
-    ambar.convert(tmp_path / target, tmp_path / "again.ambar", durability="none")
+    ambar.convert(tmp_path / target, tmp_path / "again.ambar", fsync=False)
     again = ambar.open(tmp_path / "again.ambar")
     for time, stored in zip(TIMES, again, strict=True):
         assert (stored.read()["mass"] == time).all()

@@ -51,7 +51,7 @@ def test_a_file_becomes_a_store_and_a_file_again(
 def test_blocks(tmp_path: Path) -> None:
     blocks = pv.MultiBlock({"a": pv.Sphere(), "b": grid()})
     blocks.save(tmp_path / "both.vtm")
-    done = ambar.convert(tmp_path / "both.vtm", tmp_path / "both.ambar", durability="none")
+    done = ambar.convert(tmp_path / "both.vtm", tmp_path / "both.ambar", fsync=False)
     assert done.source_bytes > (tmp_path / "both.vtm").stat().st_size
     found = pv.read(tmp_path / "both.ambar")
     assert found.keys() == ["a", "b"]
@@ -64,7 +64,7 @@ def test_tables_among_blocks(tmp_path: Path) -> None:
     """PyVista 0.49 ends with an AttributeError where it checks them."""
     blocks = pv.MultiBlock({"a": pv.Sphere(), "b": pv.Table({"row": np.arange(3)})})
     blocks.save(tmp_path / "both.vtm")
-    ambar.convert(tmp_path / "both.vtm", tmp_path / "both.ambar", durability="none")
+    ambar.convert(tmp_path / "both.vtm", tmp_path / "both.ambar", fsync=False)
     readers = (ambar.read_mesh, pv.read, lambda path: pv.get_reader(path).read())
     for read in readers:
         found = read(tmp_path / "both.ambar")
@@ -75,7 +75,7 @@ def test_tables_among_blocks(tmp_path: Path) -> None:
 def test_an_export_that_fails_leaves_nothing(
     vtu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ambar.convert(vtu, tmp_path / "x.ambar", durability="none")
+    ambar.convert(vtu, tmp_path / "x.ambar", fsync=False)
 
     def full(_: pv.UnstructuredGrid, path: Path) -> None:
         path.write_bytes(b"half")
@@ -106,7 +106,7 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
         with pytest.raises(ambar.CorruptError, match=r"cut\.vtu: PyVista cannot read it"):
             ambar.convert(cut, tmp_path / "x.ambar")
     assert not (tmp_path / "x.ambar").exists()
-    ambar.convert(vtu, tmp_path / "x.ambar", durability="none")
+    ambar.convert(vtu, tmp_path / "x.ambar", fsync=False)
     with pytest.raises(FileExistsError, match="wing"):
         ambar.export(tmp_path / "x.ambar", vtu)
     with pytest.raises(ambar.UnsupportedError, match=r"(?s)not written as \.xyz.*\.vtu"):

@@ -64,7 +64,7 @@ def test_cut_files_are_errors(
 ) -> None:
     meshio.write(name, mesh, file_format=form, **options)
     capfd.readouterr()
-    ambar.convert(name, "x.ambar", durability="none")
+    ambar.convert(name, "x.ambar", fsync=False)
     read = ambar.read_mesh("x.ambar")
     count = len(mesh.cells[0])
     assert read.n_points == 60 or form == "stl"
@@ -81,7 +81,7 @@ def test_cut_files_are_errors(
 
 def test_abaqus_is_not_taken_for_avs() -> None:
     meshio.write("wing.inp", TETRAHEDRA, file_format="abaqus")
-    ambar.convert("wing.inp", "x.ambar", durability="none")
+    ambar.convert("wing.inp", "x.ambar", fsync=False)
     read = ambar.read_mesh("x.ambar")
     np.testing.assert_array_equal(read.points, POINTS)
     np.testing.assert_array_equal(read.cells_dict[10], CORNERS)
@@ -100,7 +100,7 @@ def test_abaqus_is_not_taken_for_avs() -> None:
 
 def test_points_alone_are_a_mesh() -> None:
     Path("x.obj").write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\n")
-    ambar.convert("x.obj", "x.ambar", durability="none")
+    ambar.convert("x.obj", "x.ambar", fsync=False)
     assert ambar.read_mesh("x.ambar").n_points == 3
 
 
@@ -181,7 +181,7 @@ def test_readers_that_others_registered_come_first() -> None:
     meshio.write("x.off", TRIANGLES)
     pv.register_reader(".off", lambda *_, **__: pv.Cube())
     try:
-        ambar.convert("x.off", "x.ambar", durability="none")
+        ambar.convert("x.off", "x.ambar", fsync=False)
     finally:
         pv.core.utilities.reader_registry._custom_ext_readers.pop(".off")
     assert ambar.read_mesh("x.ambar").n_cells == 6
@@ -220,7 +220,7 @@ def test_cut_files_of_the_old_format_are_errors(mesh: Any, binary: bool) -> None
         with pytest.raises(ambar.CorruptError, match=r"^x\.vtk: "):
             ambar.convert("x.vtk", "x.ambar")
     Path("x.vtk").write_bytes(whole.rstrip())  # as editors, and people, leave them
-    ambar.convert("x.vtk", "x.ambar", durability="none")
+    ambar.convert("x.vtk", "x.ambar", fsync=False)
     assert ambar.read_mesh("x.ambar") == pv.read("x.vtk")
 
 
@@ -282,7 +282,7 @@ def test_damaged_ply(old: str, new: str, message: str) -> None:
         "0 0 0\n1 0 0\n1 1 0\n3 0 1 2\n"
     )
     Path("x.ply").write_text(text)
-    ambar.convert("x.ply", "x.ambar", durability="none")
+    ambar.convert("x.ply", "x.ambar", fsync=False)
     assert ambar.read_mesh("x.ambar").n_cells == 1
     assert old in text
     Path("x.ply").write_text(text.replace(old, new))
@@ -297,7 +297,7 @@ def test_streamed_stl_has_no_count() -> None:
         Path("x.stl").write_bytes(whole[: 84 + 50 * 16])
         ambar.convert("x.stl", "x.ambar")
     Path("x.stl").write_bytes(whole[:80] + b"\xff" * 4 + whole[84:])
-    ambar.convert("x.stl", "x.ambar", durability="none")
+    ambar.convert("x.stl", "x.ambar", fsync=False)
     assert ambar.read_mesh("x.ambar").n_cells == 1680
 
 
@@ -344,7 +344,7 @@ def test_whatever_the_libraries_read_is_a_mesh(
 ) -> None:
     """Formats that were in no list of ours were left to xarray, which found no engine."""
     write(Path(name))
-    done = ambar.convert(name, "x.ambar", durability="none")
+    done = ambar.convert(name, "x.ambar", fsync=False)
     assert done.converted == [name]
     assert ambar.open("x.ambar").n_points in (4, 20, 60)
     assert run(capsys, "convert", name, "y.ambar")[0] == 0
@@ -366,5 +366,5 @@ def test_files_that_nothing_reads_are_errors(capsys: pytest.CaptureFixture[str])
 def test_files_of_netcdf_may_have_any_name() -> None:
     xr = pytest.importorskip("xarray")
     xr.Dataset({"a": ("x", np.arange(5.0))}).to_netcdf("x.foo")
-    ambar.convert("x.foo", "x.ambar", durability="none")
+    ambar.convert("x.foo", "x.ambar", fsync=False)
     assert len(ambar.open_collection("x.ambar")) == 1

@@ -83,7 +83,7 @@ def test_parts_become_blocks(tmp_path: Path) -> None:
             'timestep="1" part="0" file="step_3.vtu"',
         ],
     )
-    ambar.convert(pvd, tmp_path / "x.ambar", durability="none")
+    ambar.convert(pvd, tmp_path / "x.ambar", fsync=False)
     first, second = (mesh.read() for mesh in ambar.open(tmp_path / "x.ambar"))
     assert first.keys() == ["part 0", "outlet"]
     assert first[1] == step(2)
@@ -96,7 +96,7 @@ def test_a_series_of_paraview(tmp_path: Path, suffix: str) -> None:
     files = [{"name": f"step_{n}.{suffix}", "time": 0.1 * n} for n in (1, 2)]
     path = tmp_path / f"flow.{suffix}.series"
     path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
-    ambar.convert(path, tmp_path / "x.ambar", durability="none")
+    ambar.convert(path, tmp_path / "x.ambar", fsync=False)
     assert_steps(tmp_path / "x.ambar", [1, 2], [0.1, 0.2])
 
 
@@ -130,7 +130,7 @@ def test_a_file_of_several_times(tmp_path: Path) -> None:
     writer.SetInputConnection(solver.GetOutputPort())
     writer.WriteAllTimeStepsOn()
     writer.Write()
-    done = ambar.convert(tmp_path / "flow.ex2", tmp_path / "x.ambar", durability="none")
+    done = ambar.convert(tmp_path / "flow.ex2", tmp_path / "x.ambar", fsync=False)
     assert done.converted == [f"flow.ex2 step {number}" for number in range(3)]
     series = ambar.open(tmp_path / "x.ambar")
     assert series.times == [*Solver.times]
@@ -153,7 +153,7 @@ def test_numbered_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     ambar.convert(
         f"{tmp_path}/step_*.vtu",
         tmp_path / "y.ambar",
-        durability="none",
+        fsync=False,
         progress=lambda done, total: reports.append((done, total)),
     )
     assert_steps(tmp_path / "y.ambar", [2, 9, 10], [None] * 3)
@@ -166,7 +166,7 @@ def test_files_that_tell_their_time(tmp_path: Path) -> None:
         mesh = step(number)
         mesh.field_data["TimeValue"] = [0.1 * number]
         mesh.save(tmp_path / f"step_{number}.vtu")
-    ambar.convert(f"{tmp_path}/*.vtu", tmp_path / "x.ambar", durability="none")
+    ambar.convert(f"{tmp_path}/*.vtu", tmp_path / "x.ambar", fsync=False)
     assert ambar.open(tmp_path / "x.ambar").times == [0.1, 0.2]
 
 
@@ -185,7 +185,7 @@ def test_only_one_step_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return mesh
 
     monkeypatch.setattr(MeshFile, "read", watched)
-    ambar.convert(paths, tmp_path / "x.ambar", durability="none")
+    ambar.convert(paths, tmp_path / "x.ambar", fsync=False)
     assert len(alive) == 4
     assert most <= 1  # the one before, which the next takes the place of
 
@@ -193,7 +193,7 @@ def test_only_one_step_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = write_steps(tmp_path, [1, 2])
     target = tmp_path / "x.ambar"
-    ambar.convert(paths, target, durability="none")
+    ambar.convert(paths, target, fsync=False)
     paths += write_steps(tmp_path, [3])
     with pytest.raises(FileExistsError):
         ambar.convert(paths, target)
@@ -215,10 +215,10 @@ def test_a_step_that_cannot_be_read(tmp_path: Path) -> None:
     whole = paths[1].read_bytes()
     paths[1].write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ambar.CorruptError, match=r"step_2\.vtu: PyVista cannot read it"):
-        ambar.convert(paths, tmp_path / "x.ambar", durability="none")
+        ambar.convert(paths, tmp_path / "x.ambar", fsync=False)
     assert_steps(tmp_path / "x.ambar", [1], [None])
     paths[1].write_bytes(whole)
-    ambar.convert(paths, tmp_path / "x.ambar", resume=True, durability="none")
+    ambar.convert(paths, tmp_path / "x.ambar", resume=True, fsync=False)
     assert_steps(tmp_path / "x.ambar", [1, 2, 3], [None] * 3)
 
 

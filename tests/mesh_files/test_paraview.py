@@ -108,8 +108,8 @@ def test_paraview_draws_cells_once(tmp_path: Path, capsys: pytest.CaptureFixture
     if pvpython is None:
         pytest.skip("there is no ParaView here (pvpython)")
     plotfiles.write(tmp_path / "plt")
-    ambar.convert(tmp_path / "plt", tmp_path / "plt.ambar", durability="none")
-    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", durability="none")
+    ambar.convert(tmp_path / "plt", tmp_path / "plt.ambar", fsync=False)
+    ambar.convert(output("sedov").parent, tmp_path / "run.ambar", fsync=False)
     run(capsys, "paraview-plugin", "--install", "--folder", tmp_path)
     (tmp_path / "script.py").write_text(CELLS)
     stores = [tmp_path / "plt.ambar", tmp_path / "run.ambar"]

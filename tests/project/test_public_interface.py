@@ -69,7 +69,7 @@ def test_the_public_interface_is_the_committed_one() -> None:
 
 def test_typed_openers_return_their_type_and_refuse_others(tmp_path: Path) -> None:
     snapshot, mesh, arrays = (tmp_path / name for name in ("s.ambar", "m.ambar", "a.ambar"))
-    ambar.convert(output("sedov"), snapshot, durability="none")
+    ambar.convert(output("sedov"), snapshot, fsync=False)
     ambar.write_mesh(pv.Sphere(), mesh, fsync=False)
     with ambar.create(arrays, fsync=False) as writer:
         writer.create_array("x", np.arange(3.0))

@@ -22,7 +22,7 @@ from campaigns import seal
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    options: Any = {"durability": "none", "ragged": ["t"]}
+    options: Any = {"fsync": False, "ragged": ["t"]}
     with ambar.Collection.create(tmp_path / "x.ambar", **options) as made:
         for number in range(4):
             values = np.arange(3.0 + number % 2)
@@ -167,7 +167,7 @@ def test_names_that_are_not_strings_are_damage(path: Path, values: np.ndarray) -
 
 def test_a_variable_with_several_numbers_of_dimensions_is_refused(tmp_path: Path) -> None:
     """Reading it raised NumPy's error about an inhomogeneous shape."""
-    with ambar.Collection.create(tmp_path / "x.ambar", durability="none") as made:
+    with ambar.Collection.create(tmp_path / "x.ambar", fsync=False) as made:
         made.add("a", {"v": ("x", [1.0, 2.0])})
         made.add("b", {"v": (("x", "y"), [[1.0], [2.0]])})
     collection = ambar.open_collection(tmp_path / "x.ambar")
@@ -198,7 +198,7 @@ def test_a_tree_whose_groups_do_not_fit_together_is_refused(tmp_path: Path) -> N
 
 def test_a_variable_of_numbers_and_of_times_is_refused(tmp_path: Path) -> None:
     """Reading it raised NumPy's DTypePromotionError."""
-    with ambar.Collection.create(tmp_path / "x.ambar", durability="none") as made:
+    with ambar.Collection.create(tmp_path / "x.ambar", fsync=False) as made:
         made.add("a", {"v": ("x", [1, 2])})
         made.add("b", {"v": ("x", np.array([3, 4], "M8[s]"))})
     collection = ambar.open_collection(tmp_path / "x.ambar")

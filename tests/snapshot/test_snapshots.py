@@ -273,10 +273,10 @@ def test_a_series_of_small_outputs_is_not_mostly_dead_bytes(tmp_path: Path) -> N
     spec = Spec(ndim=2, domains=1, level_min=1, level_max=2)
     for number in range(1, 61):
         write_output(tmp_path / "run", replace(spec, number=number))
-    ambar.convert(tmp_path / "run", target, durability="none")
+    ambar.convert(tmp_path / "run", target, fsync=False)
     for number in range(61, 71):
         write_output(tmp_path / "run", replace(spec, number=number))
-        ambar.convert(tmp_path / "run", target, durability="none")
+        ambar.convert(tmp_path / "run", target, fsync=False)
     series = ambar.open(target)
     assert isinstance(series, ambar.Series)
     assert len(series) == 70

@@ -196,7 +196,7 @@ def assert_cells(path: Path) -> None:
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda path: f"{path.parent.name}-{path.name[-2:]}")
 def test_cells_of_ramses_outputs(output: Path, tmp_path: Path) -> None:
-    ambar.convert(output, tmp_path / "x.ambar", durability="none")
+    ambar.convert(output, tmp_path / "x.ambar", fsync=False)
     assert_cells(tmp_path / "x.ambar")
 
 
@@ -205,7 +205,7 @@ def test_cells_of_some_levels(profile: str, tmp_path: Path) -> None:
     """Where levels were left out, the walk along the curve jumps."""
     path = tmp_path / "x.ambar"
     output = DATA / "ramses" / "gravpart_small" / "output_00002"
-    ambar.convert(output, path, levels=(5, 5), profile=profile, durability="none")
+    ambar.convert(output, path, levels=(5, 5), profile=profile, fsync=False)
     assert len(Store(path).array("amr/index/jump_row")) > 10
     assert_cells(path)
 

@@ -40,7 +40,7 @@ class Ramses(Scratch):
 
     def time_convert(self) -> None:
         """Convert the output with all its components."""
-        ambar.convert(OUTPUT, self.store, overwrite=True, durability="none")
+        ambar.convert(OUTPUT, self.store, overwrite=True, fsync=False)
 
     def time_load_store(self) -> None:
         """Load all cells and particles from the store."""
@@ -78,7 +78,7 @@ class Collection(Scratch):
 
     def time_write(self) -> None:
         """Write all profiles in one call."""
-        with ambar.Collection.create(self.store, overwrite=True, durability="none") as collection:
+        with ambar.Collection.create(self.store, overwrite=True, fsync=False) as collection:
             collection.add_many(self.profiles)
 
     def time_read_slice(self) -> None:

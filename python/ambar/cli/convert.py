@@ -79,13 +79,6 @@ Processes = Annotated[
 ]
 
 
-class Durability(StrEnum):
-    """What a commit survives."""
-
-    full = "full"
-    none = "none"
-
-
 def convert(
     paths: Annotated[
         list[Path],
@@ -182,9 +175,13 @@ def convert(
             help="Of a mesh: sort the cells along a curve, so that parts of space are read alone.",
         ),
     ] = False,
-    durability: Annotated[
-        Durability, typer.Option(help="full: survives a power cut; none: leaves out the fsyncs.")
-    ] = Durability.full,
+    fsync: Annotated[
+        bool,
+        typer.Option(
+            "--fsync/--no-fsync",
+            help="Whether the store survives a power failure; without, writing is faster.",
+        ),
+    ] = True,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -238,7 +235,7 @@ def convert(
         "threads": threads,
         "progress": True if progress else None,
         "overwrite": overwrite,
-        "durability": durability.value,
+        "fsync": fsync,
     }
     own: dict[str, Any] = {
         "ragged": parse_list(ragged),

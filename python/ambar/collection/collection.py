@@ -30,7 +30,7 @@ from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.commit_context import Closing
 from ambar.store.group_description import Description
 from ambar.store.store import Store
-from ambar.store.writer import Durability, Profile, Writer, create
+from ambar.store.writer import Profile, Writer, create
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class Collection(Closing):
         *,
         overwrite: bool = False,
         directory: bool = False,
-        durability: Durability = "full",
+        fsync: bool = True,
         profile: Profile = "balanced",
         threads: int | None = None,
         ragged: Sequence[str] = (),
@@ -97,7 +97,7 @@ class Collection(Closing):
 
         Parameters
         ----------
-        path, overwrite, directory, durability, profile, threads
+        path, overwrite, directory, fsync, profile, threads
             As for `ambar.create`.
         ragged
             Dimensions whose lengths are known to differ between datasets: values lie end to end
@@ -125,7 +125,7 @@ class Collection(Closing):
             path,
             "w" if overwrite else "w-",
             directory=directory,
-            fsync=durability == "full",
+            fsync=fsync,
             profile=profile,
             threads=threads,
         )

@@ -15,14 +15,14 @@ from ambar.store.cache import place_of
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.urls import core_options, refuse_url
-from ambar.store.writer import Durability, Profile, create
+from ambar.store.writer import Profile, create
 
 
 def open_collection(
     path: str | os.PathLike[str],
     mode: Literal["r", "a"] = "r",
     *,
-    durability: Durability = "full",
+    fsync: bool = True,
     profile: Profile = "balanced",
     threads: int | None = None,
     storage_options: Mapping[str, object] | None = None,
@@ -35,7 +35,7 @@ def open_collection(
         A store of a collection; to read it also a URL.
     mode
         "r", or "a" to add, replace and remove datasets.
-    durability, profile, threads
+    fsync, profile, threads
         As for `ambar.create`; `threads` for reading too.
     storage_options
         For URLs, as for `ambar.open`.
@@ -60,7 +60,7 @@ def open_collection(
         refuse_url(path)
         if not Path(path).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        writer = create(path, "a", fsync=durability == "full", profile=profile, threads=threads)
+        writer = create(path, "a", fsync=fsync, profile=profile, threads=threads)
     try:
         place = place_of(path, storage_options)
         store = Store(_core.Store(os.fspath(path), core_options(storage_options)))

@@ -31,7 +31,7 @@ from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import refuse_store
 from ambar.store.urls import is_url, refuse_url
-from ambar.store.writer import Durability, Profile
+from ambar.store.writer import Profile
 
 if TYPE_CHECKING:
     from ambar.collection.files.export import Export
@@ -53,7 +53,7 @@ def convert(
     overwrite: bool = False,
     resume: bool = False,
     on_error: OnError = "stop",
-    durability: Durability = "full",
+    fsync: bool = True,
     reorder: bool = False,
 ) -> Conversion:
     """Convert a RAMSES output or a folder of them, a plotfile of AMReX, NetCDF files, or a mesh.
@@ -120,8 +120,8 @@ def convert(
         What happens if one of several outputs or files cannot be converted. "stop" raises the
         error; what is committed stays. "skip" converts the others and lists the failed ones in
         `Conversion.failed`; it raises the first error if none could be converted.
-    durability
-        "full": survives a power cut. "none" leaves out the fsyncs.
+    fsync
+        Whether the store survives a power failure. False is faster, for temporary files.
     reorder
         Of a mesh: sort its cells along a curve, as `ambar.write_mesh` does.
 
@@ -159,7 +159,7 @@ def convert(
         overwrite=overwrite,
         resume=resume,
         on_error=on_error,
-        durability=durability,
+        fsync=fsync,
         reorder=reorder,
     )
     refuse_url(target)

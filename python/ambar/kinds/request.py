@@ -13,7 +13,7 @@ from ambar import _core
 from ambar._util.properties import cached_property
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
-from ambar.store.writer import Durability, Profile
+from ambar.store.writer import Profile
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Progress: TypeAlias = Callable[[int, int], None]
@@ -68,7 +68,7 @@ class Request:
     threads: int | None = None
     progress: Progress | Literal[True] | None = None
     overwrite: bool = False
-    durability: Durability = "full"
+    fsync: bool = True
     reorder: bool = False
 
     common: ClassVar = frozenset(
@@ -80,7 +80,7 @@ class Request:
             "threads",
             "progress",
             "overwrite",
-            "durability",
+            "fsync",
         }
     )
     """Options of every conversion."""
@@ -92,7 +92,7 @@ class Request:
             "profile": self.profile,
             "error_bound": self.error_bound,
             "threads": self.threads,
-            "durability": self.durability,
+            "fsync": self.fsync,
         }
 
     @property

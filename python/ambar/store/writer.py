@@ -19,7 +19,6 @@ from ambar.store.node_paths import absolute, to_json
 from ambar.store.urls import refuse_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
-Durability: TypeAlias = Literal["full", "none"]
 Layout: TypeAlias = Literal["grid", "whole", "simplices"]
 
 

@@ -49,7 +49,7 @@ class StoreAuto(Method):
             covered=self.covered,
             threads=1,
             overwrite=True,
-            durability="none",
+            fsync=False,
         )
         if "order" not in piece.state:
             self._prepare_reading(piece)

@@ -81,7 +81,7 @@ class AmbarAccess(Access):
         return ambar.open_collection(
             self.folder / FILE,
             mode="a" if adding else "r",
-            durability="none",
+            fsync=False,
             threads=self.threads,
         )
 

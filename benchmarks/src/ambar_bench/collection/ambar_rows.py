@@ -26,7 +26,7 @@ class AmbarCollection(Layout):
     def begin(self) -> None:
         """Create the file."""
         self.collection = ambar.Collection.create(
-            self.folder / FILE, durability="none", threads=self.threads
+            self.folder / FILE, fsync=False, threads=self.threads
         )
 
     def add(self, pairs: list[tuple[str, xr.Dataset]]) -> None:

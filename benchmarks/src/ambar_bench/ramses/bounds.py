@@ -75,7 +75,7 @@ def measure(output: Path, bound: float, folder: Path) -> str:
             target,
             error_bound=f"{bound} of range",
             profile="small",
-            durability="none",
+            fsync=False,
             overwrite=True,
         )
     )

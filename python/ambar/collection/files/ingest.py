@@ -25,7 +25,7 @@ from ambar.kinds.request import Conversion, OnError, Progress, shown
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.store import Store
-from ambar.store.writer import Durability, Profile
+from ambar.store.writer import Profile
 
 COMMIT_DATASETS = 1000
 COMMIT_BYTES = 256 << 20
@@ -57,7 +57,7 @@ def ingest(
     resume: bool = False,
     on_error: OnError = "stop",
     decode_times: bool = True,
-    durability: Durability = "full",
+    fsync: bool = True,
 ) -> Ingest:
     """Make a collection of NetCDF files and Zarr stores, each of which becomes a dataset.
 
@@ -82,7 +82,7 @@ def ingest(
         xarray's engine for all files; by default each file's own.
     processes
         Processes to read in; by default one a core.
-    profile, threads, durability
+    profile, threads, fsync
         As for `ambar.create`.
     progress
         A function called with the number of files done and of all, or True for a bar on the
@@ -133,7 +133,7 @@ def ingest(
         "encoding": _encoding(error_bound),
         "on_mismatch": on_mismatch,
     }
-    options = {"durability": durability, "profile": profile, "threads": threads}
+    options = {"fsync": fsync, "profile": profile, "threads": threads}
     reading = Reading(None if variables is None else list(variables), engine, decode_times)
     with _opened(target, settings, options, overwrite, resume) as fleet:
         run = _Run(fleet, sources, on_error)

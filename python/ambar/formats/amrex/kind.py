@@ -20,6 +20,7 @@ from ambar.snapshot.kind import (
 )
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
+from ambar.store.writer import durability
 
 
 def _open(resource: Resource) -> Snapshot:
@@ -54,7 +55,7 @@ def _convert(request: Request) -> Conversion:
             listed(request.fields),
             request.covered,
             (request.profile, bounds),
-            request.durability,
+            durability(request.fsync),
             request.overwrite,
             request.threads,
             report,

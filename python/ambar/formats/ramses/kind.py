@@ -24,6 +24,7 @@ from ambar.snapshot.kind import (
 )
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
+from ambar.store.writer import durability
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 
@@ -76,7 +77,7 @@ def _convert(request: Request) -> Conversion:
             request.levels,
             request.max_level,
             compression,
-            request.durability,
+            durability(request.fsync),
             request.overwrite,
             request.on_error,
             request.threads,

@@ -17,7 +17,7 @@ _ARRAY_NAME = "__xarray_dataarray_name__"
 _ARRAY_VARIABLE = "__xarray_dataarray_variable__"
 
 
-# Options of to_zarr that a call may keep: what they ask for is how it is here, or has no meaning.
+# Options of to_zarr that are accepted and have no effect.
 _OF_ZARR = (
     "align_chunks",
     "chunkmanager_store_kwargs",
@@ -59,9 +59,8 @@ class DatasetAccessor:
     ) -> Any:
         """Write the dataset as a group of a store, as ``Dataset.to_zarr`` does.
 
-        Everything becomes visible with one commit at the end. What dask has to compute is written
-        chunk by chunk, as it is computed; its chunks are merged or cut where they do not fit those
-        of the store.
+        One commit at the end makes everything visible. Chunks of dask arrays are written as they
+        are computed; they are merged or split where they do not fit the chunks of the store.
 
         Parameters
         ----------
@@ -70,13 +69,14 @@ class DatasetAccessor:
         group
             The group's path; the root by default.
         mode
-            "w-": make the group, an error if it is there (the default). "w": replace it. "a": make
-            it, or write variables into it, new ones and those that are there. "a-": the same with
-            `append_dim`, but leave variables alone that lack it. "r+": write variables that are
-            there. The default with `append_dim` is "a", with `region` "r+".
+            "w-" (default): create the group; an error if it exists. "w": replace it. "a": create
+            it, or write new and existing variables. "a-": the same with `append_dim`, but
+            variables without this dimension stay unchanged. "r+": write existing variables. The
+            default with `append_dim` is "a", with `region` "r+".
         region
-            Where to write along each dimension: a slice, or "auto" to find the coordinates' values
-            in the store; "auto" for all. All variables must have one of these dimensions.
+            The part of each dimension to write: a slice, or "auto" for the place of the dataset's
+            coordinate values in the store. "auto" alone applies to all dimensions. Each variable
+            must have at least one of these dimensions.
         append_dim
             The dimension along which variables become longer.
         encoding
@@ -89,20 +89,20 @@ class DatasetAccessor:
         profile, directory, threads, fsync
             As for `ambar.create`; `directory` only where the store is new.
         **of_zarr
-            Other options of ``to_zarr``, such as `consolidated`, which have no meaning here.
+            Other options of ``to_zarr``, such as `consolidated`; they have no effect.
 
         Raises
         ------
         FileExistsError
-            In mode "w-", if the group is there.
+            If the group exists, in mode "w-".
         FileNotFoundError
-            In mode "r+", if it is not.
+            If the group does not exist, in mode "r+".
         ValueError
-            If variables do not fit what is there, or an encoding has no meaning.
+            If variables do not fit the existing ones, or an encoding is invalid.
         TypeError
-            If JSON cannot hold an attribute, or there is no such option.
+            If JSON cannot represent an attribute, or an option is unknown.
         BusyError
-            If another writer is at the store.
+            If another writer has the store open.
         """
         from ambar.interop.xarray.dataset_writer import Node, Options, write_nodes
 

@@ -22,7 +22,7 @@ from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
 from ambar.store.urls import refuse_url
-from ambar.store.writer import Durability, Profile, Writer, create
+from ambar.store.writer import Profile, Writer, create
 
 Mode: TypeAlias = Literal["w", "w-", "a", "a-", "r+"]
 RegionLike: TypeAlias = Mapping[Hashable, slice | Literal["auto"]] | Literal["auto"]
@@ -36,11 +36,6 @@ class Options:
     directory: bool | None = None
     threads: int | None = None
     fsync: bool = True
-
-    @property
-    def durability(self) -> Durability:
-        """The argument of `ambar.create` for `fsync`."""
-        return "full" if self.fsync else "none"
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class Session:
             self._path,
             "w" if overwrite else "w-",
             directory=self._path.is_dir() if directory is None else directory,
-            fsync=options.durability == "full",
+            fsync=options.fsync,
             profile=options.profile,
             threads=options.threads,
         )
@@ -271,7 +266,7 @@ def _appending(path: Path, options: Options) -> Writer:
     return create(
         path,
         "a",
-        fsync=options.durability == "full",
+        fsync=options.fsync,
         profile=options.profile,
         threads=options.threads,
     )

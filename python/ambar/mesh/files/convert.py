@@ -6,7 +6,6 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from ambar import _core
 from ambar.kinds.request import Conversion, Progress, Request, shown
@@ -38,7 +37,7 @@ def convert_mesh(request: Request) -> Conversion:
             request.target,
             mode="w" if request.overwrite else "w-",
             reorder=request.reorder,
-            **_writing(request),
+            **request.writing,
         )
         if report is not None:
             report(size, size)
@@ -97,15 +96,8 @@ def _series(request: Request) -> MeshSeries:
         request.target,
         "a" if request.resume else "w" if request.overwrite else "w-",
         reorder=request.reorder,
-        **_writing(request),
+        **request.writing,
     )
-
-
-def _writing(request: Request) -> dict[str, Any]:
-    """Return the options that all writers of meshes accept."""
-    options = dict(request.writing)
-    fsync = options.pop("durability") == "full"
-    return {**options, "fsync": fsync}
 
 
 def _check_known(request: Request, series: MeshSeries, steps: list[FileStep]) -> None:

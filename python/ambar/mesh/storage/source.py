@@ -193,7 +193,7 @@ class Source:
         try:
             return self._store[self.path_of(at)]
         except _core.NotFoundError:
-            raise self.damaged(f"it refers to an array {at!r:.80} that there is not") from None
+            raise self.damaged(f"it refers to an array {at!r:.80} that does not exist") from None
 
     def _read(self, names: list[str]) -> None:
         arrays = {at: self._array(at) for at in names}
