@@ -48,6 +48,17 @@ def test_steps_come_back(path: Path) -> None:
         series[5]
 
 
+def test_times_increase_across_steps_without_a_time(tmp_path: Path) -> None:
+    with ambar.open_mesh_series(tmp_path / "run.ambar", "a", fsync=False) as series:
+        series.add(step(0), 1.0)
+        series.add(step(1))
+        with pytest.raises(ValueError, match="time 0.5 is not after that of the last step, 1.0"):
+            series.add(step(2), 0.5)
+        assert series.times == [1.0, None]
+        with pytest.raises(ValueError, match="the series is open for writing; close it"):
+            series[0]
+
+
 def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
     ambar.write_mesh(step(0), tmp_path / "one.ambar", fsync=False)
     alone = (tmp_path / "one.ambar").stat().st_size

@@ -227,9 +227,31 @@ def test_values_outside_the_range_of_an_error_bound_are_refused(tmp_path: Path) 
         writer.create_array("c", np.linspace(0, 5, 50), **about)
         writer.create_array("d", shape=(1,), dtype="f8", error_bound=0.1, value_range=(0, 1))
         writer.write_region("d", [2.0], (0,))
+        with pytest.raises(ValueError, match="found values of int8|dtype"):
+            writer.append("a", np.array([1], "i1"))
+        writer.remove("a")
+        with pytest.raises(KeyError):
+            writer.append("a", [5000.0])
+        writer.create_array("a", shape=3, dtype="f8", **about)
+        for wrong in ((1, 0), (0, 1, 2), (0, np.nan)):
+            with pytest.raises(ValueError, match=r"invalid value_range: .* expected \(lowest"):
+                writer.create_array("e", [0.5], error_bound="1e-3 of range", value_range=wrong)
     store = ambar.open_store(tmp_path / "x.ambar")
     assert store["a"].error_bound == store["c"].error_bound == 0.2
+    assert store["a"].shape == (3,)
     assert set(store) == {"a", "c", "d"}
+
+
+def test_mode_a_creates_a_store_or_changes_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    for name in ("a", "b"):
+        with ambar.create(path, "a", fsync=False) as writer:
+            writer.create_array(name, np.arange(3))
+    assert set(ambar.open_store(path)) == {"a", "b"}
+    with pytest.raises(FileExistsError, match="use mode 'w' to replace it"):
+        ambar.create(path)
+    with pytest.raises(FileNotFoundError):
+        ambar.open_collection(tmp_path / "missing.ambar", "a")
 
 
 def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:

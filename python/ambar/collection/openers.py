@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
@@ -14,8 +12,8 @@ from ambar.collection.write.pending_changes import VERSION
 from ambar.store.cache import place_of
 from ambar.store.group_description import Description
 from ambar.store.store import Store
-from ambar.store.urls import core_options, refuse_url
-from ambar.store.writer import Profile, create
+from ambar.store.urls import core_options
+from ambar.store.writer import Profile, open_existing
 
 
 def open_collection(
@@ -57,10 +55,7 @@ def open_collection(
         )
     writer = None
     if mode == "a":
-        refuse_url(path)
-        if not Path(path).exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        writer = create(path, "a", fsync=fsync, profile=profile, threads=threads)
+        writer = open_existing(path, profile=profile, threads=threads, fsync=fsync)
     try:
         place = place_of(path, storage_options)
         store = Store(_core.Store(os.fspath(path), core_options(storage_options)))

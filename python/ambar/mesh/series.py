@@ -113,7 +113,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._writer._core.check()
         if time is not None:
             time = float(time)
-            last = self._times[-1] if self._times else None
+            last = next((known for known in reversed(self._times) if known is not None), None)
             if not np.isfinite(time) or (last is not None and time <= last):
                 raise _core.InvalidError(f"time {time} is not after that of the last step, {last}")
         self._put(self._writer, mesh, user_dict)
@@ -157,14 +157,17 @@ class MeshSeries(Sequence[Mesh], Closing):
 
     @property
     def times(self) -> list[float | None]:
-        """The steps' times, None where none was given."""
+        """The time of each step; None for steps without a time."""
         return list(self._times)
 
     @property
     def store(self) -> Store:
-        """The store, with all arrays as they lie there; raises ValueError while it is written."""
+        """The store with all arrays; raises ValueError if the series is open for writing."""
         if self._store is None or self._writer is not None:
-            raise _core.InvalidError("a series is read with ambar.open, not while it is written")
+            raise _core.InvalidError(
+                "the series is open for writing; close it and read it with "
+                "ambar.open_mesh_series(path)"
+            )
         return self._store
 
     def at(self, time: float) -> Mesh:
@@ -237,9 +240,9 @@ def open_series_for_writing(
         If `path` is a store of another kind, in mode "a".
     """
     check_mode(mode)
-    is_new = mode != "a" or not Path(path).exists()
     writer = create(path, mode, profile=profile, threads=threads, fsync=fsync)
-    if is_new:
+    # The writer has the lock: another process can no longer create the series.
+    if mode != "a" or not Path(path).exists():
         return MeshSeries._written(None, writer, error_bound, reorder)
     try:
         store = Store(_core.Store(os.fspath(path)))

@@ -33,8 +33,8 @@ LEVELS = range(-22, 23)
 def write_mesh(
     mesh: Any,
     path: str | os.PathLike[str] | BinaryIO,
-    *,
     mode: Literal["w-", "w"] = "w-",
+    *,
     profile: Profile = "balanced",
     level: int | None = None,
     error_bound: ErrorBound | None = None,

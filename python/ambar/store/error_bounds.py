@@ -57,8 +57,7 @@ def resolved(bound: float | str, value_range: Sequence[float] | None = None) -> 
                 "unknown here: give value_range=(lowest, highest), or an absolute or relative bound"
             )
         return _core.error_bound(text)
-    low, high = (float(end) for end in value_range)
-    return _core.error_bound(text, (low, high))
+    return _core.error_bound(text, _ends(value_range))
 
 
 def limits_of(
@@ -67,8 +66,16 @@ def limits_of(
     """Return the value range if the bound depends on it; None if any value is allowed."""
     if bound is None or value_range is None or not _core.bound_needs_range(as_text(bound)):
         return None
-    low, high = value_range
-    return float(low), float(high)
+    return _ends(value_range)
+
+
+def _ends(value_range: Sequence[float]) -> tuple[float, float]:
+    ends = [float(end) for end in value_range]
+    if len(ends) != 2 or not np.isfinite(ends).all() or ends[0] > ends[1]:
+        raise _core.InvalidError(
+            f"invalid value_range: {value_range!r}; expected (lowest, highest), two finite numbers"
+        )
+    return ends[0], ends[1]
 
 
 def check_range(path: str, values: np.ndarray, limits: tuple[float, float] | None) -> None:
@@ -76,7 +83,7 @@ def check_range(path: str, values: np.ndarray, limits: tuple[float, float] | Non
 
     Raises ValueError if a finite value is outside the range.
     """
-    if limits is None or not values.size or values.dtype.kind not in "iuf":
+    if limits is None or not values.size or values.dtype.kind != "f":
         return
     low, high = values.min(), values.max()
     if not (np.isfinite(low) and np.isfinite(high)):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -93,7 +96,7 @@ class Writer(Closing):
 
     def __init__(self, core: _core.Writer) -> None:
         self._core = core
-        self._limits: dict[str, tuple[float, float] | None] = {}
+        self._limits: dict[str, tuple[float, float]] = {}
 
     def create_group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
@@ -193,7 +196,8 @@ class Writer(Closing):
         value_range : (float, float), optional
             The lowest and the highest finite value of the whole array, for bounds that depend on
             it (``"1e-3 of range"``, ``"80 dB"``). By default the range of `data`; required for an
-            array without data. Until the writer is closed, other values are refused.
+            array without data. Ignored by bounds that do not depend on it. The writer that creates
+            the array refuses values outside the range.
         layout : {"grid", "whole", "simplices"}, optional
             What `data` is, so that the codecs use it. Readers of "grid" and "simplices" may need
             ambar.
@@ -227,7 +231,7 @@ class Writer(Closing):
         array([0. , 0.5])
         """
         about = ArrayOptions(dims, attributes, fill_value, chunks, shards, profile)
-        if layout is not None and layout not in _HINTS:
+        if layout is not None and layout not in tuple(_HINTS):
             expected = ", ".join(repr(known) for known in _HINTS)
             raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")
         if data is None:
@@ -259,6 +263,8 @@ class Writer(Closing):
                 f"{path}: expected data, or shape and dtype, found shape={shape!r} and "
                 f"dtype={dtype!r}; give both"
             )
+        if isinstance(shape, Integral):
+            shape = (int(shape),)
         name, kind = describe(dtype)
         bound = None if error_bound is None else resolved(error_bound, value_range)
         self._core.declare(absolute(path), about.spec(name, shape, kind), bound)
@@ -290,7 +296,12 @@ class Writer(Closing):
         value_range: Sequence[float] | None,
     ) -> None:
         """Remember the value range that the error bound of an array was computed from."""
-        self._limits[absolute(path)] = limits_of(error_bound, value_range)
+        path = absolute(path)
+        limits = limits_of(error_bound, value_range)
+        if limits is None:
+            self._limits.pop(path, None)
+        else:
+            self._limits[path] = limits
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array of the same dtype.
@@ -313,8 +324,8 @@ class Writer(Closing):
         KeyError
             If the array does not exist.
         ValueError
-            If the region is not inside the array, the dtype differs from that of the array, or
-            values are outside the `value_range` of the array.
+            If the region is not inside the array, the dtype differs from that of the array, or this
+            writer created the array and values are outside its `value_range`.
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
@@ -336,8 +347,8 @@ class Writer(Closing):
         KeyError
             If the array does not exist.
         ValueError
-            If the dtype or the shape of a row differs from that of the array, or values are outside
-            its `value_range`.
+            If the dtype or the shape of a row differs from that of the array, or this writer
+            created the array and values are outside its `value_range`.
         """
         pieces = [np.asarray(piece) for piece in data]
         if not pieces:
@@ -373,7 +384,11 @@ class Writer(Closing):
         KeyError
             If it does not exist.
         """
-        self._core.remove(absolute(path))
+        path = absolute(path)
+        self._core.remove(path)
+        for known in list(self._limits):
+            if known == path or known.startswith(f"{path}/"):
+                del self._limits[known]
 
     def commit(self) -> None:
         """Make all changes since the last commit visible to readers.
@@ -430,7 +445,9 @@ def create(
     BusyError
         If another writer has the store open.
     CorruptError
-        If an existing store is damaged or not a store, in mode "a".
+        If an existing file is damaged or not a store, in mode "a".
+    KeyError
+        If an existing folder is not a store, in mode "a".
     UnsupportedError
         If another program wrote the store, in mode "a": copy its arrays into a new one. If `path`
         is a URL.
@@ -450,9 +467,33 @@ def create(
     """
     check_mode(mode)
     refuse_url(path)
-    how = core_mode(path, mode)
+    if mode == "a":
+        with contextlib.suppress(FileNotFoundError):
+            return open_existing(path, profile=profile, threads=threads, fsync=fsync)
+    how: Literal["create", "overwrite"] = "overwrite" if mode == "w" else "create"
+    try:
+        core = _core.Writer(os.fspath(path), how, directory, durability(fsync), profile, threads)
+    except FileExistsError as error:
+        if mode == "a":  # another process created it since
+            return open_existing(path, profile=profile, threads=threads, fsync=fsync)
+        advice = "the path exists; choose another one, or use mode 'w' to replace it"
+        raise FileExistsError(errno.EEXIST, advice, error.filename) from None
+    return Writer(core)
+
+
+def open_existing(
+    path: str | os.PathLike[str], *, profile: Profile, threads: int | None, fsync: bool
+) -> Writer:
+    """Open an existing store for writing; arguments and errors are those of `create`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    """
+    refuse_url(path)
     return Writer(
-        _core.Writer(os.fspath(path), how, directory, durability(fsync), profile, threads)
+        _core.Writer(os.fspath(path), "append", False, durability(fsync), profile, threads)
     )
 
 

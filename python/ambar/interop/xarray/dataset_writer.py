@@ -22,7 +22,7 @@ from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
 from ambar.store.urls import refuse_url
-from ambar.store.writer import Profile, Writer, create
+from ambar.store.writer import Profile, Writer, create, open_existing
 
 Mode: TypeAlias = Literal["w", "w-", "a", "a-", "r+"]
 RegionLike: TypeAlias = Mapping[Hashable, slice | Literal["auto"]] | Literal["auto"]
@@ -263,12 +263,8 @@ def _as_stored(array: Array) -> ArrayEncoding:
 
 
 def _appending(path: Path, options: Options) -> Writer:
-    return create(
-        path,
-        "a",
-        fsync=options.fsync,
-        profile=options.profile,
-        threads=options.threads,
+    return open_existing(
+        path, profile=options.profile, threads=options.threads, fsync=options.fsync
     )
 
 
