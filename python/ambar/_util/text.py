@@ -1,6 +1,8 @@
-"""Sizes and ratios as text."""
+"""Sizes, ratios, aligned columns and representations as text."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def size(count: float) -> str:
@@ -27,3 +29,70 @@ def ratio(raw: float, stored: float) -> str:
     ('4.05x', '-')
     """
     return f"{raw / stored:.2f}x" if stored else "-"
+
+
+def columns(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
+    """Return rows as lines with aligned columns.
+
+    Parameters
+    ----------
+    rows : iterable of sequence
+        The cells of each row. Integers are on the right, with commas between thousands.
+    indent : int, default 2
+        The number of spaces before each line.
+
+    Returns
+    -------
+    list of str
+        A line for each row.
+
+    Examples
+    --------
+    >>> columns([("x", 5, "m"), ("rho", 1200, "kg")])
+    ['  x        5  m', '  rho  1,200  kg']
+    """
+    rows = [list(row) for row in rows]
+    cells = [[f"{c:,}" if _is_count(c) else str(c) for c in row] for row in rows]
+    count = max(map(len, cells), default=0)
+    widths = [max(len(row[n]) for row in cells if n < len(row)) for n in range(count)]
+    return [
+        " " * indent
+        + "  ".join(
+            text.rjust(width) if _is_count(cell) else text.ljust(width)
+            for cell, text, width in zip(row, shown, widths, strict=False)
+        ).rstrip()
+        for row, shown in zip(rows, cells, strict=True)
+    ]
+
+
+def _is_count(cell: object) -> bool:
+    return isinstance(cell, int) and not isinstance(cell, bool)
+
+
+def representation(title: str, properties: Mapping[str, object], *sections: Iterable[str]) -> str:
+    """Return what ``__repr__`` returns: a title, a line for each property, and more lines.
+
+    `ambar._util.html.representation` returns the same as HTML.
+
+    Parameters
+    ----------
+    title : str
+        The type and the name of the object.
+    properties : mapping
+        Values by their names. Those that are None are left out.
+    *sections : iterable of str
+        More lines, such as `columns`.
+
+    Returns
+    -------
+    str
+        Lines.
+
+    Examples
+    --------
+    >>> print(representation("<ambar.Array> x", {"Shape": (3,), "Codecs": None}))
+    <ambar.Array> x
+      Shape:  (3,)
+    """
+    known = [(f"{name}:", str(value)) for name, value in properties.items() if value is not None]
+    return "\n".join([title, *columns(known), *(line for section in sections for line in section)])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.properties import cached_property
 
 if TYPE_CHECKING:
@@ -194,8 +195,40 @@ class Array:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        """Return one line: path, shape, dtype, codecs."""
-        return f"<ambar.Array: {self.path} {self.shape} {self._core.dtype}, {self.codecs}>"
+        """Return a line each for shape, dtype, chunks, size, codecs and attributes."""
+        return text.representation(f"<ambar.Array> {self.path.lstrip('/')}", self._properties())
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        return html.representation(f"ambar.Array {self.path.lstrip('/')}", self._properties())
+
+    def _summary(self) -> tuple[str, ...]:
+        """Return shape, dtype, bytes and codecs, as a store's representation lists them."""
+        dims = self.dims or (None,) * self.ndim
+        named = [
+            f"{size}" if dim is None else f"{dim}: {size}"
+            for dim, size in zip(dims, self.shape, strict=True)
+        ]
+        shape = f"({', '.join(named)}{',' if self.ndim == 1 and not self.dims else ''})"
+        if self.dtype.kind == "O":
+            return shape, self.type_name, text.size(self.stored_bytes), self.codecs
+        ratio = text.ratio(self.nbytes, self.stored_bytes)
+        sizes = f"{text.size(self.nbytes)} as {text.size(self.stored_bytes)} ({ratio})"
+        return shape, self.type_name, sizes, self.codecs
+
+    def _properties(self) -> dict[str, object]:
+        shape, dtype, sizes, codecs = self._summary()
+        return {
+            "Shape": shape,
+            "Dtype": dtype,
+            "Chunks": self.chunks,
+            "Shards": self.shards,
+            "Size": sizes,
+            "Codecs": codecs,
+            "Error bound": self.error_bound,
+            "Not written": self.unwritten_values or None,
+            "Attributes": ", ".join(self.attributes) or None,
+        }
 
 
 @dataclass(frozen=True)

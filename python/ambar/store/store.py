@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
+
+# Arrays that a representation lists; fewer of them are visible in a notebook without a click.
+_MOST_ROWS, _OPEN_ROWS = 40, 10
 
 
 class Store(Mapping[str, Array]):
@@ -120,22 +124,40 @@ class Store(Mapping[str, Array]):
         return len(self._nodes["array"])
 
     def __repr__(self) -> str:
-        """Return a line per array: shape, dtype, sizes, codecs."""
-        most = 40
-        lines = [f"<ambar.Store: {self.location}, {len(self)} arrays>"]
-        for path in list(self)[:most]:
+        """Return sizes, and a line per array: shape, dtype, bytes, codecs."""
+        rows, left_out = self._rows()
+        more = [f"  ... and {left_out} more"] if left_out else []
+        return text.representation(
+            f"<ambar.Store> {self.location}", self._properties(), text.columns(rows, 4), more
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        rows, left_out = self._rows()
+        more = f" ({left_out} of them not shown)" if left_out else ""
+        arrays = html.table(rows, ("path", "shape", "dtype", "size", "codecs"))
+        section = html.details(f"{len(self)} arrays{more}", arrays, is_open=len(rows) <= _OPEN_ROWS)
+        return html.representation(
+            f"ambar.Store {self.location}", self._properties(), section if rows else ""
+        )
+
+    def _properties(self) -> dict[str, object]:
+        return {
+            "Arrays": len(self),
+            "Groups": len(self.groups),
+            "Size": text.size(self.usage()["total"]),
+        }
+
+    def _rows(self) -> tuple[list[tuple[str, ...]], int]:
+        """Return what describes each of the first arrays, and the number of the others."""
+        rows: list[tuple[str, ...]] = []
+        for path in list(self)[:_MOST_ROWS]:
             try:
                 array = self[path]
+                rows.append((path, *array._summary()))
             except _core.AmbarError as error:
-                lines.append(f"  {path:<28} {error}")
-                continue
-            lines.append(
-                f"  {path:<28} {array.shape!s:<18} {array.dtype!s:<10} "
-                f"{array.nbytes:>13,} -> {array.stored_bytes:>13,}  {array.codecs}"
-            )
-        if len(self) > most:
-            lines.append(f"  ... and {len(self) - most} more")
-        return "\n".join(lines)
+                rows.append((path, str(error)))
+        return rows, max(len(self) - _MOST_ROWS, 0)
 
 
 def _absolute(path: str) -> str:
