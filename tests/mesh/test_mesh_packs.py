@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -169,21 +168,17 @@ def test_damaged_packs_are_refused(key: str, value: Any, message: str) -> None:
         pack_values({**about, "stream": stream, key: value}, "here")
 
 
-def test_packs_of_development_versions_are_read() -> None:
-    values = np.array([5, 7, 10, 12, 15, 17, 20, 22], np.int64)
-    less = np.concatenate([values[:2], values[2:] - values[:-2]])
-    shuffled = less.view(np.uint8).reshape(-1, 8).T.tobytes()
-    pack = {
-        "dtype": "int64",
-        "deflate": base64.b64encode(zlib.compress(shuffled)).decode(),
-        "lag": 2,
-    }
-    np.testing.assert_array_equal(pack_values(pack, "here"), values)
-    with pytest.raises(ambar.CorruptError, match="lag"):
-        pack_values({**pack, "lag": 9}, "here")
-
-
 def test_the_dictionary_is_that_of_the_format() -> None:
     page = (ROOT / "docs" / "format.md").read_text()
     block = page.split("The dictionary is the following lines without their ends:\n\n```\n")[1]
     assert block.split("\n```")[0].replace("\n", "").encode() == packs._USUAL
+
+
+def test_a_description_of_another_dtype_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    about = {"kind": "mesh", "version": 1, "description": "description"}
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_group("", {"ambar": about})
+        writer.create_array("description", np.array(['{"type": "PolyData"}'], object))
+    with pytest.raises(ambar.CorruptError, match="expected an array of uint8, found object"):
+        ambar.read_mesh(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -97,21 +96,23 @@ def _description(store: Store, path: str) -> dict[str, Any]:
     if "description" not in about and "data" not in about:
         return about
     try:
-        if "data" in about:
-            described = parted(base64.b85decode(about["data"]))
-        else:
-            stored = store[f"{path}/{about['description']}"].read()
-            if stored.dtype == np.uint8:
-                described = parted(stored.tobytes())
-            else:
-                (text,) = stored
-                described = dict(json.loads(text))
+        described = parted(_description_bytes(store, path, about))
     except (_core.NotFoundError, RecursionError, TypeError, ValueError) as error:
         raise _core.CorruptError(
             f"{where}: the description of the mesh is damaged, or not in its array: {error}; "
             "restore the store from a copy"
         ) from error
     return about | described
+
+
+def _description_bytes(store: Store, path: str, about: dict[str, Any]) -> bytes:
+    """Return a compressed description; raises ValueError if its array has another dtype."""
+    if "data" in about:
+        return base64.b85decode(about["data"])
+    values = store[f"{path}/{about['description']}"].read()
+    if values.dtype != np.uint8:
+        raise ValueError(f"expected an array of uint8, found {values.dtype}")
+    return values.tobytes()
 
 
 def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import zlib
@@ -20,7 +19,6 @@ NUMBERS = frozenset(
 )
 """The dtypes of values that VTK knows, strings aside."""
 _NAMES = {np.dtype(name): name for name in NUMBERS}
-_DEEPEST_LAG = 8
 _USUAL = (
     b'"user_dict":{"info":[["vtkCompositeDataSet","NAME","Block-00"]]},"levels":[{"blocks":[{"block":'
     b'"faces":{"cell_faces":{"storage":32,"sizes":{"by_size":[{"of_types":{"10":4,"lattice":[{"type":'
@@ -98,75 +96,39 @@ def parted(data: bytes) -> dict[str, Any]:
 
 
 def pack_values(pack: Mapping[str, Any], where: str) -> np.ndarray:
-    """Return the values, (n,), of a pack that lies in the description or behind it.
+    """Return the values, (n,), of a pack in a description.
 
-    Raises CorruptError if it is not as the format has it, or decodes to more than it may.
+    Raises CorruptError if the pack is not of the format, or decodes to more than it may.
     """
     try:
-        if "values" in pack:
-            return _text_values(pack)
-        return _decoded(pack) if "stream" in pack else _deflated_values(pack)
-    except (KeyError, TypeError, ValueError, zlib.error, _core.AmbarError) as error:
+        return _strings(pack["values"]) if "values" in pack else _decoded(pack)
+    except (KeyError, TypeError, ValueError, _core.AmbarError) as error:
         raise _core.CorruptError(
             f"{where}: a pack of small arrays in the description is damaged ({error}); restore "
             "the store from a copy"
         ) from error
 
 
-def _text_values(pack: Mapping[str, Any]) -> np.ndarray:
-    texts = np.empty(len(pack["values"]), dtype=object)
-    texts[:] = pack["values"]
-    if any(not isinstance(text, str) for text in texts):
-        raise ValueError("a text is no string")
-    return texts
+def _strings(items: list[Any]) -> np.ndarray:
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError("expected strings")
+    values = np.empty(len(items), dtype=object)
+    values[:] = items
+    return values
 
 
 def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
-    dtype, shape = _number(pack), pack["shape"]
+    name, shape = pack["dtype"], pack["shape"]
+    if name not in NUMBERS:
+        raise ValueError(f"dtype {name!r:.80}")
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"a shape {shape!r:.80}")
+    dtype = np.dtype(str(name))
     if math.prod(shape) * dtype.itemsize > _LARGEST:
         raise ValueError(f"{math.prod(shape)} values")
-    # Of bytes, as they need not be those of bools.
+    # Decoded as bytes, because a damaged pack of bools can hold other values than 0 and 1.
     raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-    _core.decode_bare_array(
-        str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw
-    )
-    return _bools_checked(raw, dtype).view(dtype)
-
-
-def _deflated_values(pack: Mapping[str, Any]) -> np.ndarray:
-    """Decode what development versions wrote."""
-    dtype = _number(pack)
-    decoder = zlib.decompressobj()
-    raw = decoder.decompress(base64.b64decode(pack["deflate"], validate=True), 4 * PACKED_BELOW)
-    if not decoder.eof or decoder.unused_data or len(raw) % dtype.itemsize:
-        raise ValueError("not as long as it says")
-    columns = np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, -1)
-    little = np.frombuffer(_bools_checked(columns.T, dtype).tobytes(), dtype.newbyteorder("<"))
-    values = little.astype(dtype)
-    lag = pack.get("lag", 0)
-    if type(lag) is not int or not 0 <= lag <= _DEEPEST_LAG or (lag and dtype.kind not in "iu"):
-        raise ValueError(f"a lag of {lag!r:.80}")
-    return _sums(values, lag) if lag else values
-
-
-def _sums(values: np.ndarray, lag: int) -> np.ndarray:
-    """Return whole numbers of which the differences, `lag` places apart, are given."""
-    rows = -(-len(values) // lag)
-    padded = np.zeros(rows * lag, values.dtype)
-    padded[: len(values)] = values
-    np.cumsum(padded.reshape(rows, lag), axis=0, dtype=values.dtype, out=padded.reshape(rows, lag))
-    return padded[: len(values)]
-
-
-def _number(pack: Mapping[str, Any]) -> np.dtype[Any]:
-    if pack["dtype"] not in NUMBERS:
-        raise ValueError(f"dtype {pack['dtype']!r:.80}")
-    return np.dtype(str(pack["dtype"]))
-
-
-def _bools_checked(raw: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    _core.decode_bare_array(str(pack["codecs"]), json.dumps(name), shape, pack["stream"], raw)
     if dtype.kind == "b" and raw.max(initial=0) > 1:
         raise ValueError("a bool is neither 0 nor 1")
-    return raw
+    return raw.view(dtype)

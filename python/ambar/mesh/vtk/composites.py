@@ -96,7 +96,6 @@ def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[
             where = below(path, f"levels/{level}/{index}")
             entry: dict[str, Any] = {"block": describe(block, sink, where)}
             if overlapping:
-                # Not the block's number in its source: VTK ends the process where none was set.
                 entry["box"] = [0] * 6
                 mesh.GetAMRBox(level, index).GetDimensions(entry["box"])
             about["blocks"].append(entry)
@@ -208,9 +207,6 @@ def _set_box(
 ) -> None:
     box = whole_numbers(entry.get("box"), 6, source, f"{where}box")
     mesh.SetAMRBox(level, index, vtkAMRBox(*box[::2], *box[1::2]))
-    number = whole_numbers([entry.get("source", -1)], 1, source, f"{where}source")[0]
-    if number >= 0:
-        mesh.SetAMRBlockSourceIndex(level, index, number)
 
 
 def unsupported(mesh: Any) -> _core.UnsupportedError:
