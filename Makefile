@@ -39,6 +39,7 @@ test: build
 lint: NEEDS := --group lint
 lint: build
 	$(BIN)/python .ci/imports.py
+	$(BIN)/python .ci/reference.py --check
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check
