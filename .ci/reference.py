@@ -37,7 +37,7 @@ PAGES = {
     "snapshots": (
         "Snapshots",
         "Outputs of a simulation: cells, particles, run information and units.",
-        ["Snapshot", "Series", "Amr", "Particles", "Table", "Box", "Sphere", "Shell", "Info",
+        ["Snapshot", "Series", "Amr", "Particles", "Table", "Box", "Sphere", "Shell", "RamsesInfo",
          "AmrexInfo", "Units", "read_ramses", "read_amrex"],
     ),
     "meshes": (

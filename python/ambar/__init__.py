@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.particles import Particles
     from ambar.snapshot.regions import Box, Shell, Sphere
-    from ambar.snapshot.run_info import Info
+    from ambar.snapshot.run_info import RamsesInfo
     from ambar.snapshot.series import Series
     from ambar.snapshot.snapshot import Snapshot
     from ambar.snapshot.table import Table
@@ -62,7 +62,6 @@ __all__ = [
     "Conversion",
     "CorruptError",
     "Export",
-    "Info",
     "Ingest",
     "LimitError",
     "Mesh",
@@ -70,6 +69,7 @@ __all__ = [
     "MeshSeries",
     "Particles",
     "Ragged",
+    "RamsesInfo",
     "Schema",
     "Series",
     "Shell",
@@ -115,13 +115,13 @@ _HOMES = {
     "Comparison": "ambar.comparison.compare",
     "Conversion": "ambar.kinds.request",
     "Export": "ambar.collection.files.export",
-    "Info": "ambar.snapshot.run_info",
     "Ingest": "ambar.collection.files.ingest",
     "Mesh": "ambar.mesh",
     "MeshArray": "ambar.mesh",
     "MeshSeries": "ambar.mesh",
     "Particles": "ambar.snapshot.particles",
     "Ragged": "ambar.collection",
+    "RamsesInfo": "ambar.snapshot.run_info",
     "Schema": "ambar.collection",
     "Series": "ambar.snapshot.series",
     "Shell": "ambar.snapshot.regions",

@@ -16,7 +16,7 @@ from ambar.cli.look import ls
 from ambar.io.summary import overview
 from ambar.mesh.storage.description import blocks_of
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.run_info import Info
+from ambar.snapshot.run_info import RamsesInfo
 from campaigns import seal
 
 
@@ -253,6 +253,6 @@ def test_run_information_that_gives_no_age_is_refused(changed: dict[str, Any]) -
     """Printing the snapshot raised ZeroDivisionError, OverflowError or TypeError."""
     values = {"ndim": 3, "boxlen": 1.0, "time": -1.0, "cosmological": True, "aexp": 0.5, "H0": 70.0}
     values["unit_l"] = 3e24
-    assert "redshift 1" in str(Info.from_dict(values))
+    assert "redshift 1" in str(RamsesInfo.from_dict(values))
     with pytest.raises(ValueError, match="the run information has"):
-        Info.from_dict({**values, **changed})
+        RamsesInfo.from_dict({**values, **changed})

@@ -74,14 +74,17 @@ def test_cells_and_particles(gravpart: ambar.Snapshot) -> None:
 
 def test_strided_and_empty_columns() -> None:
     pl = pytest.importorskip("polars")
-    table = ambar.Table({"a": np.arange(20)[::2], "b": np.zeros(10, ">f4")})
+    table = ambar.Table({"a": np.arange(20)[::2], "b": np.ones(10, ">f4")})
     assert pl.DataFrame(table)["a"].to_list() == list(range(0, 20, 2))
+    assert pl.DataFrame(table)["b"].to_list() == [1.0] * 10
     assert pl.DataFrame(ambar.Table({"a": np.empty(0)})).height == 0
 
 
 def test_table_is_a_mapping(table: ambar.Table) -> None:
     assert list(table) == table.columns
-    assert (len(table), table.rows) == (8, 1000)
+    assert (len(table), len(table.keys()), [*dict(table)]) == (1000, 8, table.columns)
+    assert "f8" in table
+    assert "nothing" not in table
     assert table.nbytes == 1000 * (1 + 2 + 4 + 8 + 4 + 8 + 1 + 8)
     with pytest.raises(KeyError, match="no column 'nothing'"):
         table["nothing"]

@@ -8,7 +8,7 @@ import pytest
 
 import ambar
 
-GALAXY = ambar.Info(
+GALAXY = ambar.RamsesInfo(
     ndim=3,
     boxlen=100.0,
     time=30.0,
@@ -17,7 +17,7 @@ GALAXY = ambar.Info(
     unit_t=4.70430312423675e14,
 )
 # Planck-like, at redshift 1.
-UNIVERSE = ambar.Info(
+UNIVERSE = ambar.RamsesInfo(
     ndim=3,
     boxlen=1.0,
     time=-0.9,
@@ -109,8 +109,10 @@ def test_ages() -> None:
 
 
 def test_boxes_of_several_root_cells() -> None:
-    info = ambar.Info(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1))
+    info = ambar.RamsesInfo(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1))
     assert info.box_size == (2.0, 1.0)
     assert ambar.Sphere("bc", 0.5).to_code(info)[:3] == ("sphere", (1.0, 0.5), 1.0)
-    periodic = ambar.Info(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1), periodic=(True, False))
+    periodic = ambar.RamsesInfo(
+        ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1), periodic=(True, False)
+    )
     assert ambar.Sphere("bc", 0.5).to_code(periodic)[3] == ((0.0, 0.0), (2.0, math.inf))

@@ -188,7 +188,7 @@ class Cells(Operand):
         total, level = 0, 0
         while level <= self._amr.levels[1]:
             boxes = self._amr.boxes(level)
-            total += int((boxes[:, 1] - boxes[:, 0] + 1).prod(axis=1).sum())
+            total += int((boxes[:, 1] - boxes[:, 0]).prod(axis=1).sum())
             level += 1
         return total
 

@@ -124,10 +124,10 @@ def compare_rows(
         columns.append(ColumnComparison(name, bound, error, kept, asked_of(parts)))
     return RowComparison(
         component,
-        tables[0].rows,
+        len(tables[0]),
         matched.by,
-        tables[0].rows - len(matched.rows),
-        tables[1].rows - len(matched.other_rows),
+        len(tables[0]) - len(matched.rows),
+        len(tables[1]) - len(matched.other_rows),
         columns,
         [name for name in tables[0] if name not in common],
         [name for name in tables[1] if name not in common],

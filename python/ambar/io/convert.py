@@ -26,7 +26,7 @@ from ambar.kinds.request import (
 )
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.regions import Region
-from ambar.snapshot.run_info import Info
+from ambar.snapshot.run_info import RamsesInfo
 from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import refuse_store
@@ -231,7 +231,7 @@ def read_ramses(
         If a file of the output is damaged or cut short.
     """
     core = _core.Ramses(os.fspath(path))
-    info = Info.from_dict(json.loads(core.info))
+    info = RamsesInfo.from_dict(json.loads(core.info))
     source = RamsesSource(
         core,
         os.fspath(path),

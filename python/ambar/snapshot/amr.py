@@ -9,7 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
-from ambar.snapshot.field_names import quantity_of, resolve, resolve_all, resolve_where
+from ambar.snapshot.field_names import asked_for, quantity_of, resolve, resolve_where
 from ambar.snapshot.regions import Box, Region, length_of_unit
 from ambar.snapshot.table import Table
 
@@ -87,8 +87,8 @@ class Amr:
         return dict(self._core.cells_per_level)
 
     @property
-    def chunks(self) -> int:
-        """Chunks each field is stored in."""
+    def chunk_count(self) -> int:
+        """Number of chunks that each field is stored in."""
         return int(self._core.chunks)
 
     def __len__(self) -> int:
@@ -116,7 +116,8 @@ class Amr:
         Returns
         -------
         numpy.ndarray
-            (boxes, 2, ndim) int64: the first cell and the last one, in the level's cell indices.
+            int64 of shape (boxes, 2, ndim): the first cell, and the cell after the last one, in
+            cell indices of the level.
 
         Raises
         ------
@@ -124,11 +125,9 @@ class Amr:
             If the cells lie in a tree, or there is no such level.
         """
         try:
-            boxes: np.ndarray = self._core.boxes(level)
+            return self._core.boxes(level)
         except (OverflowError, ValueError) as error:
             raise _core.InvalidError(f"no boxes of level {level}: {error}") from error
-        boxes[:, 1] -= 1
-        return boxes
 
     def dtype(self, field: str) -> np.dtype[np.generic]:
         """Return the dtype of a field or derived column."""
@@ -175,14 +174,17 @@ class Amr:
         CorruptError
             If a checksum differs.
         """
-        if fields is None:
-            columns = self.default_columns
-        else:
-            columns = resolve_all([fields] if isinstance(fields, str) else fields, self._names)
+        columns = asked_for(self.default_columns if fields is None else fields, self._names)
         arrays = self._core.cells(
-            columns, self._region(region), levels, resolve_where(where, self._names), threads
+            list(dict.fromkeys(columns.values())),
+            self._region(region),
+            levels,
+            resolve_where(where, self._names),
+            threads,
         )
-        return Table({name: arrays[name] for name in columns}, info=self._info, dim="cell")
+        return Table(
+            {name: arrays[stored] for name, stored in columns.items()}, info=self._info, dim="cell"
+        )
 
     def chunks_touched(
         self,
@@ -191,7 +193,7 @@ class Amr:
         levels: tuple[int, int] | None = None,
         where: str | None = None,
     ) -> int:
-        """Return how many of the `chunks` of a field `read` would decode for this selection."""
+        """Return how many of the `chunk_count` chunks of a field `read` decodes for a selection."""
         return int(
             self._core.chunks_touched(
                 self._region(region), levels, resolve_where(where, self._names)
@@ -242,7 +244,7 @@ class Amr:
         name = self._name(field)
         values, origin = self._core.grid(name, level, lo, hi, preview, threads)
         factor = self._factor(name, unit)
-        return self._labelled(values, origin, range(self.ndim), level, name, unit, factor)
+        return self._labelled(values, origin, range(self.ndim), level, field, unit, factor)
 
     def slice(
         self,
@@ -288,7 +290,7 @@ class Amr:
         level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
         name = self._name(field)
         values, origin = self._core.slice(name, number, place, level, lo, hi, threads)
-        image = self._labelled(values, origin, others, level, name, unit, self._factor(name, unit))
+        image = self._labelled(values, origin, others, level, field, unit, self._factor(name, unit))
         return image.assign_attrs(axis=axis, at=place)
 
     def project(
@@ -330,7 +332,7 @@ class Amr:
         weight = None if weight is None else self._name(weight)
         values, origin = self._core.project(name, number, level, weight, lo, hi, threads)
         factor = self._factor(name, unit, summed=weight is None)
-        image = self._labelled(values, origin, others, level, name, unit, factor)
+        image = self._labelled(values, origin, others, level, field, unit, factor)
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
     def to_xarray(self, fields: Iterable[str] | None = None) -> xr.Dataset:

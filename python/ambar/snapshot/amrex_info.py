@@ -16,9 +16,9 @@ class AmrexLevel:
     """One level of a plotfile."""
 
     lo: tuple[int, ...]
-    """The domain's first cell."""
+    """Cell index of the lower corner of the domain."""
     hi: tuple[int, ...]
-    """The domain's last cell."""
+    """Cell index after the last cell of the domain in each dimension: exclusive."""
     cell_size: tuple[float, ...]
     """Sides of a cell, code length."""
     ratio: tuple[int, ...]
@@ -167,11 +167,11 @@ class AmrexInfo:
 
 
 def _level(values: Mapping[str, Any]) -> AmrexLevel:
-    # As stores have it, or as `dataclasses.asdict` makes it.
-    domain = values.get("domain", values)
+    # Stores have a domain with its last cell; `dataclasses.asdict` yields exclusive corners.
+    domain, after = (values["domain"], 1) if "domain" in values else (values, 0)
     return AmrexLevel(
         lo=tuple(map(int, domain["lo"])),
-        hi=tuple(map(int, domain["hi"])),
+        hi=tuple(int(index) + after for index in domain["hi"]),
         cell_size=tuple(map(float, values["cell_size"])),
         ratio=tuple(map(int, values["ratio"])),
         boxes=int(values["boxes"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # What users say -> names in RAMSES' descriptors; the first of them that a file has counts.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -74,6 +74,13 @@ def resolve_all(names: Iterable[str], known: Iterable[str]) -> list[str]:
     """Return `names` with aliases resolved, each once, in their order."""
     known = set(known)
     return list(dict.fromkeys(resolve(name, known) for name in names))
+
+
+def asked_for(fields: Sequence[str] | str, known: Iterable[str]) -> dict[str, str]:
+    """Return the names of fields as they are asked for, and the name in `known` of each."""
+    known = set(known)
+    names = [fields] if isinstance(fields, str) else fields
+    return {name: resolve(name, known) for name in names}
 
 
 def resolve_where(where: str | None, known: Iterable[str]) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar.snapshot.field_names import resolve, resolve_all, resolve_where
+from ambar.snapshot.field_names import resolve, resolve_where
 from ambar.snapshot.table import Table
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class Particles:
     (x, vx, id, ...).
     """
 
-    def __init__(self, core: _core.Table, info: RunInfo, kind: str = "particles") -> None:
+    def __init__(self, core: _core.Table, info: RunInfo, component: str = "particles") -> None:
         self._core = core
         self._info = info
-        self._kind = kind
+        self._component = component
 
     @property
     def info(self) -> RunInfo:
@@ -50,8 +50,8 @@ class Particles:
 
     def __repr__(self) -> str:
         """Return one line: rows and fields."""
-        fields = ", ".join(self.fields)
-        return f"<ambar.Particles: {len(self):,} {self._kind}, fields {fields}>"
+        fields, name = ", ".join(self.fields), self._component.replace("/", " ")
+        return f"<ambar.Particles: {len(self):,} {name}, fields {fields}>"
 
     def dtype(self, field: str) -> np.dtype[np.generic]:
         """Return the dtype of a field."""
@@ -70,8 +70,8 @@ class Particles:
         Parameters
         ----------
         fields
-            Fields to read; by default all but ``domain`` and those that only tell a particle's
-            place in a plotfile.
+            Fields to read, also as "particles/mass"; the columns are named as asked for. By default
+            all but ``domain`` and those that only tell a particle's place in a plotfile.
         region
             A `Box`, `Sphere` or `Shell`: rows whose position is inside.
         where
@@ -88,12 +88,18 @@ class Particles:
         """
         known = self.fields
         if fields is None:
-            columns = [name for name in known if name not in _BOOKKEEPING]
-        else:
-            columns = resolve_all([fields] if isinstance(fields, str) else fields, known)
-        place = None if region is None else region.to_code(self._info)
-        arrays = self._core.read(columns, place, resolve_where(where, known), threads)
-        return Table({name: arrays[name] for name in columns}, info=self._info)
+            fields = [name for name in known if name not in _BOOKKEEPING]
+        columns = {
+            name: resolve(name.removeprefix(f"{self._component}/"), known)
+            for name in ([fields] if isinstance(fields, str) else fields)
+        }
+        arrays = self._core.read(
+            list(dict.fromkeys(columns.values())),
+            None if region is None else region.to_code(self._info),
+            resolve_where(where, known),
+            threads,
+        )
+        return Table({name: arrays[stored] for name, stored in columns.items()}, info=self._info)
 
     def to_xarray(self) -> xr.Dataset:
         """Return all rows as a Dataset with the dimension "row"."""

@@ -75,14 +75,14 @@ def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
         from ambar.snapshot.amrex_info import AmrexInfo
 
         return AmrexInfo.from_dict(values)
-    return Info.from_dict(values)
+    return RamsesInfo.from_dict(values)
 
 
 _LARGEST = 2**63
 
 
 @dataclass(frozen=True)
-class Info:
+class RamsesInfo:
     """A snapshot's run information, in code units but for `unit_l`, `unit_d` and `unit_t`.
 
     Names are those of RAMSES' ``info_NNNNN.txt``.
@@ -138,8 +138,8 @@ class Info:
     """The run's namelist, as written; empty where the output has none."""
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Info:
-        """Make an `Info` of a mapping; names it does not know are left out.
+    def from_dict(cls, values: Mapping[str, Any]) -> RamsesInfo:
+        """Make a `RamsesInfo` of a mapping; names it does not know are left out.
 
         Raises ValueError where a value is missing or of another type.
         """

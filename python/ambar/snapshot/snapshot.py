@@ -214,8 +214,7 @@ class Snapshot:
             core = self._source.table(name) if name in self._source.components else None
             if core is None:
                 raise self._absent(name, name)
-            kind = name.replace("/", " ")
-            self._tables[name] = Particles(core, self.info, kind)
+            self._tables[name] = Particles(core, self.info, name)
         return self._tables[name]
 
     @cached_property

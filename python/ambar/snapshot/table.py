@@ -1,14 +1,14 @@
-"""A table in memory: NumPy columns of equal length, and the way to pandas, polars and Arrow."""
+"""Tables in memory: NumPy columns of equal length, and conversions to pandas, polars, Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ambar import _core
-from ambar.snapshot.field_names import resolve
+from ambar.snapshot.field_names import ALIASES, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,12 +20,35 @@ if TYPE_CHECKING:
 _HEAD, _TAIL = 5, 5
 
 
-class Table(Mapping[str, np.ndarray]):
-    """Columns of equal length by name, each a 1-D NumPy array, in code units.
+class Table:
+    """Columns of equal length in memory, by name.
 
-    ``table["density"]`` gives a column, an alias of its name too (``table["rho"]``). pandas,
-    polars, DuckDB and pyarrow take a table as it is (``__arrow_c_stream__``), without copying
-    its columns.
+    As in pandas, ``len(table)`` is the number of rows, and iteration yields the names of the
+    columns. Aliases work as well: ``table["rho"]`` is the column ``density``, and the reverse.
+    polars, DuckDB and pyarrow accept a table directly, without a copy of its columns
+    (``__arrow_c_stream__``).
+
+    Parameters
+    ----------
+    columns : mapping of str to numpy.ndarray
+        1-D arrays of equal length, by name. Values of a simulation are in code units.
+    info : RamsesInfo or AmrexInfo, optional
+        Run information, whose units `column` uses.
+    dim : str, default "row"
+        Name of the dimension in `to_xarray`.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not 1-D or differ in length.
+
+    Examples
+    --------
+    >>> table = ambar.Table({"mass": np.array([1.0, 2.5, 4.0]), "family": np.array([1, 2, 2])})
+    >>> len(table), list(table)
+    (3, ['mass', 'family'])
+    >>> table["mass"].sum()
+    np.float64(7.5)
     """
 
     def __init__(
@@ -36,83 +59,152 @@ class Table(Mapping[str, np.ndarray]):
         self._dim = dim
         lengths = {column.shape for column in self._columns.values()}
         if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
-            raise _core.InvalidError(f"columns of a table have one length; these are {lengths}")
+            raise _core.InvalidError(
+                "expected 1-D columns of equal length, found the shapes "
+                f"{', '.join(map(str, sorted(lengths)))}"
+            )
         self._rows = next(iter(lengths))[0] if lengths else 0
 
     @property
     def columns(self) -> list[str]:
-        """The columns' names."""
+        """Names of the columns."""
         return list(self._columns)
 
     @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(self._rows)
-
-    @property
     def nbytes(self) -> int:
-        """Bytes of all columns."""
+        """Size of all columns in bytes."""
         return sum(column.nbytes for column in self._columns.values())
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the column `name`; raises KeyError if it does not exist."""
-        try:
-            return self._columns[resolve(name, self._columns)]
-        except KeyError:
-            raise _core.NotFoundError(
-                f"no column {name!r}; available: {', '.join(self._columns)}"
-            ) from None
+        found = self._find(name)
+        if found is None:
+            raise _core.NotFoundError(f"no column {name!r}; available: {', '.join(self._columns)}")
+        return self._columns[found]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
     def __len__(self) -> int:
-        """Return the number of columns, as of any mapping; `rows` has the number of rows."""
-        return len(self._columns)
+        """Return the number of rows."""
+        return int(self._rows)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the columns, as of a dictionary."""
+        return self._columns.keys()
+
+    def values(self) -> ValuesView[np.ndarray]:
+        """Return the columns, as of a dictionary."""
+        return self._columns.values()
+
+    def items(self) -> ItemsView[str, np.ndarray]:
+        """Return pairs of a name and a column, as of a dictionary.
+
+        Examples
+        --------
+        >>> cells = ambar.open_snapshot("run.ambar").amr.read(["level", "rho"])
+        >>> {name: values.dtype.name for name, values in cells.items()}
+        {'level': 'int32', 'rho': 'float64'}
+        """
+        return self._columns.items()
 
     def column(self, name: str, unit: str = "code") -> np.ndarray:
-        """Return the column `name` in `unit` ("g/cm3", "km/s", "kpc", ...)."""
+        """Return a column in a unit.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column, or an alias.
+        unit : str, default "code"
+            "code", or a unit of the quantity of the column: "g/cm3", "km/s", "kpc", ...
+            `Units.factors` lists them.
+
+        Returns
+        -------
+        numpy.ndarray
+            The column; float64 in other units than "code".
+
+        Raises
+        ------
+        KeyError
+            If the column does not exist.
+        ValueError
+            If the unit is not one of the quantity of the column, or the table has no units.
+
+        Examples
+        --------
+        >>> cells = ambar.open_snapshot("run.ambar").amr.read(["density"])
+        >>> bool((cells.column("density", "kg/m3") == 1000 * cells["density"]).all())
+        True
+        """
         values = self[name]
         if unit == "code":
             return values
         if self._info is None:
-            raise _core.InvalidError("this table comes without units; ask for unit='code'")
-        converted: np.ndarray = self._info.units.convert(values, name, unit)
+            raise _core.InvalidError(
+                f"a table without run information has no units, found unit={unit!r}; use "
+                "unit='code'"
+            )
+        converted: np.ndarray = self._info.units.convert(values, name.rpartition("/")[2], unit)
         return converted
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the table as an Arrow stream of one record batch (Arrow PyCapsule interface)."""
-        return _core.arrow_stream(list(self._columns), list(self._columns.values()))
+        return _core.arrow_stream(list(self._columns), [*map(_native, self._columns.values())])
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas DataFrame of the same columns."""
+        """Return the columns as a pandas DataFrame.
+
+        Examples
+        --------
+        >>> table = ambar.Table({"mass": np.array([1.0, 2.5])})
+        >>> table.to_pandas().shape
+        (2, 1)
+        """
         import pandas as pd
 
         return pd.DataFrame(self._columns, copy=False)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a polars DataFrame of the same columns."""
+        """Return the columns as a polars DataFrame.
+
+        Examples
+        --------
+        >>> table = ambar.Table({"mass": np.array([1.0, 2.5])})
+        >>> table.to_polars().columns
+        ['mass']
+        """
         import polars as pl
 
         return pl.DataFrame(self)
 
     def to_xarray(self) -> xr.Dataset:
-        """Return an xarray Dataset with one dimension and a variable per column."""
+        """Return the columns as an xarray Dataset of one dimension.
+
+        Examples
+        --------
+        >>> cells = ambar.open_snapshot("run.ambar").amr.read(["density"])
+        >>> cells.to_xarray()["density"].dims
+        ('cell',)
+        """
         import xarray as xr
 
         return xr.Dataset({name: (self._dim, column) for name, column in self._columns.items()})
 
     def __repr__(self) -> str:
         """Return the first and last rows as text."""
-        head = f"<ambar.Table: {self.rows:,} rows x {len(self)} columns>"
+        head = f"<ambar.Table: {len(self):,} rows x {len(self._columns)} columns>"
         if not self._columns:
             return head
-        if self.rows > _HEAD + _TAIL + 1:
-            shown: list[Any] = [*range(_HEAD), None, *range(self.rows - _TAIL, self.rows)]
+        if len(self) > _HEAD + _TAIL + 1:
+            rows: list[int | None] = [*range(_HEAD), None, *range(len(self) - _TAIL, len(self))]
         else:
-            shown = list(range(self.rows))
+            rows = list(range(len(self)))
         texts = [
-            [name, *("..." if row is None else _text(column[row]) for row in shown)]
+            [name, *("..." if row is None else _text(column[row]) for row in rows)]
             for name, column in self._columns.items()
         ]
         widths = [max(map(len, column)) for column in texts]
@@ -120,9 +212,21 @@ class Table(Mapping[str, np.ndarray]):
             "  ".join(
                 column[line].rjust(width) for column, width in zip(texts, widths, strict=True)
             )
-            for line in range(len(shown) + 1)
+            for line in range(len(rows) + 1)
         ]
         return "\n".join([head, *lines])
+
+    def _find(self, name: str) -> str | None:
+        """Return the column that `name` means: the name itself, or an alias in either direction."""
+        found = resolve(name, self._columns)
+        if found in self._columns:
+            return found
+        return next((key for key in self._columns if name in ALIASES.get(key, ())), None)
+
+
+def _native(column: np.ndarray) -> np.ndarray:
+    """Return a column contiguous and in native byte order, as Arrow requires."""
+    return np.ascontiguousarray(column, column.dtype.newbyteorder("="))
 
 
 def _text(value: Any) -> str:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ambar import _core
-from ambar.snapshot.field_names import quantity_of
-from ambar.snapshot.run_info import Info
+from ambar.snapshot.field_names import quantity_of, resolve_all
+from ambar.snapshot.run_info import RamsesInfo
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
@@ -73,7 +73,7 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
 
     info = amr.info
     _check_dimensions(info)
-    names = [name for name in (fields or amr.fields) if name != "domain"]
+    names = [name for name in resolve_all(fields or amr.fields, amr.fields) if name != "domain"]
     table = amr.read(["level", "ix", "iy", "iz", *names])
     level = table["level"].astype(np.int64)
     place = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
@@ -139,7 +139,7 @@ def _check_dimensions(info: RunInfo) -> None:
 
 def _code_length(info: RunInfo) -> float:
     """Return what yt calls one code_length: the side of RAMSES' box, else the run's own unit."""
-    return info.boxlen if isinstance(info, Info) else 1.0
+    return info.boxlen if isinstance(info, RamsesInfo) else 1.0
 
 
 def _unit(name: str) -> str:
@@ -172,9 +172,9 @@ def _completed(dataset: Any, info: RunInfo) -> Any:
     dataset.density_unit = dataset.quan(units.unit_d, "g/cm**3")
     dataset.pressure_unit = dataset.quan(units.unit_d * units.unit_v**2, "dyne/cm**2")
     dataset.temperature_unit = (dataset.quan(units.unit_v, "cm/s") ** 2 * mp / kb).in_units("K")
-    if isinstance(info, Info) and info.gamma is not None:
+    if isinstance(info, RamsesInfo) and info.gamma is not None:
         dataset.gamma = info.gamma
-    if isinstance(info, Info) and info.cosmological:
+    if isinstance(info, RamsesInfo) and info.cosmological:
         dataset.cosmological_simulation = True
         dataset.current_redshift = info.redshift
         dataset.omega_matter = info.omega_m

@@ -204,7 +204,7 @@ def run_study(
 
 
 def _domains(output: ambar.Snapshot) -> int:
-    return output.info.ncpu if isinstance(output.info, ambar.Info) else 0
+    return output.info.ncpu if isinstance(output.info, ambar.RamsesInfo) else 0
 
 
 def _require(

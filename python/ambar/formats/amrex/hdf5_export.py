@@ -218,7 +218,7 @@ class _Export:
         group.attrs["dx"] = np.array(level.cell_size[:1])
         group.attrs["prob_lo"], group.attrs["prob_hi"] = np.array([info.lower, info.upper])
         group.attrs["time"] = [float(info.time)]
-        group.attrs["prob_domain"] = np.array((*level.lo, *level.hi), corner)
+        group.attrs["prob_domain"] = np.array((*level.lo, *(end - 1 for end in level.hi)), corner)
         rows = [tuple(row) for row in corners.reshape(len(corners), -1).tolist()]
         group["boxes"] = np.array(rows, corner)
         centring = np.dtype([(axis, "<i4") for axis in axes])

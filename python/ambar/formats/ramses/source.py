@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ambar import _core
 from ambar.snapshot.field_names import resolve_all
-from ambar.snapshot.run_info import Info
+from ambar.snapshot.run_info import RamsesInfo
 from ambar.snapshot.snapshot import AMR_COMPONENTS
 
 
@@ -53,7 +53,7 @@ class RamsesSource:
         self._core = core
         self._whole = whole
         self.location = location
-        self.info = Info.from_dict(json.loads(core.info))
+        self.info = RamsesInfo.from_dict(json.loads(core.info))
         self._selection = (region, levels, max_level)
         self._threads = threads
         found = json.loads(core.components)
