@@ -266,6 +266,9 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
                 writer.create_array("a", values)
         with pytest.raises(ValueError, match="JSON"):
             writer.create_array("a", np.zeros(3), attributes={"x": float("nan")})
+        for number in (2**64, -(2**63) - 1):  # would be rounded to float64
+            with pytest.raises(ValueError, match="integers of 64 bits"):
+                writer.create_group("g", {"x": [number]})
         with pytest.raises(ValueError, match="fill_value"):
             writer.create_array("a", np.zeros(3, "i4"), fill_value=1.5)
         with pytest.raises(ValueError):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ambar import _core
+
+_LONG = re.compile(r"\d{19}")
+"""In the text of any integer of more than 64 bits."""
 
 
 def absolute(path: str) -> str:
@@ -19,9 +23,21 @@ def absolute(path: str) -> str:
 def to_json(attributes: Mapping[str, Any] | None) -> str:
     """Return attributes as JSON text; raises ValueError if JSON cannot hold them."""
     try:
-        return json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
+        text = json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
+        if _LONG.search(text):
+            json.loads(text, parse_int=_checked_integer)
     except (TypeError, ValueError) as error:
         raise _core.InvalidError(f"attributes must be what JSON can hold: {error}") from error
+    return text
+
+
+def _checked_integer(text: str) -> int:
+    """Raise ValueError for an integer that readers would round to float64."""
+    if not -(2**63) <= (number := int(text)) < 2**64:
+        raise ValueError(
+            f"expected integers of 64 bits, found {text}; store it as a string or a float"
+        )
+    return number
 
 
 def _plain(value: object) -> Any:
