@@ -7,11 +7,13 @@ import inspect
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import ambar
 from tests.helpers.paths import BENCHMARKS
 from tests.helpers.sample_outputs import CASES, output
+from tests.helpers.skips import RequireAll
 
 # Processes that studies start import the benchmarks, too, which need not be installed.
 _PATHS = [str(BENCHMARKS / "src"), os.environ.get("PYTHONPATH", "")]
@@ -28,8 +30,19 @@ MARKS = (
     "xfail_with_dask_array",
 )
 
+# The same examples in every run; `HYPOTHESIS_PROFILE=campaign pytest -k stateful` tries other ones.
+hypothesis.settings.register_profile(
+    "ci", derandomize=True, deadline=None, database=None, max_examples=150, stateful_step_count=30
+)
+hypothesis.settings.register_profile(
+    "campaign", deadline=None, database=None, max_examples=5000, stateful_step_count=50
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("AMBAR_REQUIRE_ALL"):
+        config.pluginmanager.register(RequireAll())
     for mark in MARKS:
         config.addinivalue_line("markers", f"{mark}: of xarray's own tests")
 

@@ -35,6 +35,7 @@ from ambar.interop.xarray.group_reader import GroupStore  # noqa: E402
 from ambar.interop.xarray.group_writer import WritableGroup  # noqa: E402
 from ambar.store.cache import OpenedStore, open_last  # noqa: E402
 
+NOT_APPLICABLE = "does not apply"
 _CODECS = "ambar chooses the codecs by a profile; compressors are no encoding of it"
 _MERGED = "ambar's one writer merges chunks that overlap: none need be refused, none corrupts"
 _CONSOLIDATED = "metadata are always consolidated"
@@ -80,10 +81,10 @@ OPEN_GROUP = zarr.open_group
 def _excluded(request: pytest.FixtureRequest) -> None:
     name = f"{request.cls.__name__}.{request.node.name}"
     if "zarr_format=2" in name:
-        pytest.skip("a store of ambar is of format 3")
+        pytest.skip(f"{NOT_APPLICABLE}: a store is of Zarr format 3")
     for start, reason in EXCLUDED.items():
         if name.startswith(start):
-            pytest.skip(reason)
+            pytest.skip(f"{NOT_APPLICABLE}: {reason}")
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def default_zarr_format(request: pytest.FixtureRequest) -> Iterator[None]:
     """A store of ambar is of format 3."""
     for mark in request.node.iter_markers("skip_if_param"):
         if mark.kwargs.get("default_zarr_format") == 3 and mark.kwargs.get("condition", True):
-            pytest.skip(mark.kwargs["reason"])
+            pytest.skip(f"{NOT_APPLICABLE}: {mark.kwargs['reason']}")
     with zarr.config.set(default_zarr_format=3):
         yield
 
@@ -203,10 +204,10 @@ class TestAsZarr(Ambar, suite.ZarrBase):
         return to_ambar(dataset, store_target, **named)
 
     def test_roundtrip_boolean_dtype_legacy_int8(self) -> None:
-        pytest.skip("writes with zarr-python; how it is read is xarray's own")
+        pytest.skip(f"{NOT_APPLICABLE}: writes with zarr-python, and xarray reads it")
 
     def test_cache_members(self) -> None:
-        pytest.skip(_OF_ZARR)
+        pytest.skip(f"{NOT_APPLICABLE}: {_OF_ZARR}")
 
 
 @pytest.mark.usefixtures("ours_for_zarr")
