@@ -158,7 +158,7 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
     ready = context.Queue()
     writer = context.Process(target=_add_for_ever, args=(str(path), ready))
     writer.start()
-    committed = [ready.get(timeout=60) for _ in range(4)][-1]
+    committed = [ready.get(timeout=300) for _ in range(4)][-1]
     time.sleep(0.01)
     assert writer.pid is not None
     writer.kill()

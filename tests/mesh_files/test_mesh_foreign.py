@@ -119,7 +119,7 @@ def converted(name: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "ambar", "convert", name, "x.ambar", "--overwrite"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
 

@@ -258,7 +258,7 @@ def test_fortran_without_mpi(tmp_path: Path) -> None:
     flags = ["-std=f2008ts", "-Wall", "-Wextra", "-Werror"]
     links = [f"-L{lib}", "-lambar", f"-Wl,-rpath,{lib}"]
     compiled([gfortran, *flags, *sources, "-o", program, *links], tmp_path)
-    subprocess.run([program, tmp_path / "x.ambar"], check=True, timeout=60)
+    subprocess.run([program, tmp_path / "x.ambar"], check=True, timeout=300)
     store = ambar.open(tmp_path / "x.ambar")
     assert isinstance(store, ambar.Store)
     assert store.groups[1:] == ["step_000000", "step_000001"]

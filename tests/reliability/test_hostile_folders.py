@@ -180,5 +180,5 @@ def test_new_files_follow_the_umask(tmp_path: Path) -> None:
         "    writer.create_array('x', [1.0])\n"
     )
     path = tmp_path / "new.ambar"
-    subprocess.run([sys.executable, "-c", program, path], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program, path], check=True, timeout=300)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
