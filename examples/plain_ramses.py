@@ -1,7 +1,7 @@
 """RAMSES leaf cells and particles read with NumPy alone: what one would write without a library.
 
-For comparison of speed in the demo, and of values in the tests: three dimensions, no boundaries,
-double precision, outputs with descriptors. One domain at a time; one record at a time.
+For comparison of speed in the demo, and of values in the tests: double precision, outputs with
+descriptors, cubic boxes. One domain at a time; one record at a time.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ def descriptor(folder: Path, kind: str) -> list[tuple[str, str]]:
 
 
 def read_cells(folder: Path) -> dict[str, np.ndarray]:
-    """Return level, x, y, z (code length) and the fields of hydro and gravity of all leaf cells."""
+    """Return level, centre (code length) and the fields of hydro and gravity of all leaf cells."""
     number = folder.name[-5:]
     info = read_info(folder)
+    axes = "xyz"[: int(info["ndim"])]
     names = [name for name, _ in descriptor(folder, "hydro")]
     gravity = (folder / f"grav_{number}.out00001").exists()
     if gravity:
-        names += ["potential", "acceleration_x", "acceleration_y", "acceleration_z"]
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("level", "x", "y", "z", *names)}
+        names += ["potential", *(f"acceleration_{axis}" for axis in axes)]
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("level", *axes, *names)}
     for domain in range(1, int(info["ncpu"]) + 1):
         files = [Records(folder / f"amr_{number}.out{domain:05d}")]
         files += [Records(folder / f"hydro_{number}.out{domain:05d}")]
@@ -73,31 +74,37 @@ def _read_domain(
     files: list[Records], domain: int, names: list[str], boxlen: float, parts: dict
 ) -> None:
     amr, hydro, *gravity = files
-    ncpu = amr.read("i4")[0]
-    amr.skip(2)
+    ncpu, ndim = amr.read("i4")[0], amr.read("i4")[0]
+    # The box begins behind the boundary regions.
+    low = amr.read("i4") // 2
     levels = amr.read("i4")[0]
-    amr.skip(17)
+    amr.skip()
+    nboundary = amr.read("i4")[0]
+    amr.skip(15)
     counts = amr.read("i4").reshape(levels, ncpu)
     amr.skip()
+    if nboundary:
+        amr.skip(2)
+        counts = np.hstack([counts, amr.read("i4").reshape(levels, nboundary)])
     amr.skip(1 + 1 + 1 + 3)  # free list, ordering, keys of the domains, root cells
     hydro.skip()
     fields_of_hydro = int(hydro.read("i4")[0])
     hydro.skip(4)
     for file in gravity:
         file.skip(4)
-    sources = [(hydro, fields_of_hydro)] + [(file, 4) for file in gravity]
+    sources = [(hydro, fields_of_hydro)] + [(file, ndim + 1) for file in gravity]
     for level in range(levels):
-        for owner in range(ncpu):
+        for owner, count in enumerate(counts[level]):
             for file, _ in sources:
                 file.skip(2)
-            if counts[level, owner] == 0:
+            if count == 0:
                 continue
             if owner + 1 == domain:
-                _read_octs(amr, sources, level, names, boxlen, parts)
+                _read_octs(amr, sources, level, names, low[:ndim], boxlen, parts)
                 continue
-            amr.skip(3 + 3 + 1 + 6 + 24)
+            amr.skip(3 + ndim + 1 + 2 * ndim + 3 * 2**ndim)
             for file, fields in sources:
-                file.skip(8 * fields)
+                file.skip(2**ndim * fields)
 
 
 def _read_octs(
@@ -105,19 +112,20 @@ def _read_octs(
     sources: list[tuple[Records, int]],
     level: int,
     names: list[str],
+    low: np.ndarray,
     boxlen: float,
     parts: dict,
 ) -> None:
+    ndim = len(low)
     amr.skip(3)
-    centres = [amr.read("f8") for _ in range(3)]
-    amr.skip(1 + 6)
-    leaf = [amr.read("i4") == 0 for _ in range(8)]
-    amr.skip(16)
-    for cell in range(8):
-        chosen = leaf[cell]
-        for axis, name in enumerate("xyz"):
+    centres = [amr.read("f8") - start for start in low]
+    amr.skip(1 + 2 * ndim)
+    leaf = [amr.read("i4") == 0 for _ in range(2**ndim)]
+    amr.skip(2 * 2**ndim)
+    for cell, chosen in enumerate(leaf):
+        for axis, centre in enumerate(centres):
             side = ((cell >> axis & 1) - 0.5) * 0.5 ** (level + 1)
-            parts[name].append((centres[axis][chosen] + side) * boxlen)
+            parts["xyz"[axis]].append((centre[chosen] + side) * boxlen)
         parts["level"].append(np.full(chosen.sum(), level + 1, np.int32))
         column = iter(names)
         for file, fields in sources:

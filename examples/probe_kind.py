@@ -10,8 +10,6 @@ docs/howto/add-a-kind.md explains the example.
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import ambar
-from ambar.kinds import Conversion, Kind, Request, Resource
+from ambar.kinds import ConvertRequest, Kind, Resource
 
 HEADER = "# probe: time pressure"
 
@@ -47,35 +45,24 @@ def open_probe(resource: Resource) -> Probe:
     return Probe(resource.store["time"].read(), resource.store["pressure"].read())
 
 
-def convert_probe(request: Request) -> Conversion:
+def convert_probe(request: ConvertRequest) -> None:
     """Convert a text file to a store."""
-    (path,) = request.paths
-    start = time.perf_counter()
-    probe = open_probe(Resource(path))
-    with ambar.create(request.target, "w" if request.overwrite else "w-") as writer:
+    probe = open_probe(Resource(request.paths[0]))
+    with ambar.create(request.target, request.mode) as writer:
         writer.create_group("", {"ambar": {"kind": "probe", "version": 1}})
         writer.create_array("time", probe.times, dims=["time"])
         writer.create_array("pressure", probe.pressure, dims=["time"])
-    return Conversion(
-        target=os.fspath(request.target),
-        source_bytes=Path(path).stat().st_size,
-        stored_bytes=Path(request.target).stat().st_size,
-        seconds=time.perf_counter() - start,
-    )
 
 
 def summarize_probe(resource: Resource) -> dict[str, Any]:
     """Return the summary that `ambar info` prints."""
-    probe = open_probe(resource)
-    return {"path": resource.location, "kind": "probe", "samples": len(probe.times)}
+    return {"samples": len(open_probe(resource).times)}
 
 
 PROBE = Kind(
     name="probe",
     match_source=match_source,
-    match_store=lambda about: about.get("kind") == "probe",
     open=open_probe,
-    opens_source=True,
     summarize=summarize_probe,
     convert=convert_probe,
 )

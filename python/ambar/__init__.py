@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
-    from ambar.collection.files.export import Export
     from ambar.collection.files.ingest import Ingest, ingest
     from ambar.comparison.compare import Comparison, compare
     from ambar.io.convert import convert, export, read_amrex, read_ramses
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
         open_snapshot,
         open_store,
     )
-    from ambar.kinds.request import Conversion
+    from ambar.kinds.request import Conversion, Export
     from ambar.mesh import Mesh, MeshArray, MeshSeries, read_mesh, write_mesh
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.amrex_info import AmrexInfo
@@ -114,7 +113,7 @@ _HOMES = {
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison.compare",
     "Conversion": "ambar.kinds.request",
-    "Export": "ambar.collection.files.export",
+    "Export": "ambar.kinds.request",
     "Ingest": "ambar.collection.files.ingest",
     "Mesh": "ambar.mesh",
     "MeshArray": "ambar.mesh",

@@ -48,7 +48,7 @@ def test_convert_lists_what_it_skips(tmp_path: Path, capsys) -> None:
     run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
     shutil.copytree(RAMSES / CASES["sedov"], run_folder)
     (run_folder / "output_00003").mkdir()
-    arguments = ["convert", run_folder, target, "--no-progress"]
+    arguments = ["convert", run_folder, target, "--no-progress", "--resume"]
     code, out, err = run(capsys, *arguments, "--on-error", "skip")
     assert code == 1
     assert "smaller" in out
@@ -65,7 +65,7 @@ def test_convert_reports_an_output_that_changed(tmp_path: Path, capsys) -> None:
     shutil.copytree(RAMSES / CASES["sedov"], run_folder)
     assert run(capsys, "convert", run_folder, target)[0] == 0
     os.utime(run_folder / "output_00001" / "info_00001.txt", (1e9, 1e9))
-    code, out, _ = run(capsys, "convert", run_folder, target)
+    code, out, _ = run(capsys, "convert", run_folder, target, "--resume")
     assert code == 0
     assert "converted again: output_00001, its files have changed" in out
 
@@ -105,7 +105,13 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
     target = tmp_path / "run.ambar"
     code, _, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target, "--no-progress")
     assert code == 0
-    code, out, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target)
+    code, _, err = run(capsys, "convert", RAMSES / CASES["sedov"], target)
+    assert (code, "already exists; choose another name" in err) == (4, True)
+    code, _, err = run(capsys, "convert", output("sedov"), target, "--resume")
+    assert (code, "is converted as a whole" in err) == (2, True)
+    code, _, err = run(capsys, "convert", RAMSES, target, "--resume", "--overwrite")
+    assert (code, "exclude each other" in err) == (2, True)
+    code, out, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target, "--resume")
     assert code == 0
     assert "2 outputs were there already" in out
     code, out, _ = run(capsys, "info", target)
@@ -124,7 +130,7 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
         (
             ["info", "/nothing/here"],
             3,
-            "error: /nothing/here: opening: No such file or directory; look",
+            "error: /nothing/here: opening: No such file or directory; check",
         ),
         (["info"], 2, "Missing argument"),
         (["nonsense"], 2, "No such command"),
@@ -188,7 +194,7 @@ def test_verify_finds_damage(tmp_path: Path, capsys) -> None:
     with ambar.create(path) as writer:
         writer.create_array("a", np.random.default_rng(1).random(100_000))
     code, out, _ = run(capsys, "verify", path)
-    assert (code, "sound" in out) == (0, True)
+    assert (code, "no damage" in out) == (0, True)
     assert run(capsys, "verify", path, "--json")[0] == 0
     damaged = bytearray(path.read_bytes())
     damaged[300_000] ^= 1
@@ -341,7 +347,7 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
                 path.write_bytes(b"old")
         if target.is_dir() and (target / "Header").exists():
             (target / "Header").write_text("HyperCLaw-V1.1\n1\n")
-        again = ambar.export(source, target, overwrite=True, **options)
+        again = ambar.export(source, target, mode="w", **options)
         assert contents(target).keys() == before.keys()
         assert b"old" not in contents(target).values()
         if done is not None:
@@ -350,17 +356,17 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
     names = {path.name for path in tmp_path.iterdir()}
     assert not [name for name in names if name.startswith(".")]
     for target in (tmp_path, kept, tmp_path / "plt.ambar"):
-        with pytest.raises(ValueError, match="overwrite would replace"):
-            ambar.export(kept, target, overwrite=True)
+        with pytest.raises(ValueError, match="would replace"):
+            ambar.export(kept, target, mode="w")
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("work of years")
     with pytest.raises(ValueError, match="other files than those of an export"):
-        ambar.export(kept, foreign, overwrite=True)
+        ambar.export(kept, foreign, mode="w")
     # What fails leaves what was there.
     before = contents(tmp_path / "target0")
     with pytest.raises(ambar.UnsupportedError):
-        ambar.export(store, tmp_path / "target0", overwrite=True)
+        ambar.export(store, tmp_path / "target0", mode="w")
     assert contents(tmp_path / "target0") == before
 
 

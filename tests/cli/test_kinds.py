@@ -58,8 +58,12 @@ def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Pat
     assert "samples  2" in shown.output
     with pytest.raises(ValueError, match="holds no mesh: it is of the kind 'probe'"):
         steps_of(store)
-    with pytest.raises(ValueError, match="levels=.*does not apply to the kind 'probe'"):
+    with pytest.raises(ValueError, match="levels does not apply to the kind 'probe'"):
         ambar.convert(probe, probe.with_name("x.ambar"), levels=(1, 2))
+    with pytest.raises(
+        ValueError, match="did you mean levels.*own options: components, fields, lev"
+    ):
+        ambar.convert(OUTPUT, probe.with_name("x.ambar"), level=(1, 2))
     with pytest.raises(ambar.UnsupportedError, match="'probe' are not exported"):
         ambar.export(store, probe.with_name("x"))
     with pytest.raises(ValueError, match="'probe' cannot be compared"):
@@ -81,7 +85,7 @@ def test_without_its_package_a_store_is_one_of_plain_arrays(tmp_path: Path) -> N
 
 
 def test_options_that_do_not_apply_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="reorder=True does not apply to the kind 'RAMSES"):
+    with pytest.raises(ValueError, match="reorder does not apply to the kind 'RAMSES"):
         ambar.convert(OUTPUT, tmp_path / "x.ambar", reorder=True)
 
 

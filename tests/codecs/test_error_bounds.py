@@ -349,7 +349,7 @@ def test_loose_bounds_are_warned_of(tmp_path: Path) -> None:
         ambar.compare(source, target, ["density"], bound="0.5 of range")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ambar.convert(source, target, error_bound="1e-1 relative", overwrite=True, fsync=False)
+        ambar.convert(source, target, error_bound="1e-1 relative", mode="w", fsync=False)
         ambar.compare(source, target)
 
 

@@ -431,8 +431,8 @@ def test_times_that_are_not_finite(
     same_files(plotfile, tmp_path / "again")
     # Other programs write other texts, which are kept.
     header.write_text(header.read_text().replace("HyperCLaw-V1.1\n2\n", "HyperCLaw-V1.1\n 2\n"))
-    ambar.convert(plotfile, store, overwrite=True)
-    ambar.export(store, tmp_path / "again", overwrite=True)
+    ambar.convert(plotfile, store, mode="w")
+    ambar.export(store, tmp_path / "again", mode="w")
     same_files(plotfile, tmp_path / "again")
 
 
@@ -466,7 +466,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
     ambar.export(part, tmp_path / "part")
     assert (tmp_path / "part" / "Header").read_text().startswith("HyperCLaw-V1.1\n1\nx\n3\n")
     with pytest.raises(ValueError, match="two fields have the name"):
-        ambar.convert(plotfile, part, fields=["density", "density"], overwrite=True)
+        ambar.convert(plotfile, part, fields=["density", "density"], mode="w")
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
@@ -476,7 +476,7 @@ def test_fields_without_a_finite_value_take_little_room(tmp_path: Path, value: f
     write_plotfile(plotfile, fields={"a": lambda *places: np.full(places[0].shape, value)})
     bytes_ = {}
     for bound in (0.5, "1e-3 of range", "1e-3   of  range"):
-        ambar.convert(plotfile, store, error_bound=bound, overwrite=True)
+        ambar.convert(plotfile, store, error_bound=bound, mode="w")
         assert ambar.compare(plotfile, store).held
         opened = ambar.open(store).stored_at[0]
         bytes_[bound] = sum(opened[path].stored_bytes for path in opened if path.endswith("/a"))

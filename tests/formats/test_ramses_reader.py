@@ -192,7 +192,7 @@ def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path
         expected = opened.amr.read(levels=levels)
         assert set(expected["level"]) <= set(range(levels[0], levels[1] + 1))
         target = tmp_path / f"{levels}.ambar"
-        ambar.convert(output, target, levels=levels, fsync=False, overwrite=True)
+        ambar.convert(output, target, levels=levels, fsync=False, mode="w")
         for amr in (ambar.read_ramses(output, levels=levels).amr, ambar.open(target).amr):
             found = amr.read()
             assert found.columns == expected.columns

@@ -422,8 +422,8 @@ def test_the_command_line_reorders(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "x.nc").touch()
     code, _, errors = run(capsys, "convert", tmp_path / "x.nc", tmp_path / "n.ambar", "--reorder")
     assert code != 0
-    assert "--reorder does not apply to NetCDF files" in " ".join(errors.split())
-    with pytest.raises(ValueError, match="reorder=True does not apply"):
+    assert "--reorder does not apply to the kind 'collection'" in " ".join(errors.split())
+    with pytest.raises(ValueError, match="reorder does not apply"):
         ambar.convert(tmp_path, tmp_path / "n.ambar", reorder=True)
 
 

@@ -297,7 +297,7 @@ def test_names_orders_and_ghosts_are_kept(tmp_path: Path) -> None:
     meshes = series_of(tmp_path / "run.ambar", make)
     for name in ("run.vtkhdf", "run.pvd"):
         ambar.export(tmp_path / "run.ambar", tmp_path / name)
-        ambar.convert(tmp_path / name, tmp_path / "again.ambar", overwrite=True, fsync=False)
+        ambar.convert(tmp_path / name, tmp_path / "again.ambar", mode="w", fsync=False)
         for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
             assert_equal(stored.read(wrap=False), mesh)
 
@@ -363,7 +363,7 @@ def test_ensight_has_the_name_that_was_asked_for(
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
     code, printed, _ = run(capsys, "export", tmp_path / "x.ambar", tmp_path / "u.case")
     assert code == 0
-    assert Path(printed.strip().replace("\n", "")).is_file()
+    assert Path(printed.partition(": written in ")[0]).is_file()
     done = ambar.convert(tmp_path / "u.case", tmp_path / "again.ambar", fsync=False)
     assert done.converted == ["u.case"]
     (again,) = ambar.read_mesh(tmp_path / "again.ambar")

@@ -92,9 +92,9 @@ def test_an_export_that_fails_leaves_nothing(
 
 
 def test_refusals(vtu: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="levels=.*does not apply"):
+    with pytest.raises(ValueError, match="levels does not apply"):
         ambar.convert(vtu, tmp_path / "x.ambar", levels=(1, 2))
-    with pytest.raises(ValueError, match="fields=.*does not apply"):
+    with pytest.raises(ValueError, match="fields does not apply"):
         ambar.convert(vtu, tmp_path / "x.ambar", fields=["temperature"])
     damaged = tmp_path / "damaged.vtkhdf"
     damaged.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(99))
@@ -111,7 +111,7 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
         ambar.export(tmp_path / "x.ambar", vtu)
     with pytest.raises(ambar.UnsupportedError, match=r"(?s)not written as \.xyz.*\.vtu"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.xyz")
-    with pytest.raises(ValueError, match="format='netcdf' does not apply"):
+    with pytest.raises(ValueError, match="format does not apply"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu", format="netcdf")
 
 

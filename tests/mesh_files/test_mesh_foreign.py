@@ -356,7 +356,7 @@ def test_files_that_nothing_reads_are_errors(capsys: pytest.CaptureFixture[str])
     before = Path("x.ambar").read_bytes()
     Path("x.foo").write_bytes(b"something")
     with pytest.raises(ambar.UnsupportedError, match=r"(?s)x\.foo: no reader.*RAMSES.*\.vtu"):
-        ambar.convert("x.foo", "x.ambar", overwrite=True)
+        ambar.convert("x.foo", "x.ambar", mode="w")
     code, _, err = run(capsys, "convert", "x.foo", "x.ambar", "--overwrite")
     assert code == 4
     assert "NetCDF" in err

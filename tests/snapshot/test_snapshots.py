@@ -257,7 +257,11 @@ def test_a_run_becomes_a_series_that_can_be_continued(run: Path, tmp_path: Path)
     first = ambar.convert(run, target)
     assert len(first.converted) == 1
     aside.rename(later)
-    second = ambar.convert(run, target)
+    with pytest.raises(FileExistsError, match="already exists"):
+        ambar.convert(run, target)
+    with pytest.raises(ValueError, match="is converted as a whole"):
+        ambar.convert(later, target, mode="a")
+    second = ambar.convert(run, target, mode="a")
     assert (len(second.converted), len(second.skipped)) == (1, 1)
     series = ambar.open(target)
     assert isinstance(series, ambar.Series)
@@ -277,10 +281,10 @@ def test_a_series_of_small_outputs_is_not_mostly_dead_bytes(tmp_path: Path) -> N
     spec = Spec(ndim=2, domains=1, level_min=1, level_max=2)
     for number in range(1, 61):
         write_output(tmp_path / "run", replace(spec, number=number))
-    ambar.convert(tmp_path / "run", target, fsync=False)
+    ambar.convert(tmp_path / "run", target, mode="a", fsync=False)
     for number in range(61, 71):
         write_output(tmp_path / "run", replace(spec, number=number))
-        ambar.convert(tmp_path / "run", target, fsync=False)
+        ambar.convert(tmp_path / "run", target, mode="a", fsync=False)
     series = ambar.open(target)
     assert isinstance(series, ambar.Series)
     assert len(series) == 70
@@ -325,16 +329,16 @@ def test_an_unfinished_output_is_converted_once_it_is_complete(
     for file in list(newest.glob(unwritten)):
         shutil.move(file, aside / file.name)
     with pytest.raises(ambar.AmbarError, match=UNWRITTEN[unwritten]):
-        ambar.convert(gravity_run, target)
+        ambar.convert(gravity_run, target, mode="a")
     assert ambar.open(target).outputs == [2, 3]
     with pytest.raises(ambar.AmbarError, match=UNWRITTEN[unwritten]):
-        ambar.convert(gravity_run, target)
-    skipped = ambar.convert(gravity_run, target, on_error="skip")
+        ambar.convert(gravity_run, target, mode="a")
+    skipped = ambar.convert(gravity_run, target, mode="a", on_error="skip")
     assert list(skipped.failed) == ["output_00004"]
     assert UNWRITTEN[unwritten] in skipped.failed["output_00004"]
     for file in aside.iterdir():
         shutil.move(file, newest / file.name)
-    done = ambar.convert(gravity_run, target)
+    done = ambar.convert(gravity_run, target, mode="a")
     assert (done.converted, done.replaced, done.failed) == (["output_00004"], [], {})
     assert set(ambar.open(target)[-1].components) == {"hydro", "gravity", "particles"}
 
@@ -365,10 +369,10 @@ def test_components_that_were_removed_can_be_left_out(gravity_run: Path, tmp_pat
 def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: Path) -> None:
     """An output that a restarted run wrote again used to be skipped for ever."""
     target = tmp_path / "run.ambar"
-    ambar.convert(run, target)
-    assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
+    ambar.convert(run, target, mode="a")
+    assert ambar.convert(run, target, mode="a").skipped == ["output_00001", "output_00002"]
     (run / "output_00002" / "notes.md").write_text("not a file of RAMSES")
-    assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
+    assert ambar.convert(run, target, mode="a").skipped == ["output_00001", "output_00002"]
     file = run / "output_00001" / "hydro_00001.out00001"
     content = bytearray(file.read_bytes())
     # The last value of the last record, of a domain's own or a neighbour's octs.
@@ -377,14 +381,14 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     at = content.index(value)
     content[at : at + 8] = np.float64(1234.5).tobytes()
     file.write_bytes(content)
-    done = ambar.convert(run, target)
+    done = ambar.convert(run, target, mode="a")
     assert (done.replaced, done.skipped, done.converted) == (["output_00001"], ["output_00002"], [])
     series = ambar.open(target)
     assert series.outputs == [1, 2]
     expected = ambar.read_ramses(run / "output_00001").amr.read()
     for name, values in series.output(1).amr.read().items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
-    assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
+    assert ambar.convert(run, target, mode="a").skipped == ["output_00001", "output_00002"]
 
 
 def spoil(run: Path, number: int, how: str) -> None:
@@ -413,12 +417,14 @@ def test_one_bad_output_does_not_block_the_others(
     series = ambar.open(tmp_path / "skip.ambar")
     assert series.outputs == others
     assert all(snapshot.amr.fields == ["density"] for snapshot in series)
-    again = ambar.convert(gravity_run, tmp_path / "skip.ambar", on_error="skip", fields=["rho"])
+    again = ambar.convert(
+        gravity_run, tmp_path / "skip.ambar", mode="a", on_error="skip", fields=["rho"]
+    )
     assert (list(again.failed), again.skipped) == ([name], done.converted)
 
     target = tmp_path / "stop.ambar"
     with pytest.raises(ambar.AmbarError, match=name):
-        ambar.convert(gravity_run, target)
+        ambar.convert(gravity_run, target, mode="a")
     before = [other for other in others if other < number]
     assert target.exists() == bool(before)
     if before:
@@ -483,7 +489,7 @@ def test_conversion_refuses(tmp_path: Path) -> None:
     ambar.convert(output("sedov"), target)
     with pytest.raises(FileExistsError):
         ambar.convert(output("sedov"), target)
-    ambar.convert(output("sedov"), target, overwrite=True)
+    ambar.convert(output("sedov"), target, mode="w")
 
 
 def test_a_cut_short_output_is_an_error_that_names_the_file(tmp_path: Path) -> None:

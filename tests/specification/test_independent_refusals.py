@@ -304,7 +304,7 @@ Tree = tuple[Document, dict[str, np.ndarray]]
 def walled(path: Path) -> Tree:
     """Return attributes and arrays of a tree of 2 by 3 root cells, whose walk jumps."""
     output = DATA / "ramses_cases" / "coarse_2x3_2d" / "output_00002"
-    ambar.convert(output, path, levels=(2, 4), fsync=False, overwrite=True)
+    ambar.convert(output, path, levels=(2, 4), fsync=False, mode="w")
     contents = mine(path)
     arrays = {name: values for name, (_, values) in contents.items() if values is not None}
     return contents["amr"][0], arrays

@@ -40,7 +40,7 @@ class Ramses(Scratch):
 
     def time_convert(self) -> None:
         """Convert the output with all its components."""
-        ambar.convert(OUTPUT, self.store, overwrite=True, fsync=False)
+        ambar.convert(OUTPUT, self.store, mode="w", fsync=False)
 
     def time_load_store(self) -> None:
         """Load all cells and particles from the store."""

@@ -25,7 +25,7 @@ def replaced(target: Path, source: Path) -> Iterator[Path]:
     place = target.absolute()
     if source.absolute().resolve().is_relative_to(place.resolve()):
         raise _core.InvalidError(
-            f"{target}: overwrite would replace {source}, which is exported; choose another target"
+            f'{target}: mode="w" would replace {source}, which is exported; choose another target'
         )
     _check(target)
     with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
@@ -56,8 +56,8 @@ def _check(place: Path) -> None:
     """Raise ValueError if `place` is a folder with other files than those of an export."""
     if place.is_dir() and not _core.is_plotfile(place) and not all(map(_is_export, _inside(place))):
         raise _core.InvalidError(
-            f"{place} is a folder with other files than those of an export: overwrite does not "
-            "replace it; remove it, or choose another target"
+            f"{place} is a folder with other files than those of an export, which stay; "
+            "remove it, or choose another target"
         )
 
 

@@ -65,7 +65,7 @@ def publish_all(folder: Path, parent: Path, last: str) -> None:
 
 def already_there(target: Path) -> FileExistsError:
     """Return the error for a target that exists."""
-    what = "the target already exists; remove it, or choose another name"
+    what = 'the target already exists; choose another name, or replace it with mode="w"'
     return FileExistsError(errno.EEXIST, what, os.fspath(target))
 
 

@@ -10,14 +10,23 @@ from typing import Annotated
 import typer
 
 from ambar.cli import care, compare, convert, look, paraview, plot, references
-from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
+from ambar.cli.common import (
+    EXIT_CODES,
+    Exit,
+    State,
+    console,
+    errors,
+    in_options,
+    print_json,
+    spelled,
+)
 
 ADVICE = {
-    errno.ENOENT: "look at the path",
-    errno.ENOSPC: "make room there, or write elsewhere",
-    errno.EACCES: "look at the permissions of the file and of its folder",
+    errno.ENOENT: "check the path",
+    errno.ENOSPC: "free space on the disk, or write to another one",
+    errno.EACCES: "check the permissions of the file and of its folder",
 }
-"""What to do about errors of the operating system."""
+"""What to do about errors of the operating system, whose messages do not say it."""
 
 app = typer.Typer(
     help="One store for simulation output: convert it, look at it, check it, draw it.",
@@ -64,7 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
     """Run the commands of `app` and exit. Errors become one line, except under --debug."""
-    State.debug = False
+    State.debug = State.json = False
     State.interrupted = "interrupted"
     try:
         app(arguments)
@@ -82,16 +91,23 @@ def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
                 f"error: {type(error).__name__}: {error}\n"
                 "This is a fault of ambar: please report it with what --debug shows."
             )
+        code = Exit.REFUSED if code is None else code
         errors.print(text, markup=False, soft_wrap=True)
-        sys.exit(Exit.REFUSED if code is None else code)
+        if State.json:
+            print_json({"error": _message(error), "exit_code": code})
+        sys.exit(code)
 
 
 def _message(error: Exception) -> str:
-    """Return what is told of an error: the file, what was found, and what to do."""
+    """Return the message of an error: the file, what was found, and what to do."""
+    from ambar.kinds.request import OptionError
+
+    if isinstance(error, OptionError):
+        return error.text(spelled)
     if not isinstance(error, OSError) or error.filename is None:
-        return str(error)
-    found = re.sub(r" \(os error \d+\)$", "", error.strerror or "")
-    advice = ADVICE.get(error.errno or 0)
+        return in_options(str(error))
+    found = in_options(re.sub(r" \(os error \d+\)$", "", error.strerror or ""))
+    advice = "" if "; " in found else ADVICE.get(error.errno or 0)
     return f"{error.filename}: {found}" + (f"; {advice}" if advice else "")
 
 

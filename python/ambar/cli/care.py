@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from json import loads as decode
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ambar._util.text import size
-from ambar.cli.common import Debug, Json, Progress, Threads, console, print_json
+from ambar.cli.common import Debug, Json, Progress, Threads, show_result, working
 
 Place = Annotated[Path, typer.Argument(help="A store.")]
 
@@ -21,7 +21,7 @@ def verify(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Check every checksum of a store; exit code 1, and all damage named, where one differs.
+    """Check all checksums of a store. Damage is listed, and the exit code is then 1.
 
     [bold]Examples[/bold]
 
@@ -30,66 +30,76 @@ def verify(
     ambar verify run.ambar --json --threads 1
     """
     from ambar import _core
-    from ambar._util.progress import bar
     from ambar.store.store import Store
 
     store = Store(_core.Store(path))
-    with bar(f"verifying {Path(path).name}") if progress else nullcontext(None) as report:
+    with working(f"verifying {Path(path).name}", progress=progress) as report:
         checked = store.verify(threads=threads, progress=report)
-    if json:
-        print_json(checked)
-        return
-    console.print(
-        f"{path}: sound: {size(checked['bytes'])} in {checked['entries']:,} entries and "
-        f"{checked['chunks']:,} chunks checked",
-        markup=False,
-        soft_wrap=True,
+    show_result(
+        f"{path}: no damage: checked {size(checked['bytes'])} in {checked['entries']:,} entries "
+        f"and {checked['chunks']:,} chunks",
+        checked,
+        as_json=json,
     )
 
 
 def compact(
     path: Place,
+    progress: Progress = True,
+    json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Rewrite a store without the dead bytes that replaced and removed arrays left.
+    """Rewrite a store without the dead bytes of replaced and removed arrays.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
     ambar compact run.ambar
+
+    ambar compact run.ambar --json
     """
     from ambar import _core
     from ambar.store import maintenance
     from ambar.store.urls import refuse_url
 
     refuse_url(path)
-    before = _core.Store(str(path)).usage
-    old = _total(before())
-    maintenance.compact(path)
-    new = _total(_core.Store(str(path)).usage())
-    console.print(f"{path}: {size(old)} -> {size(new)}", markup=False, soft_wrap=True)
+    usage = _core.Store(str(path)).usage
+    before = _total(usage())
+    with working(f"compacting {path.name}", progress=progress):
+        maintenance.compact(path)
+    after = _total(_core.Store(str(path)).usage())
+    found = {"path": str(path), "bytes_before": before, "bytes_after": after}
+    show_result(f"{path}: {size(before)} -> {size(after)}", found, as_json=json)
 
 
 def repair(
     path: Place,
+    progress: Progress = True,
+    json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Cut off what a killed writer left behind the last commit, so that any ZIP reader finds it.
+    """Remove what a killed writer left after the last commit, for other readers of ZIP files.
 
-    ambar itself reads such a store as it is; other readers of ZIP files need this first.
+    ambar reads such a store without a repair; other readers of ZIP files do not.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
     ambar repair run.ambar
+
+    ambar repair run.ambar --json
     """
     from ambar.store import maintenance
 
-    before = path.stat().st_size if path.is_file() else 0
-    maintenance.repair(path)
-    after = path.stat().st_size if path.is_file() else 0
-    console.print(f"{path}: {size(before - after)} cut off", markup=False, soft_wrap=True)
+    before = _size(path)
+    with working(f"repairing {path.name}", progress=progress):
+        maintenance.repair(path)
+    removed = before - _size(path)
+    found = {"path": str(path), "bytes_removed": removed}
+    show_result(f"{path}: removed {size(removed)}", found, as_json=json)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _total(usage: str) -> int:
-    import json
-
-    return int(json.loads(usage)["total"])
+    return int(decode(usage)["total"])

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
 from rich.markup import escape
 
 from ambar._util.text import ratio, size
-from ambar.cli.common import Exit, console, errors, plain_table, print_json
-
-if TYPE_CHECKING:
-    from ambar.collection.files.export import Export
-    from ambar.collection.files.ingest import Ingest
-
-LISTED = 20
-"""Lines of a list that are shown of many."""
+from ambar.cli.common import LISTED, console, plain_table, print_json
 
 
-def show_ingest(done: Ingest, *, as_json: bool) -> None:
-    """Tell what became of files; exit with 1 where some could not be taken in."""
-    if as_json:
-        print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
-    else:
-        text = f"{done.target}: {len(done.converted):,} datasets taken in"
-        if done.skipped:
-            text += f", {len(done.skipped):,} were there already"
-        if done.converted:
-            text += f"; {size(done.source_bytes)} read, the store has {size(done.stored_bytes)}"
-        console.print(f"{text}, in {done.seconds:.2f} s", markup=False, soft_wrap=True)
-        _show_failed("file", "could not be taken in", done.failed)
-    if done.failed:
-        raise typer.Exit(Exit.DAMAGE)
-
-
-def show_export(done: Export, *, as_json: bool) -> None:
-    """Tell what was written; exit with 1 where datasets could not be."""
-    if as_json:
-        print_json(dataclasses.asdict(done))
-    else:
-        text = f"{done.target}: {len(done.exported):,} datasets in {done.seconds:.2f} s"
-        console.print(text, markup=False, soft_wrap=True)
-        _show_failed("dataset", "could not be written", done.failed)
-    if done.failed:
-        raise typer.Exit(Exit.DAMAGE)
-
-
-def show_collection(found: Mapping[str, Any]) -> None:
+def show_collection(found: Mapping[str, Any], *, every: bool) -> None:  # noqa: ARG001
     """Print the summary of a collection from `ambar.io.summary`."""
     usage = found["usage"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
@@ -130,15 +93,3 @@ def _show_variables(found: Mapping[str, Any]) -> None:
 def _rest(count: int, what: str) -> None:
     if count > LISTED:
         console.print(f"... and {count - LISTED:,} more {what}", style="dim")
-
-
-def _show_failed(kind: str, what: str, failed: Mapping[str, str]) -> None:
-    if not failed:
-        return
-    errors.print(f"{len(failed):,} {what}:", style="bold red")
-    table = plain_table(kind, "why", left=2)
-    for name, why in list(failed.items())[:LISTED]:
-        table.add_row(escape(name), escape(why))
-    errors.print(table)
-    if len(failed) > LISTED:
-        errors.print(f"... and {len(failed) - LISTED:,} more; --json has them all")

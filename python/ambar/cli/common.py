@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from enum import IntEnum
-from typing import Annotated, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from ambar.kinds.request import Conversion, Export
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 damage found, a file that could not be converted or written, or an "
@@ -36,9 +40,10 @@ class Exit(IntEnum):
 
 
 class State:
-    """What holds for the whole call of the command line."""
+    """Settings of one call of the command line."""
 
     debug = False
+    json = False
     interrupted = "interrupted"
     """What is printed after Ctrl-C."""
 
@@ -48,8 +53,13 @@ def _debug(value: bool) -> bool:
     return value
 
 
+def _json(value: bool) -> bool:
+    State.json = State.json or value
+    return value
+
+
 Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show tracebacks of errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Json = Annotated[bool, typer.Option("--json", callback=_json, help="Print JSON instead of text.")]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", "-t", min=1, help="Threads to use; all cores by default."),
@@ -67,6 +77,15 @@ def _console(*, stderr: bool = False) -> Console:
     return made
 
 
+LISTED = 20
+"""Lines of a long list that are printed."""
+_SPELLED = {"slice_at": "slice", "datasets": "where"}
+_ARGUMENTS = {
+    'mode="w"': "--overwrite",
+    'mode="a"': "--resume",
+    "on_error='skip'": "--on-error skip",
+    "amrex_hdf5=True": "--amrex-hdf5",
+}
 console = _console()
 errors = _console(stderr=True)
 
@@ -114,6 +133,70 @@ def printed_warnings() -> Iterator[None]:
         yield
     for one in caught:
         errors.print(f"warning: {one.message}", markup=False, soft_wrap=True)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given, as values of Python."""
+    return {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in options.items()
+        if value is not None
+    }
+
+
+def spelled(option: str) -> str:
+    """Return an option of a function of Python as the command line spells it."""
+    return "--" + _SPELLED.get(option, option).replace("_", "-")
+
+
+def in_options(message: str) -> str:
+    """Return a message with arguments of Python as the command line spells them."""
+    for argument, option in _ARGUMENTS.items():
+        message = message.replace(argument, option)
+    return message
+
+
+def working(title: str, *, progress: bool) -> AbstractContextManager[Any]:
+    """Show a bar while the block takes longer than a second; yields what reports progress."""
+    from ambar._util.progress import bar
+
+    return bar(title) if progress else nullcontext()
+
+
+def show_result(text: str, value: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what a command did: a line, or JSON."""
+    if as_json:
+        print_json(value)
+    else:
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def show_report(done: Conversion | Export, *, as_json: bool) -> None:
+    """Print the report of a conversion or an export; exits with 1 if a part of it failed."""
+    if as_json:
+        print_json(
+            dataclasses.asdict(done) | ({"ratio": done.ratio} if hasattr(done, "ratio") else {})
+        )
+    else:
+        console.print(str(done), markup=False, soft_wrap=True)
+        show_failed(done.failed)
+    if done.failed:
+        raise typer.Exit(Exit.DAMAGE)
+
+
+def show_failed(failed: Mapping[str, str]) -> None:
+    """Print what failed, and why, to standard error."""
+    for name, why in list(failed.items())[:LISTED]:
+        errors.print(f"failed: {name}: {why}", markup=False, soft_wrap=True)
+    if len(failed) > LISTED:
+        errors.print(f"... and {len(failed) - LISTED:,} more; --json lists all", markup=False)
+
+
+def mode_of(*, overwrite: bool, resume: bool = False) -> Any:
+    """Return the mode of writing for --overwrite and --resume."""
+    if overwrite and resume:
+        raise typer.BadParameter("--overwrite and --resume exclude each other; give one of them")
+    return "w" if overwrite else "a" if resume else "w-"
 
 
 def parse_list(text: str | None) -> list[str] | None:

@@ -12,6 +12,7 @@ from ambar.cli.common import (
     Debug,
     Exit,
     Json,
+    Progress,
     Threads,
     console,
     parse_list,
@@ -19,6 +20,7 @@ from ambar.cli.common import (
     print_json,
     printed_warnings,
     show_bounds,
+    working,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def compare(
         int | None, typer.Option(help="Which output, or time step, of a series.")
     ] = None,
     threads: Threads = None,
+    progress: Progress = True,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -78,7 +81,7 @@ def compare(
     from ambar.comparison.compare import compare as compare_both
     from ambar.store.error_bounds import parse_bounds
 
-    with printed_warnings():
+    with printed_warnings(), working("comparing", progress=progress):
         found = compare_both(
             original,
             other,

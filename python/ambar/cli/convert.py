@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ambar._util.text import ratio, size
-from ambar.cli.collections import show_export, show_ingest
 from ambar.cli.common import (
     Debug,
-    Exit,
     Json,
     Progress,
     State,
     Threads,
-    console,
-    errors,
+    given,
+    mode_of,
     parse_levels,
     parse_list,
-    print_json,
     printed_warnings,
+    show_report,
 )
-
-if TYPE_CHECKING:
-    from ambar.kinds.request import Conversion
 
 
 class Profile(StrEnum):
@@ -109,12 +102,12 @@ def convert(
         ),
     ] = None,
     covered: Annotated[
-        Covered,
+        Covered | None,
         typer.Option(
-            help="Cells of AMReX that finer ones cover: auto leaves them out where averages give "
-            "them back."
+            help="Of AMReX, cells that finer ones cover: auto (default) leaves them out where "
+            "averages reproduce them."
         ),
-    ] = Covered.auto,
+    ] = None,
     profile: Annotated[
         Profile, typer.Option(help="Fast to read, small, or balanced.")
     ] = Profile.balanced,
@@ -130,17 +123,17 @@ def convert(
         bool,
         typer.Option(
             "--resume",
-            help="Add the files that the collection lacks; of meshes, the time steps.",
-            rich_help_panel=_NETCDF,
+            help="Add to the store: outputs of a run, time steps of meshes, or files of a "
+            "collection that it does not have yet.",
         ),
     ] = False,
     on_error: Annotated[
-        OnError,
+        OnError | None,
         typer.Option(
-            help="If one of several outputs or files fails: stop, or skip it and list it at the "
-            "end (exit code 1)."
+            help="If one of several outputs or files fails: stop (default), or skip it and list it "
+            "at the end (exit code 1)."
         ),
-    ] = OnError.stop,
+    ] = None,
     ragged: Annotated[
         str | None,
         typer.Option(
@@ -161,13 +154,13 @@ def convert(
     ] = None,
     processes: Processes = None,
     decode_times: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--decode-times/--no-decode-times",
-            help="Whether numbers with units of times become times, or stay numbers.",
+            help="Whether numbers with units of times become times (default), or stay numbers.",
             rich_help_panel=_NETCDF,
         ),
-    ] = True,
+    ] = None,
     reorder: Annotated[
         bool,
         typer.Option(
@@ -191,7 +184,7 @@ def convert(
 
     Nothing is lost, unless an error bound is given.
 
-    A folder of outputs becomes a series; called again, it converts the outputs that are new, and
+    A folder of outputs becomes a series; with --resume, it converts the outputs that are new, and
     those whose files have changed. An output that is not complete is an error.
 
     NetCDF files and Zarr stores become a collection, each a dataset. A file that cannot be read
@@ -207,7 +200,7 @@ def convert(
 
     ambar convert output_00300 gas.ambar --components hydro --max-level 10 --profile small
 
-    ambar convert /scratch/run42 run42.ambar --on-error skip
+    ambar convert /scratch/run42 run42.ambar --resume --on-error skip
 
     ambar convert plt00200 plt.ambar
 
@@ -225,79 +218,40 @@ def convert(
 
     ambar convert step_*.vtu flow.ambar --resume
     """
-    from ambar.collection.kind import COLLECTION, check_recognized
     from ambar.io import convert as conversion
     from ambar.store.error_bounds import parse_bounds
 
-    common: dict[str, Any] = {
-        "profile": profile.value,
-        "error_bound": parse_bounds(error_bound),
-        "threads": threads,
-        "progress": True if progress else None,
-        "overwrite": overwrite,
-        "fsync": fsync,
-    }
-    own: dict[str, Any] = {
-        "ragged": parse_list(ragged),
-        "on_mismatch": None if on_mismatch is None else on_mismatch.value,
-        "engine": engine,
-        "processes": processes,
-        "decode_times": None if decode_times else False,
-    }
-    outputs: dict[str, Any] = {
-        "components": parse_list(components),
-        "levels": parse_levels(levels),
-        "max_level": max_level,
-        "covered": covered.value,
-        "reorder": reorder,
-    }
-    names = parse_list(fields)
-    kind, _ = conversion.kind_to_convert(paths)
-    if kind is COLLECTION:
-        outputs |= {"covered": None if covered == "auto" else covered, "reorder": reorder or None}
-        _refuse("NetCDF files", outputs)
-        from ambar.collection.files.ingest import ingest
-
-        if engine is None:
-            check_recognized(paths)
-        own |= {"decode_times": decode_times, "on_error": on_error.value, "resume": resume}
-        taken = ingest(paths, target, variables=names, **own, **common)
-        show_ingest(taken, as_json=json)
-        return
-    goes_on = "resume" in kind.convert_options
-    _refuse("outputs", own | {"resume": None if goes_on else resume or None})
-    outputs |= {"resume": resume, "on_error": on_error.value}
+    options = given(
+        components=parse_list(components),
+        fields=parse_list(fields),
+        levels=parse_levels(levels),
+        max_level=max_level,
+        covered=covered,
+        on_error=on_error,
+        ragged=parse_list(ragged),
+        on_mismatch=on_mismatch,
+        engine=engine,
+        processes=processes,
+        decode_times=decode_times,
+        reorder=reorder or None,
+    )
     try:
         with printed_warnings():
-            done = conversion.convert(paths, target, fields=names, **outputs, **common)
+            done = conversion.convert(
+                paths,
+                target,
+                mode=mode_of(overwrite=overwrite, resume=resume),
+                profile=profile.value,
+                error_bound=parse_bounds(error_bound),
+                threads=threads,
+                progress=True if progress else None,
+                fsync=fsync,
+                **options,
+            )
     except KeyboardInterrupt:
         State.interrupted = _after_interrupt(target)
         raise
-    if json:
-        print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
-    else:
-        _show(done)
-    if done.failed:
-        raise typer.Exit(Exit.DAMAGE)
-
-
-def _show(done: Conversion) -> None:
-    """Print what a conversion did."""
-    skipped = f", {len(done.skipped)} outputs were there already" if done.skipped else ""
-    console.print(
-        f"{done.target}: {size(done.source_bytes)} -> {size(done.stored_bytes)} "
-        f"({ratio(done.source_bytes, done.stored_bytes)} smaller) in {done.seconds:.2f} s{skipped}",
-        markup=False,
-        soft_wrap=True,
-    )
-    for name in done.replaced:
-        console.print(
-            f"converted again: {name}, its files have changed", markup=False, soft_wrap=True
-        )
-    for name, why in done.left_out.items():
-        console.print(f"left out: {name}, {why}", markup=False, soft_wrap=True)
-    for name, why in done.failed.items():
-        errors.print(f"failed: {name}: {why}", markup=False, soft_wrap=True)
+    show_report(done, as_json=json)
 
 
 def _after_interrupt(target: Path) -> str:
@@ -315,16 +269,9 @@ def _after_interrupt(target: Path) -> str:
     if not isinstance(opened, Series):
         return f"interrupted: {target} has what was committed before"
     return (
-        f"interrupted: {target} has {len(opened)} outputs, all complete; the same command goes on "
-        "with the next one"
+        f"interrupted: {target} has {len(opened)} outputs, all complete; --resume continues with "
+        "the next one"
     )
-
-
-def _refuse(kind: str, options: dict[str, Any]) -> None:
-    """Raise BadParameter if an option was given that does not apply to what is converted."""
-    for name, value in options.items():
-        if value is not None:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} does not apply to {kind}")
 
 
 def export(
@@ -400,19 +347,16 @@ def export(
     done = conversion.export(
         store,
         target,
-        format=None if format is None else format.value,
-        datasets=where,
-        processes=processes,
-        amrex_hdf5=amrex_hdf5,
-        error_bound=parse_bounds(error_bound),
-        overwrite=overwrite,
-        without_particles=without_particles,
+        mode=mode_of(overwrite=overwrite),
         threads=threads,
         progress=True if progress else None,
+        **given(
+            format=format,
+            datasets=where,
+            processes=processes,
+            amrex_hdf5=amrex_hdf5 or None,
+            error_bound=parse_bounds(error_bound),
+            without_particles=without_particles or None,
+        ),
     )
-    if done is not None:
-        show_export(done, as_json=json)
-    elif json:
-        print_json({"target": str(target)})
-    else:
-        console.print(str(target), markup=False, soft_wrap=True)
+    show_report(done, as_json=json)

@@ -43,23 +43,14 @@ def info(
     found = overview(path)
     if json:
         print_json(found)
-    elif found["kind"] in _CODES:
-        _show_output(found)
-    elif found["kind"] == "collection":
-        show_collection(found)
-    elif found["kind"] == "mesh":
-        show_mesh(found, every=arrays)
-    elif found["kind"] == "mesh series":
-        show_mesh_series(found, every=arrays)
-    elif "usage" not in found:
-        _show_other(found)
-    else:
-        try:
-            _show_store(found, every=arrays)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise CorruptError(
-                f"{path}: the attributes under 'ambar' are not those of its kind: {error!r}"
-            ) from error
+        return
+    show = _SHOWN.get(found["kind"], _show_store if "usage" in found else _show_other)
+    try:
+        show(found, every=arrays)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptError(
+            f"{path}: the attributes under 'ambar' are not those of its kind: {error!r}"
+        ) from error
 
 
 def ls(
@@ -128,7 +119,7 @@ def _head(found: dict[str, Any], text: str) -> None:
     console.print(f"[bold]{found['path']}[/bold]  {text}", soft_wrap=True)
 
 
-def _show_other(found: dict[str, Any]) -> None:
+def _show_other(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
     """Print the summary of a kind that another package defines."""
     _head(found, str(found["kind"]))
     table = plain_table("", "", left=2)
@@ -139,7 +130,7 @@ def _show_other(found: dict[str, Any]) -> None:
     console.print(table)
 
 
-def _show_output(found: dict[str, Any]) -> None:
+def _show_output(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
     from ambar.snapshot.run_info import info_of
 
     files = sum(entry["files"] for entry in found["files"].values())
@@ -283,3 +274,13 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
             total = math.prod(array["shape"])
             path = escape(array["path"])
             console.print(f"incomplete: {path}: {missing:,} of {total:,} values were not written")
+
+
+_SHOWN = {
+    "ramses": _show_output,
+    "amrex": _show_output,
+    "collection": show_collection,
+    "mesh": show_mesh,
+    "mesh series": show_mesh_series,
+}
+"""How the summaries of kinds are printed; of other kinds as tables of arrays or of values."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli.common import Debug, console
+from ambar.cli.common import Debug, Json, show_result
 
 
 def paraview_plugin(
@@ -15,15 +15,16 @@ def paraview_plugin(
         bool, typer.Option("--install", help="Copy it to a folder, by default ~/.config/ambar.")
     ] = False,
     folder: Annotated[Path | None, typer.Option(help="The folder to copy it to.")] = None,
+    json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Tell where ParaView's plugin for meshes in ambar stores is, or install it.
+    """Print where ParaView's plugin for meshes in ambar stores is, or install it.
 
     In ParaView: Tools > Manage Plugins > Load New, choose the file, tick Auto Load. In pvpython:
     LoadPlugin(file, remote=False, ns=globals()).
 
-    The installed file knows where ambar is, so that ParaView need not have it; its Python must be
-    of the same version, though, or newer.
+    The installed file contains the path of ambar, so that ambar need not be installed in ParaView.
+    ParaView's Python must have the same version, or a newer one.
 
     [bold]Examples[/bold]
 
@@ -34,4 +35,4 @@ def paraview_plugin(
     from ambar.mesh.viewers.paraview_install import install_plugin, plugin
 
     path = install_plugin(folder) if install or folder is not None else plugin()
-    console.print(str(path), markup=False, soft_wrap=True)
+    show_result(str(path), {"path": str(path)}, as_json=json)

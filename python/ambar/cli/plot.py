@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ambar import _core
-from ambar.cli.common import Debug, Threads, console
+from ambar.cli.common import Debug, Json, Progress, Threads, given, show_result, working
 
 
 def plot(
@@ -31,25 +31,44 @@ def plot(
         float | None,
         typer.Option("--slice", metavar="AT", help="Draw a slice, at this fraction of the box."),
     ] = None,
-    axis: Annotated[str, typer.Option(help="The axis to look along: x, y or z.")] = "z",
+    axis: Annotated[
+        str | None, typer.Option(help="The axis to look along: x, y or z (default).")
+    ] = None,
     weight: Annotated[
         str | None,
         typer.Option(help="Project the mean weighted with this field, not the integral."),
     ] = None,
     center: Annotated[
-        str, typer.Option(help="Middle of the picture, fractions of the box: 0.5,0.5,0.5.")
-    ] = "bc",
-    width: Annotated[float, typer.Option(help="Its width, a fraction of the box.")] = 1.0,
+        str | None,
+        typer.Option(help="Middle of the picture, fractions of the box; by default 0.5,0.5,0.5."),
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option(help="Its width, a fraction of the box; 1 by default.")
+    ] = None,
     level: Annotated[
         int | None, typer.Option(help="Level of its cells; by default what a screen shows.")
     ] = None,
     unit: Annotated[
         str | None, typer.Option(help="Unit of the values, or 'code'; by default a usual one.")
     ] = None,
-    linear: Annotated[bool, typer.Option("--linear", help="Linear colours, not log.")] = False,
-    colors: Annotated[str, typer.Option(help="A colour map of matplotlib.")] = "inferno",
+    log: Annotated[
+        bool | None,
+        typer.Option(
+            "--log/--linear",
+            help="Logarithmic or linear colours; by default logarithmic for positive values that "
+            "extend over more than a factor of 10.",
+        ),
+    ] = None,
+    colors: Annotated[
+        str | None,
+        typer.Option(
+            help="A colour map of matplotlib; by default inferno, or RdBu_r for both signs."
+        ),
+    ] = None,
     output: Annotated[int | None, typer.Option(help="Which output of a series.")] = None,
     threads: Threads = None,
+    progress: Progress = True,
+    json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
     """Draw a projection (or with --slice a slice) of a field as a PNG. Needs matplotlib.
@@ -70,15 +89,14 @@ def plot(
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
     from ambar.kinds.registry import locate
-    from ambar.kinds.request import PlotRequest
+    from ambar.kinds.request import PlotRequest, build
 
     kind, resource = locate(path)
     if kind.plot is None:
-        raise _core.InvalidError(f"{path} has no cells to draw; ambar ls shows what it has")
-    request = PlotRequest(
-        path=path,
-        target=target,
-        field=field,
+        raise _core.InvalidError(
+            f"{path}: the kind {kind.name!r} has nothing to draw; ambar ls shows what it has"
+        )
+    options = given(
         slice_at=slice_at,
         axis=axis,
         weight=weight,
@@ -86,9 +104,12 @@ def plot(
         width=width,
         level=level,
         unit=unit,
-        log=not linear,
+        log=log,
         colors=colors,
         output=output,
-        threads=threads,
     )
-    console.print(str(kind.plot(resource, request)), markup=False, soft_wrap=True)
+    common = {"path": path, "target": target, "field": field, "threads": threads}
+    request = build(PlotRequest, kind.plot_request, kind.name, path, options, **common)
+    with working(f"drawing {Path(path).name}", progress=progress):
+        made = kind.plot(resource, request)
+    show_result(str(made), {"target": str(made)}, as_json=json)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from ambar import _core
 from ambar._util.figures import save_figure
@@ -14,12 +15,39 @@ from ambar.collection.files.sources import SUFFIXES, is_source
 from ambar.collection.openers import settings_of
 from ambar.collection.summary import overview_of
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ExportRequest, PlotRequest, Request, listed
+from ambar.kinds.request import (
+    Conversion,
+    ConvertRequest,
+    Export,
+    ExportRequest,
+    OnError,
+    PlotRequest,
+    listed,
+)
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.cache import place_of
 
-if TYPE_CHECKING:
-    from ambar.collection.files.export import Export
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionRequest(ConvertRequest):
+    """The options of `ambar.convert` for NetCDF files and Zarr stores."""
+
+    fields: Iterable[str] | None = None
+    ragged: Iterable[str] | None = None
+    on_mismatch: Literal["family", "cast", "raise"] | None = None
+    engine: str | None = None
+    processes: int | None = None
+    on_error: OnError = "stop"
+    decode_times: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionExport(ExportRequest):
+    """The options of `ambar.export` for a collection."""
+
+    format: Literal["netcdf", "zarr"] = "netcdf"
+    datasets: Any = None
+    processes: int | None = None
 
 
 def _open(resource: Resource) -> Collection:
@@ -27,7 +55,7 @@ def _open(resource: Resource) -> Collection:
     return Collection(kept, resource.store, None, settings_of(resource.store))
 
 
-def check_recognized(paths: Sequence[AnyPath]) -> None:
+def _check_recognized(paths: Sequence[AnyPath]) -> None:
     """Raise UnsupportedError, with the supported formats, if no reader accepts the only file.
 
     NetCDF files may have any name; xarray's engines recognize them by their first bytes.
@@ -54,29 +82,35 @@ def check_recognized(paths: Sequence[AnyPath]) -> None:
         ) from None
 
 
-def _convert(request: Request) -> Conversion:
+def _convert(request: CollectionRequest) -> Conversion:
     from ambar.collection.files.ingest import ingest
 
-    check_recognized(request.paths)
+    if request.engine is None:
+        _check_recognized(request.paths)
     return ingest(
         request.paths,
         request.target,
         variables=listed(request.fields),
+        ragged=listed(request.ragged),
+        on_mismatch=request.on_mismatch,
+        engine=request.engine,
+        processes=request.processes,
+        decode_times=request.decode_times,
         progress=request.progress,
-        overwrite=request.overwrite,
-        resume=request.resume,
+        overwrite=request.mode == "w",
+        resume=request.mode == "a",
         on_error=request.on_error,
         **request.writing,
     )
 
 
-def _export(request: ExportRequest) -> Export:
+def _export(request: CollectionExport) -> Export:
     from ambar.collection.files.export import export_collection
 
     return export_collection(
         request.store,
         request.target,
-        format=request.format or "netcdf",
+        format=request.format,
         datasets=request.datasets,
         processes=request.processes,
         progress=request.progress,
@@ -101,13 +135,12 @@ def _compare(resource: Resource, output: int | None, threads: int | None) -> Any
 COLLECTION = Kind(
     name="collection",
     match_source=lambda paths: any(is_source(path) for path in paths),
-    match_store=lambda about: about.get("kind") == "collection",
     open=_open,
     summarize=lambda resource: overview_of(_open(resource)),
     convert=_convert,
-    convert_options=frozenset({"fields", "resume", "on_error"}),
+    convert_request=CollectionRequest,
     export=_export,
-    export_options=frozenset({"format", "datasets", "processes"}),
+    export_request=CollectionExport,
     compare=_compare,
     plot=_plot,
 )

@@ -6,22 +6,25 @@ import dataclasses
 import errno
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.modes import WriteMode, check_mode
 from ambar._util.replacement import replaced
+from ambar._util.scratch import already_there
 from ambar.formats.amrex.source import AmrexSource
 from ambar.formats.ramses.source import RamsesSource
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
 from ambar.kinds.request import (
     Conversion,
-    Covered,
+    ConvertRequest,
+    Export,
     ExportRequest,
-    OnError,
     Progress,
-    Request,
+    build,
     listed,
 )
 from ambar.kinds.request import Path as AnyPath
@@ -29,75 +32,51 @@ from ambar.snapshot.regions import Region
 from ambar.snapshot.run_info import RamsesInfo
 from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.error_bounds import ErrorBound
-from ambar.store.locations import refuse_store
+from ambar.store.locations import open_store, refuse_store
 from ambar.store.urls import is_url, refuse_url
 from ambar.store.writer import Profile
 
-if TYPE_CHECKING:
-    from ambar.collection.files.export import Export
-
 
 def convert(
-    path: AnyPath | Sequence[AnyPath],
-    target: str | os.PathLike[str],
+    source: AnyPath | Sequence[AnyPath],
+    target: AnyPath,
     *,
-    components: Iterable[str] | None = None,
-    fields: Iterable[str] | None = None,
-    levels: tuple[int, int] | None = None,
-    max_level: int | None = None,
-    covered: Covered = "auto",
+    mode: WriteMode = "w-",
     profile: Profile = "balanced",
     error_bound: ErrorBound | None = None,
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
-    overwrite: bool = False,
-    resume: bool = False,
-    on_error: OnError = "stop",
     fsync: bool = True,
-    reorder: bool = False,
+    **options: Any,
 ) -> Conversion:
-    """Convert a RAMSES output or a folder of them, a plotfile of AMReX, NetCDF files, or a mesh.
+    """Convert files of another program to a store.
 
-    Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be
-    continued: each output is committed when it is converted, and outputs that the store has already
-    are skipped. An output whose files have changed since (names, sizes, times of modification) is
-    converted again and replaces its step. An output that RAMSES has not finished writing is an
-    error. Files of NetCDF and Zarr stores become a collection, as `ambar.ingest` makes it, which
-    has options of its own. A file of a mesh, of any format that PyVista reads, becomes what
-    `ambar.write_mesh` makes of it; where it has several time steps, a `MeshSeries` of them. So do a
-    collection or series of ParaView (.pvd, .vtu.series), and several files of meshes in the order
-    of their numbers: each is read, added and committed by itself.
+    Nothing is lost, unless an error bound is given.
 
     Parameters
     ----------
-    path
-        An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
-        of HDF5; or a folder or a glob of NetCDF files or Zarr stores; or a file such as x.vtu, or
-        those of time steps, as a list or a glob.
-    target
+    source : path or sequence of paths
+        What to convert. It determines the kind of the store:
+
+        - an ``output_NNNNN`` folder of RAMSES: a snapshot;
+        - a folder of such outputs: a series. Each output is committed when it is converted. An
+          output that RAMSES has not finished writing is an error;
+        - a plotfile of AMReX, a folder or a file of HDF5: a snapshot;
+        - NetCDF files and Zarr stores, as a list, a folder or a glob: a collection, as
+          `ambar.ingest` writes it;
+        - a file of a mesh, of any format that PyVista reads: a mesh, or a series if the file has
+          several time steps;
+        - a ``.pvd``, a ``.series`` of ParaView, or several files of meshes in the order of their
+          numbers: a series of meshes. Each mesh is committed when it is converted.
+    target : path
         The store to write.
-    components
-        Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX "cells"
-        and names of species; by default all there are.
-    fields
-        Fields to keep, of cells and particles (of AMReX, of cells; of NetCDF, data variables); by
-        default all.
-    covered
-        What becomes of cells of AMReX that a finer level covers: "auto" leaves them out where the
-        average of the finer cells gives every one of them back, to the bit or within the error
-        bound; "drop" leaves them out
-        and takes the average for them; "keep" keeps them.
-    levels
-        Of RAMSES, the `(lowest, highest)` level of the leaf cells to keep, both included. As in
-        `Amr.read`: cells of other levels, and cells that are refined, are left out.
-    max_level
-        Of RAMSES, the level at which the tree ends: refined cells of this level are kept as leaves
-        with the value that RAMSES stores in them, the mean of the finer cells, so that the cells
-        fill the volume. `levels` then selects among the leaves of this tree. A store has leaves
-        only, so that it cannot be read up to a `max_level`: convert with one.
-    profile
-        "fast" to read, "balanced", or "small".
-    error_bound
+    mode : {"w-", "w", "a"}, default "w-"
+        "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
+        to a series or collection what it lacks, or creates it. Outputs of RAMSES whose files have
+        changed since (names, sizes, times of modification) replace their steps.
+    profile : {"fast", "balanced", "small"}, default "balanced"
+        "fast" reads fastest, "small" is smallest.
+    error_bound : float, str or dict, optional
         How far values may differ from the originals, for all float fields of cells: a number (in
         the field's own unit), or a string such as ``"1e-3 of range"`` or ``"1e-3 relative"``. Or a
         dict of these, whose keys are names or patterns of fields, ``"density"`` or
@@ -105,99 +84,163 @@ def convert(
         ``"density@[0.2:0.4, 0.2:0.4, 0.2:0.4]"``. Columns of particles are named
         ``"particles/mass"``, of AMReX ``"species/column"``. NaN and infinities do not change. Warns
         of a bound "of range" that exceeds the median magnitude of a field. See
-        docs/howto/error-bounds.md.
-    threads
+        docs/howto/error-bounds.md. By default, values do not change.
+    threads : int, optional
         Threads to use; all cores by default.
-    progress
+    progress : callable or True, optional
         A function called with the work done and all work, or True for a bar on the terminal.
-    overwrite
-        Replace a store of that name; by default that is an error, but for a series, which is
-        continued.
-    resume
-        Of NetCDF: add the files that the collection of that name lacks; of meshes, the time steps
-        that the series lacks. A series of outputs does so anyway.
-    on_error
-        What happens if one of several outputs or files cannot be converted. "stop" raises the
-        error; what is committed stays. "skip" converts the others and lists the failed ones in
-        `Conversion.failed`; it raises the first error if none could be converted.
-    fsync
+    fsync : bool, default True
         Whether the store survives a power failure. False is faster, for temporary files.
-    reorder
-        Of a mesh: sort its cells along a curve, as `ambar.write_mesh` does.
+    **options
+        Options of the kind of the source, below. Kinds of other packages may have other options.
 
-    Raises
-    ------
-    KeyError
-        If an output, component or field does not exist; if an error bound is given for a
-        field, component or level that does not exist.
-    CorruptError
-        If a file of the output is damaged or cut short, or the output is not complete.
-    ValueError
-        If an error bound is invalid, or is given for values that are not floats; if `levels` are
-        given for a plotfile, or `covered` for RAMSES, which stores leaf cells only; if a source is
-        already a store.
-    UnsupportedError
-        If `target` is a URL.
-    FileExistsError
-        If `target` exists, without `overwrite`.
-    BusyError
-        If another writer has `target` open.
-    """
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    request = Request(
-        paths=paths,
-        target=target,
-        components=components,
-        fields=fields,
-        levels=levels,
-        max_level=max_level,
-        covered=covered,
-        profile=profile,
-        error_bound=error_bound,
-        threads=threads,
-        progress=progress,
-        overwrite=overwrite,
-        resume=resume,
-        on_error=on_error,
-        fsync=fsync,
-        reorder=reorder,
-    )
-    refuse_url(target)
-    kind, write = kind_to_convert(paths)
-    kind.check_conversion(request)
-    return write(request)
+    Returns
+    -------
+    Conversion
+        Sizes, time, and what was converted, skipped and replaced.
 
-
-def kind_to_convert(
-    paths: Sequence[AnyPath],
-) -> tuple[Kind, Callable[[Request], Conversion]]:
-    """Return the kind of the sources at `paths`, and the request to convert them.
+    Other Parameters
+    ----------------
+    components : list of str, optional
+        Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX "cells"
+        and names of species. All by default.
+    fields : list of str, optional
+        Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of NetCDF: data
+        variables. All by default.
+    levels : tuple of int, optional
+        Of RAMSES: the lowest and the highest level of the leaf cells to keep, both included. Cells
+        of other levels, and refined cells, are left out.
+    max_level : int, optional
+        Of RAMSES: the level at which the tree ends. Refined cells of this level become leaves with
+        the value that RAMSES stores in them, the mean of the finer cells, so that the cells fill
+        the volume. `levels` then selects among the leaves of this tree.
+    covered : {"auto", "drop", "keep"}, default "auto"
+        Of AMReX: what becomes of cells that a finer level covers. "auto" leaves them out if the
+        averages of the finer cells reproduce all of them, bit for bit or within the error bound.
+        "drop" leaves them out and uses the averages. "keep" keeps them.
+    on_error : {"stop", "skip"}, default "stop"
+        Of RAMSES and NetCDF: what happens if one of several sources cannot be converted. "stop"
+        raises the error; what is committed stays. "skip" converts the others and lists the failed
+        ones in `Conversion.failed`; it raises the first error if none could be converted.
+    reorder : bool, default False
+        Of a mesh: sort its cells along a space-filling curve, as `ambar.write_mesh` does.
+    ragged, on_mismatch, engine, processes, decode_times
+        Of NetCDF: as for `ambar.ingest`.
 
     Raises
     ------
     FileNotFoundError
-        If the path does not exist.
+        If a source does not exist.
+    FileExistsError
+        If `target` exists, with mode "w-".
     KeyError
-        If no kind recognizes it.
+        If no kind recognizes the source; if a component or field does not exist; if an error bound
+        is given for a field, component or level that does not exist.
+    CorruptError
+        If a file of the source is damaged or cut short, or an output is not complete.
     ValueError
-        If a path is a store already, or a URL; if several paths are not sources of one conversion.
+        If an option does not apply to the kind of the source, or has an invalid value; if a source
+        is already a store; if mode "a" is given for an existing store and a source that is
+        converted as a whole.
+    UnsupportedError
+        If `target` is a URL.
+    BusyError
+        If another writer has `target` open.
+
+    Examples
+    --------
+    >>> done = ambar.convert("output_00002", "gas.ambar", components="hydro", max_level=4)
+    >>> done.ratio > 1
+    True
+    >>> ambar.open("gas.ambar").amr.levels
+    (4, 4)
+
+    A folder of outputs becomes a series. Later calls with mode "a" add new outputs:
+
+    >>> ambar.convert("sedov", "sedov.ambar", mode="a").converted
+    ['output_00001', 'output_00002']
+    >>> ambar.convert("sedov", "sedov.ambar", mode="a").skipped
+    ['output_00001', 'output_00002']
+
+    An option that a kind does not have is an error:
+
+    >>> ambar.convert("output_00002", "gas.ambar", mode="w", reorder=True)
+    Traceback (most recent call last):
+    ...
+    ambar.kinds.request.OptionError: output_00002: reorder does not apply to the kind ...
     """
+    start = time.perf_counter()
+    paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    check_mode(mode)
+    refuse_url(target)
+    kind, convert_to = _kind_to_convert(paths)
+    request = build(
+        ConvertRequest,
+        kind.convert_request,
+        kind.name,
+        paths[0],
+        options,
+        paths=paths,
+        target=target,
+        mode=mode,
+        profile=profile,
+        error_bound=error_bound,
+        threads=threads,
+        progress=progress,
+        fsync=fsync,
+    )
+    _check_folder(target)
+    if mode == "w-" and Path(target).exists():
+        raise already_there(Path(target))
+    done = convert_to(request)
+    if done is None:
+        from ambar.collection.files.sources import size_of
+
+        source_bytes, stored = sum(size_of(Path(path)) for path in paths), size_of(Path(target))
+        done = Conversion(os.fspath(target), source_bytes, stored, time.perf_counter() - start)
+    return done
+
+
+def _kind_to_convert(
+    paths: Sequence[AnyPath],
+) -> tuple[Kind, Callable[[Any], Conversion | None]]:
+    """Return the kind of the sources at `paths`, and its function; raises as `convert` does."""
     for path in paths:
         refuse_store(path)
         if is_url(path):
             raise _core.InvalidError(f"{path}: only local files are converted; download it first")
+    if not paths:
+        raise _core.InvalidError("expected at least one source to convert, found an empty list")
     kind = kind_of_sources(paths)
     if kind is not None and kind.convert is not None:
         return kind, kind.convert
+    for path in paths:
+        if not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     if len(paths) != 1:
         raise _core.InvalidError("outputs, plotfiles and meshes are converted one by one")
-    if not Path(paths[0]).exists():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(paths[0]))
     raise _core.NotFoundError(
-        f"{paths[0]}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), no "
-        "plotfile of AMReX (Header), no NetCDF files or Zarr stores, and no mesh: give the folder "
-        "of an output, or a file"
+        f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
+        "(output_NNNNN), a plotfile of AMReX (with Header), NetCDF files, Zarr stores or a mesh; "
+        f"found {_contents(Path(paths[0]))}; check the path"
     )
+
+
+def _contents(path: Path) -> str:
+    """Return what a path contains, for messages."""
+    if not path.is_dir():
+        return f"a file of {path.stat().st_size} bytes"
+    names = sorted(entry.name for entry in path.iterdir())
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"a folder with {', '.join(names[:3])}{more}" if names else "an empty folder"
+
+
+def _check_folder(target: AnyPath) -> None:
+    """Raise FileNotFoundError if the folder that a target is to be written to does not exist."""
+    folder = Path(target).absolute().parent
+    if not folder.is_dir():
+        why = "the folder to write to does not exist; create it first"
+        raise FileNotFoundError(errno.ENOENT, why, os.fspath(folder))
 
 
 def read_ramses(
@@ -285,94 +328,114 @@ def read_amrex(
 
 
 def export(
-    store: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    store: AnyPath,
+    target: AnyPath,
     *,
-    format: Literal["netcdf", "zarr"] | None = None,  # noqa: A002 - as xarray calls it
-    datasets: Any = None,
-    processes: int | None = None,
-    amrex_hdf5: bool = False,
-    error_bound: ErrorBound | None = None,
-    overwrite: bool = False,
-    without_particles: bool = False,
+    mode: Literal["w-", "w"] = "w-",
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
-) -> Export | None:
-    """Write a store of a plotfile as a plotfile again, cells, meshes or a collection as files.
+    **options: Any,
+) -> Export:
+    """Write the content of a store to files of other programs.
 
-    A plotfile that was converted as a whole becomes the same files, byte by byte; of others (from
-    HDF5, or with some fields only) boxes, names and values are the same. Cells of an output or a
-    plotfile, and of a series of outputs, become AMR data for VTK if `target` ends in .vtkhdf. Each
-    dataset of a collection becomes a file of NetCDF, or a Zarr store, that xarray reads as what was
-    added. A mesh becomes a file of the format that the suffix of `target` names: .vtkhdf, .vtu,
-    .stl, ...; a series of meshes one .vtkhdf, or a .pvd with a file for each step.
+    A plotfile that was converted as a whole becomes the same files, byte by byte. Of other
+    plotfiles (from HDF5, or with some fields only), boxes, names and values are the same.
 
     Parameters
     ----------
-    store
+    store : path
         The store.
-    target
-        The folder to write; the file of a mesh.
-    format, datasets, processes
-        Of a collection: "netcdf" (by default) or "zarr"; which datasets, as for `Collection.read`;
-        and how many processes write, by default one a core.
-    amrex_hdf5
-        Write a plotfile's cells as AMReX's plotfile in HDF5, a file, compressed by ambar's filter,
-        with which every program reads it whose HDF5 finds the plugin (docs/howto/hdf5-filter.md).
-    error_bound
-        With `amrex_hdf5`: how far values may be off, as for `convert`; by default not at all.
-    overwrite
-        Replace what is at `target`, when the export is complete: a file, or a folder that holds
-        nothing but such an export.
-    without_particles
-        With `amrex_hdf5`: leave out the particles of a store that has some, which such files do not
-        hold; by default that is an error.
-    threads
-        Threads to use for a plotfile; all cores by default.
-    progress
+    target : path
+        The file or folder to write:
+
+        - cells of a plotfile: the plotfile's folder;
+        - cells of outputs and plotfiles, and of series of outputs: AMR data for VTK, if `target`
+          ends in ``.vtkhdf``;
+        - a collection: a folder, in which each dataset becomes a file of NetCDF or a Zarr store;
+        - a mesh: a file of the format that the suffix names: ``.vtkhdf``, ``.vtu``, ``.stl``, ...;
+        - a series of meshes: one ``.vtkhdf``, or a ``.pvd`` and a file for each step.
+    mode : {"w-", "w"}, default "w-"
+        "w-" creates new files. "w" replaces what is at `target` when the export is complete: a
+        file, or a folder that has no other files than those of an export.
+    threads : int, optional
+        Threads to use; all cores by default.
+    progress : callable or True, optional
         A function called with the work done and all work, or True for a bar on the terminal.
+    **options
+        Options of the kind of the store, below. Kinds of other packages may have other options.
 
     Returns
     -------
     Export
-        Of a collection: which datasets were written, and which could not be.
+        The target and the time; of a collection also the datasets that were written, and those
+        that could not be written.
+
+    Other Parameters
+    ----------------
+    amrex_hdf5 : bool, default False
+        Of cells: write AMReX's plotfile in HDF5, a file, compressed by ambar's filter. All programs
+        read it whose HDF5 finds the plugin (docs/howto/hdf5-filter.md).
+    error_bound : float, str or dict, optional
+        With `amrex_hdf5`: how far values may differ, as for `convert`.
+    without_particles : bool, default False
+        With `amrex_hdf5`: leave out the particles of a store. Such files do not hold particles; by
+        default particles are an error.
+    format : {"netcdf", "zarr"}, default "netcdf"
+        Of a collection: what each dataset becomes.
+    datasets : list of str, str or slice, optional
+        Of a collection: which datasets, as for `Collection.read`. All by default.
+    processes : int, optional
+        Of a collection: how many processes write; one per core by default.
 
     Raises
     ------
+    FileNotFoundError
+        If `store` does not exist.
+    FileExistsError
+        If `target` exists, with mode "w-".
     UnsupportedError
         If the store has neither cells of patches, nor datasets, nor a mesh; if PyVista does not
-        write a mesh in that format; if the format cannot keep what the meshes have; if `target` is
+        write a mesh in that format; if the format cannot hold what the meshes have; if `target` is
         a URL.
     ValueError
-        If an option is for the other kind; if `overwrite` would replace the store, or a folder of
-        other files.
-    FileExistsError
-        If there is something at `target`, and `overwrite` is not set.
+        If an option does not apply to the kind of the store; if mode "w" would replace the store,
+        or a folder of other files.
     CorruptError
         If a checksum differs.
+
+    Examples
+    --------
+    >>> ambar.export("profiles.ambar", "files", format="netcdf").exported[:2]
+    ['station_0040', 'station_0041']
+    >>> print(ambar.export("wing.ambar", "wing.vtk"))
+    wing.vtk: written in ... s
     """
-    request = ExportRequest(
-        store=store,
-        target=target,
-        format=format,
-        datasets=datasets,
-        processes=processes,
-        amrex_hdf5=amrex_hdf5,
-        error_bound=error_bound,
-        without_particles=without_particles,
-        threads=threads,
-        progress=progress,
-    )
+    start = time.perf_counter()
+    check_mode(mode, Literal["w-", "w"])
     refuse_url(target)
-    kind = kind_of_store(request.opened)
-    kind.check_export(request)
+    opened = open_store(store)
+    kind = kind_of_store(opened)
     if kind.export is None:
         raise _core.UnsupportedError(
             f"{os.fspath(store)}: stores of the kind {kind.name!r} are not exported"
         )
-    if not overwrite:
-        done: Export | None = kind.export(request)
-        return done
-    with replaced(Path(target), Path(store)) as place:
-        done = kind.export(dataclasses.replace(request, target=place))
-    return None if done is None else dataclasses.replace(done, target=os.fspath(target))
+    request = build(
+        ExportRequest,
+        kind.export_request,
+        kind.name,
+        store,
+        options,
+        store=store,
+        opened=opened,
+        target=target,
+        threads=threads,
+        progress=progress,
+    )
+    if mode == "w-":
+        done = kind.export(request)
+    else:
+        with replaced(Path(target), Path(store)) as place:
+            done = kind.export(dataclasses.replace(request, target=place))
+    seconds = time.perf_counter() - start
+    found = done or Export("", [], 0.0)
+    return dataclasses.replace(found, target=os.fspath(target), seconds=seconds)

@@ -24,4 +24,4 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _core.UnsupportedError(
             f"{os.fspath(path)}: the kind {kind.name!r} has no summary; open it with ambar.open"
         )
-    return kind.summarize(resource)
+    return {"path": resource.location, "kind": kind.name, **kind.summarize(resource)}

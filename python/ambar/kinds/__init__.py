@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ExportRequest, PlotRequest, Request
+from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, PlotRequest
 
-__all__ = ["Conversion", "ExportRequest", "Kind", "PlotRequest", "Request", "Resource"]
+__all__ = [
+    "Conversion",
+    "ConvertRequest",
+    "Export",
+    "ExportRequest",
+    "Kind",
+    "PlotRequest",
+    "Resource",
+]

@@ -21,11 +21,11 @@ from typing import Any, cast
 from ambar import _core
 from ambar.kinds.request import (
     Conversion,
+    ConvertRequest,
+    Export,
     ExportRequest,
     Path,
     PlotRequest,
-    Request,
-    refuse_options,
 )
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
@@ -70,7 +70,9 @@ class Resource:
     def store(self) -> Store:
         """The store; raises ValueError for files of another program."""
         if self.opened is None:
-            raise _core.InvalidError(f"{self.location} is not a store")
+            raise _core.InvalidError(
+                f"{self.location} is not a store; convert it first with ambar.convert"
+            )
         return self.opened
 
 
@@ -85,37 +87,26 @@ class Kind:
     """Its name. For a kind of stores, the value of `kind` in the root's attribute ``ambar``."""
     match_source: Callable[[Sequence[Path]], bool] | None = None
     """Whether files or folders of another program are of this kind."""
-    match_store: Callable[[Mapping[str, Any]], bool] | None = None
-    """Whether a store is of this kind, by the root's attribute ``ambar``."""
     open: Callable[[Resource], Any] | None = None
-    """Return the object that `ambar.open` returns."""
-    opens_source: bool = False
-    """Whether `open` also takes files of another program."""
+    """Return the object that `ambar.open` returns, of a store or of files."""
     summarize: Callable[[Resource], dict[str, Any]] | None = None
-    """Return the summary that ``ambar info`` prints, from metadata alone; JSON can represent it."""
-    convert: Callable[[Request], Conversion] | None = None
-    """Convert a source to a store."""
-    convert_options: frozenset[str] = frozenset()
-    """Options of `ambar.convert` that apply, besides those of every conversion."""
-    export: Callable[[ExportRequest], Any] | None = None
-    """Write the content of a store to files."""
-    export_options: frozenset[str] = frozenset()
-    """Options of `ambar.export` that apply, besides those of every export."""
+    """Return what ``ambar info`` prints, from metadata alone; JSON can represent it."""
+    convert: Callable[[Any], Conversion | None] | None = None
+    """Convert the sources of a request to a store; None stands for a report without names."""
+    convert_request: type[ConvertRequest] = ConvertRequest
+    """The class of the request, whose fields are the options of `ambar.convert`."""
+    export: Callable[[Any], Export | None] | None = None
+    """Write the content of a store to files; None stands for a report without names."""
+    export_request: type[ExportRequest] = ExportRequest
+    """The class of the request, whose fields are the options of `ambar.export`."""
+    plot: Callable[[Resource, Any], pathlib.Path] | None = None
+    """Draw a picture, and return the path of its file."""
+    plot_request: type[PlotRequest] = PlotRequest
+    """The class of the request, whose fields are the options of ``ambar plot``."""
     steps: Callable[[Resource], Any] | None = None
     """Return the `ambar.mesh.steps.Steps` that PyVista and ParaView show."""
     compare: Callable[[Resource, int | None, int | None], Any] | None = None
     """Return the `ambar.comparison.operands.Operand` of a step, read with a number of threads."""
-
-    plot: Callable[[Resource, PlotRequest], pathlib.Path] | None = None
-    """Draw a picture, and return the path of its file."""
-
-    def check_conversion(self, request: Request) -> None:
-        """Raise ValueError if an option was given that does not apply to this kind."""
-        refuse_options(request, self.convert_options, self.name, request.name)
-
-    def check_export(self, request: ExportRequest) -> None:
-        """Raise ValueError if an option was given that does not apply to this kind."""
-        refuse_options(request, self.export_options, self.name, os.fspath(request.store))
 
 
 def locate(
@@ -136,7 +127,7 @@ def locate(
         return _of_resource(Resource(place, open_store(place)))
     except (_core.AmbarError, OSError):
         for kind in external_kinds():
-            if kind.opens_source and kind.match_source is not None and kind.match_source([place]):
+            if kind.match_source is not None and kind.match_source([place]):
                 return kind, Resource(place)
         raise
 
@@ -164,7 +155,7 @@ def kind_of_store(store: Store) -> Kind:
     if name in _STORED:
         return _load(_STORED[name])
     for kind in external_kinds():
-        if kind.match_store is not None and kind.match_store(about):
+        if kind.name == name:
             return kind
     return _load(_ARRAYS)
 

@@ -1,29 +1,42 @@
-"""Requests to convert, export and plot: their options, and the report of a conversion."""
+"""Requests to convert, export and plot, and the reports of conversions and exports.
+
+A request has the arguments that every kind accepts. A kind with more options defines a subclass.
+"""
 
 from __future__ import annotations
 
+import difflib
 import os
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
-from ambar._util.properties import cached_property
+from ambar._util.modes import WriteMode
+from ambar._util.text import ratio, size
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Progress: TypeAlias = Callable[[int, int], None]
-Covered: TypeAlias = Literal["auto", "drop", "keep"]
 OnError: TypeAlias = Literal["stop", "skip"]
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """The report of a conversion."""
+    """The report of a conversion.
+
+    Examples
+    --------
+    >>> done = ambar.convert("output_00002", "gas.ambar", components=["hydro"])
+    >>> done.converted, done.failed
+    (['output_00002'], {})
+    >>> print(done)
+    gas.ambar: 8.03 MB -> ... MB (...x smaller) in ... s
+    """
 
     target: str
     """The store."""
@@ -49,41 +62,50 @@ class Conversion:
         """How many times smaller the store is than the outputs' files."""
         return self.source_bytes / self.stored_bytes if self.stored_bytes else 0.0
 
+    def __str__(self) -> str:
+        """Return the sizes, the time, and what differs from a plain conversion, a line each."""
+        skipped = f", {len(self.skipped)} outputs were there already" if self.skipped else ""
+        lines = [
+            f"{self.target}: {size(self.source_bytes)} -> {size(self.stored_bytes)} "
+            f"({ratio(self.source_bytes, self.stored_bytes)} smaller) in {self.seconds:.2f} s"
+            f"{skipped}",
+            *(f"converted again: {name}, its files have changed" for name in self.replaced),
+            *(f"left out: {name}, {why}" for name, why in self.left_out.items()),
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Export:
+    """The report of an export."""
+
+    target: str
+    """The file or folder."""
+    exported: list[str]
+    """The datasets written, of a collection; otherwise empty."""
+    seconds: float
+    """How long it took."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The datasets that could not be written, and why."""
+
+    def __str__(self) -> str:
+        """Return the target, the number of datasets and the time."""
+        count = f"{len(self.exported):,} datasets " if self.exported or self.failed else ""
+        return f"{self.target}: {count}written in {self.seconds:.2f} s"
+
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """The arguments of a call of `ambar.convert`."""
+class ConvertRequest:
+    """A call of `ambar.convert`: the sources, the target, and the options of every conversion."""
 
     paths: list[Path]
     target: Path
-    components: Iterable[str] | None = None
-    fields: Iterable[str] | None = None
-    levels: tuple[int, int] | None = None
-    max_level: int | None = None
-    covered: Covered = "auto"
-    resume: bool = False
-    on_error: OnError = "stop"
+    mode: WriteMode = "w-"
     profile: Profile = "balanced"
     error_bound: ErrorBound | None = None
     threads: int | None = None
     progress: Progress | Literal[True] | None = None
-    overwrite: bool = False
     fsync: bool = True
-    reorder: bool = False
-
-    common: ClassVar = frozenset(
-        {
-            "paths",
-            "target",
-            "profile",
-            "error_bound",
-            "threads",
-            "progress",
-            "overwrite",
-            "fsync",
-        }
-    )
-    """Options of every conversion."""
 
     @property
     def writing(self) -> dict[str, Any]:
@@ -101,48 +123,34 @@ class Request:
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{os.fspath(self.paths[0])}{more}"
 
+    def refuse_append(self) -> None:
+        """Raise ValueError for mode "a" if the target exists; for sources that become a store."""
+        if self.mode == "a" and pathlib.Path(self.target).exists():
+            raise _core.InvalidError(
+                f'{os.fspath(self.target)}: expected a new store or a series for mode="a", because '
+                f"{self.name} is converted as a whole; choose another name, or replace the store "
+                'with mode="w"'
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """The arguments of a call of `ambar.export`."""
+    """A call of `ambar.export`: the store, the target, and the options of every export."""
 
     store: Path
+    opened: Store
     target: Path
-    format: Literal["netcdf", "zarr"] | None = None
-    datasets: Any = None
-    processes: int | None = None
-    amrex_hdf5: bool = False
-    error_bound: ErrorBound | None = None
-    without_particles: bool = False
     threads: int | None = None
     progress: Progress | Literal[True] | None = None
-
-    common: ClassVar = frozenset({"store", "target", "threads", "progress"})
-    """Options of every export."""
-
-    @cached_property
-    def opened(self) -> Store:
-        """The store."""
-        return Store(_core.Store(os.fspath(self.store)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlotRequest:
-    """The options of a call of ``ambar plot``."""
+    """A call of ``ambar plot``: the path, the picture, and the options of every picture."""
 
-    path: str
+    path: Path
     target: pathlib.Path | None = None
     field: str | None = None
-    slice_at: float | None = None
-    axis: str = "z"
-    weight: str | None = None
-    center: str = "bc"
-    width: float = 1.0
-    level: int | None = None
-    unit: str | None = None
-    log: bool = True
-    colors: str = "inferno"
-    output: int | None = None
     threads: int | None = None
 
     def target_of(self, *parts: str) -> pathlib.Path:
@@ -151,20 +159,47 @@ class PlotRequest:
         return self.target or pathlib.Path("_".join([stem, *parts]) + ".png")
 
 
-def refuse_options(
-    request: Request | ExportRequest, accepted: frozenset[str], kind: str, where: str
-) -> None:
-    """Raise ValueError if an option was given that is neither common nor in `accepted`."""
-    for option in fields(request):
-        if option.name in request.common or option.name in accepted:
-            continue
-        value = getattr(request, option.name)
-        if value != option.default:
-            known = ", ".join(sorted(accepted)) or "none"
-            raise _core.InvalidError(
-                f"{where}: option {option.name}={value!r} does not apply to the kind {kind!r}, "
-                f"whose own options are: {known}"
-            )
+class OptionError(_core.InvalidError):
+    """An option was given that a kind does not have."""
+
+    def __init__(self, where: str, option: str, kind: str, known: list[str]) -> None:
+        self.details = where, option, kind, known
+        super().__init__(self.text())
+
+    def text(self, spelled: Callable[[str], str] = str) -> str:
+        """Return the message; `spelled` returns an option as the user gives it."""
+        where, option, kind, known = self.details
+        close = difflib.get_close_matches(option, known, 1)
+        hint = f"did you mean {spelled(close[0])}? " if close else ""
+        return (
+            f"{where}: {spelled(option)} does not apply to the kind {kind!r}; {hint}its own "
+            f"options: {', '.join(map(spelled, known)) or 'none'}"
+        )
+
+
+Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest)
+
+
+def build(
+    base: type[Request],
+    cls: type[Request],
+    kind: str,
+    where: Path,
+    options: Mapping[str, Any],
+    **common: Any,
+) -> Request:
+    """Return a request of the class `cls`, which adds the options of a kind to those of `base`.
+
+    Raises
+    ------
+    ValueError
+        If one of `options` is not such an option.
+    """
+    known = sorted({one.name for one in fields(cls)} - {one.name for one in fields(base)})
+    for option in options:
+        if option not in known:
+            raise OptionError(os.fspath(where), option, kind, known)
+    return cls(**common, **options)
 
 
 def listed(names: Iterable[str] | None) -> list[str] | None:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ExportRequest, PlotRequest, Request, shown
+from ambar.kinds.request import Conversion, ConvertRequest, ExportRequest, PlotRequest, shown
 from ambar.mesh.files.pyvista_readers import is_mesh_file
 from ambar.mesh.files.time_steps import is_timed
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.steps import Steps
 from ambar.mesh.summary import overview_of, overview_of_series
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshRequest(ConvertRequest):
+    """The options of `ambar.convert` for meshes."""
+
+    reorder: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshPlot(PlotRequest):
+    """The options of ``ambar plot`` for a mesh."""
+
+    colors: str = "inferno"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshSeriesPlot(MeshPlot):
+    """The options of ``ambar plot`` for a series of meshes."""
+
+    output: int | None = None
 
 
 def _open_mesh(resource: Resource) -> Mesh:
@@ -24,22 +46,23 @@ def _open_series(resource: Resource) -> MeshSeries:
     return MeshSeries(resource.store)
 
 
-def _convert_mesh(request: Request) -> Conversion:
+def _convert_mesh(request: MeshRequest) -> Conversion:
     from ambar.mesh.files.convert import convert_mesh
 
-    return convert_mesh(request)
+    return convert_mesh(request, reorder=request.reorder)
 
 
-def _convert_steps(request: Request) -> Conversion:
+def _convert_steps(request: MeshRequest) -> Conversion:
     from ambar.mesh.files.convert import convert_steps
 
-    return convert_steps(request)
+    return convert_steps(request, reorder=request.reorder)
 
 
 def _export_mesh(request: ExportRequest) -> None:
     from ambar.mesh.files.export import export_mesh
 
-    export_mesh(request.store, request.target, request.threads)
+    with shown(request.progress, f"exporting {Path(request.store).name}"):
+        export_mesh(request.store, request.target, request.threads)
 
 
 def _export_series(request: ExportRequest) -> None:
@@ -79,7 +102,7 @@ def _compare_series(resource: Resource, output: int | None, threads: int | None)
     return MeshArrays(series[output], threads)
 
 
-def _plot(mesh: Mesh, request: PlotRequest) -> Path:
+def _plot(mesh: Mesh, request: MeshPlot) -> Path:
     """Draw the surface of a mesh."""
     from ambar.mesh.drawing import draw_mesh
 
@@ -88,33 +111,33 @@ def _plot(mesh: Mesh, request: PlotRequest) -> Path:
     return target
 
 
-def _plot_series(resource: Resource, request: PlotRequest) -> Path:
+def _plot_series(resource: Resource, request: MeshSeriesPlot) -> Path:
     return _plot(_open_series(resource)[-1 if request.output is None else request.output], request)
 
 
 MESH = Kind(
     name="mesh",
     match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
-    match_store=lambda about: about.get("kind") == "mesh",
     open=_open_mesh,
     summarize=lambda resource: overview_of(_open_mesh(resource)),
     convert=_convert_mesh,
-    convert_options=frozenset({"resume", "reorder"}),
+    convert_request=MeshRequest,
     export=_export_mesh,
     steps=lambda resource: Steps([_open_mesh(resource)], []),
     compare=_compare_mesh,
     plot=lambda resource, request: _plot(_open_mesh(resource), request),
+    plot_request=MeshPlot,
 )
 MESH_SERIES = Kind(
     name="mesh series",
     match_source=is_timed,
-    match_store=lambda about: about.get("kind") == "series" and about.get("of") == "mesh",
     open=_open_series,
     summarize=lambda resource: overview_of_series(_open_series(resource)),
     convert=_convert_steps,
-    convert_options=frozenset({"resume", "reorder"}),
+    convert_request=MeshRequest,
     export=_export_series,
     steps=_steps_of_series,
     compare=_compare_series,
     plot=_plot_series,
+    plot_request=MeshSeriesPlot,
 )

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,44 @@ from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import ExportRequest, PlotRequest, shown
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
-from ambar.store.error_bounds import loose_bound
+from ambar.store.error_bounds import ErrorBound, loose_bound
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
 
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
     from ambar.mesh.steps import Steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsExport(ExportRequest):
+    """The options of `ambar.export` for cells."""
+
+    amrex_hdf5: bool = False
+    error_bound: ErrorBound | None = None
+    without_particles: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsPlot(PlotRequest):
+    """The options of ``ambar plot`` for cells."""
+
+    slice_at: float | None = None
+    axis: str = "z"
+    weight: str | None = None
+    center: str = "bc"
+    width: float = 1.0
+    level: int | None = None
+    unit: str | None = None
+    log: bool | None = None
+    colors: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesPlot(CellsPlot):
+    """The options of ``ambar plot`` for a series of outputs."""
+
+    output: int | None = None
 
 
 def _open_snapshot(resource: Resource) -> Snapshot:
@@ -88,7 +120,7 @@ def output_of(resource: Resource, output: int | None) -> Snapshot:
     return series[0] if output is None else series.output(output)
 
 
-def plot_cells(snapshot: Snapshot, request: PlotRequest) -> Path:
+def plot_cells(snapshot: Snapshot, request: CellsPlot) -> Path:
     """Draw a projection or a slice of a field."""
     from ambar.snapshot.plotting import draw
 
@@ -111,12 +143,12 @@ def plot_cells(snapshot: Snapshot, request: PlotRequest) -> Path:
     return save_figure(figure, target)
 
 
-def _plot_series(resource: Resource, request: PlotRequest) -> Path:
+def _plot_series(resource: Resource, request: SeriesPlot) -> Path:
     series, output = _open_series(resource), request.output
     return plot_cells(series[-1] if output is None else series.output(output), request)
 
 
-def export_cells(request: ExportRequest) -> None:
+def export_cells(request: CellsExport) -> None:
     """Write a plotfile, native or in HDF5, or AMR data for VTK."""
     target = Path(request.target)
     for option in ("error_bound", "without_particles"):
@@ -145,25 +177,25 @@ def export_cells(request: ExportRequest) -> None:
 
 SNAPSHOT = Kind(
     name="snapshot",
-    match_store=lambda about: about.get("kind") == "snapshot",
     open=_open_snapshot,
     summarize=summarize_store,
     export=export_cells,
-    export_options=frozenset({"amrex_hdf5", "error_bound", "without_particles"}),
+    export_request=CellsExport,
     steps=lambda resource: steps_of_snapshot(_open_snapshot(resource)),
     compare=lambda resource, _, threads: compare_cells(_open_snapshot(resource), threads),
     plot=lambda resource, request: plot_cells(_open_snapshot(resource), request),
+    plot_request=CellsPlot,
 )
 SERIES = Kind(
     name="series",
-    match_store=lambda about: about.get("kind") == "series" and "of" not in about,
     open=_open_series,
     summarize=summarize_store,
     export=export_cells,
-    export_options=SNAPSHOT.export_options,
+    export_request=CellsExport,
     steps=_steps_of_series,
     compare=lambda resource, output, threads: compare_cells(output_of(resource, output), threads),
     plot=_plot_series,
+    plot_request=SeriesPlot,
 )
 
 

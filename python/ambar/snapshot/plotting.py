@@ -18,6 +18,7 @@ from ambar.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 _USUAL_UNITS = {
@@ -29,6 +30,9 @@ _USUAL_UNITS = {
     "specific_energy": "erg/g",
     "magnetic_field": "muG",
 }
+
+_LARGE_RANGE = 10.0
+"""The ratio of the largest to the smallest value from which colours are logarithmic."""
 
 
 def draw(
@@ -42,8 +46,8 @@ def draw(
     width: float = 1.0,
     level: int | None = None,
     unit: str | None = None,
-    log: bool = True,
-    colors: str = "inferno",
+    log: bool | None = None,
+    colors: str | None = None,
     threads: int | None = None,
 ) -> Figure:
     """Return a matplotlib figure of a projection along `axis`, or of a slice.
@@ -62,10 +66,8 @@ def draw(
         Middle and side of the part to draw, fractions of the box; "bc" is the box's middle.
     unit
         Unit of the values; by default "code" for a run without physical units, else a usual one.
-    log
-        Colours by the logarithm, where there are positive values.
-    colors
-        A colour map of matplotlib.
+    log, colors
+        As for `paint`.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def draw(
 
 
 def figure_of(
-    image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
+    image: xr.DataArray, info: RunInfo, *, log: bool | None = None, colors: str | None = None
 ) -> Figure:
     """Return a matplotlib figure of a slice, a projection or a grid of two dimensions."""
     from matplotlib.figure import Figure
@@ -112,31 +114,65 @@ def figure_of(
 
 
 def paint(
-    axes: Axes, image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
+    axes: Axes,
+    image: xr.DataArray,
+    info: RunInfo,
+    *,
+    log: bool | None = None,
+    colors: str | None = None,
 ) -> None:
-    """Draw a slice or projection into matplotlib's `axes`, with colour bar and scale bar."""
-    from matplotlib.colors import LogNorm, Normalize
+    """Draw a slice or projection into matplotlib's `axes`, with a colour bar.
 
-    values = image.to_numpy().T
-    shown = values[np.isfinite(values) & ((values > 0) if log else True)]
-    if log and shown.size == 0:
-        log, shown = False, values[np.isfinite(values)]
-    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0)
-    norm = LogNorm(low, high) if log and high > low else Normalize(low, high)
+    A run with physical units gets a scale bar.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    image : xarray.DataArray
+        The values, of two dimensions with coordinates.
+    info : RamsesInfo or AmrexInfo
+        Units of the run.
+    log : bool, optional
+        Colours by the logarithm. By default so if all values are positive and extend over more than
+        a factor of 10.
+    colors : str, optional
+        A colour map of matplotlib. By default "inferno"; for values of both signs "RdBu_r", centred
+        on zero.
+    """
+    values = np.ma.masked_invalid(image.to_numpy().T)
+    norm, is_signed = _norm(values.compressed(), log)
     left, right, bottom, top = extent = _extent(image)
     picture = axes.imshow(
-        np.ma.masked_invalid(values),
+        values,
         origin="lower",
         extent=extent,
         norm=norm,
-        cmap=colors,
-        interpolation="nearest",
+        cmap=colors or ("RdBu_r" if is_signed else "inferno"),
     )
     axes.set_facecolor("0.15")
     axes.set_xlabel(f"{image.dims[0]} [code length]")
     axes.set_ylabel(f"{image.dims[1]} [code length]")
-    axes.figure.colorbar(picture, ax=axes, label=_label(image), shrink=0.9)
-    _scale_bar(axes, info, left, bottom, right - left, top - bottom)
+    beside = axes.inset_axes((1.03, 0.0, 0.05, 1.0))
+    axes.figure.colorbar(picture, cax=beside, label=_label(image))
+    if info.units.unit_l != 1.0:
+        _scale_bar(axes, info, left, bottom, right - left, top - bottom)
+
+
+def _norm(values: np.ndarray, log: bool | None) -> tuple[Normalize, bool]:
+    """Return how values become colours, and whether the scale is centred on zero."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    positive = values[values > 0]
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    if log is None:
+        log = low > 0 and high > _LARGE_RANGE * low
+    if log and positive.size and positive.min() < high:
+        return LogNorm(float(positive.min()), high), False
+    if low < 0 < high:
+        largest = max(-low, high)
+        return Normalize(-largest, largest), True
+    return Normalize(low, high), False
 
 
 def _usual_unit(info: RunInfo, field: str, *, summed: bool) -> str:
@@ -193,15 +229,10 @@ def _scale_bar(
     from matplotlib.patheffects import withStroke
 
     wanted = width / 5
-    unit_l = info.units.unit_l
-    if unit_l == 1.0:
-        length = _round_down(wanted)
-        text = f"{length:g} code"
-    else:
-        name = readable_length(wanted * unit_l).split()[1]
-        per_unit = info.units.length(name)
-        length = _round_down(wanted * per_unit) / per_unit
-        text = f"{length * per_unit:g} {name}"
+    name = readable_length(wanted * info.units.unit_l).split()[1]
+    per_unit = info.units.length(name)
+    length = _round_down(wanted * per_unit) / per_unit
+    text = f"{length * per_unit:g} {name}"
     x, y = left + 0.05 * width, bottom + 0.05 * height
     outline = [withStroke(linewidth=2.5, foreground="black")]
     axes.plot([x, x + length], [y, y], color="black", linewidth=4, solid_capstyle="butt")

@@ -56,10 +56,6 @@ def _array(store: Store, path: str) -> dict[str, Any]:
 
 def _export(request: ExportRequest) -> None:
     """Raise an error: the store has no cells of a plotfile to export."""
-    if request.amrex_hdf5:
-        raise _core.UnsupportedError(
-            f"{os.fspath(request.store)}: only the cells of a plotfile become a plotfile in HDF5"
-        )
     _core.export_amrex(request.opened.core, "/", os.fspath(request.target), request.threads, None)
 
 
@@ -71,10 +67,8 @@ def _compare(resource: Resource, output: int | None, threads: int | None) -> Ope
 
 ARRAYS = Kind(
     name="arrays",
-    match_store=lambda about: "kind" not in about,
     open=lambda resource: resource.store,
     summarize=summarize_store,
     export=_export,
-    export_options=frozenset({"amrex_hdf5"}),
     compare=_compare,
 )

@@ -48,7 +48,7 @@ class StoreAuto(Method):
             error_bound={name: bound},
             covered=self.covered,
             threads=1,
-            overwrite=True,
+            mode="w",
             fsync=False,
         )
         if "order" not in piece.state:

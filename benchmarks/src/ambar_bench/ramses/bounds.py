@@ -76,7 +76,7 @@ def measure(output: Path, bound: float, folder: Path) -> str:
             error_bound=f"{bound} of range",
             profile="small",
             fsync=False,
-            overwrite=True,
+            mode="w",
         )
     )
     group: Any = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")

@@ -191,7 +191,7 @@ def run_study(
     for profile in profiles:
         report(f"writing a store, {profile}")
         stores[profile] = scratch / f"{path.name}.{profile}.ambar"
-        ambar.convert(path, stores[profile], profile=profile, overwrite=True, fsync=False)
+        ambar.convert(path, stores[profile], profile=profile, mode="w", fsync=False)
         study.store_bytes[profile] = stores[profile].stat().st_size
     peers = [peer for peer in peers if READERS[peer].installed()]
     for component in components:

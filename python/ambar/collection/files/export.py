@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,7 @@ from ambar._util.scratch import already_there, publish, scratch_folder
 from ambar.collection.collection import Collection
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.attributes import plain
-from ambar.kinds.request import Progress, shown
+from ambar.kinds.request import Export, Progress, shown
 from ambar.parallel.workers import Failure, Workers, explained, processes_for
 
 if TYPE_CHECKING:
@@ -32,20 +31,6 @@ Format: TypeAlias = Literal["netcdf", "zarr"]
 BATCH = 16
 """Datasets that a process is given at a time: those side by side are decoded together."""
 _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
-
-
-@dataclass(frozen=True)
-class Export:
-    """What an export did."""
-
-    target: str
-    """The folder."""
-    exported: list[str]
-    """The datasets written."""
-    seconds: float
-    """How long it took."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """The datasets that could not be written, and why."""
 
 
 def export_collection(

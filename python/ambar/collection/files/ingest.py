@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.text import size
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import (
     Paths,
@@ -38,6 +39,15 @@ OnMismatch = Literal["family", "cast", "raise"]
 @dataclass(frozen=True)
 class Ingest(Conversion):
     """What became of files that were to become a collection; `failed` is by their paths."""
+
+    def __str__(self) -> str:
+        """Return the numbers of datasets, the sizes and the time."""
+        text = f"{self.target}: {len(self.converted):,} datasets taken in"
+        if self.skipped:
+            text += f", {len(self.skipped):,} were there already"
+        if self.converted:
+            text += f"; {size(self.source_bytes)} read, the store has {size(self.stored_bytes)}"
+        return f"{text}, in {self.seconds:.2f} s"
 
 
 def ingest(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ambar import _core
 from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, Request, listed, shown
+from ambar.kinds.request import Conversion, ConvertRequest, listed, shown
 from ambar.snapshot.kind import (
+    CellsPlot,
     compare_cells,
     plot_cells,
     steps_of_snapshot,
@@ -21,6 +24,15 @@ from ambar.snapshot.kind import (
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.writer import durability
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmrexRequest(ConvertRequest):
+    """The options of `ambar.convert` for plotfiles of AMReX."""
+
+    components: Iterable[str] | None = None
+    fields: Iterable[str] | None = None
+    covered: Literal["auto", "drop", "keep"] = "auto"
 
 
 def _open(resource: Resource) -> Snapshot:
@@ -44,7 +56,8 @@ def files_of(path: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def _convert(request: Request) -> Conversion:
+def _convert(request: AmrexRequest) -> Conversion:
+    request.refuse_append()
     bounds = listed_bounds(request.error_bound)
     (path,) = request.paths
     with shown(request.progress, f"converting {Path(path).name}") as report:
@@ -56,7 +69,7 @@ def _convert(request: Request) -> Conversion:
             request.covered,
             (request.profile, bounds),
             durability(request.fsync),
-            request.overwrite,
+            request.mode == "w",
             request.threads,
             report,
         )
@@ -68,11 +81,11 @@ AMREX = Kind(
     name="AMReX plotfile",
     match_source=lambda paths: len(paths) == 1 and is_amrex(paths[0]),
     open=_open,
-    opens_source=True,
     summarize=_summarize,
     convert=_convert,
-    convert_options=frozenset({"components", "fields", "covered"}),
+    convert_request=AmrexRequest,
     steps=lambda resource: steps_of_snapshot(_open(resource)),
     compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
     plot=lambda resource, request: plot_cells(_open(resource), request),
+    plot_request=CellsPlot,
 )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, Request, listed, shown
+from ambar.kinds.request import Conversion, ConvertRequest, OnError, listed, shown
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (
+    CellsPlot,
     compare_cells,
     plot_cells,
     steps_of_snapshot,
@@ -27,6 +29,17 @@ from ambar.store.error_bounds import listed_bounds
 from ambar.store.writer import durability
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RamsesRequest(ConvertRequest):
+    """The options of `ambar.convert` for RAMSES outputs."""
+
+    components: Iterable[str] | None = None
+    fields: Iterable[str] | None = None
+    levels: tuple[int, int] | None = None
+    max_level: int | None = None
+    on_error: OnError = "stop"
 
 
 def _match(paths: Sequence[AnyPath]) -> bool:
@@ -62,9 +75,11 @@ def files_of(folder: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def _convert(request: Request) -> Conversion:
+def _convert(request: RamsesRequest) -> Conversion:
     bounds = listed_bounds(request.error_bound)
     (path,) = request.paths
+    if is_ramses(path):
+        request.refuse_append()
     names, known = listed(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
     compression = (request.profile, bounds)
@@ -78,7 +93,7 @@ def _convert(request: Request) -> Conversion:
             request.max_level,
             compression,
             durability(request.fsync),
-            request.overwrite,
+            request.mode == "w",
             request.on_error,
             request.threads,
             report,
@@ -110,11 +125,11 @@ RAMSES = Kind(
     name="RAMSES output",
     match_source=_match,
     open=_open,
-    opens_source=True,
     summarize=_summarize,
     convert=_convert,
-    convert_options=frozenset({"components", "fields", "levels", "max_level", "on_error"}),
+    convert_request=RamsesRequest,
     steps=lambda resource: steps_of_snapshot(_open(resource)),
     compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
     plot=lambda resource, request: plot_cells(_open(resource), request),
+    plot_request=CellsPlot,
 )

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 from ambar import _core
-from ambar.kinds.request import Conversion, Progress, Request, shown
+from ambar.kinds.request import Conversion, ConvertRequest, Progress, shown
 from ambar.mesh.files.pyvista_readers import MeshFile, size_of
 from ambar.mesh.files.time_steps import FileStep, steps_in, time_of
 from ambar.mesh.series import MeshSeries, open_series_for_writing
 from ambar.mesh.write import write_mesh
 
 
-def convert_mesh(request: Request) -> Conversion:
+def convert_mesh(request: ConvertRequest, *, reorder: bool) -> Conversion:
     """Convert a file that PyVista (or meshio, through it) reads; one of several times to a series.
 
     Errors are those of `ambar.convert`; UnsupportedError if PyVista is not installed, CorruptError
@@ -27,16 +27,15 @@ def convert_mesh(request: Request) -> Conversion:
     if file.times:
         share = size_of(path) // len(file.times)
         steps = [FileStep([path], [None], at, number) for number, at in enumerate(file.times)]
-        return _convert_steps(request, steps, [share] * len(steps), file)
-    if request.resume:
-        raise _core.InvalidError(f"{path}: a mesh is converted as a whole")
+        return _convert_steps(request, steps, [share] * len(steps), file, reorder=reorder)
+    request.refuse_append()
     size = size_of(path)
     with shown(request.progress, f"converting {path.name}") as report:
         write_mesh(
             file.read(),
             request.target,
-            mode="w" if request.overwrite else "w-",
-            reorder=request.reorder,
+            mode="w" if request.mode == "w" else "w-",
+            reorder=reorder,
             **request.writing,
         )
         if report is not None:
@@ -47,24 +46,29 @@ def convert_mesh(request: Request) -> Conversion:
     )
 
 
-def convert_steps(request: Request) -> Conversion:
+def convert_steps(request: ConvertRequest, *, reorder: bool) -> Conversion:
     """Convert files of time steps: a .pvd, a .series, or numbered files, to a series of meshes.
 
     The meshes are read one by one. Errors are those of `ambar.convert`; where one cannot be read,
-    the steps before it are in the store, and `resume` goes on behind them.
+    the steps before it are in the store, and mode "a" adds the others.
     """
     steps = steps_in(request.paths)
     sizes = [sum(size_of(path) for path in step.paths) for step in steps]
-    return _convert_steps(request, steps, sizes, None)
+    return _convert_steps(request, steps, sizes, None, reorder=reorder)
 
 
 def _convert_steps(
-    request: Request, steps: list[FileStep], sizes: list[int], file: MeshFile | None
+    request: ConvertRequest,
+    steps: list[FileStep],
+    sizes: list[int],
+    file: MeshFile | None,
+    *,
+    reorder: bool,
 ) -> Conversion:
     start = time.perf_counter()
     with (
         shown(request.progress, f"converting {Path(request.paths[0]).name}") as report,
-        closing(_series(request)) as series,
+        closing(_series(request, reorder=reorder)) as series,
     ):
         there = len(series)
         _check_known(request, series, steps)
@@ -90,17 +94,17 @@ def _tell(report: Progress | None, done: int, total: int) -> None:
         report(done, total)
 
 
-def _series(request: Request) -> MeshSeries:
+def _series(request: ConvertRequest, *, reorder: bool) -> MeshSeries:
     """Return the series to add steps to."""
     return open_series_for_writing(
         request.target,
-        "a" if request.resume else "w" if request.overwrite else "w-",
-        reorder=request.reorder,
+        request.mode,
+        reorder=reorder,
         **request.writing,
     )
 
 
-def _check_known(request: Request, series: MeshSeries, steps: list[FileStep]) -> None:
+def _check_known(request: ConvertRequest, series: MeshSeries, steps: list[FileStep]) -> None:
     """Raise ValueError if the steps that a series has are not the first ones of the files."""
     known = series.times
     told = [step.time for step in steps[: len(known)]]
@@ -108,5 +112,5 @@ def _check_known(request: Request, series: MeshSeries, steps: list[FileStep]) ->
     if len(known) > len(steps) or not same:
         raise _core.InvalidError(
             f"{os.fspath(request.target)} has {len(known)} steps that are not the first ones of "
-            f"{request.name}: convert to another store, or overwrite it"
+            f'{request.name}: convert to another store, or replace it with mode="w"'
         )
