@@ -14,7 +14,7 @@ import numpy as np
 from ambar.mesh.storage import packs
 from campaigns import seal
 
-MESH_DICTIONARY = packs._USUAL
+MESH_DICTIONARY = packs.DICTIONARY
 """The preset dictionary of the deflate streams that hold descriptions of meshes."""
 NUMBERS: list[Any] = [
     *(0, 1, -1, 2, 3, 7, 255, 2**15, 2**31 - 1, 2**31, 2**32, 2**40, 2**53 + 1, 2**63 - 1, 2**63),

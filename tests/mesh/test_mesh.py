@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh import get_mesh
 
 pv = pytest.importorskip("pyvista")
 
@@ -31,7 +30,7 @@ def exact(mesh: Any, folder: Path, **options: Any) -> Any:
     """As `round_trip`, but as VTK's own object: PyVista gives names to arrays without one."""
     path = folder / "mesh.ambar"
     ambar.write_mesh(mesh, path, fsync=False, mode="w", **options)
-    return get_mesh(ambar.open(path).store, "", wrap=False)
+    return ambar.open_mesh(path).read(wrap=False)
 
 
 @pytest.mark.parametrize("name", DATASETS)

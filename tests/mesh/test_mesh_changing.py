@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh.storage.temporal_deltas import expected, numbers, restored
+from ambar.mesh.storage.temporal_deltas import decode, predict, to_integers
 
 pv = pytest.importorskip("pyvista")
 
@@ -37,10 +37,10 @@ def written(path: Path, steps: list[dict[str, Any]]) -> ambar.MeshSeries:
 def test_differences_lose_nothing(dtype: Any, order: int) -> None:
     with np.errstate(over="ignore"):
         values = [np.roll(SPECIAL, n).astype(dtype) for n in (0, 1, 3)]
-    ahead = expected(values[:2], np.dtype(dtype), order)
-    back = restored(numbers(values[2]) - ahead, ahead, np.dtype(dtype))
+    ahead = predict(values[:2], np.dtype(dtype), order)
+    back = decode(to_integers(values[2]) - ahead, ahead, np.dtype(dtype))
     assert back.tobytes() == values[2].tobytes()
-    assert np.all(np.diff(numbers(np.array([-np.inf, -2, -1e-9, 0, 1, np.inf], dtype))) > 0)
+    assert np.all(np.diff(to_integers(np.array([-np.inf, -2, -1e-9, 0, 1, np.inf], dtype))) > 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -125,12 +125,12 @@ def test_damaged_differences_are_refused(differences: Any, message: str, tmp_pat
     ("change", "message"),
     [
         ({"rows": [99]}, "has no row 99"),
-        ({"rows": ["x"]}, "refers to no row"),
+        ({"rows": ["x"]}, "is not a reference to a row"),
         ({"rows": [1, 2]}, "2 rows for 1 arrays"),
-        ({"rows": 1}, "which has none"),
-        ({"like": "step_000003"}, "which has none"),
-        ({"like": "nowhere"}, "which has none"),
-        ({"like": []}, "which has none"),
+        ({"rows": 1}, "which does not have one"),
+        ({"like": "step_000003"}, "which does not have one"),
+        ({"like": "nowhere"}, "which does not have one"),
+        ({"like": []}, "which does not have one"),
     ],
 )
 def test_damaged_steps_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:

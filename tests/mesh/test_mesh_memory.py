@@ -17,7 +17,7 @@ from vtkmodules.vtkCommonCore import vtkDoubleArray, vtkLongLongArray
 
 from ambar.interop import vtk_arrays as arrays
 from ambar.interop.vtk_arrays import array_of
-from ambar.mesh.storage.ragged_cells import Ragged
+from ambar.mesh.storage.connectivity import Connectivity
 from ambar.mesh.vtk.cells import cell_array, polyhedron_faces
 
 COUNT = 100_000
@@ -61,7 +61,7 @@ def test_cells_keep_corners_and_offsets() -> None:
     """`vtkCellArray.SetData` keeps arrays of its own types, and copies others shallowly."""
     table = np.random.default_rng(0).integers(0, COUNT, (COUNT, 4))
     expected, owner = table.copy(), weakref.ref(table)
-    cells = cell_array(Ragged.of_table(table))
+    cells = cell_array(Connectivity.of_table(table))
     copy = vtkLongLongArray()
     copy.ShallowCopy(cells.GetConnectivityArray())
     is_shared = shared(table, copy)

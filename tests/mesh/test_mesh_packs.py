@@ -13,7 +13,7 @@ import pytest
 
 import ambar
 from ambar.mesh.storage import packs
-from ambar.mesh.storage.packs import encoded_pack, joined, pack_values, parted
+from ambar.mesh.storage.packs import decode_pack, encode_pack, join_streams, split_streams
 from ambar.mesh.storage.references import references_in
 from tests.helpers.paths import ROOT
 
@@ -32,13 +32,13 @@ def test_packs_come_back(dtype: str, shape: tuple[int, ...]) -> None:
     values = RANDOM.integers(0, 2, shape).astype(dtype)
     if dtype.startswith("float"):
         values = np.where(values > 0, RANDOM.random(shape), np.nan).astype(dtype)
-    about, stream = encoded_pack(values, predict=True)
-    data = joined(json.dumps({"packed": [about, {"values": ["x"]}]}), [stream])
-    first, second = parted(data)["packed"]
-    read = pack_values(first, "here")
+    about, stream = encode_pack(values, predict=True)
+    data = join_streams(json.dumps({"packed": [about, {"values": ["x"]}]}), [stream])
+    first, second = split_streams(data)["packed"]
+    read = decode_pack(first, "here")
     assert read.dtype == values.dtype
     assert read.tobytes() == values.tobytes()
-    assert pack_values(second, "here").tolist() == ["x"]
+    assert decode_pack(second, "here").tolist() == ["x"]
 
 
 def test_a_small_mesh_is_a_single_entry(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_storage_of_small_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"at": [9, 0, 400]}, "no pack 9"),
-        ({"at": [0, -1, 400]}, "refers to no array"),
+        ({"at": [9, 0, 400]}, "pack 9 of small arrays, which does not exist"),
+        ({"at": [0, -1, 400]}, "is not a reference to an array"),
         ({"at": [0, 0, 2**40]}, r"ends at 1099511627776, of \d+ values"),
         ({"dtype": None}, "geometry 'points' has dtype 'None'"),
         ({"shape": "x"}, "pack 0 .* is damaged"),
@@ -123,7 +123,7 @@ def test_many_blocks_do_not_fill_the_description(tmp_path: Path) -> None:
 
 
 def _packed() -> tuple[dict[str, Any], bytes]:
-    return encoded_pack(np.arange(100, dtype=np.float64))
+    return encode_pack(np.arange(100, dtype=np.float64))
 
 
 @pytest.mark.parametrize(
@@ -131,17 +131,17 @@ def _packed() -> tuple[dict[str, Any], bytes]:
     [
         (b"", "cut short"),
         (b"\xff" * 9, "invalid"),
-        (joined("[]", []), "no JSON object"),
-        (joined("{", []), "Expecting"),
-        (joined("{}", [b"more"]), "4 bytes are left"),
-        (joined('{"packed": [{"bytes": 9}]}', [b"less"]), "9 bytes, of 4"),
-        (joined('{"packed": [{"bytes": -1}]}', [b""]), "-1 bytes"),
-        (joined('{"packed": [{"bytes": "x"}]}', [b""]), "'x' bytes"),
+        (join_streams("[]", []), "not a JSON object"),
+        (join_streams("{", []), "Expecting"),
+        (join_streams("{}", [b"more"]), "4 bytes are left after the last pack"),
+        (join_streams('{"packed": [{"bytes": 9}]}', [b"less"]), "9 bytes, of 4"),
+        (join_streams('{"packed": [{"bytes": -1}]}', [b""]), "-1 bytes"),
+        (join_streams('{"packed": [{"bytes": "x"}]}', [b""]), "'x' bytes"),
     ],
 )
 def test_damaged_descriptions_are_refused(data: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
-        parted(data)
+        split_streams(data)
     path = tmp_path / "x.ambar"
     about = {"kind": "mesh", "version": 1, "data": base64.b85encode(data).decode()}
     with ambar.create(path, fsync=False) as writer:
@@ -165,13 +165,13 @@ def test_damaged_descriptions_are_refused(data: bytes, message: str, tmp_path: P
 def test_damaged_packs_are_refused(key: str, value: Any, message: str) -> None:
     about, stream = _packed()
     with pytest.raises(ambar.CorruptError, match=f"here: a pack .* is damaged .*{message}"):
-        pack_values({**about, "stream": stream, key: value}, "here")
+        decode_pack({**about, "stream": stream, key: value}, "here")
 
 
 def test_the_dictionary_is_that_of_the_format() -> None:
     page = (ROOT / "docs" / "format.md").read_text()
     block = page.split("The dictionary is the following lines without their ends:\n\n```\n")[1]
-    assert block.split("\n```")[0].replace("\n", "").encode() == packs._USUAL
+    assert block.split("\n```")[0].replace("\n", "").encode() == packs.DICTIONARY
 
 
 def test_a_description_of_another_dtype_is_refused(tmp_path: Path) -> None:

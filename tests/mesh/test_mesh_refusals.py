@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh import get_mesh, put_mesh
+from ambar.mesh.write import write_group
 
 pv = pytest.importorskip("pyvista")
 
@@ -63,8 +63,8 @@ def _variants() -> Any:
             ambar.UnsupportedError,
             "a vtkMolecule cannot be",
         ),
-        (lambda: None, ValueError, "not None"),
-        (lambda: np.zeros(3), ValueError, "a mesh is a VTK object, not a ndarray"),
+        (lambda: None, ValueError, "found None"),
+        (lambda: np.zeros(3), ValueError, "expected a VTK object, found a ndarray"),
     ],
 )
 def test_what_cannot_be_written(
@@ -78,7 +78,7 @@ def test_what_cannot_be_written(
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("image", changed_at("extent", [0, 1]), r"extent is \[0, 1\], not 6 whole numbers"),
+        ("image", changed_at("extent", [0, 1]), r"extent is \[0, 1\], not 6 integers"),
         ("image", changed_at("spacing", [1, 2, "x"]), "spacing is .* not 3 numbers"),
         ("structured", changed_at("extent", 1, 5), "points are 60, the extent has 72"),
         ("rectilinear", changed_at("extent", [0, 3, 1, 4, -1, 0]), "x coordinates are not 4"),
@@ -89,9 +89,17 @@ def test_what_cannot_be_written(
         ),
         ("tetrahedra", changed_at("cells", "storage", 32), "corners have dtype int64, not int32"),
         ("tetrahedra", changed_at("types", 300), "types are 300"),
-        ("tetrahedra", changed_at("points", "lattice", []), "a lattice has three axes"),
-        ("poly", changed_at("points", "at", [9, 0, 4, 3]), "there is no pack 9"),
-        ("poly", changed_at("points", "at", [0, 10, 12, 3]), "ends at 46, behind its pack 0"),
+        ("tetrahedra", changed_at("points", "lattice", []), "expected three axes of a lattice"),
+        (
+            "poly",
+            changed_at("points", "at", [9, 0, 4, 3]),
+            "pack 9 of small arrays, which does not exist",
+        ),
+        (
+            "poly",
+            changed_at("points", "at", [0, 10, 12, 3]),
+            "ends at 46, after the end of its pack 0",
+        ),
         ("poly", changed_at("points", "at", [0, 0, 4, 3]), "a cell refers to 6 of 4"),
         ("poly", changed_at("packed", 0, "codecs", "gzip"), "a pack of small arrays .* is damaged"),
         ("poly", changed_at("packed", 0, "shape", [2**40]), "a pack of small arrays .* is damaged"),
@@ -121,17 +129,17 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
         (changed_at("version", 2), "/m is a mesh of version 2; this version of ambar reads 1"),
         (
             changed_at("type", "Graph"),
-            "is of type 'Graph', which this version of ambar does not know",
+            "has type 'Graph', which this version of ambar does not support",
         ),
     ):
         with ambar.create(path, "w", fsync=False) as writer:
-            put_mesh(writer, "m", DATASETS["poly"]())
+            write_group(writer, "m", DATASETS["poly"]())
         about, streams = plain(ambar.open(path), "m")
         change(about)
         with ambar.create(path, "a", fsync=False) as writer:
             writer.set_attributes("m", {"ambar": together(about, streams)})
         with pytest.raises(ambar.UnsupportedError, match=message):
-            get_mesh(ambar.open(path), "m")
+            ambar.Mesh(ambar.open(path), "m").read()
 
 
 @pytest.mark.parametrize("name", [*DATASETS, *OTHERS])
@@ -152,7 +160,7 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
             monkeypatch.setattr(store, "ambar_attributes", lambda _, a=changed: a)
             store.kept.clear()
             try:
-                mesh = get_mesh(store, "", wrap=False)
+                mesh = ambar.Mesh(store).read(wrap=False)
             except ambar.AmbarError:
                 refused += 1
                 continue

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh import get_mesh
 from ambar.store.array import Array
 from tests.helpers.command_line import run
 
@@ -138,7 +137,7 @@ def test_cells_that_touch_are_those_of_vtk(name: str, reorder: bool, tmp_path: P
     ambar.write_mesh(mesh, path, fsync=False, reorder=reorder)
     store = ambar.open(path).store
     for box in boxes(mesh):
-        part = get_mesh(store, "", region=box, original_ids=True, wrap=False)
+        part = ambar.Mesh(store).read(region=box, original_ids=True, wrap=False)
         points, cells = assert_part(mesh, part)
         assert sorted(cells) == touching(mesh, box)
         used = {corner for cell in cells for corner in corners_of(mesh, cell)[0]}
@@ -210,7 +209,7 @@ def test_grids_are_cut_to_an_extent(make: Any, tmp_path: Path) -> None:
     store = ambar.open(tmp_path / "x.ambar").store
     cells_of = np.arange(mesh.n_cells).reshape([max(n - 1, 1) for n in mesh.dimensions[::-1]])
     for box in boxes(mesh):
-        part = get_mesh(store, "", region=box, original_ids=True, wrap=False)
+        part = ambar.Mesh(store).read(region=box, original_ids=True, wrap=False)
         assert part.GetClassName().removeprefix("vtk") in type(mesh).__name__
         mesh.point_data.active_scalars_name = "p"
         mesh.cell_data.active_scalars_name = None
@@ -280,7 +279,7 @@ def test_a_table_among_blocks_stays_whole(tmp_path: Path) -> None:
     mesh.SetBlock(1, pv.Sphere())
     ambar.write_mesh(mesh, tmp_path / "m.ambar", fsync=False)
     store = ambar.open(tmp_path / "m.ambar").store
-    part = get_mesh(store, "", region=ambar.Box((9, 9, 9), (10, 10, 10)), wrap=False)
+    part = ambar.Mesh(store).read(region=ambar.Box((9, 9, 9), (10, 10, 10)), wrap=False)
     assert part.GetBlock(0).GetNumberOfRows() == 9
     assert part.GetBlock(1).GetNumberOfCells() == 0
 
@@ -290,11 +289,11 @@ def test_reordering_changes_the_order_alone(name: str, tmp_path: Path) -> None:
     mesh = sample(name)
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=True)
     store = ambar.open(tmp_path / "x.ambar").store
-    read = get_mesh(store, "", original_ids=True, wrap=False)
+    read = ambar.Mesh(store).read(original_ids=True, wrap=False)
     points, cells = assert_part(mesh, read)
     assert sorted(points) == list(range(mesh.GetNumberOfPoints()))
     assert sorted(cells) == list(range(mesh.GetNumberOfCells()))
-    assert not get_mesh(store, "", wrap=False).GetPointData().HasArray(IDS[0])
+    assert not ambar.Mesh(store).read(wrap=False).GetPointData().HasArray(IDS[0])
     if name.startswith("tetrahedra"):
         assert keys_of(mesh, cells) == sorted(keys_of(mesh, cells))
         corners = np.concatenate([corners_of(read, i)[0] for i in range(len(cells))])

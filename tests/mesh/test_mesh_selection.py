@@ -78,10 +78,12 @@ def test_arrays_have_the_space_they_take(path: Path) -> None:
     assert array.ratio == array.nbytes / array.stored_bytes
     assert array.chunk_count > 1
     assert "crc32c" in array.codecs
-    assert repr(array) == (
-        f"<ambar.MeshArray: cell 'b', float64 ({grid().n_cells},), {array.nbytes:,} bytes, "
-        f"{array.stored_bytes:,} stored>"
-    )
+    lines = [" ".join(line.split()) for line in repr(array).splitlines()]
+    assert lines[:3] == [
+        "<ambar.MeshArray> cell 'b'",
+        f"Shape: ({grid().n_cells},)",
+        "Dtype: float64",
+    ]
     geometry = {array.name: array for array in mesh.geometry}
     assert geometry["cells/corners"].paths == ("cells/corners",)
     assert geometry["points/lattice/0"].paths == ()  # in the description
@@ -128,11 +130,11 @@ def test_blocks_are_read_by_number_and_name(tmp_path: Path) -> None:
     assert type(inner) is pv.ImageData
     assert opened.read(block=1) is None
     assert opened.read(block=-1).n_blocks == 0
-    with pytest.raises(KeyError, match="no block 'nothing like it'; there are 4, named"):
+    with pytest.raises(KeyError, match="no block 'nothing like it'; available: 4 blocks, named"):
         opened.read(block="nothing like it")
-    with pytest.raises(KeyError, match="no block 4; there are 4"):
+    with pytest.raises(KeyError, match="no block 4; available: 4 blocks"):
         opened.read(block=4)
-    with pytest.raises(KeyError, match="no block 0; there are 0"):
+    with pytest.raises(KeyError, match="no block 0; available: 0 blocks"):
         opened.read(block=(0, 0))
 
 
@@ -150,14 +152,14 @@ def test_columns_of_a_table_are_chosen(tmp_path: Path) -> None:
 
 
 def test_arrays_that_there_are_not(path: Path) -> None:
-    with pytest.raises(KeyError, match=r"no array 'd' in point data; there are 'a', "):
+    with pytest.raises(KeyError, match=r"no array 'd' in point data; available: 'a', "):
         ambar.read_mesh(path, point_data=["a", "d"])
 
 
 def test_stores_of_another_kind_are_refused(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.create_array("a", np.arange(3))
-    with pytest.raises(ValueError, match=r"x.ambar: / is of the kind 'arrays', not 'mesh'"):
+    with pytest.raises(ValueError, match=r"x.ambar: /: expected a mesh, found the kind 'arrays'"):
         ambar.read_mesh(tmp_path / "x.ambar")
     with pytest.raises(FileNotFoundError):
         ambar.read_mesh(tmp_path / "nothing.ambar")
@@ -190,9 +192,9 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
     [
         ({"error_bound": {"d": 1e-3}}, "no array named d"),
         ({"error_bound": {"small": 1e-3}}, "'small' has values of uint8; only float32"),
-        ({"user_dict": {"a": object()}}, "user_dict must be what JSON can hold"),
-        ({"user_dict": {"a": [{1: 2}]}}, "user_dict must be what JSON can hold: a key is 1"),
-        ({"user_dict": LOOP}, "user_dict must be what JSON can hold: Circular"),
+        ({"user_dict": {"a": object()}}, "user_dict must be representable in JSON"),
+        ({"user_dict": {"a": [{1: 2}]}}, "user_dict must be representable in JSON: key 1"),
+        ({"user_dict": LOOP}, "user_dict must be representable in JSON: Circular"),
         ({"user_dict": ["a"]}, "user_dict is a mapping, not a list"),
         ({"level": 23}, "whole number from -22 to 22, not 23"),
         ({"level": True}, "whole number from -22 to 22"),

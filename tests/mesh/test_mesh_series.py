@@ -41,7 +41,7 @@ def test_steps_come_back(path: Path) -> None:
         assert mesh.read() == step(number)
     np.testing.assert_array_equal(series.at(1.7).read()["pressure"], step(3)["pressure"])
     assert series[-1].read(point_data=["height"], cell_data=[]).array_names == ["height"]
-    assert "5 steps, times 0 to 2" in repr(series)
+    assert "Steps:      5\n  Times:      0 to 2\n" in repr(series)
     with pytest.raises(KeyError, match="no step at or before time -1"):
         series.at(-1)
     with pytest.raises(IndexError):

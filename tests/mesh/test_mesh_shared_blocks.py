@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh import get_mesh
 
 pv = pytest.importorskip("pyvista")
 
@@ -57,7 +56,7 @@ def test_blocks_keep_their_identity(reorder: bool, tmp_path: Path) -> None:
     mesh, path = blocks(), tmp_path / "x.ambar"
     ambar.write_mesh(mesh, path, fsync=False, reorder=reorder)
     if not reorder:
-        assert_same(mesh, get_mesh(ambar.open(path).store, "", wrap=False))
+        assert_same(mesh, ambar.open_mesh(path).read(wrap=False))
     region = (0, 9, 0, 9, 0, 9)
     for options in ({}, {"point_data": ["on"]}, {"region": region, "original_ids": True}):
         read = ambar.read_mesh(path, **options)

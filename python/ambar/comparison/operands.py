@@ -17,10 +17,10 @@ from ambar.comparison.error_metrics import windows
 from ambar.comparison.rows import RowComparison, asked_bounds, compare_rows, table_components
 from ambar.kinds.registry import locate
 from ambar.mesh.mesh import Mesh
+from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import blocks_of, description_of, field_entries
 from ambar.mesh.storage.extents import lattice_points
 from ambar.mesh.storage.references import components_of, references_in
-from ambar.mesh.storage.source import Source
 from ambar.snapshot.amr import AXES, Amr
 from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.error_bounds import PartBound
@@ -322,14 +322,14 @@ class MeshArrays(Arrays):
     def __init__(self, mesh: Mesh, threads: int | None) -> None:
         super().__init__(mesh.store, threads)
         about = description_of(mesh.store, mesh.path)
-        self._source = Source(mesh.store, mesh.path, about.get("packed"), threads)
+        self._reader = ArrayReader(mesh.store, mesh.path, about.get("packed"), threads)
         self._parts = dict(_parts_of(about))
         self._entries: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {}
         self._named: dict[str, list[str]] = {}
         found = [
             one
             for one in field_entries(about)
-            if self._source.dtype_of(one[1]) not in ("string", "bytes", "bool")
+            if self._reader.dtype_of(one[1]) not in ("string", "bytes", "bool")
         ]
         names = [_names_of(about, *one) for one in found]
         counts = Counter(name for each in names for name in dict.fromkeys(each))
@@ -358,7 +358,7 @@ class MeshArrays(Arrays):
         if name in self._geometry:
             return self._geometry_of(name)
         key, entry, block = self._entries[name]
-        values = self._source.get(entry, name, ndim=(1, 2, 3, 4))
+        values = self._reader.get(entry, name, ndim=(1, 2, 3, 4))
         return self._unsorted(values, key.removesuffix("_data"), block).reshape(-1)
 
     def bound(self, name: str) -> float | str | None:
@@ -389,7 +389,7 @@ class MeshArrays(Arrays):
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return an array's shape; () of geometry, whose values are counted."""
-        return () if name in self._geometry else self._source.shape_of(self._entries[name][1])
+        return () if name in self._geometry else self._reader.shape_of(self._entries[name][1])
 
     def match(self, other: Operand) -> np.ndarray | None:
         """Check that the other side has a mesh of the same blocks, types, grids and shapes."""
@@ -406,17 +406,17 @@ class MeshArrays(Arrays):
         return super().match(other)
 
     def _bound_of(self, reference: dict[str, Any]) -> float | str:
-        at = self._source.stored_at(reference)
-        bound = self._store[self._source.path_of(at)].error_bound if isinstance(at, str) else None
+        at = self._reader.stored_at(reference)
+        bound = self._store[self._reader.path_of(at)].error_bound if isinstance(at, str) else None
         return bound or 0.0
 
     def _bytes(self, reference: dict[str, Any]) -> int:
         if (parts := components_of(reference)) is not None:
             return sum(map(self._bytes, parts))
-        at = self._source.stored_at(reference)
+        at = self._reader.stored_at(reference)
         if not isinstance(at, str):
-            return math.prod(at[2:]) * np.dtype(self._source.dtype_of(reference)).itemsize
-        array = self._store[self._source.path_of(at)]
+            return math.prod(at[2:]) * np.dtype(self._reader.dtype_of(reference)).itemsize
+        array = self._store[self._reader.path_of(at)]
         rows = 1 if reference.get("row") is None else max(array.shape[0], 1)
         return array.stored_bytes // rows
 
@@ -425,7 +425,7 @@ class MeshArrays(Arrays):
         for block, part in self._parts.items():
             for key in self._geometry[name]:
                 each = [
-                    self._source.get(reference, f"{name} {key}", ndim=(1, 2, 4))
+                    self._reader.get(reference, f"{name} {key}", ndim=(1, 2, 4))
                     for reference in references_in(part.get(key))
                 ]
                 if key == "points" and len(each) == 3:
@@ -440,7 +440,7 @@ class MeshArrays(Arrays):
         reference = (self._parts[block].get("order") or {}).get(f"{of}s")
         if reference is None:
             return values
-        order = self._source.get(reference, "order", ndim=(1,), kinds="i")
+        order = self._reader.get(reference, "order", ndim=(1,), kinds="i")
         found = np.empty_like(values)
         found[order] = values
         return found

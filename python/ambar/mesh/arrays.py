@@ -1,4 +1,4 @@
-"""The arrays of a mesh: association, name, dtype and shape, and the space that each takes."""
+"""The arrays of a mesh: association, name, dtype, shape and stored size."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ambar._util import html, text
 from ambar._util.properties import cached_property
+from ambar.mesh.storage.array_reader import ArrayReader, ArrayStorage
 from ambar.mesh.storage.description import ASSOCIATIONS, blocks_of, field_entries
 from ambar.mesh.storage.packs import NUMBERS
 from ambar.mesh.storage.references import components_of
-from ambar.mesh.storage.source import ArrayStorage, Source
 
 _GEOMETRY = "geometry"
 _OTHER_KEYS = frozenset({*ASSOCIATIONS, "blocks", "levels", "user_dict", "digests"})
-"""Keys of a description that do not refer to the geometry of the mesh itself."""
+"""Keys of a description that do not refer to geometry."""
 
 
 class MeshArray:
@@ -53,7 +54,7 @@ class MeshArray:
 
     def __init__(
         self,
-        source: Source,
+        reader: ArrayReader,
         reference: dict[str, Any],
         association: str,
         name: str | None,
@@ -61,16 +62,16 @@ class MeshArray:
     ) -> None:
         self.association = association
         self.name = name
-        self.dtype = source.dtype_of(reference)
-        self.shape = source.shape_of(reference)
+        self.dtype = reader.dtype_of(reference)
+        self.shape = reader.shape_of(reference)
         self.block = block
-        self._source = source
+        self._reader = reader
         self._reference = reference
 
     @cached_property
     def _storage(self) -> list[ArrayStorage]:
         components = components_of(self._reference) or [self._reference]
-        return [self._source.storage_of(component) for component in components]
+        return [self._reader.storage_of(component) for component in components]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -93,19 +94,19 @@ class MeshArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values in memory; of strings, of the pointers."""
+        """Bytes of the values in memory; for strings, of the pointers."""
         if self.dtype in ("string", "bytes"):
             return math.prod(self.shape) * np.dtype(object).itemsize
         if self.dtype not in NUMBERS:
-            raise self._source.damaged(
-                f"{self.association} {self.name!r} has dtype {self.dtype!r:.80}, which no array of "
-                "a mesh has"
+            raise self._reader.damaged(
+                f"{self.association} {self.name!r} has dtype {self.dtype!r:.80}, which arrays of "
+                "meshes do not have"
             )
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes in the store; the share of an array that is stored together with others."""
+        """Bytes in the store; a share, if the array is stored together with others."""
         return sum(part.stored_bytes for part in self._storage)
 
     @property
@@ -128,38 +129,62 @@ class MeshArray:
             "stored_bytes": self.stored_bytes,
         }
 
+    def _summary(self) -> tuple[str, ...]:
+        """Return the cells of a row in the representation of a mesh."""
+        size = text.size(self.nbytes)
+        if self.stored_bytes:
+            ratio = text.ratio(self.nbytes, self.stored_bytes)
+            size = f"{size} as {text.size(self.stored_bytes)} ({ratio})"
+        block = "/".join(map(str, self.block))
+        row = (self.association, str(self.name), str(self.shape), self.dtype, size, self.codecs)
+        return (*row, f"block {block}") if block else row
+
+    def _properties(self) -> dict[str, object]:
+        _, _, shape, dtype, size, codecs, *_ = self._summary()
+        return {
+            "Shape": shape,
+            "Dtype": dtype,
+            "Size": size,
+            "Codecs": codecs or None,
+            "Chunks": f"{self.chunk_count:,}",
+            "Block": "/".join(map(str, self.block)) or None,
+            "Paths": ", ".join(self.paths) or None,
+        }
+
     def __repr__(self) -> str:
-        """Return a line: association, name, dtype, shape, block and bytes."""
-        block = f", block {'/'.join(map(str, self.block))}" if self.block else ""
-        return (
-            f"<ambar.MeshArray: {self.association} {self.name!r}, {self.dtype} {self.shape}{block}"
-            f", {self.nbytes:,} bytes, {self.stored_bytes:,} stored>"
-        )
+        """Return a line for each property."""
+        title = f"<ambar.MeshArray> {self.association} {self.name!r}"
+        return text.representation(title, self._properties())
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        title = f"ambar.MeshArray {self.association} {self.name!r}"
+        return html.representation(title, self._properties())
 
 
-def field_arrays(described: Any, source: Source) -> Iterator[MeshArray]:
+def field_arrays(described: Any, reader: ArrayReader) -> Iterator[MeshArray]:
     """Yield the arrays on points, cells and rows and in field data, also those of blocks."""
     for key, entry, block in field_entries(described):
-        yield MeshArray(source, entry, ASSOCIATIONS[key], entry.get("name"), block)
+        yield MeshArray(reader, entry, ASSOCIATIONS[key], entry.get("name"), block)
 
 
 def geometry_arrays(
-    described: Any, source: Source, block: tuple[int, ...] = ()
+    described: Any, reader: ArrayReader, block: tuple[int, ...] = ()
 ) -> Iterator[MeshArray]:
-    """Yield the other arrays that a description refers to, also those of blocks."""
+    """Yield the other arrays of a description, also those of blocks."""
     if not isinstance(described, dict):
         return
     own = {key: value for key, value in described.items() if key not in _OTHER_KEYS}
     for path, reference in _references(own, ""):
-        yield MeshArray(source, reference, _GEOMETRY, path, block)
+        yield MeshArray(reader, reference, _GEOMETRY, path, block)
     for index, (_, inner) in enumerate(blocks_of(described)):
-        yield from geometry_arrays(inner, source, (*block, index))
+        yield from geometry_arrays(inner, reader, (*block, index))
 
 
 def stored_once(meshes: Iterable[Iterable[MeshArray]]) -> Iterator[tuple[int, MeshArray]]:
     """Yield the arrays of several meshes, each with the number of its mesh.
 
-    Arrays that are stored once, because blocks or meshes share them, are yielded once.
+    Arrays that blocks or meshes share are yielded once.
     """
     seen = set()
     for number, arrays in enumerate(meshes):
@@ -171,7 +196,7 @@ def stored_once(meshes: Iterable[Iterable[MeshArray]]) -> Iterator[tuple[int, Me
 
 
 def _references(described: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of a description that refer to an array, and their paths in it."""
+    """Yield the references in a description, and their paths in it."""
     if isinstance(described, dict) and "at" in described:
         yield path, described
         return

@@ -1,4 +1,4 @@
-"""A mesh in a store: what it is and which arrays it has, told without reading them."""
+"""A mesh in a store: its type, sizes and arrays without reading values, and its VTK object."""
 
 from __future__ import annotations
 
@@ -8,33 +8,56 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
-from ambar.mesh.get import get_mesh
-from ambar.mesh.select.array_rows import Rows, rows_of_array
+from ambar.mesh.select.array_rows import Rows, read_array_rows
+from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import (
+    ASSOCIATIONS,
     Association,
     Block,
     Names,
     blocks_of,
-    chosen_block,
     description_of,
+    select_arrays,
+    select_block,
 )
 from ambar.mesh.storage.extents import counts_of
-from ambar.mesh.storage.source import Source
 from ambar.snapshot.regions import Bounds, Box
 from ambar.store.store import Store
 
+_MOST_ROWS = 40
+"""The largest number of arrays in a representation."""
+_OPEN_ROWS = 10
+
 
 class Mesh:
-    """A mesh in a store; `read` reads it.
+    """A VTK object in a store. Its properties come from metadata; `read` reads the values.
+
+    `ambar.open_mesh` and the items of a `MeshSeries` return it.
 
     Parameters
     ----------
-    store
+    store : Store
         The store.
-    path
-        The mesh's group.
+    path : str, default ""
+        The group of the mesh; the root by default.
+
+    Examples
+    --------
+    >>> mesh = ambar.open_mesh("wing.ambar")
+    >>> mesh
+    <ambar.Mesh> wing.ambar
+      Type:    UnstructuredGrid
+      Points:  64
+      Cells:   135
+      Bounds:  x from 0 to 3, y from 0 to 3, z from 0 to 3
+      Arrays:  2
+        point  pressure            (64,)   float64  512 B as ...
+        cell   vtkOriginalCellIds  (135,)  int32    540 B as ...
+    >>> float(mesh.read()["pressure"].max())
+    63.0
     """
 
     def __init__(self, store: Store, path: str = "") -> None:
@@ -44,42 +67,42 @@ class Mesh:
 
     @property
     def store(self) -> Store:
-        """The store, with all arrays as they lie there."""
+        """The store, with the arrays as they are stored."""
         return self._store
 
     @property
     def path(self) -> str:
-        """The mesh's group in the store, "" for the root."""
+        """The group of the mesh in the store; "" for the root."""
         return self._path
 
     @property
     def type(self) -> str:
-        """The type of the VTK object, without its prefix vtk: "UnstructuredGrid"."""
+        """The type of the VTK object without the prefix vtk, such as "UnstructuredGrid"."""
         return str(self._about.get("type"))
 
     @property
     def user_dict(self) -> dict[str, Any]:
-        """What was to be kept with it."""
+        """The dict that was given to `ambar.write_mesh`; empty by default."""
         return dict(self._about.get("user_dict") or {})
 
     @property
     def blocks(self) -> list[str | None]:
-        """The names of its blocks, None for those without; of AMR data one for each level."""
+        """The names of the blocks, None for unnamed ones; an item for each level of AMR data."""
         return [name for name, _ in blocks_of(self._about)]
 
     @property
     def n_points(self) -> int:
-        """The number of its points, those of all blocks together; 0 of hyper-tree grids."""
+        """The number of points, of all blocks together; 0 for hyper-tree grids."""
         return self._counts[0]
 
     @property
     def n_cells(self) -> int:
-        """The number of its cells, those of all blocks together; 0 of hyper-tree grids."""
+        """The number of cells, of all blocks together; 0 for hyper-tree grids."""
         return self._counts[1]
 
     @property
     def bounds(self) -> tuple[float, float, float, float, float, float] | None:
-        """Its bounds (x0, x1, y0, y1, z0, z1), as VTK had them; None if it had no finite ones."""
+        """The bounds (x0, x1, y0, y1, z0, z1); None if they are not finite."""
         bounds = self._about.get("bounds")
         if bounds is None:
             return None
@@ -94,24 +117,24 @@ class Mesh:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        source = self._source()
+        reader = self._reader()
         try:
-            return counts_of(self._about, source)
+            return counts_of(self._about, reader)
         except (IndexError, TypeError, ValueError) as error:
-            raise source.damaged(f"its geometry is not described ({error!r})") from error
+            raise reader.damaged(f"its geometry is not described ({error!r})") from error
 
     @cached_property
     def arrays(self) -> list[MeshArray]:
         """The arrays on points, cells and rows and in field data, also those of blocks."""
-        return list(field_arrays(self._about, self._source()))
+        return list(field_arrays(self._about, self._reader()))
 
     @cached_property
     def geometry(self) -> list[MeshArray]:
         """The arrays of coordinates, cells and other parts of the mesh itself."""
-        return list(geometry_arrays(self._about, self._source()))
+        return list(geometry_arrays(self._about, self._reader()))
 
-    def _source(self, threads: int | None = None) -> Source:
-        return Source(self._store, self._path, self._about.get("packed"), threads)
+    def _reader(self, threads: int | None = None) -> ArrayReader:
+        return ArrayReader(self._store, self._path, self._about.get("packed"), threads)
 
     def read(
         self,
@@ -125,22 +148,47 @@ class Mesh:
         threads: int | None = None,
         wrap: bool = True,
     ) -> Any:
-        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`.
+        """Return the VTK object, or the PyVista object if PyVista is installed.
 
-        With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+        Parameters
+        ----------
+        point_data, cell_data, field_data, block, region, original_ids, threads
+            As for `ambar.read_mesh`.
+        wrap : bool, default True
+            Whether to return PyVista objects. If False, VTK objects are returned.
+
+        Returns
+        -------
+        vtkDataObject
+            A PyVista object, if PyVista has the type.
+
+        Raises
+        ------
+        KeyError
+            If an array or a block does not exist.
+        ValueError
+            If the region or `threads` is invalid.
+        UnsupportedError
+            If the type of the object does not support regions.
+        CorruptError
+            If the store is damaged.
+
+        Examples
+        --------
+        >>> mesh = ambar.open_mesh("wing.ambar")
+        >>> part = mesh.read(point_data=["pressure"], region=(0, 0.5, 0, 0.5, 0, 0.5))
+        >>> part.n_cells
+        5
         """
-        return get_mesh(
-            self._store,
-            self._path,
-            point_data=point_data,
-            cell_data=cell_data,
-            field_data=field_data,
-            block=block,
-            region=region,
-            original_ids=original_ids,
-            threads=threads,
-            wrap=wrap,
-        )
+        from ambar.mesh.vtk.pyvista_wrapping import wrap_for_pyvista
+
+        reader = self._reader(threads)
+        described = select_block(self._about, block, reader.where)
+        names = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
+        described = _select_named(described, names, reader)
+        mesh, built = _build(described, reader, region, original_ids)
+        user_dict = self._about.get("user_dict") if block is None else None
+        return wrap_for_pyvista(mesh, built, user_dict) if wrap else mesh
 
     def read_array(
         self,
@@ -151,63 +199,133 @@ class Mesh:
         block: Block | None = None,
         threads: int | None = None,
     ) -> np.ndarray:
-        """Return an array, or some rows of it; of these only the chunks are read and decoded.
+        """Return an array, or some of its rows. Only the chunks of these rows are read.
 
         Parameters
         ----------
-        name
-            Its name.
-        association
-            What it is on: "point", "cell", "row" or "field"; needed where several have the name.
-        rows
-            Which tuples: a slice, a list of numbers, or a bool for each; all by default. Points and
-            cells are counted as VTK counts them, on grids x quickest; of a mesh that was written
-            with ``reorder=True``, in the order that it lies in then.
-        block
-            The block that has it, as for `ambar.read_mesh`.
-        threads
-            Threads to decode with; all cores by default.
+        name : str
+            The name of the array.
+        association : {"point", "cell", "row", "field"}, optional
+            What the array has values for; required if several arrays have the name.
+        rows : slice, sequence of int or ndarray of bool, optional
+            The tuples to read; all by default. Points and cells of grids are numbered as in VTK, x
+            fastest; those of a mesh that was written with ``reorder=True`` in the new order.
+        block : int, str or sequence, optional
+            The block with the array, as for `ambar.read_mesh`.
+        threads : int, optional
+            The number of threads that decode; all cores by default.
 
         Returns
         -------
-        ndarray
-            The values (rows,), or (rows, components) of several components; bools and complex
-            numbers where PyVista has them, objects for texts.
+        ndarray (rows,) or (rows, components)
+            The values. Bools and complex numbers have the dtype that they have in PyVista, strings
+            are objects.
 
         Raises
         ------
         KeyError
-            If the array or block does not exist.
+            If the array or the block does not exist.
         ValueError
-            If several arrays have the name, or `rows` are none.
+            If several arrays have the name, or `rows` is invalid.
         IndexError
-            If a row in a list is outside of the array.
+            If a number in `rows` is out of bounds.
         CorruptError
-            If a checksum differs.
+            If the store is damaged.
+
+        Examples
+        --------
+        >>> mesh = ambar.open_mesh("wing.ambar")
+        >>> mesh.read_array("pressure", rows=slice(2, 5))
+        array([2., 3., 4.])
         """
-        source = self._source(threads)
-        described = chosen_block(self._about, block, source.where)
-        return rows_of_array(described, source, name, association, rows)
+        reader = self._reader(threads)
+        described = select_block(self._about, block, reader.where)
+        return read_array_rows(described, reader, name, association, rows)
+
+    def _properties(self) -> dict[str, object]:
+        return {
+            "Group": self._path or None,
+            "Type": self.type,
+            "Blocks": len(self.blocks) or None,
+            "Points": f"{self.n_points:,}",
+            "Cells": f"{self.n_cells:,}",
+            "Bounds": None if self.bounds is None else bounds_text(self.bounds),
+        }
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [array._summary() for array in self.arrays[:_MOST_ROWS]]
 
     def __repr__(self) -> str:
-        """Return a line for the mesh, one for its bounds, one for each array."""
-        most = 40
-        blocks = f", {len(self.blocks)} blocks" if self.blocks else ""
-        counts = f", {self.n_points:,} points, {self.n_cells:,} cells"
-        lines = [f"<ambar.Mesh: {self._store.location}, {self.type}{blocks}{counts}>"]
-        if self.bounds is not None:
-            lines.append(f"  bounds {bounds_text(self.bounds)}")
-        for info in self.arrays[:most]:
-            block = f"  block {'/'.join(map(str, info.block))}" if info.block else ""
-            lines.append(
-                f"  {info.association:<6} {info.name!s:<28} {info.dtype:<8} {info.shape}{block}"
+        """Return type, sizes and bounds, and a line for each array."""
+        left_out = len(self.arrays) - _MOST_ROWS
+        more = [f"  ... and {left_out} more"] if left_out > 0 else []
+        properties = {**self._properties(), "Arrays": f"{len(self.arrays):,}"}
+        return text.representation(
+            f"<ambar.Mesh> {self._store.location}", properties, text.columns(self._rows(), 4), more
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        rows = self._rows()
+        names = ("association", "name", "shape", "dtype", "size", "codecs", "block")
+        more = f" (the first {len(rows)})" if len(rows) < len(self.arrays) else ""
+        section = html.details(
+            f"{len(self.arrays)} arrays{more}",
+            html.table(rows, names),
+            is_open=len(rows) <= _OPEN_ROWS,
+        )
+        return html.representation(
+            f"ambar.Mesh {self._store.location}", self._properties(), section if rows else ""
+        )
+
+
+def _select_named(described: Any, names: dict[str, Names], reader: ArrayReader) -> Any:
+    """Return a description with only the named arrays; those of `cell_data` include rows.
+
+    Raises KeyError if an array does not exist.
+    """
+    found: dict[str, set[str]] = {key: set() for key in ASSOCIATIONS}
+    selected = select_arrays(described, {**names, "row_data": names["cell_data"]}, found)
+    found["cell_data"] |= found["row_data"]
+    for key, wanted in names.items():
+        missing = [name for name in wanted or () if name not in found[key]]
+        if missing:
+            raise _core.NotFoundError(
+                f"{reader.where}: no array {', '.join(map(repr, missing))} in "
+                f"{key.replace('_', ' ')}; available: "
+                f"{', '.join(map(repr, sorted(found[key]))) or 'none'}"
             )
-        if len(self.arrays) > most:
-            lines.append(f"  ... and {len(self.arrays) - most} more")
-        return "\n".join(lines)
+    return selected
+
+
+def _build(
+    described: Any, reader: ArrayReader, region: Box | Bounds | None, original_ids: bool
+) -> tuple[Any, Any]:
+    """Return the VTK object of a description, or of its part in a region, and the description."""
+    from ambar.mesh.select.box_overlap import BoxOverlap
+    from ambar.mesh.select.region import extract_region
+    from ambar.mesh.vtk.type_dispatch import build
+
+    overlap = None if region is None else BoxOverlap(region)
+    try:
+        described = extract_region(described, reader, overlap, original_ids)
+        reader.load(described)
+        return build(described, reader), described
+    except _core.AmbarError:
+        raise
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise reader.damaged(f"its description is damaged: {error!r}") from error
 
 
 def bounds_text(bounds: Sequence[float]) -> str:
-    """Return bounds as people read them: x from 0 to 1, ..."""
+    """Return bounds as text: x from 0 to 1, y from ..."""
     pairs = zip("xyz", bounds[::2], bounds[1::2], strict=True)
     return ", ".join(f"{axis} from {low:.6g} to {high:.6g}" for axis, low, high in pairs)

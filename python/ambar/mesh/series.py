@@ -1,4 +1,4 @@
-"""Meshes over time in one store: what does not change from step to step is stored once."""
+"""Time steps of meshes in one store; arrays that do not change are stored once."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.locking import WriterLock, locked
 from ambar._util.modes import WriteMode, check_mode
 from ambar.mesh.mesh import Mesh
-from ambar.mesh.storage.deduplication import Shared
+from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.temporal_deltas import GROUP
 from ambar.mesh.times import is_near
-from ambar.mesh.write import put_mesh
+from ambar.mesh.write import write_group
 from ambar.store.commit_context import Closing
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile, Writer, create
 
 VERSION = 1
+_MOST_ROWS = 40
+"""The largest number of steps or arrays in a representation."""
 
 
 class MeshSeries(Sequence[Mesh], Closing):
@@ -57,32 +60,24 @@ class MeshSeries(Sequence[Mesh], Closing):
     """
 
     def __init__(self, store: Store) -> None:
-        self._lock = WriterLock()
-        self._store: Store | None = store
-        self._writer: Writer | None = None
-        self._shared = Shared()
-        self._error_bound: ErrorBound | None = None
-        self._reorder = False
-        self._times = _times_of(store)
+        self._open(store)
 
-    @classmethod
-    def _written(
-        cls,
+    def _open(
+        self,
         store: Store | None,
-        writer: Writer,
-        error_bound: ErrorBound | None,
-        reorder: bool,
-    ) -> MeshSeries:
-        """Return a series to add steps to; `store` has the steps before them, if there are any."""
-        series = cls.__new__(cls)
-        series._lock = WriterLock()
-        series._store = store
-        series._writer = writer
-        series._shared = Shared() if store is None else _shared_in(store)
-        series._error_bound = error_bound
-        series._reorder = reorder
-        series._times = [] if store is None else _times_of(store)
-        return series
+        writer: Writer | None = None,
+        error_bound: ErrorBound | None = None,
+        reorder: bool = False,
+    ) -> Self:
+        """Set the attributes; `store` has the steps before those that `writer` adds."""
+        self._lock = WriterLock()
+        self._store = store
+        self._writer = writer
+        self._deduplicator = _deduplicator_of(store if writer else None)
+        self._error_bound = error_bound
+        self._reorder = reorder
+        self._times = [] if store is None else _times_of(store)
+        return self
 
     @locked
     def add(
@@ -105,6 +100,15 @@ class MeshSeries(Sequence[Mesh], Closing):
         ValueError
             If the series is open for reading, or `time` is not greater than the previous one. Other
             errors are those of `ambar.write_mesh`.
+
+        Examples
+        --------
+        >>> import pyvista
+        >>> with ambar.open_mesh_series("spheres.ambar", "w") as series:
+        ...     series.add(pyvista.Sphere(radius=1), 0.0)
+        ...     series.add(pyvista.Sphere(radius=2), 0.1, user_dict={"note": "larger"})
+        >>> ambar.open_mesh_series("spheres.ambar")[1].user_dict
+        {'note': 'larger'}
         """
         if self._writer is None:
             raise _core.InvalidError(
@@ -124,24 +128,24 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._times = times
 
     def _put(self, writer: Writer, mesh: Any, user_dict: Mapping[str, Any] | None) -> None:
-        """Write a step; of one that fails nothing is left, as later ones must not refer to it."""
-        step = _step(len(self._times))
+        """Write a step. If it fails, remove its arrays, because later steps must not use them."""
+        step = _group_of(len(self._times))
         try:
-            put_mesh(
+            write_group(
                 writer,
                 step,
                 mesh,
                 error_bound=self._error_bound,
                 user_dict=user_dict,
-                shared=self._shared,
+                deduplicator=self._deduplicator,
                 reorder=self._reorder,
             )
         except BaseException:
-            self._shared.forget()
+            self._deduplicator.roll_back()
             with contextlib.suppress(_core.NotFoundError):
                 writer.remove(step)
             raise
-        self._shared.take()
+        self._deduplicator.commit()
 
     def close(self) -> None:
         """Close the writer and release the lock of the store; all added steps are committed.
@@ -171,15 +175,31 @@ class MeshSeries(Sequence[Mesh], Closing):
         return self._store
 
     def at(self, time: float) -> Mesh:
-        """Return the last step that is not after `time`.
+        """Return the last step that is not after a time.
 
-        A step counts as at `time` if its time differs by at most 1e-6 of itself and of the smallest
-        interval between steps.
+        Parameters
+        ----------
+        time : float
+            The time. A step whose time differs from it by at most 1e-6 times the sum of the time
+            and the smallest interval between steps counts as reached.
+
+        Returns
+        -------
+        Mesh
+            The step.
 
         Raises
         ------
         KeyError
             If all steps are later.
+
+        Examples
+        --------
+        >>> series = ambar.open_mesh_series("steps.ambar")
+        >>> series.times
+        [0.0, 0.5, 1.0]
+        >>> float(series.at(0.7).read()["pressure"][0])
+        1.0
         """
         numbers = [number for number, known in enumerate(self._times) if known is not None]
         times = [known for known in self._times if known is not None]
@@ -208,14 +228,42 @@ class MeshSeries(Sequence[Mesh], Closing):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = range(len(self))[index]
-        return Mesh(self.store, _step(number))
+        return Mesh(self.store, _group_of(number))
+
+    def _title(self) -> str:
+        if self._writer is not None or self._store is None:
+            return "(open for writing)" if self._writer is not None else "(closed)"
+        return self._store.location
+
+    def _properties(self) -> dict[str, object]:
+        times = [time for time in self._times if time is not None]
+        properties: dict[str, object] = {
+            "Steps": f"{len(self):,}",
+            "Times": f"{times[0]:g} to {times[-1]:g}" if times else None,
+        }
+        if len(self) and self._store is not None and self._writer is None:
+            last = self[-1]
+            counts = f"{last.n_points:,} points, {last.n_cells:,} cells"
+            properties["Last step"] = f"{last.type}, {counts}"
+            arrays = last.arrays[:_MOST_ROWS]
+            properties["Arrays"] = ", ".join(str(array.name) for array in arrays) or None
+        return properties
 
     def __repr__(self) -> str:
-        """Return a line: the store, the number of steps, the times."""
-        where = "being written" if self._store is None else self._store.location
-        known = [time for time in self._times if time is not None]
-        span = f", times {known[0]:g} to {known[-1]:g}" if known else ""
-        return f"<ambar.MeshSeries: {where}, {len(self)} steps{span}>"
+        """Return the number of steps, their times, and type, sizes and arrays of the last one."""
+        return text.representation(f"<ambar.MeshSeries> {self._title()}", self._properties())
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, and the time of each step, for notebooks."""
+        rows = [(number, "" if time is None else f"{time:g}") for number, time in self._numbered()]
+        left_out = f" (the last {len(rows)})" if len(rows) < len(self) else ""
+        section = html.details(f"{len(self)} steps{left_out}", html.table(rows, ("step", "time")))
+        return html.representation(
+            f"ambar.MeshSeries {self._title()}", self._properties(), section if rows else ""
+        )
+
+    def _numbered(self) -> list[tuple[int, float | None]]:
+        return list(enumerate(self._times))[-_MOST_ROWS:]
 
 
 def open_series_for_writing(
@@ -243,25 +291,27 @@ def open_series_for_writing(
     writer = create(path, mode, profile=profile, threads=threads, fsync=fsync)
     # The writer has the lock: another process can no longer create the series.
     if mode != "a" or not Path(path).exists():
-        return MeshSeries._written(None, writer, error_bound, reorder)
+        return MeshSeries.__new__(MeshSeries)._open(None, writer, error_bound, reorder)
     try:
         store = Store(_core.Store(os.fspath(path)))
         _check_series(store)
-        return MeshSeries._written(store, writer, error_bound, reorder)
+        return MeshSeries.__new__(MeshSeries)._open(store, writer, error_bound, reorder)
     except BaseException:
         writer.close()
         raise
 
 
-def _shared_in(store: Store) -> Shared:
+def _deduplicator_of(store: Store | None) -> Deduplicator:
     """Return the arrays of the steps of a series, which later steps may refer to."""
-    shared = Shared()
+    deduplicator = Deduplicator()
+    if store is None:
+        return deduplicator
     for number in range(len(_times_of(store))):
-        about = store.ambar_attributes(_step(number))
-        shared.know(_step(number), about.get("digests") or {})
+        about = store.ambar_attributes(_group_of(number))
+        deduplicator.register_step(_group_of(number), about.get("digests") or {})
     group = f"/{GROUP}"
-    shared.number_from(len(store.core.children(group)) if store.core.kind(group) else 0)
-    return shared
+    deduplicator.register_deltas(len(store.core.children(group)) if store.core.kind(group) else 0)
+    return deduplicator
 
 
 def _check_series(store: Store) -> None:
@@ -274,7 +324,7 @@ def _check_series(store: Store) -> None:
         )
 
 
-def _step(number: int) -> str:
+def _group_of(number: int) -> str:
     return f"step_{number:06d}"
 
 

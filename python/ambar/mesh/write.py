@@ -1,4 +1,4 @@
-"""Writing VTK's objects, PyVista's among them, as stores of the kind `mesh`."""
+"""Writing VTK and PyVista objects as stores of the kind `mesh`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.modes import check_mode
-from ambar.mesh.storage.deduplication import Shared
-from ambar.mesh.storage.packs import joined
+from ambar.mesh.storage.deduplication import Deduplicator
+from ambar.mesh.storage.packs import join_streams
 from ambar.mesh.storage.references import references_in
 from ambar.store.error_bounds import ErrorBound, as_text
 from ambar.store.writer import Profile, Writer, create
 
-_LONG = 4096
-"""Characters of a description from which it is stored compressed."""
-_INLINE = 3072
-"""Bytes of a compressed description up to which it is an attribute, a quarter longer there: an
-array takes 0.8 KB more."""
+_COMPRESSED_ABOVE = 4096
+"""Characters of the longest description that is stored as JSON text."""
+_ATTRIBUTE_UP_TO = 3072
+"""Bytes of the largest compressed description that is an attribute. An attribute is a quarter
+longer, but an array takes 0.8 KB more."""
 LEVELS = range(-22, 23)
-"""What `level` may be, as zstd has it."""
+"""The levels of zstd, which `level` accepts."""
 
 
 def write_mesh(
@@ -123,113 +123,111 @@ def write_mesh(
                 shutil.copyfileobj(written, path, 1 << 20)
         return
     with create(path, mode, profile=profile, threads=threads, fsync=fsync) as writer:
-        put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
+        write_group(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
 
 
-def put_mesh(
+def write_group(
     writer: Writer,
     path: str,
     mesh: Any,
     *,
     error_bound: ErrorBound | None = None,
     user_dict: Mapping[str, Any] | None = None,
-    shared: Shared | None = None,
+    deduplicator: Deduplicator | None = None,
     reorder: bool = False,
 ) -> None:
-    """Write a VTK object into the group `path` of a store; arguments are as for `write_mesh`.
+    """Write a VTK object into the group `path` of a store.
 
-    With `shared`, arrays that the store has already are not written again.
+    Arguments are those of `write_mesh`. With a `deduplicator`, arrays that the store has already
+    are not written again.
     """
+    from ambar.mesh.storage.array_writer import ArrayWriter
     from ambar.mesh.storage.extents import bounds_of
-    from ambar.mesh.storage.sink import Sink
     from ambar.mesh.vtk.type_dispatch import describe
 
-    sink = Sink(writer, path, _bounds(error_bound), shared, reorder=reorder)
-    described = describe(mesh, sink)
+    arrays = ArrayWriter(writer, path, _bounds_by_name(error_bound), deduplicator, reorder=reorder)
+    described = describe(mesh, arrays)
     if described is None:
-        raise _core.InvalidError("a mesh is a VTK object, not None")
-    described["packed"], streams = sink.finish()
-    about = _without_empty(described)
-    like = _like(about, path, shared) if shared is not None and not streams else None
-    bounds = bounds_of(mesh)
-    known = None
-    if like is not None and shared is not None:
-        known = shared.bounds.get(like["like"])
-        about = {"type": about["type"], **like}
-    if shared is not None:
-        shared.bounds[path] = bounds
-    if bounds != known:
+        raise _core.InvalidError("expected a VTK object, found None")
+    described["packed"], streams = arrays.finish()
+    about = _without_empty_lists(described)
+    bounds, known_bounds = bounds_of(mesh), None
+    if deduplicator is not None:
+        like = None if streams else _same_except_rows(about, path, deduplicator)
+        if like is not None:
+            known_bounds = deduplicator.bounds.get(like["like"])
+            about = {"type": about["type"], **like}
+        deduplicator.bounds[path] = bounds
+    if bounds != known_bounds:
         about["bounds"] = bounds
     if user_dict is not None:
-        about["user_dict"] = _of_user(user_dict)
-    text = _as_json(about)
-    if streams or len(text) > _LONG:
-        data = joined(text, streams)
-        about = {"type": about["type"], **_kept(writer, path, data)}
-    if shared is not None and (digests := shared.new()):
+        about["user_dict"] = _checked_user_dict(user_dict)
+    text = _to_json(about)
+    if streams or len(text) > _COMPRESSED_ABOVE:
+        data = join_streams(text, streams)
+        about = {"type": about["type"], **_store_description(writer, path, data)}
+    if deduplicator is not None and (digests := deduplicator.new_digests):
         about["digests"] = digests
     writer.create_group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
 
 
-def _of_user(user_dict: Any) -> dict[str, Any]:
-    """Return a user's dict; raises ValueError if it is not a dict, or if JSON changes its keys."""
+def _checked_user_dict(user_dict: Any) -> dict[str, Any]:
+    """Return a dict; raises ValueError if it is not a mapping, or JSON changes its keys."""
     if not isinstance(user_dict, Mapping):
         raise _core.InvalidError(f"user_dict is a mapping, not a {type(user_dict).__name__}")
-    _as_json(dict(user_dict))  # nothing in it holds itself then
-    left: list[Any] = [dict(user_dict)]
-    while left:
-        value = left.pop()
+    _to_json(dict(user_dict))  # refuses a dict that contains itself
+    remaining: list[Any] = [dict(user_dict)]
+    while remaining:
+        value = remaining.pop()
         if isinstance(value, dict):
-            wrong = [key for key in value if not isinstance(key, str)]
-            if wrong:
+            if wrong := [key for key in value if not isinstance(key, str)]:
                 raise _core.InvalidError(
-                    f"user_dict must be what JSON can hold: a key is {wrong[0]!r:.80}, and no text"
+                    f"user_dict must be representable in JSON: key {wrong[0]!r:.80} is not a string"
                 )
-            left += value.values()
+            remaining += value.values()
         elif isinstance(value, (list, tuple)):
-            left += value
+            remaining += value
     return dict(user_dict)
 
 
-def _like(about: dict[str, Any], path: str, shared: Shared) -> dict[str, Any] | None:
-    """Return how a description differs from an earlier step's, None if by more than rows."""
+def _same_except_rows(
+    about: dict[str, Any], path: str, deduplicator: Deduplicator
+) -> dict[str, Any] | None:
+    """Return an earlier step with the same description, and the rows of this one; None if new."""
     references = [each for each in references_in(about) if "row" in each]
     rows = [each["row"] for each in references]
     for each in references:
         each["row"] = None
-    template = _as_json(about)
+    template = _to_json(about)
     for each, row in zip(references, rows, strict=True):
         each["row"] = row
-    known = shared.alike(template, path) if rows else None
+    known = deduplicator.find_step(template, path) if rows else None
     return None if known is None else {"like": known, "rows": rows}
 
 
-def _kept(writer: Writer, path: str, data: bytes) -> dict[str, str]:
-    """Keep a description's bytes, and return the key that says where they are."""
-    if len(data) <= _INLINE:
+def _store_description(writer: Writer, path: str, data: bytes) -> dict[str, str]:
+    """Store a compressed description, and return the key that refers to it."""
+    if len(data) <= _ATTRIBUTE_UP_TO:
         return {"data": base64.b85encode(data).decode()}
     writer.create_array(f"{path}/description", np.frombuffer(data, np.uint8), profile="fast")
     return {"description": "description"}
 
 
-def _as_json(about: dict[str, Any]) -> str:
+def _to_json(about: dict[str, Any]) -> str:
     try:
         return json.dumps(about, separators=(",", ":"), allow_nan=False)
     except (RecursionError, TypeError, ValueError) as error:
-        raise _core.InvalidError(f"user_dict must be what JSON can hold: {error}") from error
+        raise _core.InvalidError(f"user_dict must be representable in JSON: {error}") from error
 
 
-def _bounds(error_bound: ErrorBound | None) -> dict[str, float | str]:
+def _bounds_by_name(error_bound: ErrorBound | None) -> dict[str, float | str]:
+    """Return error bounds by the name of an array, "*" for all; raises ValueError."""
     if error_bound is None:
         return {}
-    if isinstance(error_bound, Mapping):
-        return {str(name): _checked(bound) for name, bound in error_bound.items()}
-    return {"*": _checked(error_bound)}
-
-
-def _checked(bound: float | str) -> float | str:
-    as_text(bound)
-    return bound
+    bounds = error_bound if isinstance(error_bound, Mapping) else {"*": error_bound}
+    for bound in bounds.values():
+        as_text(bound)
+    return {str(name): bound for name, bound in bounds.items()}
 
 
 def _profile_of(level: int, profile: Profile) -> Profile:
@@ -240,14 +238,14 @@ def _profile_of(level: int, profile: Profile) -> Profile:
     return "fast" if level < 1 else "balanced" if level < 10 else "small"
 
 
-def _without_empty(described: Any) -> Any:
-    """Leave out lists of arrays, and packs, where there are none."""
+def _without_empty_lists(described: Any) -> Any:
+    """Return a description without empty lists of arrays or packs."""
     if isinstance(described, dict):
         return {
-            key: _without_empty(value) if key in ("block", "blocks", "levels") else value
+            key: _without_empty_lists(value) if key in ("block", "blocks", "levels") else value
             for key, value in described.items()
             if not (value == [] and (key.endswith("_data") or key == "packed"))
         }
     if isinstance(described, list):
-        return [_without_empty(value) for value in described]
+        return [_without_empty_lists(value) for value in described]
     return described

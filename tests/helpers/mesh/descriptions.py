@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import ambar
-from ambar.mesh.storage.packs import joined, parted
+from ambar.mesh.storage.packs import join_streams, split_streams
 
 
 def plain(store: ambar.Store, group: str = "") -> tuple[dict[str, Any], list[bytes]]:
@@ -20,7 +20,7 @@ def plain(store: ambar.Store, group: str = "") -> tuple[dict[str, Any], list[byt
         data = store[f"{group}/{about.pop('description')}"].read().tobytes()
     else:
         return about, []
-    described = parted(data)
+    described = split_streams(data)
     packs = [pack for pack in described.get("packed", ()) if "stream" in pack]
     return about | described, [pack.pop("stream") for pack in packs]
 
@@ -29,7 +29,7 @@ def together(about: dict[str, Any], streams: list[bytes]) -> dict[str, Any]:
     """Return the attribute of a group with a description, all of it deflated."""
     outside = {key: about[key] for key in ("kind", "version") if key in about}
     inside = {key: value for key, value in about.items() if key not in outside}
-    data = joined(json.dumps(inside), streams)
+    data = join_streams(json.dumps(inside), streams)
     return {**outside, "data": base64.b85encode(data).decode()}
 
 

@@ -19,7 +19,7 @@ from ambar import _core
 from ambar._util.optional import require
 from ambar._util.scratch import already_there, publish_all, scratch_folder
 from ambar.kinds.request import Progress
-from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, strictly
+from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
 from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
 from ambar.mesh.read import read_mesh
 from ambar.parallel.workers import Failure, Workers
@@ -119,7 +119,7 @@ def _lost(mesh: Any, path: Path) -> list[str]:
     if path.suffix.lower() in VTK_SUFFIXES or not hasattr(mesh, "array_names"):
         return []
     try:
-        with strictly(pyvista()):
+        with raise_vtk_errors(pyvista()):
             kept = pyvista().read(path).array_names
     except Exception:
         return []  # of a format that is only written
@@ -291,7 +291,7 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
     known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
     _check_room(mesh, place)
     try:
-        with strictly(library):
+        with raise_vtk_errors(library):
             if suffix in known:
                 mesh.save(path)
             else:

@@ -176,7 +176,7 @@ class MeshFile:
     def _explained(self) -> Iterator[None]:
         """Say which file an error is about."""
         try:
-            with strictly(self._pyvista) as told:
+            with raise_vtk_errors(self._pyvista) as told:
                 yield
             _check_warnings(told)
         except (_core.AmbarError, ImportError):
@@ -193,7 +193,7 @@ class MeshFile:
 
 
 @contextmanager
-def strictly(pyvista: Any) -> Iterator[Any]:
+def raise_vtk_errors(pyvista: Any) -> Iterator[Any]:
     """Have errors of VTK raised: it prints them, and goes on with what it has read of a file.
 
     Gives PyVista's catcher of them, which knows of warnings too.

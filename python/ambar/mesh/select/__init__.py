@@ -1,1 +1,1 @@
-"""Parts of meshes: cells that touch a box, rows of an array."""
+"""Parts of meshes: the cells in a region, rows of an array."""

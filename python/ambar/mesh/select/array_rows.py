@@ -1,4 +1,4 @@
-"""Some rows of one array of a mesh, read without its geometry and without its other rows."""
+"""Rows of one array of a mesh, read without other rows and without the geometry."""
 
 from __future__ import annotations
 
@@ -9,61 +9,65 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.storage.array_references import Key, part_of
+from ambar.mesh.storage.array_reader import ArrayReader
+from ambar.mesh.storage.array_references import Key, select_rows
 from ambar.mesh.storage.description import ASSOCIATIONS, Association
-from ambar.mesh.storage.entries import checked_entries
-from ambar.mesh.storage.source import Source
+from ambar.mesh.storage.entries import check_entries
 
 Rows: TypeAlias = slice | Sequence[int] | np.ndarray
 
 
-def rows_of_array(
-    described: Any, source: Source, name: str, association: Association | None, rows: Rows | None
+def read_array_rows(
+    described: Any,
+    reader: ArrayReader,
+    name: str,
+    association: Association | None,
+    rows: Rows | None,
 ) -> np.ndarray:
     """Return rows of an array of a described object; arguments as for `Mesh.read_array`."""
-    entry, where = _found(described, source, name, association)
-    shape = source.shape_of(entry)
+    entry, where = _find_array(described, reader, name, association)
+    shape = reader.shape_of(entry)
     grid = shape[:3] if len(shape) > 2 else shape[:1]
-    wanted = _checked(rows, math.prod(grid), where)
+    wanted = _normalize_rows(rows, math.prod(grid), where)
     if len(grid) == 1:
-        values = source.get(part_of(entry, grid, (wanted,), source), where)
+        values = reader.get(select_rows(entry, grid, (wanted,), reader), where)
     else:
-        values = _rows_on_grid(entry, source, where, grid, wanted)
-    return _as_pyvista(np.ascontiguousarray(values), entry)
+        values = _rows_on_grid(entry, reader, where, grid, wanted)
+    return _to_pyvista_dtype(np.ascontiguousarray(values), entry)
 
 
-def _found(
-    described: Any, source: Source, name: str, association: Association | None
+def _find_array(
+    described: Any, reader: ArrayReader, name: str, association: Association | None
 ) -> tuple[dict[str, Any], str]:
-    """Return the description of the array, and what to call it."""
+    """Return the description of the array, and its name for messages."""
     if association is not None and association not in ASSOCIATIONS.values():
         raise _core.InvalidError(
             f"invalid association {association!r}: must be one of "
             f"{', '.join(map(repr, ASSOCIATIONS.values()))}"
         )
     described = described if isinstance(described, dict) else {}
-    found, known = [], []
+    matches, known = [], []
     for key, of in ASSOCIATIONS.items():
-        for entry in checked_entries(described.get(key), source, key.replace("_", " ")):
+        for entry in check_entries(described.get(key), reader, key.replace("_", " ")):
             known.append(f"{of} {entry['name']!r}")
             if entry["name"] == name and association in (None, of):
-                found.append((entry, f"{of} array {name!r}"))
-    if not found:
+                matches.append((entry, f"{of} array {name!r}"))
+    if not matches:
         on = "" if association is None else f"{association} "
         raise _core.NotFoundError(
-            f"{source.where}: no {on}array {name!r}; available: {', '.join(known) or 'none'}; "
+            f"{reader.where}: no {on}array {name!r}; available: {', '.join(known) or 'none'}; "
             "give block= for the array of a block"
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise _core.InvalidError(
-            f"{source.where}: {' and '.join(what for _, what in found)} have the same name; give "
+            f"{reader.where}: {' and '.join(what for _, what in matches)} have the same name; give "
             "association="
         )
-    return found[0]
+    return matches[0]
 
 
-def _checked(rows: Rows | None, count: int, where: str) -> slice | np.ndarray:
-    """Return rows as a slice, or as int64 from 0 to `count`."""
+def _normalize_rows(rows: Rows | None, count: int, where: str) -> slice | np.ndarray:
+    """Return rows as a slice, or as an int64 array from 0 to `count`."""
     if rows is None:
         return slice(None)
     if isinstance(rows, slice):
@@ -84,12 +88,12 @@ def _checked(rows: Rows | None, count: int, where: str) -> slice | np.ndarray:
 
 def _rows_on_grid(
     entry: dict[str, Any],
-    source: Source,
+    reader: ArrayReader,
     where: str,
     grid: tuple[int, ...],
     rows: slice | np.ndarray,
 ) -> np.ndarray:
-    """Return rows of an array whose tuples lie (z, y, x): the layers, or lines, around them."""
+    """Return rows of an array on a grid (z, y, x), read from the layers or lines around them."""
     _, height, width = grid
     numbers = range(*rows.indices(math.prod(grid))) if isinstance(rows, slice) else rows
     if len(numbers) == 0:
@@ -105,18 +109,18 @@ def _rows_on_grid(
         lines = slice((first - start) // width, -(-(stop - start) // width))
         key = (key[0], lines, slice(None))
         start += lines.start * width
-    values = source.get(part_of(entry, grid, key, source), where)
+    values = reader.get(select_rows(entry, grid, key, reader), where)
     if isinstance(numbers, range):
-        backwards = numbers.step < 0
-        upward = numbers[::-1] if backwards else numbers
+        is_descending = numbers.step < 0
+        upward = numbers[::-1] if is_descending else numbers
         picked = values[upward.start - start : max(upward.stop - start, 0) : upward.step]
-        return picked[::-1] if backwards else picked
+        return picked[::-1] if is_descending else picked
     found: np.ndarray = values[numbers - start]
     return found
 
 
-def _as_pyvista(values: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
-    """Return bools and complex numbers, where PyVista has such, in place of what VTK has."""
+def _to_pyvista_dtype(values: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    """Return bools and complex numbers for arrays that have these in PyVista."""
     kind, dtype = entry.get("pyvista"), values.dtype
     if kind == "bitarray" and dtype.itemsize == 1:
         return values.view(bool)

@@ -1,4 +1,4 @@
-"""The part of a mesh that touches a box: a description of it, in place of that of the whole."""
+"""The part of a mesh that overlaps a box: its description in place of that of the whole mesh."""
 
 from __future__ import annotations
 
@@ -8,26 +8,35 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.select.region_cells import Cut, cut_points, cut_poly, cut_unstructured
-from ambar.mesh.select.region_grids import cut_image, cut_rectilinear, cut_structured
-from ambar.mesh.select.touching import Touching
-from ambar.mesh.storage.array_references import Key, given, part_of, rows_on_grid
-from ambar.mesh.storage.source import Source
-from ambar.mesh.vtk.composites import block_of
+from ambar.mesh.select.box_overlap import BoxOverlap
+from ambar.mesh.select.region_cells import (
+    Extract,
+    extract_points,
+    extract_poly,
+    extract_unstructured,
+)
+from ambar.mesh.select.region_grids import (
+    extract_image,
+    extract_rectilinear,
+    extract_structured,
+)
+from ambar.mesh.storage.array_reader import ArrayReader
+from ambar.mesh.storage.array_references import Key, in_memory, rows_on_grid, select_rows
+from ambar.mesh.storage.description import split_block
 
 ORIGINAL_IDS = {"point": "vtkOriginalPointIds", "cell": "vtkOriginalCellIds"}
-"""The arrays that tell which points and cells of the mesh that was written these are."""
-_CUTS: dict[str, Callable[[dict[str, Any], Source, Touching, str], Cut]] = {
-    "ImageData": cut_image,
-    "UniformGrid": cut_image,
-    "StructuredPoints": cut_image,
-    "RectilinearGrid": cut_rectilinear,
-    "StructuredGrid": cut_structured,
-    "PolyData": cut_poly,
-    "UnstructuredGrid": cut_unstructured,
-    "PointSet": cut_points,
+"""The names of the arrays of original ids, as in VTK's filters."""
+_EXTRACTORS: dict[str, Callable[[dict[str, Any], ArrayReader, BoxOverlap, str], Extract]] = {
+    "ImageData": extract_image,
+    "UniformGrid": extract_image,
+    "StructuredPoints": extract_image,
+    "RectilinearGrid": extract_rectilinear,
+    "StructuredGrid": extract_structured,
+    "PolyData": extract_poly,
+    "UnstructuredGrid": extract_unstructured,
+    "PointSet": extract_points,
 }
-_BLOCKS = (
+_WITH_BLOCKS = (
     "MultiBlockDataSet",
     "MultiPieceDataSet",
     "PartitionedDataSet",
@@ -35,83 +44,96 @@ _BLOCKS = (
 )
 
 
-def chosen_part(
+def extract_region(
     described: Any,
-    source: Source,
-    touching: Touching | None,
+    reader: ArrayReader,
+    overlap: BoxOverlap | None,
     original_ids: bool,
     what: str = "",
-    parts: dict[int, Any] | None = None,
+    extracted: dict[int, Any] | None = None,
 ) -> Any:
-    """Return the description of the cells that touch a box, with their points; of all for None.
+    """Return the description of the cells that overlap a box, and of their points.
 
-    Blocks stay where they are, without cells where none touches. The descriptions of index and
-    order are left out. With `original_ids` there are arrays of the numbers that points and cells
-    had, where these are not 0, 1, 2, ... `parts` are the results of blocks by the identity of their
-    descriptions: blocks that are shared stay so.
+    Blocks without such cells become empty. The descriptions of index and order are left out.
+
+    Parameters
+    ----------
+    described
+        The description of the whole mesh, or of a block.
+    reader
+        Reads the arrays.
+    overlap
+        The box; None for all cells.
+    original_ids
+        Whether to add arrays of the original ids of points and cells, if these differ from 0, 1, 2
+        and so on.
+    what
+        The start of messages, such as "block 3 ".
+    extracted
+        The results of blocks by the identity of the description: shared blocks stay shared.
 
     Raises
     ------
     CorruptError
-        If the description, or an array, is not what it must be.
+        If the description or an array is damaged.
     UnsupportedError
-        If there is a box, and the object is of a type that has no parts.
+        If there is a box, and the type of the object does not support regions.
     """
     if not isinstance(described, dict):
         return described
-    parts = {} if parts is None else parts
-    if described.get("type") in _BLOCKS and isinstance(described.get("blocks"), list):
+    extracted = {} if extracted is None else extracted
+    if described.get("type") in _WITH_BLOCKS and isinstance(described.get("blocks"), list):
         blocks = []
         for number, entry in enumerate(described["blocks"]):
-            block, info = block_of(entry)
+            block, info = split_block(entry)
             where = f"{what}block {number} "
-            if touching is None or not isinstance(block, dict) or block.get("type") != "Table":
-                if id(block) not in parts:
-                    part = chosen_part(block, source, touching, original_ids, where, parts)
-                    parts[id(block)] = part
-                block = parts[id(block)]
+            if overlap is None or not isinstance(block, dict) or block.get("type") != "Table":
+                if id(block) not in extracted:
+                    part = extract_region(block, reader, overlap, original_ids, where, extracted)
+                    extracted[id(block)] = part
+                block = extracted[id(block)]
             blocks.append(block if info is None else {"block": block, "info": info})
         return {**described, "blocks": blocks}
-    kept = {key: value for key, value in described.items() if key not in ("index", "order")}
+    part = {key: value for key, value in described.items() if key not in ("index", "order")}
     order = described.get("order") if original_ids else None
-    if touching is None:
-        return kept if order is None else _with_ids(kept, source, order, None)
-    cut = _CUTS.get(str(described.get("type")))
-    if cut is None:
+    if overlap is None:
+        return part if order is None else _add_original_ids(part, reader, order, None)
+    extract = _EXTRACTORS.get(str(described.get("type")))
+    if extract is None:
         raise _core.UnsupportedError(
-            f"{source.where}: {what}is a {described.get('type')}, of which no part that touches a "
-            "box is read; read it without region=, or a block of it with block="
+            f"{reader.where}: {what}is a {described.get('type')}, which does not support region=; "
+            "read it without region=, or a block of it with block="
         )
-    found = cut(described, source, touching, what)
-    kept |= found.geometry
-    for of, shape, key in (("point", *found.points), ("cell", *found.cells)):
-        entries = kept.get(f"{of}_data")
-        if isinstance(entries, list):
-            kept[f"{of}_data"] = [part_of(entry, shape, key, source) for entry in entries]
-    return _with_ids(kept, source, order, found) if original_ids else kept
+    found = extract(described, reader, overlap, what)
+    part |= found.geometry
+    for key, selection in (("point_data", found.points), ("cell_data", found.cells)):
+        if isinstance(entries := part.get(key), list):
+            part[key] = [select_rows(entry, *selection, reader) for entry in entries]
+    return _add_original_ids(part, reader, order, found) if original_ids else part
 
 
-def _with_ids(
-    described: dict[str, Any], source: Source, order: Any, cut: Cut | None
+def _add_original_ids(
+    described: dict[str, Any], reader: ArrayReader, order: Any, found: Extract | None
 ) -> dict[str, Any]:
-    """Return a description with arrays of the numbers that points and cells had at first."""
+    """Add arrays of the original ids of points and cells to a description, and return it."""
     if order is not None and not isinstance(order, dict):
-        raise source.damaged("order is not described")
-    for of, name in ORIGINAL_IDS.items():
+        raise reader.damaged("order is not described")
+    for association, name in ORIGINAL_IDS.items():
         shape: tuple[int, ...] = (0,)
         key: Key = (slice(0, 0),)
-        reference = None if order is None else order.get(f"{of}s")
-        if cut is not None:
-            shape, key = cut.points if of == "point" else cut.cells
+        reference = None if order is None else order.get(f"{association}s")
+        if found is not None:
+            shape, key = found.points if association == "point" else found.cells
             if reference is not None:
-                reference = part_of(reference, shape, key, source)
+                reference = select_rows(reference, shape, key, reader)
         if reference is not None:
-            numbers = source.get(reference, name, ndim=(1,), kinds="i")
+            ids = reader.get(reference, name, ndim=(1,), kinds="i")
         elif isinstance(key[0], np.ndarray):
-            numbers = key[0]
+            ids = key[0]
         else:
-            numbers = rows_on_grid(shape, key)
-        entry = {"name": name, "type": "id type", **given(numbers.astype(np.int64))}
-        others = described.get(f"{of}_data") or []
-        described[f"{of}_data"] = [*(e for e in others if e.get("name") != name), entry]
+            ids = rows_on_grid(shape, key)
+        entry = {"name": name, "type": "id type", **in_memory(ids.astype(np.int64))}
+        others = described.get(f"{association}_data") or []
+        others = [other for other in others if other.get("name") != name]
+        described[f"{association}_data"] = [*others, entry]
     return described

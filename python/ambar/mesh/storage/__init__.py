@@ -1,1 +1,1 @@
-"""How the description and the arrays of a mesh are stored; VTK is not loaded."""
+"""How the description and the arrays of a mesh are stored, without VTK."""

@@ -1,4 +1,4 @@
-"""What a description may refer to in place of a stored array: values in memory, or part of one."""
+"""References of a description to arrays: stored, in memory, or a selection of a stored array."""
 
 from __future__ import annotations
 
@@ -13,117 +13,117 @@ from ambar._util.properties import cached_property
 from ambar.mesh.storage.references import components_of
 
 if TYPE_CHECKING:
-    from ambar.mesh.storage.source import Source
+    from ambar.mesh.storage.array_reader import ArrayReader
 
 Key: TypeAlias = tuple[slice | np.ndarray, ...]
-_MOST = 1 << 32
-"""Points or cells of a grid that are numbered at most: more than arrays in memory have values."""
+_MOST_ROWS = 1 << 32
+"""The largest number of points or cells that are numbered: no array in memory has more values."""
 
 
 @dataclass(frozen=True)
-class Given:
+class InMemory:
     """Values in memory, of any shape."""
 
     values: np.ndarray
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some of the tuples of a stored array, one behind the other: (tuples,) or (tuples, ...)."""
+class Selection:
+    """Some tuples of a stored array, read as (tuples,) or (tuples, ...)."""
 
     at: str | list[int]
     """Where the array is: a path, or [pack, start, shape...]."""
     shape: tuple[int, ...]
-    """How its tuples lie: (tuples,), or on a grid (z, y, x)."""
+    """The shape of its tuples: (tuples,), or (z, y, x) on a grid."""
     key: Key
-    """Which of them, along each of these dimensions."""
+    """The selected tuples, for each of these dimensions."""
 
 
-def given(values: np.ndarray, like: Any = None) -> dict[str, Any]:
-    """Return a reference to values in memory, with what `like` says of those that it refers to."""
-    kept = {key: value for key, value in like.items() if key != "at"} if like else {}
-    return {**kept, "at": Given(values)}
+def in_memory(values: np.ndarray, like: Any = None) -> dict[str, Any]:
+    """Return a reference to values in memory, with the other keys of the reference `like`."""
+    return {**(like or {}), "at": InMemory(values)}
 
 
-def part_of(reference: Any, shape: tuple[int, ...], key: Key, source: Source) -> dict[str, Any]:
-    """Return a reference to some of the tuples of an array.
+def select_rows(
+    reference: Any, shape: tuple[int, ...], key: Key, reader: ArrayReader
+) -> dict[str, Any]:
+    """Return a reference to some tuples of a stored array.
 
-    Raises CorruptError if `reference` refers to no stored array.
+    Raises CorruptError if `reference` does not refer to a stored array.
     """
-    if (parts := components_of(reference)) is not None:
-        chosen = [part_of(part, shape, key, source) for part in parts]
-        return {**reference, "components_at": chosen}
-    at = source.stored_at(reference)
-    return {**reference, "at": Part(at, shape, key)}
+    if (components := components_of(reference)) is not None:
+        selected = [select_rows(each, shape, key, reader) for each in components]
+        return {**reference, "components_at": selected}
+    return {**reference, "at": Selection(reader.stored_at(reference), shape, key)}
 
 
-class Runs:
-    """Runs of tuples, ascending and without overlap.
+class RowRanges:
+    """Ascending ranges of rows without overlap.
 
     Parameters
     ----------
-    first, stop
-        The first tuple of each run, and the one behind its last, int64.
+    starts, stops : ndarray (ranges,), int64
+        The first row of each range, and the row after its last one.
     """
 
-    def __init__(self, first: np.ndarray, stop: np.ndarray) -> None:
-        self.first = first
-        self.stop = stop
+    def __init__(self, starts: np.ndarray, stops: np.ndarray) -> None:
+        self.starts = starts
+        self.stops = stops
 
     @classmethod
-    def all(cls, count: int) -> Runs:
-        """All of `count` tuples."""
+    def all(cls, count: int) -> RowRanges:
+        """Return the range of all `count` rows."""
         return cls(np.zeros(1, np.int64), np.array([count], np.int64))
 
     @classmethod
-    def of_rows(cls, rows: np.ndarray) -> Runs:
-        """Return the runs that ascending numbers of tuples make."""
+    def of_rows(cls, rows: np.ndarray) -> RowRanges:
+        """Return the ranges that ascending row numbers form."""
         if len(rows) == 0:
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
         gaps = np.flatnonzero(np.diff(rows) != 1)
-        first = rows[np.concatenate([[0], gaps + 1])]
-        stop = rows[np.concatenate([gaps, [len(rows) - 1]])] + 1
-        return cls(first.astype(np.int64), stop.astype(np.int64))
+        starts = rows[np.concatenate([[0], gaps + 1])]
+        stops = rows[np.concatenate([gaps, [len(rows) - 1]])] + 1
+        return cls(starts.astype(np.int64), stops.astype(np.int64))
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How many tuples each run has."""
-        counts: np.ndarray = self.stop - self.first
+        """The number of rows in each range."""
+        counts: np.ndarray = self.stops - self.starts
         return counts
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The numbers of all tuples, int64."""
-        return spread(self.first, self.counts)
+        """The numbers of all rows, int64."""
+        return expand_ranges(self.starts, self.counts)
 
     @property
     def key(self) -> Key:
-        """What chooses the tuples."""
-        if len(self.first) == 1:
-            return (slice(int(self.first[0]), int(self.stop[0])),)
+        """A key that selects the rows of an array."""
+        if len(self.starts) == 1:
+            return (slice(int(self.starts[0]), int(self.stops[0])),)
         return (self.rows,)
 
 
-def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return start, start + 1, ..., `counts` numbers from each of `starts` on, as int64."""
+def expand_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return start, start + 1, ... for each range, `counts` numbers each, as int64."""
     ends = np.cumsum(counts, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
-    numbers: np.ndarray = np.arange(total) + np.repeat(starts - ends + counts, counts)
-    return numbers
+    rows: np.ndarray = np.arange(total) + np.repeat(starts - ends + counts, counts)
+    return rows
 
 
 def rows_on_grid(shape: tuple[int, ...], key: Key) -> np.ndarray:
-    """Return the numbers of the points or cells of a grid that a key of slices chooses, int64.
+    """Return the numbers of the points or cells of a grid that a key of slices selects, int64.
 
-    Raises LimitError if these are too many for memory.
+    Raises LimitError if there are more than memory can hold.
     """
-    chosen = [range(*part.indices(n)) for part, n in zip(key, shape, strict=True)]  # type: ignore[union-attr]
-    if math.prod(map(len, chosen)) > _MOST:
-        raise _core.LimitError(f"{math.prod(map(len, chosen))} tuples are too many to number")
-    numbers = np.zeros((1,) * len(shape), np.int64)
+    selected = [range(*part.indices(n)) for part, n in zip(key, shape, strict=True)]  # type: ignore[union-attr]
+    if (count := math.prod(map(len, selected))) > _MOST_ROWS:
+        raise _core.LimitError(f"the region has {count:,} points or cells; read a smaller one")
+    rows = np.zeros((1,) * len(shape), np.int64)
     stride = math.prod(shape)
-    for axis, (size, part) in enumerate(zip(shape, chosen, strict=True)):
+    for axis, (size, part) in enumerate(zip(shape, selected, strict=True)):
         stride //= max(size, 1)
         along = np.arange(part.start, part.stop, dtype=np.int64) * stride
-        numbers = numbers + along.reshape(-1, *(1,) * (len(shape) - axis - 1))
-    return numbers.reshape(-1)
+        rows = rows + along.reshape(-1, *(1,) * (len(shape) - axis - 1))
+    return rows.reshape(-1)

@@ -1,4 +1,4 @@
-"""Arrays that a store has already, found by their content: stored once however often they come."""
+"""Deduplication: an array that a store has already is found by its content, and stored once."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ambar.mesh.storage.temporal_deltas import GROUP, Track, takes
+from ambar.mesh.storage.temporal_deltas import GROUP, DeltaWriter, can_change
 from ambar.store.writer import Writer
 
-_Like: TypeAlias = tuple[str, str, tuple[int, ...]]
+_ArrayKey: TypeAlias = tuple[str, str, tuple[int, ...]]
+"""Path within a step, dtype and shape."""
 
 
-class Shared:
-    """The arrays of the meshes in one store, by digests of what they hold.
+class Deduplicator:
+    """References to the arrays of the meshes in one store, by digests of their content.
 
-    Two arrays are the same if dtype, shape, every bit and the error bound they are stored with are.
-    Texts are not looked for: a digest of them takes as long as writing them.
+    Two arrays are the same if dtype, shape, error bound and all bits are equal. Strings are not
+    deduplicated: their digest takes as long as writing them.
     """
 
     def __init__(self) -> None:
         self._references: dict[str, dict[str, Any]] = {}
-        self._new: dict[str, str] = {}
-        self._before: dict[_Like, np.ndarray | None] = {}
-        self._tracks: dict[_Like, Track] = {}
-        self._alike: dict[str, str] = {}
-        self._new_alike: dict[str, str] = {}
-        self._number = 0
+        self._new_digests: dict[str, str] = {}
+        self._before: dict[_ArrayKey, np.ndarray] = {}
+        self._delta_writers: dict[_ArrayKey, DeltaWriter] = {}
+        self._templates: dict[str, str] = {}
+        self._new_templates: dict[str, str] = {}
+        self._delta_count = 0
         self.bounds: dict[str, list[float] | None] = {}
         """The bounds of the steps that were written, by their groups."""
 
-    def know(self, base: str, digests: Mapping[str, str]) -> None:
-        """Learn of the arrays of a mesh at `base` that the store has: their digests by path."""
+    def register_step(self, base: str, digests: Mapping[str, str]) -> None:
+        """Add the arrays of a mesh that the store has at `base`: their digests by path."""
         for path, digest in digests.items():
             self._references.setdefault(digest, {"at": f"/{base}/{path}"})
 
-    def number_from(self, number: int) -> None:
-        """Learn how many arrays of rows the store has."""
-        self._number = number
+    def register_deltas(self, count: int) -> None:
+        """Set the number of arrays of rows that the store has."""
+        self._delta_count = count
 
     def find(
         self, values: np.ndarray, bound: float | str | None
     ) -> tuple[str | None, dict[str, Any] | None]:
-        """Return an array's digest, None of texts, and how to refer to the same, None if new."""
+        """Return the digest of an array (None for strings), and the reference to an equal one."""
         if values.dtype.kind == "O":
             return None, None
         content = hashlib.blake2b(digest_size=16)
@@ -54,53 +55,54 @@ class Shared:
         return digest, self._references.get(digest)
 
     def add(self, digest: str, base: str, path: str) -> None:
-        """Note that an array is written at `path` below `base`."""
+        """Add an array that is being written at `path` below `base`."""
         self._references[digest] = {"at": f"/{base}/{path}"}
-        self._new[path] = digest
+        self._new_digests[path] = digest
 
-    def changed(
+    def append_row(
         self, writer: Writer, path: str, values: np.ndarray, digest: str | None
     ) -> dict[str, Any] | None:
-        """Write an array that another step had otherwise, and return how to refer to it.
+        """Write an array that differs from that of an earlier step; return the reference to it.
 
-        `path` is that within a step. Returns None for the first of its kind.
+        `path` is the path within a step. Returns None for the first array of its kind, which the
+        caller writes.
         """
-        if digest is None or not takes(values):
+        if digest is None or not can_change(values):
             return None
-        like = (path, values.dtype.str, values.shape)
-        if like not in self._before:
-            # It tells if differences in time are worth it; it may be changed by the next step.
-            self._before[like] = values.copy()
-            return None
-        track = self._tracks.get(like)
-        if track is None:
-            name = f"{GROUP}/{self._number}"
-            self._number += 1
-            track = self._tracks[like] = Track(writer, name, self._before[like])
-            self._before[like] = None
-        row = track.add(values)
-        self._references[digest] = {"at": f"/{track.path}", "row": row}
+        key = (path, values.dtype.str, values.shape)
+        deltas = self._delta_writers.get(key)
+        if deltas is None:
+            if key not in self._before:
+                # Copied, because the caller may change the array before the next step.
+                self._before[key] = values.copy()
+                return None
+            name = f"{GROUP}/{self._delta_count}"
+            self._delta_count += 1
+            deltas = self._delta_writers[key] = DeltaWriter(writer, name, self._before.pop(key))
+        row = deltas.append(values)
+        self._references[digest] = {"at": f"/{deltas.path}", "row": row}
         return self._references[digest]
 
-    def alike(self, template: str, base: str) -> str | None:
-        """Return the earlier step whose description is `template` but for rows, None if new."""
-        known = self._alike.get(template)
+    def find_step(self, template: str, base: str) -> str | None:
+        """Return the earlier step whose description differs only in rows; None if it is new."""
+        known = self._templates.get(template)
         if known is None:
-            self._new_alike[template] = base
+            self._new_templates[template] = base
         return known
 
-    def new(self) -> dict[str, str]:
-        """Return the digests of what was written since the last `take`, by path."""
-        return dict(self._new)
+    @property
+    def new_digests(self) -> dict[str, str]:
+        """The digests of the arrays that were written since the last `commit`, by path."""
+        return dict(self._new_digests)
 
-    def take(self) -> None:
-        """Keep what was written."""
-        self._new = {}
-        self._alike |= self._new_alike
-        self._new_alike = {}
+    def commit(self) -> None:
+        """Keep what was added: the step is complete."""
+        self._new_digests = {}
+        self._templates |= self._new_templates
+        self._new_templates = {}
 
-    def forget(self) -> None:
-        """Forget what was written since the last `take`."""
-        for digest in self._new.values():
+    def roll_back(self) -> None:
+        """Forget what was added since the last `commit`: the step could not be written."""
+        for digest in self._new_digests.values():
             self._references.pop(digest, None)
-        self._new, self._new_alike = {}, {}
+        self._new_digests, self._new_templates = {}, {}

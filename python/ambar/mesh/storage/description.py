@@ -1,4 +1,4 @@
-"""The description of a mesh in a store: read, and narrowed to a block or to some arrays."""
+"""The description of a mesh in a store: read, and reduced to a block or to some arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.storage.packs import parted
+from ambar.mesh.storage.packs import split_streams
 from ambar.mesh.storage.references import references_in
 from ambar.store.store import Store
 
@@ -24,41 +24,51 @@ ASSOCIATIONS: dict[str, Association] = {
     "field_data": "field",
 }
 """What arrays have values for, by the keys of their lists in a description."""
+_OF_THE_GROUP = (
+    "kind",
+    "version",
+    "packed",
+    "user_dict",
+    "digests",
+    "like",
+    "rows",
+    "bounds",
+)
+"""Keys of a group that do not describe its VTK object."""
 
 
 def description_of(store: Store, path: str) -> dict[str, Any]:
-    """Return what the group `path` says of its mesh.
+    """Return the description of the mesh in the group `path`.
 
-    Raises ValueError if it is of another kind, UnsupportedError if it is of a newer version.
+    Raises ValueError if the group is of another kind, UnsupportedError for a newer version.
     """
-    key = f"mesh description of /{path.strip('/')}"
+    path = path.strip("/")
+    key = f"mesh description of /{path}"
     if key not in store.kept:
         stored = _stored_description(store, path)
         try:
             store.kept[key] = _with_shared_blocks(stored, "", {})
         except (LookupError, RecursionError, TypeError) as error:
             raise _core.CorruptError(
-                f"{store.location}: /{path.strip('/')}: a block of the mesh is to be the same as "
-                f"another, which is not described before it: {error!r}; restore the store from a "
-                "copy"
+                f"{store.location}: /{path}: a block of the mesh refers to another block that is "
+                f"not described before it: {error!r}; restore the store from a copy"
             ) from error
     description: dict[str, Any] = store.kept[key]
     return description
 
 
 def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any:
-    """Return a description in which blocks that are the same have one description, one object.
+    """Return a description in which shared blocks are the same object.
 
-    `known` are the blocks before this one that have no blocks themselves, by their paths. Raises
-    KeyError or TypeError if a block is not the same as one of these.
+    `known` are the blocks before this one that do not contain blocks, by their paths. Raises
+    KeyError or TypeError if a block refers to another one.
     """
     blocks = described.get("blocks") if isinstance(described, dict) else None
     if not isinstance(blocks, list):
         return described
     found = []
     for index, entry in enumerate(blocks):
-        is_wrapped = isinstance(entry, dict) and "block" in entry
-        block = entry["block"] if is_wrapped else entry
+        block, info = split_block(entry)
         at = f"{path}/blocks/{index}".lstrip("/")
         if isinstance(block, dict) and "same" in block:
             block = known[block["same"]]
@@ -66,47 +76,46 @@ def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any
             block = _with_shared_blocks(block, at, known)
             if isinstance(block, dict) and not {"blocks", "levels"} & block.keys():
                 known[at] = block
-        found.append({**entry, "block": block} if is_wrapped else block)
+        found.append(block if info is None else {"block": block, "info": info})
     return {**described, "blocks": found}
 
 
 def _stored_description(store: Store, path: str) -> dict[str, Any]:
-    """Return what the group `path` says of its mesh, in which blocks may refer to others."""
-    key = f"stored mesh description of /{path.strip('/')}"
+    """Return the description of a group, in which blocks may refer to others."""
+    key = f"stored mesh description of /{path}"
     if key not in store.kept:
-        store.kept[key] = _description(store, path)
+        store.kept[key] = _read_description(store, path)
     description: dict[str, Any] = store.kept[key]
     return description
 
 
-def _description(store: Store, path: str) -> dict[str, Any]:
+def _read_description(store: Store, path: str) -> dict[str, Any]:
     about = store.ambar_attributes(path)
-    where = f"{store.location}: /{path.strip('/')}"
+    where = f"{store.location}: /{path}"
     if about.get("kind") != "mesh":
         raise _core.InvalidError(
-            f"{where} is of the kind {about.get('kind', 'arrays')!r}, not 'mesh': ambar.open opens "
-            "stores of every kind"
+            f"{where}: expected a mesh, found the kind {about.get('kind', 'arrays')!r}; ambar.open "
+            "opens stores of every kind"
         )
     if about.get("version") != 1:
         raise _core.UnsupportedError(
             f"{where} is a mesh of version {about.get('version')!r}; this version of ambar reads 1"
         )
     if "like" in about:
-        return _as_another(store, about, where)
+        return _read_step(store, about, where)
     if "description" not in about and "data" not in about:
         return about
     try:
-        described = parted(_description_bytes(store, path, about))
+        return about | split_streams(_compressed_description(store, path, about))
     except (_core.NotFoundError, RecursionError, TypeError, ValueError) as error:
         raise _core.CorruptError(
-            f"{where}: the description of the mesh is damaged, or not in its array: {error}; "
-            "restore the store from a copy"
+            f"{where}: the description of the mesh is damaged: {error}; restore the store from a "
+            "copy"
         ) from error
-    return about | described
 
 
-def _description_bytes(store: Store, path: str, about: dict[str, Any]) -> bytes:
-    """Return a compressed description; raises ValueError if its array has another dtype."""
+def _compressed_description(store: Store, path: str, about: dict[str, Any]) -> bytes:
+    """Return the bytes of a description; raises ValueError if its array has another dtype."""
     if "data" in about:
         return base64.b85decode(about["data"])
     values = store[f"{path}/{about['description']}"].read()
@@ -115,14 +124,14 @@ def _description_bytes(store: Store, path: str, about: dict[str, Any]) -> bytes:
     return values.tobytes()
 
 
-def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the description of a step that is like an earlier one's but for its rows."""
+def _read_step(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the description of a step that differs from that of an earlier one only in rows."""
     like, rows = about["like"], about.get("rows")
-    own = store.ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
-    if own.get("kind") != "mesh" or "like" in own or not isinstance(rows, list):
+    earlier = store.ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
+    if earlier.get("kind") != "mesh" or "like" in earlier or not isinstance(rows, list):
         raise _core.CorruptError(
-            f"{where}: the description of the mesh is to be like that of {like!r:.80}, which has "
-            "none; restore the store from a copy"
+            f"{where}: the description of the mesh refers to that of {like!r:.80}, which does not "
+            "have one; restore the store from a copy"
         )
     described = copy.deepcopy(_stored_description(store, like))
     for key in ("user_dict", "digests"):
@@ -137,27 +146,22 @@ def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, An
     return described | about
 
 
-def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:
-    """Return the description of one block; of the whole if `block` is None.
+def select_block(described: Any, block: Block | None, where: str) -> Any:
+    """Return the description of one block, or that of the whole object if `block` is None.
 
     Raises KeyError if the block does not exist.
     """
     if block is None:
-        kept = dict(described)
-        for key in ("kind", "version", "packed", "user_dict", "digests", "like", "rows", "bounds"):
-            kept.pop(key, None)
-        return kept
-    steps = [block] if isinstance(block, (int, str)) else list(block)
+        return {key: value for key, value in described.items() if key not in _OF_THE_GROUP}
     current: Any = described
-    while steps:
+    for step in [block] if isinstance(block, (int, str)) else block:
         entries = blocks_of(current)
-        step = steps.pop(0)
         names = [name for name, _ in entries]
         at = names.index(step) if isinstance(step, str) and step in names else step
         if isinstance(at, str) or not -len(entries) <= at < len(entries):
+            named = f", named {', '.join(map(repr, names[:20]))}" if any(names) else ""
             raise _core.NotFoundError(
-                f"{where}: there is no block {step!r}; there are {len(entries)}"
-                + (f", named {', '.join(map(repr, names[:20]))}" if any(names) else "")
+                f"{where}: no block {step!r}; available: {len(entries)} blocks{named}"
             )
         current = entries[at][1]
     if isinstance(current, dict) and "type" not in current and "blocks" in current:
@@ -165,8 +169,15 @@ def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> 
     return current
 
 
+def split_block(entry: Any) -> tuple[Any, Any]:
+    """Return the description of a block, and the information that VTK keeps beside it, or None."""
+    if isinstance(entry, dict) and "block" in entry:
+        return entry["block"], entry.get("info")
+    return entry, None
+
+
 def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
-    """Return name and description of each block of an object, none for what has no blocks."""
+    """Return name and description of each block of an object, or each level of AMR data."""
     if not isinstance(described, dict):
         return []
     if isinstance(described.get("levels"), list):
@@ -174,13 +185,11 @@ def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
     blocks = described.get("blocks")
     found = []
     for entry in blocks if isinstance(blocks, list) else ():
-        name, block = None, entry
-        if isinstance(entry, dict) and "block" in entry:
-            block = entry["block"]
-            info = entry.get("info")
-            for item in info if isinstance(info, list) else ():
-                if isinstance(item, list) and item[1:2] == ["NAME"]:
-                    name = str(item[-1])
+        block, info = split_block(entry)
+        name = None
+        for item in info if isinstance(info, list) else ():
+            if isinstance(item, list) and item[1:2] == ["NAME"]:
+                name = str(item[-1])
         found.append((name, block))
     return found
 
@@ -200,19 +209,28 @@ def field_entries(
         yield from field_entries(inner, (*block, index))
 
 
-def select(
+def select_arrays(
     described: Any,
-    wanted: Mapping[str, Names],
+    names: Mapping[str, Names],
     found: dict[str, set[str]],
     selected: dict[int, Any] | None = None,
 ) -> Any:
-    """Return a description without the arrays that are not wanted; `found` gets all names.
+    """Return a description with only some of the arrays.
 
-    `selected` are the results of descriptions by their identity: blocks that are shared stay so.
+    Parameters
+    ----------
+    described
+        The description of an object.
+    names
+        The names of the arrays to keep, by the keys of `ASSOCIATIONS`; None for all.
+    found
+        Gets the names of all arrays, by the same keys.
+    selected
+        The results by the identity of the description, so that shared blocks stay shared.
     """
     selected = {} if selected is None else selected
     if isinstance(described, list):
-        return [select(item, wanted, found, selected) for item in described]
+        return [select_arrays(item, names, found, selected) for item in described]
     if not isinstance(described, dict):
         return described
     if id(described) in selected:
@@ -220,13 +238,13 @@ def select(
     kept: dict[str, Any] = {}
     selected[id(described)] = kept
     for key, value in described.items():
+        kept[key] = value
         if key in ASSOCIATIONS and isinstance(value, list):
             entries = [entry for entry in value if isinstance(entry, dict)]
             found[key].update(str(entry.get("name")) for entry in entries)
-            names = wanted.get(key)
-            kept[key] = value if names is None else [e for e in entries if e.get("name") in names]
+            wanted = names.get(key)
+            if wanted is not None:
+                kept[key] = [entry for entry in entries if entry.get("name") in wanted]
         elif key in ("block", "blocks", "levels"):
-            kept[key] = select(value, wanted, found, selected)
-        else:
-            kept[key] = value
+            kept[key] = select_arrays(value, names, found, selected)
     return kept

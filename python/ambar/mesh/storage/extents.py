@@ -1,4 +1,4 @@
-"""Points, cells and bounds of meshes as their descriptions have them; VTK is not loaded."""
+"""Numbers of points and cells, and bounds, of meshes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import blocks_of
-from ambar.mesh.storage.source import Source
 
 POLY_CELLS = {"verts": "Verts", "lines": "Lines", "polygons": "Polys", "strips": "Strips"}
-"""The four kinds of cells of a vtkPolyData: their names in stores, and VTK's."""
+"""The four kinds of cells of a vtkPolyData: their names in descriptions, and in VTK."""
 STRUCTURED = ("ImageData", "UniformGrid", "StructuredPoints", "RectilinearGrid", "StructuredGrid")
-"""The types whose points and cells follow from their extent."""
+"""The types whose numbers of points and cells follow from an extent."""
 
 
 def point_shape(extent: Any) -> tuple[int, int, int] | None:
-    """Return how many points (z, y, x) an extent has, None for none."""
+    """Return the numbers of points (z, y, x) of an extent; None if it is empty."""
     if extent is None:
         return None
     x, y, z = (extent[2 * i + 1] - extent[2 * i] + 1 for i in range(3))
@@ -25,7 +25,7 @@ def point_shape(extent: Any) -> tuple[int, int, int] | None:
 
 
 def cell_shape(extent: Any) -> tuple[int, int, int] | None:
-    """Return how many cells (z, y, x) an extent has: a layer of points is a layer of cells."""
+    """Return the numbers of cells (z, y, x) of an extent; one in a direction of one point."""
     shape = point_shape(extent)
     if shape is None:
         return None
@@ -34,7 +34,7 @@ def cell_shape(extent: Any) -> tuple[int, int, int] | None:
 
 
 def lattice_points(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return the points (points, 3) of a lattice with these axes, x quickest."""
+    """Return the points (points, 3) of a lattice with these axes, x fastest."""
     values = np.empty((len(z), len(y), len(x), 3), x.dtype)
     values[..., 0] = x
     values[..., 1] = y[:, None]
@@ -43,7 +43,7 @@ def lattice_points(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def bounds_of(mesh: Any) -> list[float] | None:
-    """Return VTK's bounds (x0, x1, y0, y1, z0, z1) of an object; None if it has no finite ones."""
+    """Return the bounds (x0, x1, y0, y1, z0, z1) of a VTK object; None if they are not finite."""
     if not hasattr(mesh, "GetBounds") or mesh.IsA("vtkUniformGridAMR"):
         return None
     bounds = [0.0] * 6
@@ -52,41 +52,40 @@ def bounds_of(mesh: Any) -> list[float] | None:
     return bounds if ordered and all(map(math.isfinite, bounds)) else None
 
 
-def counts_of(described: Any, source: Source) -> tuple[int, int]:
-    """Return how many points and cells a described object has, those of its blocks together.
+def counts_of(described: Any, reader: ArrayReader) -> tuple[int, int]:
+    """Return the numbers of points and cells of an object and its blocks.
 
-    Rows of a table are neither; of a hyper-tree grid nothing is counted.
+    Rows of tables, and cells of hyper-tree grids, are not counted.
     """
     if not isinstance(described, dict):
         return 0, 0
-    inner = [counts_of(block, source) for _, block in blocks_of(described)]
-    kind = described.get("type")
-    if kind in STRUCTURED:
-        extent = described.get("extent")
-        inner.append(
-            (math.prod(point_shape(extent) or (0,)), math.prod(cell_shape(extent) or (0,)))
-        )
-    elif kind is not None and "levels" not in described:
-        names = ("cells", *POLY_CELLS)
-        cells = sum(_cells_in(described.get(name), described, source) for name in names)
-        inner.append((_points_in(described.get("points"), source), cells))
-    return sum(points for points, _ in inner), sum(cells for _, cells in inner)
+    counts = [counts_of(block, reader) for _, block in blocks_of(described)]
+    type_name = described.get("type")
+    if type_name in STRUCTURED:
+        shapes = point_shape(described.get("extent")), cell_shape(described.get("extent"))
+        points, cells = (math.prod(shape or (0,)) for shape in shapes)
+        counts.append((points, cells))
+    elif type_name is not None and "levels" not in described:
+        lists = ((described.get(name), described.get("types")) for name in ("cells", *POLY_CELLS))
+        cells = sum(cell_count(cells, types, reader) for cells, types in lists)
+        counts.append((_point_count(described.get("points"), reader), cells))
+    return sum(points for points, _ in counts), sum(cells for _, cells in counts)
 
 
-def _points_in(points: Any, source: Source) -> int:
+def _point_count(points: Any, reader: ArrayReader) -> int:
     if not isinstance(points, dict):
         return 0
     if "lattice" in points:
-        return math.prod(source.shape_of(axis)[0] for axis in points["lattice"])
-    return math.prod(source.shape_of(points)[:-1])
+        return math.prod(reader.shape_of(axis)[0] for axis in points["lattice"])
+    return math.prod(reader.shape_of(points)[:-1])
 
 
-def _cells_in(cells: Any, described: dict[str, Any], source: Source) -> int:
-    """Return how many cells there are of a kind."""
+def cell_count(cells: Any, types: Any, reader: ArrayReader) -> int:
+    """Return the number of cells that `cells` describes; `types` describes their cell types."""
     if not isinstance(cells, dict):
         return 0
     sizes = cells.get("sizes")
     if sizes is None:
-        return source.shape_of(cells.get("corners"))[0]
-    of_types = isinstance(sizes, dict) and "of_types" in sizes
-    return source.shape_of(described.get("types") if of_types else sizes)[0]
+        return reader.shape_of(cells.get("corners"))[0]
+    has_table = isinstance(sizes, dict) and "of_types" in sizes
+    return reader.shape_of(types if has_table else sizes)[0]

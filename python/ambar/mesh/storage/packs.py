@@ -1,4 +1,4 @@
-"""Small arrays of a mesh end to end, encoded together: what its description holds of them."""
+"""Packs: small arrays of a mesh, end to end and encoded together, beside its description."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 from ambar import _core
 
 PACKED_BELOW = 8192
-"""Bytes below which an array is packed with others: a node of its own takes 1.3 KB and 0.2 ms."""
+"""Bytes below which an array is in a pack: an array of its own takes 1.3 KB and 0.2 ms."""
 NUMBERS = frozenset(
     ["bool", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))]
 )
-"""The dtypes of values that VTK knows, strings aside."""
+"""The dtypes of VTK's arrays, except strings."""
 _NAMES = {np.dtype(name): name for name in NUMBERS}
-_USUAL = (
+DICTIONARY = (
     b'"user_dict":{"info":[["vtkCompositeDataSet","NAME","Block-00"]]},"levels":[{"blocks":[{"block":'
     b'"faces":{"cell_faces":{"storage":32,"sizes":{"by_size":[{"of_types":{"10":4,"lattice":[{"type":'
     b'"MultiBlockDataSet","type":"RectilinearGrid","x":{"at":"y":{"at":"z":{"at":"type":"ImageData",'
@@ -34,68 +34,67 @@ _USUAL = (
     b'"int64","shape":[100,4],"codecs":"transpose delta bytes zstd","bytes":100},{"dtype":'
     b'"float32","shape":[100,3],"codecs":"transpose pcodec","bytes":1000}]}'
 )
-"""What descriptions often hold: the dictionary that they are deflated with; part of the format."""
+"""The preset dictionary for deflating descriptions: frequent text in them. Part of the format."""
 _LARGEST_DESCRIPTION = 1 << 26
-"""Bytes of a description at most: parsed it takes about three times as much."""
-_LARGEST = 1 << 28
-"""Bytes of a pack at most."""
+"""Bytes of the largest description; the parsed one takes about three times as much memory."""
+_LARGEST_PACK = 1 << 28
+"""Bytes of the largest decoded pack."""
 
 
 def dtype_name(values: np.ndarray) -> str:
-    """Return the name of a dtype; "string" and "bytes" for objects."""
+    """Return the name of a dtype; "string" or "bytes" for objects."""
     if values.dtype.kind != "O":
         return _NAMES[values.dtype]
-    is_bytes = any(isinstance(value, bytes) for value in values.ravel())
-    return "bytes" if is_bytes else "string"
+    return "bytes" if any(isinstance(value, bytes) for value in values.flat) else "string"
 
 
-def encoded_pack(values: np.ndarray, *, predict: bool = False) -> tuple[dict[str, Any], bytes]:
-    """Return what a description says of a pack of numbers, and its bytes.
+def encode_pack(values: np.ndarray, *, predict: bool = False) -> tuple[dict[str, Any], bytes]:
+    """Return the description of a pack of numbers, and its encoded bytes.
 
-    `predict` as for `Writer.array`.
+    `predict` allows the codecs for values on a grid.
     """
-    kind = dtype_name(values)
+    dtype = dtype_name(values)
     codecs, encoded = _core.encode_bare_array(
-        np.ascontiguousarray(values).reshape(-1), json.dumps(kind), list(values.shape), predict
+        np.ascontiguousarray(values).reshape(-1), json.dumps(dtype), list(values.shape), predict
     )
-    about = {"dtype": kind, "shape": list(values.shape), "codecs": codecs}
-    return about | {"bytes": len(encoded)}, encoded
+    about = {"dtype": dtype, "shape": list(values.shape), "codecs": codecs, "bytes": len(encoded)}
+    return about, encoded
 
 
-def joined(text: str, streams: list[bytes]) -> bytes:
-    """Return a description, deflated, and the packs' bytes behind it."""
-    deflater = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=_USUAL)
+def join_streams(text: str, streams: list[bytes]) -> bytes:
+    """Return a deflated description, followed by the bytes of its packs."""
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
     return deflater.compress(text.encode()) + deflater.flush() + b"".join(streams)
 
 
-def parted(data: bytes) -> dict[str, Any]:
-    """Return the description that `joined` took, its packs with their bytes.
+def split_streams(data: bytes) -> dict[str, Any]:
+    """Return the description of `join_streams`; each pack gets its bytes as the key `stream`.
 
-    Raises ValueError if there is none, or it has not the packs that it says.
+    Raises ValueError if the data are damaged.
     """
-    decoder = zlib.decompressobj(-15, zdict=_USUAL)
+    inflater = zlib.decompressobj(-15, zdict=DICTIONARY)
     try:
-        text = decoder.decompress(data, _LARGEST_DESCRIPTION)
+        text = inflater.decompress(data, _LARGEST_DESCRIPTION)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    if not decoder.eof:
+    if not inflater.eof:
         raise ValueError("it is cut short, or too long")
-    described = json.loads(text)
-    if not isinstance(described, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - as for all else in it
-    rest = memoryview(decoder.unused_data)
-    for pack in described.get("packed") or ():
+    description = json.loads(text)
+    if not isinstance(description, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - as for other damage
+    rest = memoryview(inflater.unused_data)
+    for pack in description.get("packed") or ():
         if isinstance(pack, dict) and "bytes" in pack:
             length = pack["bytes"]
             if type(length) is not int or not 0 <= length <= len(rest):
                 raise ValueError(f"a pack has {length!r:.80} bytes, of {len(rest)}")
             pack["stream"], rest = bytes(rest[:length]), rest[length:]
     if rest:
-        raise ValueError(f"{len(rest)} bytes are left")
-    return described
+        raise ValueError(f"{len(rest)} bytes are left after the last pack")
+    return description
 
 
-def pack_values(pack: Mapping[str, Any], where: str) -> np.ndarray:
+def decode_pack(pack: Mapping[str, Any], where: str) -> np.ndarray:
     """Return the values, (n,), of a pack in a description.
 
     Raises CorruptError if the pack is not of the format, or decodes to more than it may.
@@ -124,7 +123,7 @@ def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"a shape {shape!r:.80}")
     dtype = np.dtype(str(name))
-    if math.prod(shape) * dtype.itemsize > _LARGEST:
+    if math.prod(shape) * dtype.itemsize > _LARGEST_PACK:
         raise ValueError(f"{math.prod(shape)} values")
     # Decoded as bytes, because a damaged pack of bools can hold other values than 0 and 1.
     raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)

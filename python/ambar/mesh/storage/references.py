@@ -1,4 +1,4 @@
-"""What in the description of a mesh refers to arrays."""
+"""References to arrays in the description of a mesh."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 
 def references_in(description: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object of a description that refers to an array."""
+    """Yield every object of a description that refers to an array, at any depth."""
+    if isinstance(description, dict) and "at" in description:
+        yield description
+    items: Any = ()
     if isinstance(description, dict):
-        if "at" in description:
-            yield description
-        for value in description.values():
-            if isinstance(value, (dict, list)):
-                yield from references_in(value)
+        items = description.values()
     elif isinstance(description, list):
-        for value in description:
-            if isinstance(value, (dict, list)):
-                yield from references_in(value)
+        items = description
+    for value in items:
+        if isinstance(value, (dict, list)):
+            yield from references_in(value)
 
 
 def components_of(reference: Any) -> list[Any] | None:
-    """Return the references to each component, None of an array that is stored as one."""
-    parts = reference.get("components_at") if isinstance(reference, dict) else None
-    return parts if isinstance(parts, list) and parts else None
+    """Return the references to each component; None if the array is stored as one."""
+    components = reference.get("components_at") if isinstance(reference, dict) else None
+    return components if isinstance(components, list) and components else None

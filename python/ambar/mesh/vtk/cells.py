@@ -1,4 +1,8 @@
-"""Cells: vtkCellArray as one array of corners per size of cell, and back."""
+"""Cells: the connectivity of a vtkCellArray, described, and read again for all or some cells.
+
+The point ids of a cell are its corners. Cells of one size are a table (cells, corners). Cells of
+few sizes are a table for each size, and cells of many sizes one list, with the sizes of all cells.
+"""
 
 from __future__ import annotations
 
@@ -11,90 +15,93 @@ from vtkmodules.vtkCommonDataModel import vtkCellArray
 
 from ambar import _core
 from ambar.interop.vtk_arrays import adopted, values_of
-from ambar.mesh.storage.array_references import Runs, part_of
-from ambar.mesh.storage.ragged_cells import Ragged
-from ambar.mesh.storage.sink import Sink
-from ambar.mesh.storage.source import Source
+from ambar.mesh.storage.array_reader import ArrayReader
+from ambar.mesh.storage.array_references import RowRanges, select_rows
+from ambar.mesh.storage.array_writer import ArrayWriter
+from ambar.mesh.storage.connectivity import Connectivity
 
 MOST_SIZES = 16
-"""Of how many sizes cells may be for their corners to lie size by size."""
+"""The largest number of different cell sizes that have a table each."""
 _BLOCK = 1 << 16
-"""Offsets that are looked at together, so that they stay in the cache."""
-_SMALLEST = [np.dtype(name) for name in ("uint8", "uint16", "uint32", "int64")]
+"""Number of offsets that are compared in one step, so that they stay in the cache."""
+_SIZE_DTYPES = [np.dtype(name) for name in ("uint8", "uint16", "uint32", "int64")]
 
 
 def describe_cells(
     cells: Any,
-    sink: Sink,
+    writer: ArrayWriter,
     path: str,
     points: int,
     what: str = "point",
     types: np.ndarray | None = None,
 ) -> dict[str, Any] | None:
-    """Put the corners of a vtkCellArray into the store, and return their description.
+    """Write the connectivity of a vtkCellArray, and return its description.
 
     Parameters
     ----------
-    cells
-        The vtkCellArray, or None.
-    sink
-        Where arrays go.
-    path
-        Under which path.
-    points
-        What the corners count: they are below this number.
-    what
-        What the corners count, for messages.
-    types
-        The types of the cells; sizes that follow from them are not stored.
+    cells : vtkCellArray or None
+        The cells.
+    writer : ArrayWriter
+        Writes the arrays.
+    path : str
+        The path of the arrays.
+    points : int
+        The number of points: ids must be smaller.
+    what : str, default "point"
+        What the ids refer to, for messages.
+    types : ndarray (cells,), optional
+        The types of the cells. Sizes that follow from the type are not stored.
 
     Raises
     ------
     ValueError
-        If a corner is no point, or offsets do not fit.
+        If an id is not that of a point, or offsets are invalid.
     """
-    if is_usual(cells):
+    if is_new(cells):
         return None
-    lists = lists_in(cells, path, points, what)
-    corners = lists.values
-    described: dict[str, Any] = {} if corners.itemsize == 8 else {"storage": 32}
+    connectivity = connectivity_of(cells, path, points, what)
+    ids = connectivity.ids
+    described: dict[str, Any] = {} if ids.itemsize == 8 else {"storage": 32}
     if is_fixed(cells):
         described["fixed"] = True
-    if lists.size:
-        at = sink.put(f"{path}/corners", lists.table, role="corners", dims=("cell", "corner"))
-        return described | {"corners": at}
-    offsets, sizes = lists.offsets, lists.sizes
-    described["sizes"] = _put_sizes(sizes, types, sink, path)
-    different = distinct(sizes)
+    dims = ("cell", "corner")
+    if connectivity.size:
+        table = connectivity.table
+        return described | {
+            "corners": writer.put(f"{path}/corners", table, role="corners", dims=dims)
+        }
+    sizes, starts = connectivity.sizes, connectivity.offsets[:-1]
+    described["sizes"] = _describe_sizes(sizes, types, writer, path)
+    different = distinct_sizes(sizes)
     if len(different) > MOST_SIZES:
-        described["corners"] = sink.put(f"{path}/corners", corners, role="corners")
+        described["corners"] = writer.put(f"{path}/corners", ids, role="corners")
         return described
-    starts = offsets[:-1]
     described["by_size"] = [
-        sink.put(
+        writer.put(
             f"{path}/corners_{size}",
-            corners[_places(starts[sizes == size], size)],
+            ids[_indices(starts[sizes == size], size)],
             role="corners",
-            dims=("cell", "corner"),
+            dims=dims,
         )
         for size in different
     ]
     return described
 
 
-def is_usual(cells: Any) -> bool:
-    """Whether there are no cells, and they would take 64 bits a corner, as new ones do."""
+def is_new(cells: Any) -> bool:
+    """Whether a vtkCellArray equals a new one: no cells, and ids of 64 bits."""
     if cells is None:
         return True
+    ids = cells.GetConnectivityArray()
     return bool(
         cells.GetNumberOfCells() == 0
-        and cells.GetConnectivityArray().GetDataTypeSize() == 8
-        and cells.GetConnectivityArray().GetNumberOfTuples() == 0
+        and ids.GetDataTypeSize() == 8
+        and ids.GetNumberOfTuples() == 0
     )
 
 
 def polyhedron_faces(mesh: Any, path: str) -> Any:
-    """Return the faces of a mesh's polyhedra, or None. VTK before 9.4 has another layout."""
+    """Return the faces of polyhedra, or None. VTK before 9.4 has another layout for them."""
     if hasattr(mesh, "GetPolyhedronFaces"):
         return mesh.GetPolyhedronFaces()
     if mesh.GetFaces() is not None:
@@ -102,36 +109,35 @@ def polyhedron_faces(mesh: Any, path: str) -> Any:
     return None
 
 
-def lists_in(cells: Any, path: str, points: int, what: str = "point") -> Ragged:
-    """Return the corners of a vtkCellArray, in its memory; arguments as for `describe_cells`.
+def connectivity_of(cells: Any, path: str, points: int, what: str = "point") -> Connectivity:
+    """Return the connectivity of a vtkCellArray, sharing its memory.
 
-    Raises ValueError if a corner is not the number of a point, or offsets are invalid.
+    Arguments and errors are those of `describe_cells`.
     """
-    corners = values_of(cells.GetConnectivityArray(), path)
-    if corners.size and _largest(corners) >= points:
+    ids = values_of(cells.GetConnectivityArray(), path)
+    if ids.size and _largest(ids) >= points:
         raise _core.InvalidError(
-            f"/{path}: a cell refers to {what} {_outlier(corners)} of {points}: repair the "
-            "mesh before it is written"
+            f"/{path}: a cell refers to {what} {_outlier(ids)} of {points}: repair the mesh before "
+            "it is written"
         )
     if is_fixed(cells):
-        return Ragged.of_table(corners.reshape(cells.GetNumberOfCells(), -1))
+        return Connectivity.of_table(ids.reshape(cells.GetNumberOfCells(), -1))
     offsets = values_of(cells.GetOffsetsArray(), path)
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(corners):
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids):
         raise _core.InvalidError(
-            f"/{path}: the offsets of the cells do not fit their {len(corners)} corners: repair "
-            "the mesh before it is written"
+            f"/{path}: the offsets of the cells do not fit their {len(ids)} corners: repair the "
+            "mesh before it is written"
         )
-    size = _one_size(offsets)
-    if size:
-        return Ragged.of_table(corners.reshape(-1, size))
-    lists = Ragged(corners, offsets)
-    if len(lists) and lists.sizes.min() < 0:
+    if size := _common_size(offsets):
+        return Connectivity.of_table(ids.reshape(-1, size))
+    connectivity = Connectivity(ids, offsets)
+    if len(connectivity) and connectivity.sizes.min() < 0:
         raise _core.InvalidError(f"/{path}: the offsets of the cells decrease: repair the mesh")
-    return lists
+    return connectivity
 
 
 def is_fixed(cells: Any) -> bool:
-    """Whether a vtkCellArray has cells of one size, for which VTK keeps no offsets."""
+    """Whether VTK keeps no offsets, because all cells have one size."""
     return bool(
         cells.GetNumberOfCells()
         and hasattr(cells, "IsStorageFixedSize")
@@ -139,22 +145,23 @@ def is_fixed(cells: Any) -> bool:
     )
 
 
-def _put_sizes(
-    sizes: np.ndarray, types: np.ndarray | None, sink: Sink, path: str
+def _describe_sizes(
+    sizes: np.ndarray, types: np.ndarray | None, writer: ArrayWriter, path: str
 ) -> dict[str, Any]:
-    """Return the size of each type of cell, or else how to refer to the size of each cell."""
+    """Return the size of each cell type if sizes follow from types; else write all sizes."""
     if types is not None:
         table = np.zeros(256, sizes.dtype)
         table[types] = sizes
         if np.array_equal(table[types], sizes):
             used = np.flatnonzero(np.bincount(types, minlength=256))
-            return {"of_types": {str(kind): int(table[kind]) for kind in used}}
-    small = next(dtype for dtype in _SMALLEST if sizes.max(initial=0) <= np.iinfo(dtype).max)
-    return sink.put(f"{path}/sizes", sizes.astype(small), role="sizes", dims=("cell",))
+            return {"of_types": {str(number): int(table[number]) for number in used}}
+    largest = sizes.max(initial=0)
+    dtype = next(dtype for dtype in _SIZE_DTYPES if largest <= np.iinfo(dtype).max)
+    return writer.put(f"{path}/sizes", sizes.astype(dtype), role="sizes", dims=("cell",))
 
 
-def _one_size(offsets: np.ndarray) -> int:
-    """Return the size of the cells if they are all of one, else 0."""
+def _common_size(offsets: np.ndarray) -> int:
+    """Return the size of the cells if all have the same one, else 0."""
     cells = len(offsets) - 1
     if cells < 1 or offsets[-1] % cells or offsets[-1] == 0:
         return 0
@@ -168,146 +175,153 @@ def _one_size(offsets: np.ndarray) -> int:
     return size
 
 
-def distinct(sizes: np.ndarray) -> list[int]:
-    """Return the different sizes, but 0, ascending."""
-    largest = int(sizes.max(initial=0))
-    if largest > 1 << 20:
+def distinct_sizes(sizes: np.ndarray) -> list[int]:
+    """Return the different sizes of cells, ascending, without 0."""
+    if sizes.max(initial=0) > 1 << 20:
         return [int(size) for size in np.unique(sizes) if size]
-    counts = np.bincount(sizes, minlength=1)
-    return [int(size) for size in np.flatnonzero(counts) if size]
+    return [int(size) for size in np.flatnonzero(np.bincount(sizes, minlength=1)) if size]
 
 
-def _places(starts: np.ndarray, size: int) -> np.ndarray:
-    """Return where the corners of cells of one size are (cells, size)."""
+def _indices(starts: np.ndarray, size: int) -> np.ndarray:
+    """Return the indices (cells, size) of the ids of cells of one size."""
     return starts[:, None] + np.arange(size, dtype=starts.dtype)
 
 
-def _largest(corners: np.ndarray) -> int:
-    """Return the largest corner; negative ones count as very large."""
-    unsigned = corners.reshape(-1).view(f"u{corners.itemsize}")
-    return int(unsigned.max(initial=0))
+def _largest(ids: np.ndarray) -> int:
+    """Return the largest id; negative ids count as very large."""
+    return int(ids.reshape(-1).view(f"u{ids.itemsize}").max(initial=0))
 
 
-def _outlier(corners: np.ndarray) -> int:
-    return int(corners.min()) if corners.min() < 0 else int(corners.max())
+def _outlier(ids: np.ndarray) -> int:
+    return int(ids.min()) if ids.min() < 0 else int(ids.max())
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some of the cells that a description has."""
+class CellSelection:
+    """Some of the cells of a description."""
 
     count: int
-    """How many there are in all."""
-    runs: Runs
-    """Which of them."""
+    """The number of all cells."""
+    ranges: RowRanges
+    """The selected cells."""
     starts: np.ndarray | None
-    """Where the corners of each run begin (runs, arrays), as `starts_of` returns it.
+    """Where the corners of each range start (ranges, arrays), as returned by `starts_of`.
 
-    None of cells of one size, and where there is one run from the first cell on.
+    None for cells of one size, and for a single range that starts at the first cell.
     """
 
 
 def cells_of(
-    described: Any, source: Source, what: str, points: int, types: np.ndarray | None = None
+    described: Any, reader: ArrayReader, what: str, points: int, types: np.ndarray | None = None
 ) -> Any:
-    """Return the vtkCellArray that `describe_cells` described; one without cells for None.
+    """Return the vtkCellArray of a description; an empty one for None.
 
-    Raises CorruptError if a corner is not below `points`, or sizes and corners do not fit.
+    Raises CorruptError if an id is not below `points`, or sizes do not fit.
     """
     if described is None:
         return vtkCellArray()
-    lists = lists_of(described, source, what, points, types)
-    return cell_array(lists, fixed=bool(described.get("fixed")))
+    connectivity = read_connectivity(described, reader, what, points, types)
+    return cell_array(connectivity, fixed=bool(described.get("fixed")))
 
 
-def cell_array(lists: Ragged, *, fixed: bool = False) -> Any:
-    """Return a vtkCellArray of corners of int64 or int32; with `fixed` without offsets."""
+def cell_array(connectivity: Connectivity, *, fixed: bool = False) -> Any:
+    """Return a vtkCellArray, of int64 or int32 like the ids; without offsets if `fixed`."""
     cells = vtkCellArray()
-    dtype = lists.values.dtype
+    dtype = connectivity.ids.dtype
     code = VTK_LONG_LONG if dtype.itemsize == 8 else VTK_INT
-    flat = adopted(lists.values, code)
-    if fixed and lists.size:
-        cells.SetData(lists.size, flat)
+    ids = adopted(connectivity.ids, code)
+    if fixed and connectivity.size:
+        cells.SetData(connectivity.size, ids)
     else:
-        cells.SetData(adopted(lists.offsets.astype(dtype, copy=False), code), flat)
+        cells.SetData(adopted(connectivity.offsets.astype(dtype, copy=False), code), ids)
     return cells
 
 
-def lists_of(
+def read_connectivity(
     described: Any,
-    source: Source,
+    reader: ArrayReader,
     what: str,
     points: int,
     types: np.ndarray | None = None,
-    chosen: Chosen | None = None,
-) -> Ragged:
-    """Return the corners that `describe_cells` described: of all cells, or of those chosen.
+    selection: CellSelection | None = None,
+) -> Connectivity:
+    """Return the connectivity of all cells, or of a selection; `types` are those of these cells.
 
-    `types` are those of the same cells. Raises CorruptError if a corner is not below `points`, or
-    sizes and corners do not fit.
+    Raises CorruptError if an id is not below `points`, or sizes do not fit.
     """
     if not isinstance(described, dict):
-        raise source.damaged(f"{what} are not described")
+        raise reader.damaged(f"{what} are not described")
     dtype = np.dtype("int32" if described.get("storage") == 32 else "int64")
     if "sizes" in described:
-        lists = _of_sizes(described, source, what, dtype, types, chosen)
+        connectivity = _read_with_sizes(described, reader, what, dtype, types, selection)
     else:
-        reference = _chosen_of(described.get("corners"), chosen, source)
-        lists = Ragged.of_table(source.get(reference, f"{what} corners", ndim=(2,), kinds="i"))
-        if lists.size == 0:
-            raise source.damaged(f"{what}: cells without corners have sizes")
-    corners = lists.values
-    if corners.dtype != dtype:
-        raise source.damaged(f"{what}: corners have dtype {corners.dtype}, not {dtype}")
-    if corners.size and _largest(corners) >= points:
-        raise source.damaged(f"{what}: a cell refers to {_outlier(corners)} of {points}")
-    return lists
+        reference = _select(described.get("corners"), selection, reader)
+        table = reader.get(reference, f"{what} corners", ndim=(2,), kinds="i")
+        connectivity = Connectivity.of_table(table)
+        if connectivity.size == 0:
+            raise reader.damaged(f"{what}: cells without sizes have no corners")
+    ids = connectivity.ids
+    if ids.dtype != dtype:
+        raise reader.damaged(f"{what}: corners have dtype {ids.dtype}, not {dtype}")
+    if ids.size and _largest(ids) >= points:
+        raise reader.damaged(f"{what}: a cell refers to {_outlier(ids)} of {points}")
+    return connectivity
 
 
-def _chosen_of(reference: Any, chosen: Chosen | None, source: Source) -> Any:
-    """Return a reference to what an array has for the cells that are chosen."""
-    if chosen is None:
+def _select(reference: Any, selection: CellSelection | None, reader: ArrayReader) -> Any:
+    """Return a reference to the values of the selected cells."""
+    if selection is None:
         return reference
-    return part_of(reference, (chosen.count,), chosen.runs.key, source)
+    return select_rows(reference, (selection.count,), selection.ranges.key, reader)
 
 
 def sizes_of(
     described: Any,
-    source: Source,
+    reader: ArrayReader,
     what: str,
     types: np.ndarray | None = None,
-    chosen: Chosen | None = None,
+    selection: CellSelection | None = None,
 ) -> np.ndarray:
-    """Return the size of each cell, of all or of those chosen, as the key `sizes` describes it.
+    """Return the sizes of all cells, or of a selection, from a description's key `sizes`.
 
-    Raises CorruptError if sizes are negative, or follow from types that there are not.
+    Raises CorruptError if sizes are negative, or follow from types that do not exist.
     """
     table = described.get("of_types") if isinstance(described, dict) else None
     if table is None:
-        reference = _chosen_of(described, chosen, source)
-        sizes = source.get(reference, f"{what} sizes", ndim=(1,), kinds="iu")
+        reference = _select(described, selection, reader)
+        sizes = reader.get(reference, f"{what} sizes", ndim=(1,), kinds="iu")
         if sizes.dtype == np.uint64 or sizes.min(initial=0) < 0:
-            raise source.damaged(f"{what}: sizes are negative, or of uint64")
+            raise reader.damaged(f"{what}: sizes are negative, or of uint64")
         return sizes
     if types is None or not isinstance(table, dict):
-        raise source.damaged(f"{what}: sizes follow from types that there are not")
+        raise reader.damaged(f"{what}: sizes follow from types, but there are no types")
     lookup = np.full(256, -1, np.int64)
-    for kind, size in table.items():
-        if not (kind.isdecimal() and int(kind) < 256 and type(size) is int and 0 <= size < 2**31):
-            raise source.damaged(f"{what}: cells of type {kind!r} have size {size!r}")
-        lookup[int(kind)] = size
+    for key, size in table.items():
+        if not (key.isdecimal() and int(key) < 256 and type(size) is int and 0 <= size < 2**31):
+            raise reader.damaged(f"{what}: cells of type {key!r} have size {size!r}")
+        lookup[int(key)] = size
     found: np.ndarray = lookup[types]
     if found.min(initial=0) < 0:
-        raise source.damaged(f"{what}: a type of cells has no size")
+        raise reader.damaged(f"{what}: a type of cells has no size")
     return found
 
 
 def starts_of(sizes: np.ndarray, first: np.ndarray, widths: list[int] | None) -> np.ndarray:
-    """Return where the corners of cells of several sizes begin, from each cell of `first` on.
+    """Return where the corners of cells start in the arrays of a description.
 
-    `sizes` are those of all cells. The result is (first, arrays) int64: for each of the arrays
-    `by_size`, which have `widths` corners a cell, its first row; or for `corners` (`widths` are
-    None) the first corner.
+    Parameters
+    ----------
+    sizes : ndarray (cells,)
+        The sizes of all cells.
+    first : ndarray (ranges,)
+        The cells whose starts are returned.
+    widths : list of int, optional
+        The sizes of the cells in each table; None if there is one list of corners.
+
+    Returns
+    -------
+    ndarray (ranges, arrays), int64
+        The rows of the tables, or the indices in the list.
     """
     columns = [sizes] if widths is None else [sizes == width for width in widths]
     starts = np.zeros((len(first), len(columns)), np.int64)
@@ -317,82 +331,84 @@ def starts_of(sizes: np.ndarray, first: np.ndarray, widths: list[int] | None) ->
     return starts
 
 
-def _of_sizes(
+def _read_with_sizes(
     described: dict[str, Any],
-    source: Source,
+    reader: ArrayReader,
     what: str,
     dtype: np.dtype[Any],
     types: np.ndarray | None,
-    chosen: Chosen | None,
-) -> Ragged:
-    """Return corners of cells of several sizes."""
-    sizes = sizes_of(described["sizes"], source, what, types, chosen)
-    total = int(sizes.sum(dtype=np.float64))
-    if total > np.iinfo(dtype).max:
-        raise source.damaged(f"{what}: sizes add up to {total}")
+    selection: CellSelection | None,
+) -> Connectivity:
+    """Return the connectivity of cells of several sizes."""
+    sizes = sizes_of(described["sizes"], reader, what, types, selection)
+    if (total := int(sizes.sum(dtype=np.float64))) > np.iinfo(dtype).max:
+        raise reader.damaged(f"{what}: sizes add up to {total}")
     offsets = np.zeros(len(sizes) + 1, dtype)
     np.cumsum(sizes, dtype=dtype, out=offsets[1:])
-    total = int(offsets[-1])
-    references: Any = described.get("by_size")
+    tables: Any = described.get("by_size")
     if "corners" in described:
-        references, columns, ndim = [described["corners"]], [sizes], 1
-    elif isinstance(references, list):
-        widths = [source.shape_of(part)[-1] for part in references]
-        columns, ndim = [sizes == width for width in widths], 2
-        if any(size not in widths for size in distinct(sizes)) or 0 in widths:
-            raise source.damaged(f"{what}: cells of sizes {distinct(sizes)}, corners of {widths}")
-    else:
-        raise source.damaged(f"{what}: cells of several sizes have no arrays of corners")
+        ranges = _ranges_in_array(sizes, 0, 1, selection, reader, what)
+        is_whole = selection is None
+        ids = _read_corners(described["corners"], reader, what, (1, dtype), ranges, is_whole)
+        return Connectivity(ids, offsets)
+    if not isinstance(tables, list):
+        raise reader.damaged(f"{what}: cells of several sizes have no arrays of corners")
+    widths = [reader.shape_of(table)[-1] for table in tables]
+    different = distinct_sizes(sizes)
+    if any(size not in widths for size in different) or 0 in widths:
+        raise reader.damaged(f"{what}: cells of sizes {different}, corners of {widths}")
+    # All tables are read, and so compared with the sizes, before memory for the ids is allocated.
     found = []
-    for number, (part, column) in enumerate(zip(references, columns, strict=True)):
-        places = _places_of_runs(column, number, len(columns), chosen, source, what)
-        found.append(_corners_at(part, source, what, (ndim, dtype), places, chosen is None))
-    if ndim == 1:
-        return Ragged(found[0], offsets)
-    corners = np.empty(total, dtype)
-    for values, column, width in zip(found, columns, widths, strict=True):
-        corners[_places(offsets[:-1][column], width)] = values
-    return Ragged(corners, offsets)
+    for number, (table, width) in enumerate(zip(tables, widths, strict=True)):
+        ranges = _ranges_in_array(sizes == width, number, len(tables), selection, reader, what)
+        found.append(_read_corners(table, reader, what, (2, dtype), ranges, selection is None))
+    ids = np.empty(int(offsets[-1]), dtype)
+    for values, width in zip(found, widths, strict=True):
+        ids[_indices(offsets[:-1][sizes == width], width)] = values
+    return Connectivity(ids, offsets)
 
 
-def _places_of_runs(
-    column: np.ndarray, number: int, arrays: int, chosen: Chosen | None, source: Source, what: str
-) -> Runs:
-    """Return the places in an array of corners that cells have, `column` of them each."""
-    if chosen is None:
-        return Runs.all(int(column.sum(dtype=np.int64)))
-    runs, starts = chosen.runs, chosen.starts
-    if starts is None and np.array_equal(runs.first, [0]):
-        starts = np.zeros((1, arrays), np.int64)
-    if starts is None or starts.shape != (len(runs.first), arrays) or starts.min(initial=0) < 0:
-        raise source.damaged(f"{what}: {arrays} arrays of corners have no starts of their own")
-    bounds = np.concatenate([[0], np.cumsum(runs.counts)])
-    ends = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])[bounds]
-    return Runs(starts[:, number], starts[:, number] + np.diff(ends))
-
-
-def _corners_at(
-    reference: Any,
-    source: Source,
+def _ranges_in_array(
+    counts: np.ndarray,
+    number: int,
+    arrays: int,
+    selection: CellSelection | None,
+    reader: ArrayReader,
     what: str,
-    kind: tuple[int, np.dtype[Any]],
-    places: Runs,
-    whole: bool,
-) -> np.ndarray:
-    """Return the places of an array of corners that cells have.
+) -> RowRanges:
+    """Return the rows of array `number` that the cells have, `counts` rows each."""
+    if selection is None:
+        return RowRanges.all(int(counts.sum(dtype=np.int64)))
+    ranges, starts = selection.ranges, selection.starts
+    if starts is None and np.array_equal(ranges.starts, [0]):
+        starts = np.zeros((1, arrays), np.int64)
+    if starts is None or starts.shape != (len(ranges.starts), arrays) or starts.min(initial=0) < 0:
+        raise reader.damaged(f"{what}: the index has no starts for {arrays} arrays of corners")
+    bounds = np.concatenate([[0], np.cumsum(ranges.counts)])
+    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])[bounds]
+    return RowRanges(starts[:, number], starts[:, number] + np.diff(ends))
 
-    `kind` is how many dimensions the array has, and its dtype. If `whole`, it must have no others.
+
+def _read_corners(
+    reference: Any,
+    reader: ArrayReader,
+    what: str,
+    expected: tuple[int, np.dtype[Any]],
+    ranges: RowRanges,
+    is_whole: bool,
+) -> np.ndarray:
+    """Return rows of an array of corners with the expected number of dimensions and dtype.
+
+    If `is_whole`, the array must not have other rows.
     """
-    ndim, dtype = kind
-    shape = source.shape_of(reference)
-    wanted, most = int(places.counts.sum()), int(places.stop.max(initial=0))
-    if len(shape) != ndim or most > shape[0] or (whole and wanted != shape[0]):
-        raise source.damaged(
-            f"{what}: sizes add up to {wanted} places of corners, of which there are {shape}"
-        )
-    if not whole:
-        reference = part_of(reference, shape[:1], places.key, source)
-    values = source.get(reference, f"{what} corners", ndim=(ndim,), kinds="i")
+    ndim, dtype = expected
+    shape = reader.shape_of(reference)
+    rows, stop = int(ranges.counts.sum()), int(ranges.stops.max(initial=0))
+    if len(shape) != ndim or stop > shape[0] or (is_whole and rows != shape[0]):
+        raise reader.damaged(f"{what}: sizes add up to {rows} rows of corners, of shape {shape}")
+    if not is_whole:
+        reference = select_rows(reference, shape[:1], ranges.key, reader)
+    values = reader.get(reference, f"{what} corners", ndim=(ndim,), kinds="i")
     if values.dtype != dtype:
-        raise source.damaged(f"{what}: corners have dtype {values.dtype}, not {dtype}")
+        raise reader.damaged(f"{what}: corners have dtype {values.dtype}, not {dtype}")
     return values

@@ -1,4 +1,4 @@
-"""VTK's data sets out of their descriptions, once their arrays are read."""
+"""Data sets and tables, built from their descriptions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from vtkmodules import vtkCommonDataModel
 
 from ambar import _core
 from ambar.interop.vtk_arrays import array_of
+from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.extents import POLY_CELLS, STRUCTURED, cell_shape, point_shape
-from ambar.mesh.storage.source import Source
 from ambar.mesh.vtk.cells import cells_of
 from ambar.mesh.vtk.fields import restore_fields
 from ambar.mesh.vtk.information import restore_information
@@ -27,20 +27,20 @@ def new(type_name: str) -> Any:
     return getattr(vtkCommonDataModel, f"vtk{type_name}")()
 
 
-def build_dataset(described: dict[str, Any], source: Source, what: str) -> Any:
-    """Return the data set, or table, that `describe_dataset` described.
+def build_dataset(described: dict[str, Any], reader: ArrayReader, what: str) -> Any:
+    """Return the data set, or table, of a description.
 
-    Raises CorruptError if the description, or an array, is not what it must be.
+    Raises CorruptError if the description or an array is damaged.
     """
     type_name = described["type"]
     mesh = new(type_name)
-    _GEOMETRY[type_name](mesh, described, source, what)
+    _GEOMETRY[type_name](mesh, described, reader, what)
     if type_name == "Table":
         tuples = None
         for entry in described.get("row_data") or ():
-            tuples = source.shape_of(entry)[0] if tuples is None else tuples
+            tuples = reader.shape_of(entry)[0] if tuples is None else tuples
         restore_fields(
-            mesh.GetRowData(), described.get("row_data"), source, f"{what}row data", tuples=tuples
+            mesh.GetRowData(), described.get("row_data"), reader, f"{what}row data", tuples=tuples
         )
     else:
         extent = described.get("extent") if type_name in STRUCTURED else None
@@ -52,41 +52,41 @@ def build_dataset(described: dict[str, Any], source: Source, what: str) -> Any:
             restore_fields(
                 data,
                 described.get(key),
-                source,
+                reader,
                 f"{what}{key.replace('_', ' ')}",
                 tuples=count,
                 grid=shape,
             )
-    restore_object(mesh, described, source, what)
+    restore_object(mesh, described, reader, what)
     return mesh
 
 
-def restore_object(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    """Give an object its field data and its information."""
-    restore_fields(mesh.GetFieldData(), described.get("field_data"), source, f"{what}field data")
+def restore_object(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    """Set the field data and the information of an object."""
+    restore_fields(mesh.GetFieldData(), described.get("field_data"), reader, f"{what}field data")
     info = described.get("info") or []
     if not isinstance(info, list) or not all(isinstance(e, list) and len(e) == 3 for e in info):
-        raise source.damaged(f"{what}information has another form")
+        raise reader.damaged(f"{what}information is damaged")
     restore_information(mesh.GetInformation(), info)
 
 
-def whole_numbers(value: Any, count: int, source: Source, what: str) -> list[int]:
-    """Return a list of `count` whole numbers that VTK's int can hold; else raise CorruptError."""
+def integers(value: Any, count: int, reader: ArrayReader, what: str) -> list[int]:
+    """Return a list of `count` integers that fit into VTK's int; else raise CorruptError."""
     if (
         not isinstance(value, list)
         or len(value) != count
         or not all(type(n) is int and abs(n) <= _LARGEST for n in value)
     ):
-        raise source.damaged(f"{what} is {value!r:.80}, not {count} whole numbers")
+        raise reader.damaged(f"{what} is {value!r:.80}, not {count} integers")
     return value
 
 
-def floats(value: Any, count: int, source: Source, what: str) -> list[float]:
+def floats(value: Any, count: int, reader: ArrayReader, what: str) -> list[float]:
     """Return a list of `count` floats; else raise CorruptError."""
     if isinstance(value, list) and len(value) == count:
         with contextlib.suppress(TypeError, ValueError):
             return [float(item) for item in value]
-    raise source.damaged(f"{what} is {value!r:.80}, not {count} numbers")
+    raise reader.damaged(f"{what} is {value!r:.80}, not {count} numbers")
 
 
 def _cells_count(mesh: Any, described: dict[str, Any]) -> int:
@@ -95,37 +95,43 @@ def _cells_count(mesh: Any, described: dict[str, Any]) -> int:
     return int(mesh.GetNumberOfCells())
 
 
-def _extent(mesh: Any, described: dict[str, Any], source: Source, what: str) -> list[int]:
-    extent = whole_numbers(described.get("extent"), 6, source, f"{what}extent")
+def extent_of(described: dict[str, Any], reader: ArrayReader, what: str) -> list[int]:
+    """Return the extent of a grid; raises CorruptError if it is damaged."""
+    extent = integers(described.get("extent"), 6, reader, f"{what}extent")
     if math.prod(point_shape(extent) or (0,)) > 2**62:
-        raise source.damaged(f"{what}extent {extent} has too many points")
+        raise reader.damaged(f"{what}extent {extent} has too many points")
+    return extent
+
+
+def _set_extent(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> list[int]:
+    extent = extent_of(described, reader, what)
     mesh.SetExtent(extent)
     return extent
 
 
-def _image(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    _extent(mesh, described, source, what)
-    mesh.SetOrigin(floats(described.get("origin"), 3, source, f"{what}origin"))
-    mesh.SetSpacing(floats(described.get("spacing"), 3, source, f"{what}spacing"))
+def _image(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    _set_extent(mesh, described, reader, what)
+    mesh.SetOrigin(floats(described.get("origin"), 3, reader, f"{what}origin"))
+    mesh.SetSpacing(floats(described.get("spacing"), 3, reader, f"{what}spacing"))
     if "direction" in described:
-        mesh.SetDirectionMatrix(floats(described["direction"], 9, source, f"{what}direction"))
+        mesh.SetDirectionMatrix(floats(described["direction"], 9, reader, f"{what}direction"))
 
 
-def _rectilinear(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    extent = _extent(mesh, described, source, what)
+def _rectilinear(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    extent = _set_extent(mesh, described, reader, what)
     for axis, name in enumerate("xyz"):
-        array = axis_of(described.get(name), source, f"{what}{name} coordinates")
+        array = axis_of(described.get(name), reader, f"{what}{name} coordinates")
         most = extent[2 * axis + 1] - extent[2 * axis] + 1
         if point_shape(extent) and (array is None or array.GetNumberOfTuples() != most):
-            raise source.damaged(f"{what}{name} coordinates are not {most}")
+            raise reader.damaged(f"{what}{name} coordinates are not {most}")
         getattr(mesh, f"Set{name.upper()}Coordinates")(array)
 
 
-def axis_of(described: Any, source: Source, what: str) -> Any:
-    """Return the array of the coordinates along an axis, None if there is none."""
+def axis_of(described: Any, reader: ArrayReader, what: str) -> Any:
+    """Return the array of the coordinates along an axis; None for None."""
     if described is None:
         return None
-    values = source.get(described, what, ndim=(1,), kinds="iuf")
+    values = reader.get(described, what, ndim=(1,), kinds="iuf")
     array = array_of(values, described.get("type"))
     name = described.get("name")
     if isinstance(name, str):
@@ -133,108 +139,110 @@ def axis_of(described: Any, source: Source, what: str) -> Any:
     return array
 
 
-def _points(mesh: Any, described: dict[str, Any], source: Source, what: str, most: int = 0) -> int:
-    """Give the mesh its points, and return how many there are."""
+def _points(
+    mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str, most: int = 0
+) -> int:
+    """Set the points of the mesh, and return their number."""
     if described.get("points") is None:
         return 0
-    points = points_of(described["points"], source, f"{what}points", most)
+    points = points_of(described["points"], reader, f"{what}points", most)
     mesh.SetPoints(points)
     return int(points.GetNumberOfPoints())
 
 
-def _structured(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    extent = _extent(mesh, described, source, what)
-    count = _points(mesh, described, source, what)
+def _structured(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    extent = _set_extent(mesh, described, reader, what)
+    count = _points(mesh, described, reader, what)
     expected = math.prod(point_shape(extent) or (0,))
     if described.get("points") is not None and count != expected:
-        raise source.damaged(f"{what}points are {count}, the extent has {expected}")
+        raise reader.damaged(f"{what}points are {count}, the extent has {expected}")
 
 
-def _explicit(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    count = _points(mesh, described, source, what)
+def _explicit(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    count = _points(mesh, described, reader, what)
     if "extent" not in described:
         mesh.SetExtent(0, -1, 0, -1, 0, -1)
         return
-    extent = _extent(mesh, described, source, what)
-    cells = cells_of(described.get("cells"), source, f"{what}cells", count)
+    extent = _set_extent(mesh, described, reader, what)
+    cells = cells_of(described.get("cells"), reader, f"{what}cells", count)
     expected = math.prod(max(0, extent[2 * i + 1] - extent[2 * i]) for i in range(3))
     if cells.GetNumberOfCells() != expected or cells.GetMaxCellSize() != 8:
-        raise source.damaged(f"{what}cells are not {expected} hexahedra, as the extent has it")
+        raise reader.damaged(f"{what}cells are not the {expected} hexahedra of the extent")
     mesh.SetCells(cells)
 
 
-def _points_only(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    _points(mesh, described, source, what)
+def _points_only(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    _points(mesh, described, reader, what)
 
 
-def _poly(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
-    count = _points(mesh, described, source, what)
+def _poly(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
+    count = _points(mesh, described, reader, what)
     for name, vtk_name in POLY_CELLS.items():
         if name in described:
-            cells = cells_of(described[name], source, f"{what}{name}", count)
+            cells = cells_of(described[name], reader, f"{what}{name}", count)
             getattr(mesh, f"Set{vtk_name}")(cells)
 
 
-def _unstructured(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
+def _unstructured(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
     corners = described.get("cells")
     parts = corners.get("by_size", [corners.get("corners")]) if isinstance(corners, dict) else []
-    most = sum(math.prod(source.shape_of(part)) for part in parts) if parts else 0
-    count = _points(mesh, described, source, what, most)
+    most = sum(math.prod(reader.shape_of(part)) for part in parts) if parts else 0
+    count = _points(mesh, described, reader, what, most)
     if corners is None:
         return
     kinds = described.get("types")
     types = None
     if isinstance(kinds, dict):
-        types = source.get(kinds, f"{what}types", ndim=(1,), kinds="u")
+        types = reader.get(kinds, f"{what}types", ndim=(1,), kinds="u")
         if types.dtype != np.uint8:
-            raise source.damaged(f"{what}types have dtype {types.dtype}")
-    cells = cells_of(corners, source, f"{what}cells", count, types)
+            raise reader.damaged(f"{what}types have dtype {types.dtype}")
+    cells = cells_of(corners, reader, f"{what}cells", count, types)
     if types is None:
         if type(kinds) is not int or not 0 <= kinds < 256:
-            raise source.damaged(f"{what}types are {kinds!r:.80}")
+            raise reader.damaged(f"{what}types are {kinds!r:.80}")
         types = np.full(cells.GetNumberOfCells(), kinds, np.uint8)
     if len(types) != cells.GetNumberOfCells():
-        raise source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
-    _set_cells(mesh, described, source, what, (types, cells))
+        raise reader.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
+    _set_cells(mesh, described, reader, what, (types, cells))
 
 
 def _set_cells(
     mesh: Any,
     described: dict[str, Any],
-    source: Source,
+    reader: ArrayReader,
     what: str,
     types_and_cells: tuple[np.ndarray, Any],
 ) -> None:
-    """Set cells, those with faces too."""
+    """Set the cells, and the faces of polyhedra."""
     types, cells = types_and_cells
     array = array_of(types)
-    # VTK before 9.4, as in older ParaViews, has other means for polyhedra.
-    old = not hasattr(mesh, "SetPolyhedralCells")
+    # VTK before 9.4, as in older versions of ParaView, has another layout for polyhedra.
+    is_old = not hasattr(mesh, "SetPolyhedralCells")
     if "faces" not in described:
-        if old:
+        if is_old:
             mesh.SetCells(array, cells)
         else:
-            # SetCells would look at every cell for one that is a polyhedron.
+            # SetCells would search all cells for polyhedra.
             mesh.SetPolyhedralCells(array, cells, None, None)
         return
-    if old:
+    if is_old:
         raise _core.UnsupportedError(f"{what}faces: polyhedra are read with VTK 9.4 or newer")
-    faces = cells_of(described["faces"], source, f"{what}faces", mesh.GetNumberOfPoints())
+    faces = cells_of(described["faces"], reader, f"{what}faces", mesh.GetNumberOfPoints())
     of_cells = cells_of(
-        described.get("cell_faces"), source, f"{what}faces of cells", faces.GetNumberOfCells()
+        described.get("cell_faces"), reader, f"{what}faces of cells", faces.GetNumberOfCells()
     )
     if of_cells.GetNumberOfCells() != len(types):
-        raise source.damaged(
+        raise reader.damaged(
             f"{what}faces are of {of_cells.GetNumberOfCells()} cells, not {len(types)}"
         )
     mesh.SetPolyhedralCells(array, cells, of_cells, faces)
 
 
-def _table(_mesh: Any, _described: dict[str, Any], _source: Source, _what: str) -> None:
+def _table(_mesh: Any, _described: dict[str, Any], _reader: ArrayReader, _what: str) -> None:
     return
 
 
-_GEOMETRY: dict[str, Callable[[Any, dict[str, Any], Source, str], None]] = {
+_GEOMETRY: dict[str, Callable[[Any, dict[str, Any], ArrayReader, str], None]] = {
     "ImageData": _image,
     "UniformGrid": _image,
     "StructuredPoints": _image,

@@ -1,4 +1,4 @@
-"""The arrays on points, cells, rows or the whole of a mesh: values, names, flags and roles."""
+"""Arrays on points, cells or rows, or in field data, and their active attributes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ambar.interop.vtk_arrays import (
     type_name,
     values_of,
 )
-from ambar.mesh.storage.entries import checked_entries
-from ambar.mesh.storage.sink import Sink
-from ambar.mesh.storage.source import Source
+from ambar.mesh.storage.array_reader import ArrayReader
+from ambar.mesh.storage.array_writer import ArrayWriter
+from ambar.mesh.storage.entries import check_entries
 from ambar.mesh.vtk.information import information_of, restore_information
 
 ROLES = {
     vtkDataSetAttributes.GetAttributeTypeAsString(number): number
     for number in range(vtkDataSetAttributes.NUM_ATTRIBUTES)
 }
-"""What an array can be active as (Scalars, Vectors, GlobalIds, ...), and VTK's numbers of these."""
+"""VTK's attributes (Scalars, Vectors, GlobalIds, ...), and their numbers."""
 _GRID_DIMS = ("z", "y", "x", "component")
 
 
 def describe_fields(
     data: Any,
-    sink: Sink,
+    writer: ArrayWriter,
     path: str,
     *,
     tuples: int | None = None,
@@ -39,31 +39,31 @@ def describe_fields(
     flags: Callable[[str | None], str | None] = lambda _: None,
     order: np.ndarray | None = None,
 ) -> list[dict[str, Any]]:
-    """Put all arrays of a vtkFieldData into the store, and return their descriptions.
+    """Write all arrays of a vtkFieldData, and return their descriptions.
 
     Parameters
     ----------
-    data
-        The vtkFieldData, or vtkDataSetAttributes.
-    sink
-        Where arrays go.
-    path
-        Under which path.
-    tuples
-        How many tuples each must have.
-    grid
-        Shape (z, y, x) of the grid that they lie on, if it is one.
-    flags
-        What PyVista takes an array of a name for: "complex", "bitarray" or None.
-    order
-        Which of the tuples are stored, in this order, if not all as they are.
+    data : vtkFieldData
+        The arrays.
+    writer : ArrayWriter
+        Writes the arrays.
+    path : str
+        The path of the arrays.
+    tuples : int, optional
+        The number of tuples that each array must have.
+    grid : sequence of int, optional
+        The shape (z, y, x) of the grid of the values.
+    flags : callable, optional
+        Returns the PyVista type of an array by its name: "complex", "bitarray" or None.
+    order : ndarray, optional
+        The indices of the tuples to store, in this order; all by default.
 
     Raises
     ------
     ValueError
         If an array has another number of tuples.
     UnsupportedError
-        If an array's values cannot be stored.
+        If the values of an array cannot be stored.
     """
     active = _active(data)
     described = []
@@ -97,12 +97,12 @@ def describe_fields(
         if grid is not None and values.size:
             values = values.reshape((*grid, *values.shape[1:]))
             dims = _GRID_DIMS[: values.ndim]
-        described.append(entry | sink.put_field(f"{path}/{index}", values, dims, name or ""))
+        described.append(entry | writer.put_field(f"{path}/{index}", values, dims, name or ""))
     return described
 
 
 def _active(data: Any) -> dict[int, list[str]]:
-    """Return what each array is active as, by its index."""
+    """Return the attributes that each array is active as, by its index."""
     found: dict[int, list[str]] = {}
     if isinstance(data, vtkDataSetAttributes):
         arrays = [data.GetAbstractArray(i) for i in range(data.GetNumberOfArrays())]
@@ -118,28 +118,28 @@ def _active(data: Any) -> dict[int, list[str]]:
 def restore_fields(
     data: Any,
     entries: Any,
-    source: Source,
+    reader: ArrayReader,
     what: str,
     *,
     tuples: int | None = None,
     grid: Sequence[int] | None = None,
 ) -> None:
-    """Give a vtkFieldData the arrays that `describe_fields` described.
+    """Add the described arrays to a vtkFieldData.
 
-    Raises CorruptError if one has another number of tuples, or another shape than its grid.
+    Raises CorruptError if an array has another number of tuples, or not the shape of its grid.
     """
-    for entry in checked_entries(entries, source, what):
+    for entry in check_entries(entries, reader, what):
         name = entry["name"]
         where = f"{what} {name!r}"
-        values = source.get(entry, where, ndim=(1, 2, 3, 4))
+        values = reader.get(entry, where, ndim=(1, 2, 3, 4))
         if values.ndim > 2:
             if grid is None or values.shape[:3] != tuple(grid):
-                raise source.damaged(f"{where} has shape {values.shape}, its grid {grid}")
+                raise reader.damaged(f"{where} has shape {values.shape}, its grid {grid}")
             values = values.reshape(-1, *values.shape[3:])
         if tuples is not None and len(values) != tuples:
-            raise source.damaged(f"{where} has {len(values)} tuples, not {tuples}")
+            raise reader.damaged(f"{where} has {len(values)} tuples, not {tuples}")
         if values.ndim == 2 and values.shape[1] == 0:
-            raise source.damaged(f"{where} has no components")
+            raise reader.damaged(f"{where} has no components")
         array = array_of(values, entry.get("type"))
         array.SetName(name)
         _restore_flags(array, entry, data.AddArray(array), data)

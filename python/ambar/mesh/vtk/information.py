@@ -1,4 +1,4 @@
-"""What VTK keeps beside data, in vtkInformation: units, names, the time, of any key it knows."""
+"""Information that VTK keeps beside data in a vtkInformation: units, names, the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from vtkmodules.vtkCommonCore import vtkInformationIterator, vtkInformationKeyLookup
 
-# Keys of values computed from the data, and of the pipeline's own business.
+# Keys of values that VTK computes from the data, and of the pipeline.
 _CACHES = {
     "L2_NORM_RANGE",
     "L2_NORM_FINITE_RANGE",
@@ -36,9 +36,9 @@ _SEVERAL = {
 
 
 def information_of(information: Any) -> list[list[Any]] | None:
-    """Return what a vtkInformation says as [location, name, value] of each key, None if nothing.
+    """Return the entries of a vtkInformation as lists [location, name, value]; None if it is empty.
 
-    Keys of numbers, strings and lists of these are kept, those of objects and of caches are not.
+    Only numbers, strings and lists of these are returned, and no computed values.
     """
     if information is None or information.GetNumberOfKeys() == 0:
         return None
@@ -60,7 +60,7 @@ def information_of(information: Any) -> list[list[Any]] | None:
 
 
 def restore_information(information: Any, entries: list[list[Any]]) -> None:
-    """Set what `information_of` returned; keys that this VTK does not know are passed over."""
+    """Set the entries that `information_of` returned; keys that VTK does not know are ignored."""
     for location, name, value in entries:
         key = vtkInformationKeyLookup.Find(str(name), str(location))
         kind = type(key).__name__
@@ -72,10 +72,10 @@ def restore_information(information: Any, entries: list[list[Any]]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinities: they are texts, which `float` reads."""
+    """Return NaN and infinities as strings, which JSON lacks and `float` reads."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def numbers(values: Any) -> list[float | str]:
-    """Return floats as JSON can hold them, those without a finite value as text."""
+    """Return floats for JSON; those that are not finite are strings."""
     return [_plain(float(value)) for value in values]

@@ -1,4 +1,4 @@
-"""Coordinates of points: as they are, or those of a lattice by its three axes."""
+"""Points: coordinates as an array, or as the three axes of a lattice."""
 
 from __future__ import annotations
 
@@ -8,69 +8,69 @@ import numpy as np
 from vtkmodules.vtkCommonCore import vtkPoints
 
 from ambar.interop.vtk_arrays import array_of, type_name, values_of
+from ambar.mesh.storage.array_reader import ArrayReader
+from ambar.mesh.storage.array_writer import ArrayWriter
 from ambar.mesh.storage.extents import lattice_points
-from ambar.mesh.storage.sink import Sink
-from ambar.mesh.storage.source import Source
 
-_FEW = 64
-"""Points of which a lattice is not looked for."""
+_LATTICE_ABOVE = 64
+"""Number of points up to which a lattice is not detected."""
 _DIMS = ("point", "xyz")
 
 
 def describe_points(
-    points: Any, sink: Sink, path: str, *, lattice: bool = False, grid: Any = None
+    points: Any, writer: ArrayWriter, path: str, *, lattice: bool = False, grid: Any = None
 ) -> dict[str, Any] | None:
-    """Put the coordinates of a vtkPoints into the store, and return their description.
+    """Write the coordinates of a vtkPoints, and return their description.
 
     Parameters
     ----------
-    points
-        The vtkPoints, or None.
-    sink
-        Where arrays go.
-    path
-        Under which path.
-    lattice
-        Whether to look if they are those of a lattice.
-    grid
-        Shape (z, y, x) of the grid that they make, if it is one.
+    points : vtkPoints or None
+        The points.
+    writer : ArrayWriter
+        Writes the arrays.
+    path : str
+        The path of the arrays.
+    lattice : bool, default False
+        Whether to detect a lattice.
+    grid : tuple of int, optional
+        The shape (z, y, x) of the structured grid that the points form.
     """
     if points is None:
         return None
     array = points.GetData()
     values = values_of(array, path)
     described: dict[str, Any] = {}
-    if (kind := type_name(array, values)) is not None:
-        described["type"] = kind
+    if (vtk_type := type_name(array, values)) is not None:
+        described["type"] = vtk_type
     if array.GetName() != "Points":
         described["name"] = array.GetName()
-    axes = _axes(values) if lattice and len(values) > _FEW else None
+    axes = _axes(values) if lattice and len(values) > _LATTICE_ABOVE else None
     if axes is not None:
-        parts = [
-            sink.put(f"{path}/{name}", axis, role="points", dims=(name,))
+        references = [
+            writer.put(f"{path}/{name}", axis, role="points", dims=(name,))
             for name, axis in zip("xyz", axes, strict=True)
         ]
-        return described | {"lattice": parts}
+        return described | {"lattice": references}
     dims: tuple[str, ...] = _DIMS
     if grid is not None and values.size:
         values, dims = values.reshape(*grid, 3), ("z", "y", "x", "xyz")
-    return described | sink.put(path, values, role="points", dims=dims)
+    return described | writer.put(path, values, role="points", dims=dims)
 
 
-def points_of(described: Any, source: Source, what: str, most: int | None = None) -> Any:
-    """Return the vtkPoints that `describe_points` described.
+def points_of(described: Any, reader: ArrayReader, what: str, most: int | None = None) -> Any:
+    """Return the vtkPoints of a description.
 
-    `most` is the largest number of points that a lattice may have. Raises CorruptError if it has
-    more, or coordinates are not three each.
+    Raises CorruptError if the points are not three coordinates each, or if a lattice has more than
+    `most` points.
     """
     if not isinstance(described, dict):
-        raise source.damaged(f"{what} are not described")
+        raise reader.damaged(f"{what} are not described")
     if "lattice" in described:
-        values = _of_lattice(described["lattice"], source, what, most or 0)
+        values = _read_lattice(described["lattice"], reader, what, most or 0)
     else:
-        values = source.get(described, what, ndim=(2, 4), kinds="iuf")
+        values = reader.get(described, what, ndim=(2, 4), kinds="iuf")
         if values.shape[-1] != 3:
-            raise source.damaged(f"{what} have shape {values.shape}")
+            raise reader.damaged(f"{what} have shape {values.shape}")
         values = values.reshape(-1, 3)
     points = vtkPoints()
     array = array_of(values, described.get("type"))
@@ -81,10 +81,10 @@ def points_of(described: Any, source: Source, what: str, most: int | None = None
 
 
 def _axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return x, y, z if points are all of these, x quickest, to the bit; else None."""
+    """Return the axes of the lattice that points form bit for bit, x fastest; else None."""
     bits = values.view(f"u{values.itemsize}")
-    row = _run(bits[:, 1:], 1, len(bits))
-    layer = _run(bits[:, 2:], row, len(bits))
+    row = _run_length(bits[:, 1:], 1, len(bits))
+    layer = _run_length(bits[:, 2:], row, len(bits))
     if len(bits) % layer or layer % row or row + layer // row + len(bits) // layer > len(bits) // 4:
         return None
     grid = bits.reshape(-1, layer // row, row, 3)
@@ -100,24 +100,24 @@ def _axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | Non
     return ax, ay, az
 
 
-def _run(bits: np.ndarray, step: int, count: int) -> int:
-    """Return how many points at the start share their values of `bits`, counted in `step`s."""
-    reach = step
-    while reach < count:
-        reach = min(2 * reach, count)
-        differs = (bits[:reach:step] != bits[0]).any(axis=1)
+def _run_length(bits: np.ndarray, step: int, count: int) -> int:
+    """Return how many points from the first on have equal `bits`, compared in steps of `step`."""
+    stop = step
+    while stop < count:
+        stop = min(2 * stop, count)
+        differs = (bits[:stop:step] != bits[0]).any(axis=1)
         if differs.any():
             return int(differs.argmax()) * step
     return count
 
 
-def _of_lattice(parts: Any, source: Source, what: str, most: int) -> np.ndarray:
-    if not isinstance(parts, list) or len(parts) != 3:
-        raise source.damaged(f"{what}: a lattice has three axes")
-    x, y, z = (source.get(part, f"{what} axis", ndim=(1,), kinds="iuf") for part in parts)
+def _read_lattice(axes: Any, reader: ArrayReader, what: str, most: int) -> np.ndarray:
+    if not isinstance(axes, list) or len(axes) != 3:
+        raise reader.damaged(f"{what}: expected three axes of a lattice")
+    x, y, z = (reader.get(axis, f"{what} axis", ndim=(1,), kinds="iuf") for axis in axes)
     count = len(x) * len(y) * len(z)
     if count > most or not x.dtype == y.dtype == z.dtype:
-        raise source.damaged(
+        raise reader.damaged(
             f"{what}: a lattice of {count} points, of which cells use at most {most}"
         )
     return lattice_points(x, y, z)

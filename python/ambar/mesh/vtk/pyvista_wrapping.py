@@ -1,4 +1,4 @@
-"""PyVista's objects of VTK's, where PyVista is installed, with what it keeps beside the mesh."""
+"""PyVista objects for VTK objects, if PyVista is installed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ambar.mesh.storage.description import blocks_of
 _KEYS = {"point_data": "POINT", "cell_data": "CELL"}
 
 
-def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = None) -> Any:
-    """Return `mesh` as PyVista's object; as it is without PyVista, or if that has no such type."""
+def wrap_for_pyvista(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = None) -> Any:
+    """Return the PyVista object of a VTK object; unchanged if PyVista does not have its type."""
     if mesh is None or find_spec("pyvista") is None:
         return mesh
     import pyvista
@@ -20,7 +20,7 @@ def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = Non
     if mesh.IsA("vtkMultiBlockDataSet"):
         _wrap_shared(mesh, {})
     try:
-        # Lengths are known to be right, and PyVista 0.49 cannot check those of tables in blocks.
+        # Array lengths were checked; PyVista 0.49 cannot check those of tables in blocks.
         found = pyvista.wrap(mesh, validate=False)
     except (NotImplementedError, TypeError):
         return mesh
@@ -31,10 +31,10 @@ def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = Non
 
 
 def _wrap_shared(mesh: Any, seen: dict[str, tuple[Any, int]]) -> None:
-    """Put PyVista's objects in place of blocks that are there several times, one for each.
+    """Replace each block that occurs several times by one PyVista object.
 
-    PyVista would make one of its objects for each place. `seen` has a parent and the number of
-    each block by its address.
+    PyVista would create an object for each occurrence. `seen` has the parent and the index of each
+    block by its address.
     """
     import pyvista
 
@@ -54,7 +54,7 @@ def _wrap_shared(mesh: Any, seen: dict[str, tuple[Any, int]]) -> None:
 
 
 def _mark(mesh: Any, described: Any) -> None:
-    """Tell PyVista which arrays are bools and which complex numbers."""
+    """Mark the arrays that are bools or complex numbers in PyVista."""
     if not isinstance(described, dict):
         return
     for key, association in _KEYS.items():

@@ -9,93 +9,111 @@ import numpy as np
 from vtkmodules.vtkCommonCore import vtkPoints
 
 from ambar.interop.vtk_arrays import array_of, type_name, values_of
-from ambar.mesh.storage.ragged_cells import Ragged, by_first_use
-from ambar.mesh.storage.sink import Sink
+from ambar.mesh.storage.array_writer import ArrayWriter
+from ambar.mesh.storage.connectivity import Connectivity, order_by_first_use
 from ambar.mesh.vtk.cells import (
     cell_array,
-    distinct,
+    connectivity_of,
+    distinct_sizes,
     is_fixed,
-    is_usual,
-    lists_in,
+    is_new,
     polyhedron_faces,
     starts_of,
 )
 
 _CHUNKS = 1024
-_LEAST, _MOST = 2048, 32768
-"""Into how many chunks cells are cut, and the fewest and most rows of one."""
-_TOGETHER = 8192
-"""Cells whose bounds are found together, so that they stay in the cache."""
+_LEAST_ROWS, _MOST_ROWS = 2048, 32768
+"""The number of chunks of cells, and the smallest and largest number of cells in one."""
+_BLOCK = 8192
+"""Number of cells whose bounds are computed in one step, so that they stay in the cache."""
 _BITS = 21
-"""Of each coordinate of a centre: three of them make a key of 63."""
+"""Bits of each coordinate of a center in the Morton key of 63 bits."""
 
 
 @dataclass(frozen=True)
-class Reordered:
-    """A mesh whose cells and points lie in another order."""
+class ReorderedMesh:
+    """A mesh with sorted cells and points."""
 
     mesh: Any
-    """The VTK object, without arrays on points, cells and the whole."""
+    """The VTK object, without arrays on points and cells and without field data."""
     points: np.ndarray
-    """The numbers that its points had, int64."""
+    """The original ids of its points, int64."""
     cells: np.ndarray
-    """The numbers that its cells had, int64."""
-    lists: dict[str, Ragged]
-    """The corners of its cells, by their names in stores."""
+    """The original ids of its cells, int64."""
+    connectivity: dict[str, Connectivity]
+    """The connectivity of its cells, by the keys of descriptions."""
     rows: int
-    """How many of these make a chunk, which is read alone; and points."""
+    """The number of cells or points in a chunk, which is read alone."""
     boxes: dict[str, np.ndarray]
     """The bounds of each chunk of cells (chunks, 2, 3), lower and upper corner."""
 
 
-def reordered(mesh: Any, kinds: dict[str, str], types: np.ndarray | None, path: str) -> Reordered:
-    """Return a mesh with its cells along the curve; `kinds` are names in stores, and VTK's.
+def reorder_cells(
+    mesh: Any, kinds: dict[str, str], types: np.ndarray | None, path: str
+) -> ReorderedMesh:
+    """Return a mesh with its cells sorted along a Morton curve.
 
-    Cells of each kind, and those whose centres lie together, keep their order. `types` are those of
-    the cells of an unstructured grid.
+    The cells of each kind are sorted separately. The sort is stable.
 
-    Raises ValueError if a corner is not the number of a point, or offsets are invalid.
+    Parameters
+    ----------
+    mesh : vtkPolyData or vtkUnstructuredGrid
+        The mesh.
+    kinds : dict
+        The kinds of cells: their names in descriptions and in VTK.
+    types : ndarray (cells,), optional
+        The cell types of an unstructured grid.
+    path : str
+        The path of the mesh, for messages.
+
+    Raises
+    ------
+    ValueError
+        If an id is not that of a point, or offsets are invalid.
     """
     points = mesh.GetPoints()
     xyz = np.zeros((0, 3)) if points is None else values_of(points.GetData(), path)
-    stored = {name: getattr(mesh, f"Get{vtk_name}")() for name, vtk_name in kinds.items()}
-    lists = {
-        name: lists_in(cells, f"{path}/{name}".strip("/"), len(xyz))
-        for name, cells in stored.items()
-        if not is_usual(cells)
+    arrays = {name: getattr(mesh, f"Get{vtk_name}")() for name, vtk_name in kinds.items()}
+    cells = {
+        name: connectivity_of(array, f"{path}/{name}".strip("/"), len(xyz))
+        for name, array in arrays.items()
+        if not is_new(array)
     }
-    bounds = {name: bounds_of(each, xyz) for name, each in lists.items()}
-    orders = {name: curve(each) for name, each in bounds.items()}
-    rows = min(max(sum(map(len, lists.values())) // _CHUNKS, _LEAST), _MOST)
-    boxes = {name: _joined(each[orders[name]], rows) for name, each in bounds.items()}
-    lists = {name: each.take(orders[name]) for name, each in lists.items()}
+    bounds = {name: bounds_of_cells(each, xyz) for name, each in cells.items()}
+    orders = {name: morton_order(each) for name, each in bounds.items()}
+    rows = min(max(sum(map(len, cells.values())) // _CHUNKS, _LEAST_ROWS), _MOST_ROWS)
+    boxes = {name: _bounds_of_chunks(each[orders[name]], rows) for name, each in bounds.items()}
+    cells = {name: each.take(orders[name]) for name, each in cells.items()}
     of_cells = faces = None
-    if types is not None and polyhedron_faces(mesh, path) is not None and "cells" in lists:
-        of_cells, faces = _faces(mesh, orders["cells"], len(xyz), path)
-    numbers = [each.values for each in (*lists.values(), *([] if faces is None else [faces]))]
-    order, place = by_first_use(np.concatenate([np.zeros(0, np.int64), *numbers]), len(xyz))
-    lists = {name: each.numbered(place[each.values]) for name, each in lists.items()}
+    if types is not None and polyhedron_faces(mesh, path) is not None and "cells" in cells:
+        of_cells, faces = _reorder_faces(mesh, orders["cells"], len(xyz), path)
+    ids = [each.ids for each in (*cells.values(), *([] if faces is None else [faces]))]
+    order, new = order_by_first_use(np.concatenate([np.zeros(0, np.int64), *ids]), len(xyz))
+    cells = {name: each.with_ids(new[each.ids]) for name, each in cells.items()}
     made = mesh.NewInstance()
     if points is not None:
-        made.SetPoints(_points(points, xyz[order]))
-    arrays = {name: cell_array(each, fixed=is_fixed(stored[name])) for name, each in lists.items()}
+        made.SetPoints(_points_like(points, xyz[order]))
+    made_arrays = {
+        name: cell_array(each, fixed=is_fixed(arrays[name])) for name, each in cells.items()
+    }
     if types is None:
-        for name, array in arrays.items():
+        for name, array in made_arrays.items():
             getattr(made, f"Set{kinds[name]}")(array)
-    elif arrays:
-        kept = (None, None)
+    elif made_arrays:
+        of_polyhedra = (None, None)
         if of_cells is not None and faces is not None:
-            kept = (cell_array(of_cells), cell_array(faces.numbered(place[faces.values])))
-        made.SetPolyhedralCells(array_of(types[orders["cells"]]), arrays["cells"], *kept)
+            of_polyhedra = (cell_array(of_cells), cell_array(faces.with_ids(new[faces.ids])))
+        made_types = array_of(types[orders["cells"]])
+        made.SetPolyhedralCells(made_types, made_arrays["cells"], *of_polyhedra)
     base, numbers = 0, [np.zeros(0, np.int64)]
-    for name, each in lists.items():
+    for name, each in cells.items():
         numbers.append(orders[name] + base)
         base += len(each)
-    return Reordered(made, order, np.concatenate(numbers), lists, rows, boxes)
+    return ReorderedMesh(made, order, np.concatenate(numbers), cells, rows, boxes)
 
 
-def _points(points: Any, xyz: np.ndarray) -> Any:
-    """Return a vtkPoints of coordinates in another order."""
+def _points_like(points: Any, xyz: np.ndarray) -> Any:
+    """Return a vtkPoints with other coordinates, of the type and name of `points`."""
     old, made = points.GetData(), vtkPoints()
     array = array_of(xyz, type_name(old, xyz))
     array.SetName(old.GetName())
@@ -103,84 +121,86 @@ def _points(points: Any, xyz: np.ndarray) -> Any:
     return made
 
 
-def _faces(mesh: Any, order: np.ndarray, points: int, path: str) -> tuple[Ragged, Ragged]:
-    """Return the numbers of the faces of cells in their new order, and the faces by first use."""
-    stored = mesh.GetPolyhedronFaces()
-    faces = lists_in(stored, f"{path}/faces".strip("/"), points)
-    of_cells = lists_in(
+def _reorder_faces(
+    mesh: Any, order: np.ndarray, points: int, path: str
+) -> tuple[Connectivity, Connectivity]:
+    """Return the face ids of cells in their new order, and the faces by first use."""
+    array = mesh.GetPolyhedronFaces()
+    faces = connectivity_of(array, f"{path}/faces".strip("/"), points)
+    of_cells = connectivity_of(
         mesh.GetPolyhedronFaceLocations(),
         f"{path}/cell_faces".strip("/"),
-        stored.GetNumberOfCells(),
+        array.GetNumberOfCells(),
         "face",
     ).take(order)
-    numbers, place = by_first_use(of_cells.values, len(faces))
-    return of_cells.numbered(place[of_cells.values]), faces.take(numbers)
+    face_order, new = order_by_first_use(of_cells.ids, len(faces))
+    return of_cells.with_ids(new[of_cells.ids]), faces.take(face_order)
 
 
-def bounds_of(lists: Ragged, xyz: np.ndarray) -> np.ndarray:
-    """Return the bounds of cells (cells, 2, 3); NaN counts for nothing, and is those of none."""
-    bounds = np.empty((len(lists), 2, 3), np.result_type(xyz.dtype, np.float32))
+def bounds_of_cells(cells: Connectivity, xyz: np.ndarray) -> np.ndarray:
+    """Return the bounds of cells (cells, 2, 3), ignoring NaN; NaN for cells without points."""
+    bounds = np.empty((len(cells), 2, 3), np.result_type(xyz.dtype, np.float32))
     with_nan = bool(np.isnan(xyz).any())
-    reach = (np.fmin, np.fmax) if with_nan else (np.minimum, np.maximum)
-    if not lists.size:
-        corners = xyz[lists.values].astype(bounds.dtype)
-        for side, ufunc in enumerate(reach):
-            bounds[:, side] = lists.reduce(ufunc, corners)
-        bounds[lists.sizes == 0] = np.nan
+    ufuncs = (np.fmin, np.fmax) if with_nan else (np.minimum, np.maximum)
+    if not cells.size:
+        corners = xyz[cells.ids].astype(bounds.dtype)
+        for side, ufunc in enumerate(ufuncs):
+            bounds[:, side] = cells.reduce(ufunc, corners)
+        bounds[cells.sizes == 0] = np.nan
         return bounds
-    for start in range(0, len(lists), _TOGETHER):
-        columns = lists.table[start : start + _TOGETHER].T
-        for side, ufunc in enumerate(reach):
+    for start in range(0, len(cells), _BLOCK):
+        columns = cells.table[start : start + _BLOCK].T
+        for side, ufunc in enumerate(ufuncs):
             found = xyz[columns[0]]
             for column in columns[1:]:
                 ufunc(found, xyz[column], out=found)
-            bounds[start : start + _TOGETHER, side] = found
+            bounds[start : start + _BLOCK, side] = found
     return bounds
 
 
-def _joined(bounds: np.ndarray, rows: int) -> np.ndarray:
-    """Return the bounds of each chunk of so many cells (chunks, 2, 3)."""
+def _bounds_of_chunks(bounds: np.ndarray, rows: int) -> np.ndarray:
+    """Return the bounds of each chunk of `rows` cells (chunks, 2, 3)."""
     first = np.arange(0, len(bounds), rows)
-    joined = np.zeros((len(first), 2, 3))
+    boxes = np.zeros((len(first), 2, 3))
     if len(first):
-        joined[:, 0] = np.fmin.reduceat(bounds[:, 0], first)
-        joined[:, 1] = np.fmax.reduceat(bounds[:, 1], first)
-    return joined
+        boxes[:, 0] = np.fmin.reduceat(bounds[:, 0], first)
+        boxes[:, 1] = np.fmax.reduceat(bounds[:, 1], first)
+    return boxes
 
 
-def curve(bounds: np.ndarray) -> np.ndarray:
-    """Return the order of cells by the places of their centres, of `bounds`, on a Morton curve.
+def morton_order(bounds: np.ndarray) -> np.ndarray:
+    """Return the order of cells by the places of the centers of their bounds on a Morton curve.
 
-    The key takes the bits of the three coordinates by turns, x lowest, in units of 2^-21 of the
-    largest side of the box around all centres. Cells of one key keep their order, and those
-    whose centre is not finite have that of the first one that is.
+    The key interleaves the bits of the three coordinates, x lowest, in units of 2^-21 of the
+    longest side of the box around all centers. The sort is stable. A center that is not finite is
+    replaced by the first one that is.
     """
-    middles = []
+    centers = []
     for axis in range(3):
         with np.errstate(over="ignore", invalid="ignore"):
-            middle = bounds[:, 0, axis].astype(np.float64) / 2
-            middle += bounds[:, 1, axis].astype(np.float64) / 2
-        middles.append(middle)
-    finite = np.isfinite(middles[0]) & np.isfinite(middles[1]) & np.isfinite(middles[2])
+            center = bounds[:, 0, axis].astype(np.float64) / 2
+            center += bounds[:, 1, axis].astype(np.float64) / 2
+        centers.append(center)
+    finite = np.isfinite(centers[0]) & np.isfinite(centers[1]) & np.isfinite(centers[2])
     if not finite.any():
         return np.arange(len(bounds))
     if not finite.all():
-        middles = [np.where(finite, middle, middle[finite.argmax()]) for middle in middles]
-    low = [middle.min() for middle in middles]
+        centers = [np.where(finite, center, center[finite.argmax()]) for center in centers]
+    low = [center.min() for center in centers]
     with np.errstate(over="ignore"):
-        side = max(float(middle.max() - start) for middle, start in zip(middles, low, strict=True))
+        side = max(float(center.max() - start) for center, start in zip(centers, low, strict=True))
     scale = (2**_BITS - 1) / side if 0 < side < np.inf else 0.0
     key = np.zeros(len(bounds), np.uint64)
-    for axis, (middle, start) in enumerate(zip(middles, low, strict=True)):
+    for axis, (center, start) in enumerate(zip(centers, low, strict=True)):
         if scale:
-            steps = ((middle - start) * scale).astype(np.uint64)
-            key |= _spread(steps) << np.uint64(axis)
+            steps = ((center - start) * scale).astype(np.uint64)
+            key |= _interleave_zeros(steps) << np.uint64(axis)
     order: np.ndarray = np.argsort(key, kind="stable")
     return order
 
 
-def _spread(values: np.ndarray) -> np.ndarray:
-    """Return whole numbers of 21 bits with two zeros behind each bit."""
+def _interleave_zeros(values: np.ndarray) -> np.ndarray:
+    """Return integers of 21 bits with two zeros after each bit."""
     for shift, mask in (
         (32, 0x1F00000000FFFF),
         (16, 0x1F0000FF0000FF),
@@ -194,27 +214,27 @@ def _spread(values: np.ndarray) -> np.ndarray:
 
 
 def describe_order(
-    found: Reordered, described: dict[str, Any], sink: Sink, path: str
+    reordered: ReorderedMesh, described: dict[str, Any], writer: ArrayWriter, path: str
 ) -> dict[str, Any]:
-    """Put the index and the order into the store; return the keys that describe them.
+    """Write the index and the order; return the keys that describe them.
 
-    `described` describes the cells already.
+    `described` has the description of the cells.
     """
-    index: dict[str, Any] = {"rows": found.rows}
-    for name, lists in found.lists.items():
-        first = np.arange(0, len(lists), found.rows)
+    index: dict[str, Any] = {"rows": reordered.rows}
+    for name, cells in reordered.connectivity.items():
+        first = np.arange(0, len(cells), reordered.rows)
         where = f"{path}/index/{name}".strip("/")
-        index[name] = {"box": sink.put(f"{where}/box", found.boxes[name], role="index")}
+        index[name] = {"box": writer.put(f"{where}/box", reordered.boxes[name], role="index")}
         if "sizes" in described[name]:
-            widths = None if "corners" in described[name] else distinct(lists.sizes)
-            starts = starts_of(lists.sizes, first, widths)
-            index[name]["start"] = sink.put(f"{where}/start", starts, role="index")
+            widths = None if "corners" in described[name] else distinct_sizes(cells.sizes)
+            starts = starts_of(cells.sizes, first, widths)
+            index[name]["start"] = writer.put(f"{where}/start", starts, role="index")
     order = {
-        name: sink.put(f"{path}/order/{name}".strip("/"), _small(numbers), role="order")
-        for name, numbers in (("points", found.points), ("cells", found.cells))
+        name: writer.put(f"{path}/order/{name}".strip("/"), _small(ids), role="order")
+        for name, ids in (("points", reordered.points), ("cells", reordered.cells))
     }
     return {"index": index, "order": order}
 
 
-def _small(numbers: np.ndarray) -> np.ndarray:
-    return numbers.astype(np.int32) if len(numbers) < 2**31 else numbers
+def _small(ids: np.ndarray) -> np.ndarray:
+    return ids.astype(np.int32) if len(ids) < 2**31 else ids
