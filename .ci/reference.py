@@ -48,7 +48,8 @@ PAGES = {
     "collections": (
         "Collections",
         "Many named datasets in one store.",
-        ["Collection", "Bulk", "Ragged", "Schema", "ingest", "Ingest"],
+        ["Collection", "CollectionData", "RaggedArray", "AttributeColumns", "Schema",
+         "DatasetFamily", "ingest", "Ingest"],
     ),
     "conversion": (
         "Conversion",

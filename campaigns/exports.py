@@ -55,7 +55,7 @@ def run(run: Run) -> None:
         store, target = place / "source.ambar", place / "out"
         (place / "abs.nc").write_text("a neighbour")
         (place / "foo.zarr").write_text("a neighbour")
-        with ambar.Collection.create(store, fsync=False) as made:
+        with ambar.open_collection(store, "w-", fsync=False) as made:
             for number, name in enumerate(names):
                 values = np.full(VALUES, number, float)
                 made.add(name, {"v": (("x",), values, {"number": number})})

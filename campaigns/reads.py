@@ -162,9 +162,9 @@ def _of_snapshot(found: ambar.Snapshot) -> Iterator[tuple[str, Callable[[], Any]
 
 
 def _of_collection(found: ambar.Collection) -> Iterator[tuple[str, Callable[[], Any]]]:
-    yield "describe", lambda: (found.names, repr(found.schema), found.families, found.places)
-    yield "attribute_columns", lambda: found.attribute_columns()
-    yield "attribute_table", lambda: found.attribute_table()
+    yield "describe", lambda: (found.names, repr(found), found._repr_html_(), found.families)
+    yield "attrs", lambda: dict(found.attrs)
+    yield "attrs_table", lambda: found.attrs_table()
     yield "to_xarray", lambda: found.to_xarray()
     yield "choose", lambda: found.choose("v.max > 0.5")
     for variable in found.variables[:4]:
@@ -172,7 +172,6 @@ def _of_collection(found: ambar.Collection) -> Iterator[tuple[str, Callable[[], 
         yield "read", partial(found.read, variable)
         yield "read some", partial(found.read, variable, [0, -1])
     for name in found.names[:6]:
-        yield "attributes", partial(found.attributes, name)
         yield "load", partial(found.load, name)
         yield "[name]", partial(_lazily, found, name)
 

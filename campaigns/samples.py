@@ -53,7 +53,7 @@ def collection(path: Path, directory: bool = False) -> None:
     """Write a collection: regular, ragged and shared variables, equal and different attributes."""
     rng = np.random.default_rng(2)
     options: Any = {"directory": directory, "fsync": False, "ragged": ["time"]}
-    with ambar.Collection.create(path, **options) as made:
+    with ambar.open_collection(path, "w-", **options) as made:
         for number in range(12):
             length = 5 + number % 3 if number < 8 else 6
             dims = ("time",) if number < 8 else ("x", "y")

@@ -65,7 +65,7 @@ def _append(path: Path, done: Done) -> None:
 
 
 def _collection(path: Path, done: Done, **options: Any) -> None:
-    with ambar.Collection.create(path, **options) as made:
+    with ambar.open_collection(path, "w-", **options) as made:
         for number in range(5):
             made.add(f"d{number}", _dataset(4 + number % 2))
     done()

@@ -35,9 +35,13 @@ def test_datasets_come_back_identical(path: Path) -> None:
     for name, dataset in datasets.items():
         xr.testing.assert_identical(fleet[name].load(), dataset)
         xr.testing.assert_identical(fleet.load(name), dataset)
-        assert fleet.attributes(name) == dataset.attrs
-    assert fleet.to_xarray_many(["d3", "d1"]).keys() == {"d3", "d1"}
-    assert "40 datasets of 1 families" in repr(fleet)
+        assert fleet[name].attrs == dataset.attrs
+    text, page = repr(fleet), fleet._repr_html_()
+    for part in ("Datasets:    40", "Attributes:  ", "temperature  (depth: 12, time: 9)  float32"):
+        assert part in text
+    assert "<td" in page
+    assert "d19" in page
+    assert "d20" not in page
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
 def test_coordinates_that_differ_are_kept_by_dataset(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(6)}
     datasets["late"] = profile(6).assign_coords(time=datasets["d0"].time + np.timedelta64(4, "h"))
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         fleet.add_many(itertools.islice(datasets.items(), 6))
     with ambar.open_collection(path, "a", fsync=False) as fleet:
         fleet.add("late", datasets["late"])
@@ -142,7 +146,7 @@ def test_coordinates_that_differ_are_kept_by_dataset(path: Path) -> None:
         xr.testing.assert_identical(fleet[name].load(), dataset)
     got = fleet.read("temperature", sel={"time": slice("2020-01-01T05", "2020-01-01T09")})
     values = got["temperature"]
-    assert isinstance(values, ambar.Ragged)
+    assert isinstance(values, ambar.RaggedArray)
     for part, dataset in zip(values, datasets.values(), strict=True):
         wanted = dataset.temperature.sel(time=slice("2020-01-01T05", "2020-01-01T09"))
         np.testing.assert_array_equal(part.reshape(wanted.shape), wanted)
@@ -171,7 +175,7 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     got = fleet.read(["t", "uv", "station"], isel={"obs": slice(1, None, 2)})
     for variable in ("t", "uv"):
         values = got[variable]
-        assert isinstance(values, ambar.Ragged)
+        assert isinstance(values, ambar.RaggedArray)
         assert values.counts.tolist() == [len(range(1, n, 2)) for n in lengths]
         for part, dataset in zip(values, datasets.values(), strict=True):
             np.testing.assert_array_equal(part, dataset[variable][1::2])
@@ -198,7 +202,7 @@ def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
     datasets = {f"d{n}": profile(n, depth=12 if n % 3 else 7) for n in range(9)}
     fleet = written(path, datasets)
     got = fleet.read("temperature", isel={"depth": slice(0, 20, 2)})["temperature"]
-    assert isinstance(got, ambar.Ragged)
+    assert isinstance(got, ambar.RaggedArray)
     for part, dataset in zip(got, datasets.values(), strict=True):
         np.testing.assert_array_equal(part, dataset.temperature[::2])
     stacked = fleet.read("temperature", isel={"depth": slice(0, 5)})["temperature"]
@@ -206,7 +210,7 @@ def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
     grids = {f"g{n}": xr.Dataset({"v": (("y", "x"), np.full((n + 1, 4 - n), n))}) for n in range(3)}
     other = written(path.with_name("grids.ambar"), grids)
     values = other.read("v")["v"]
-    assert isinstance(values, ambar.Ragged)
+    assert isinstance(values, ambar.RaggedArray)
     for n, part in enumerate(values):
         np.testing.assert_array_equal(part, grids[f"g{n}"].v)
 
@@ -222,7 +226,7 @@ def test_variables_that_some_lack(path: Path) -> None:
     np.testing.assert_array_equal(got["salinity"][1], np.arange(9.0))
     assert not got.missing["temperature"].any()
     assert len(fleet.stats("salinity")) == 3
-    assert fleet.schema.differences[0] == "salinity: lacking in 3 datasets"
+    assert fleet.schema.differences[0] == "salinity: missing in 3 of 6 datasets"
     assert fleet.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
 
 
@@ -285,15 +289,15 @@ def test_attributes_of_any_type(path: Path) -> None:
         for n, attrs in enumerate(attributes)
     }
     fleet = written(path, datasets)
-    assert fleet.attributes("d0")["t"] == attributes[0]["t"]
-    assert np.isnan(fleet.attributes("d0")["n"])
-    assert fleet.attributes("d1") == attributes[1]
-    assert fleet.attributes("d2") == {"a": 2.5, "array": [0, 1, 2], "yes": True}
+    assert fleet["d0"].attrs["t"] == attributes[0]["t"]
+    assert np.isnan(fleet["d0"].attrs["n"])
+    assert fleet["d1"].attrs == attributes[1]
+    assert fleet["d2"].attrs == {"a": 2.5, "array": [0, 1, 2], "yes": True}
     assert fleet["d2"].v.attrs == {"units": "K", "serial": 2}
-    columns = fleet.attribute_columns()
+    columns = fleet.attrs
     assert columns["a"].tolist() == [1, "text", 2.5]
     assert columns["yes"].tolist() == [None, None, True]
-    table = fleet.attribute_table()
+    table = fleet.attrs_table()
     assert table["dataset"].tolist() == ["d0", "d1", "d2"]
     import pyarrow as pa
 
@@ -331,10 +335,10 @@ def test_types_that_differ(path: Path) -> None:
     cast = written(path.with_name("c.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="cast")
     assert len(cast.families) == 1
     assert cast.load("b").v.dtype == np.float32
-    with pytest.raises(ValueError, match=r"v is of dtype <f8, where others have <f4"):
+    with pytest.raises(ValueError, match=r"v has dtype float64, expected float32"):
         written(path.with_name("r.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="raise")
     with pytest.raises(ValueError, match="on_mismatch"):
-        ambar.Collection.create(path.with_name("o.ambar"), on_mismatch="guess")  # type: ignore[arg-type]
+        ambar.open_collection(path.with_name("o.ambar"), "w-", on_mismatch="guess")  # type: ignore[arg-type]
 
 
 def test_an_error_bound_and_chunks(path: Path) -> None:
@@ -348,7 +352,7 @@ def test_an_error_bound_and_chunks(path: Path) -> None:
     assert array.error_bound == 0.05
     assert array.chunks[1:] == (12, 3)
     with pytest.raises(ValueError, match="unknown"):
-        ambar.Collection.create(path, encoding={"t": {"zlib": True}})
+        ambar.open_collection(path, "w-", encoding={"t": {"zlib": True}})
 
 
 def test_all_as_one_dataset_and_dask(path: Path) -> None:
@@ -385,7 +389,7 @@ def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
 
 
 def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
         with pytest.raises(ValueError, match="a dimension has|dimension 'x' has length"):
             fleet.add("b", {"x": ("x", [1, 2]), "y": ("x", [1, 2, 3])})
@@ -413,7 +417,7 @@ def test_other_readers_see_plain_zarr(path: Path) -> None:
 def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
     """Every dataset loaded after the first of a ragged family had the first one's sizes."""
     lengths = {"a": 7, "b": 3, "c": 0}
-    with ambar.Collection.create(path, ragged=["z"], fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", ragged=["z"], fsync=False) as fleet:
         for name, length in lengths.items():
             fleet.add(name, {"t": ("z", np.arange(float(length))), "lat": ((), 1.0)})
     fleet = ambar.open_collection(path)
@@ -428,7 +432,7 @@ def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
 
 def test_tables_of_datasets_that_differ(path: Path) -> None:
     """Scalars alone, or no variables, raised xarray's error, which named no dataset."""
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         fleet.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
         fleet.add("scalars", {"lat": ((), 2.5)})
         fleet.add("nothing", {})

@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_added_may_change_afterwards(path: Path) -> None:
     values, attributes = np.arange(6.0).reshape(2, 3), {"list": [1], "array": np.arange(2)}
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         for number in range(3):
             values[:] = number
             attributes["list"][:] = [number]
@@ -88,7 +88,7 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
         fleet.replace("d3", profile(33))
         more = profile(5).isel(time=slice(0, 2))
         more["time"] = model["d5"].time.values[-1] + np.arange(1, 3) * np.timedelta64(1, "h")
-        with pytest.raises(ValueError, match="after commit"):
+        with pytest.raises(ValueError, match="call commit"):
             fleet.load("d5")
         fleet.commit()
         fleet.extend("d5", more, "time")
@@ -118,12 +118,45 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
 def test_what_is_no_collection_is_refused(path: Path) -> None:
     with ambar.create(path, fsync=False) as writer:
         writer.create_array("a", [1])
-    with pytest.raises(ValueError, match="no collection"):
+    with pytest.raises(ValueError, match="expected a collection"):
         ambar.open_collection(path)
     with pytest.raises(FileNotFoundError):
         ambar.open_collection(path.with_name("nothing.ambar"))
-    with pytest.raises(ValueError, match="mode is"):
-        ambar.open_collection(path, "w")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a collection"):
+        ambar.open_collection(path, "a")
+    with pytest.raises(ValueError, match="invalid mode 'x'"):
+        ambar.open_collection(path, "x")  # type: ignore[arg-type]
+    assert list(ambar.open_store(path)) == ["a"]
+
+
+def test_modes(path: Path) -> None:
+    with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as fleet:
+        assert not path.exists()
+        fleet.add("a", profile(1))
+    with pytest.raises(FileExistsError, match="mode 'w'"):
+        ambar.open_collection(path, "w-")
+    with pytest.raises(ValueError, match=r"created with ragged=\['depth'\]"):
+        ambar.open_collection(path, "a", ragged=["time"])
+    with pytest.raises(ValueError, match="ragged, directory applies to new ones"):
+        ambar.open_collection(path, ragged=["time"], directory=True)
+    with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as fleet:
+        fleet.add("b", profile(2))
+    assert ambar.open_collection(path).names == ["a", "b"]
+    with pytest.raises(RuntimeError), ambar.open_collection(path, "w", fsync=False) as fleet:
+        fleet.add("c", profile(3))
+        raise RuntimeError
+    assert ambar.open_collection(path).names == ["a", "b"]
+    with ambar.open_collection(path, "w", fsync=False) as fleet:
+        fleet.add("c", profile(3))
+    fleet = ambar.open_collection(path)
+    assert fleet.names == ["c"]
+    assert fleet.settings["ragged"] == []
+    folder = path.with_name("folder.ambar")
+    for name in ("a", "b"):
+        with ambar.open_collection(folder, "a", directory=True, fsync=False) as fleet:
+            fleet.add(name, profile(1))
+    assert folder.is_dir()
+    assert ambar.open_collection(folder).names == ["a", "b"]
 
 
 def test_an_exception_commits_nothing(path: Path) -> None:
@@ -194,7 +227,7 @@ def test_catalogues_that_contradict_themselves(
 
 def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
     fleet = written(path, {"a": profile(1)})
-    about = fleet.families[0].group_attributes()
+    about = fleet._families[0].group_attributes()
     for change, error in [
         ({"version": 2}, ambar.UnsupportedError),
         ({"sizes": None}, ambar.CorruptError),
@@ -219,6 +252,6 @@ def test_damaged_attributes(path: Path, text: str) -> None:
         writer.create_array("f0/attributes/0", np.array([text] * 3, object))
     fleet = ambar.open_collection(path)
     with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
-        fleet.attributes("b")
+        fleet.load("b")
     with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
-        fleet.attribute_columns()
+        dict(fleet.attrs)

@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def written(path: Path, datasets: dict[str, Any], **options: Any) -> ambar.Collection:
-    with ambar.Collection.create(path, fsync=False, **options) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False, **options) as fleet:
         fleet.add_many(datasets.items())
     return ambar.open_collection(path)
 
@@ -81,7 +81,7 @@ def test_reading_along_several_ragged_dimensions(path: Path) -> None:
     lengths = [(5, 2), (3, 2), (5, 0), (0, 4), (8, 1), (3, 2)]
     datasets = {f"p{n}": profile(n, *pair) for n, pair in enumerate(lengths)}
     fleet = written(path, datasets)
-    (family,) = fleet.families
+    (family,) = fleet._families
     assert family.ragged == ("N_LEVELS", "N_HISTORY")
     for name, dataset in datasets.items():
         xr.testing.assert_identical(fleet.load(name), dataset)
@@ -165,7 +165,7 @@ def test_a_dimension_that_cannot_be_ragged_is_an_error(
     path: Path, variables: Any, why: str
 ) -> None:
     """`ragged` was ignored for such datasets, which became a family for each shape."""
-    with ambar.Collection.create(path, fsync=False, ragged=["N_LEVELS", "N_HISTORY"]) as c:
+    with ambar.open_collection(path, "w-", fsync=False, ragged=["N_LEVELS", "N_HISTORY"]) as c:
         with pytest.raises(ValueError, match=f"dataset 'bad': ragged=.*{why}"):
             c.add("bad", variables)
         c.add("good", {"t": ("N_LEVELS", np.zeros(3))})
@@ -220,7 +220,7 @@ def test_texts_of_which_none_is_present_take_the_type_of_others(path: Path) -> N
         "empty": {"q": ("x", np.empty(0, "S1"))},
     }
     fleet = written(path, datasets)
-    (family,) = fleet.families
+    (family,) = fleet._families
     assert family.columns["q"].type_name == "bytes"
     assert repr([fleet.load(name).q.values.tolist() for name in fleet.names]) == repr(
         [[NAN, NAN], [b"1", NAN], [NAN, NAN], []]
@@ -231,7 +231,7 @@ def test_coordinates_with_missing_texts(path: Path) -> None:
     names = xr.DataArray(_objects("a", None, "c"), dims="x")
     datasets = {n: xr.Dataset({"v": ("x", [1, 2, 3])}, {"name": names}) for n in ("a", "b")}
     fleet = written(path, datasets)
-    assert fleet.families[0].columns["name"].shared
+    assert fleet._families[0].columns["name"].shared
     for name, dataset in datasets.items():
         xr.testing.assert_identical(fleet.load(name), dataset)
     xr.testing.assert_equal(fleet.to_xarray().name, names.assign_coords(name=names))

@@ -48,7 +48,7 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
     tmp_path: Path, bad: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         fleet.add("d0", good(0))
         with pytest.raises((ValueError, ambar.UnsupportedError), match=message) as error:
             fleet.add("bad", bad)
@@ -61,7 +61,7 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
 
 
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
-    fleet = ambar.Collection.create(tmp_path / "x.ambar", fsync=False)
+    fleet = ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False)
     with pytest.raises(ValueError, match="a dataset's name"):
         fleet.add("\udcff", good(0))
     fleet.close()
@@ -73,7 +73,7 @@ def test_a_variable_named_as_the_counts_of_a_ragged_family(tmp_path: Path) -> No
         for n in (3, 1, 2)
     }
     path = tmp_path / "x.ambar"
-    with ambar.Collection.create(path, fsync=False, ragged=["obs"]) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False, ragged=["obs"]) as fleet:
         fleet.add_many(datasets.items())
     fleet = ambar.open_collection(path)
     for name, dataset in datasets.items():
@@ -86,7 +86,7 @@ def test_an_error_of_writing_is_not_forgotten(tmp_path: Path, monkeypatch) -> No
         raise OSError("no space left")
 
     path = tmp_path / "x.ambar"
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         fleet.add("d0", good(0))
         fleet.commit()
         with monkeypatch.context() as patch:
@@ -114,7 +114,7 @@ def test_an_error_of_writing_is_not_forgotten(tmp_path: Path, monkeypatch) -> No
 )
 def test_an_encoding_that_a_variable_cannot_have(tmp_path: Path, encoding, message) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.Collection.create(path, fsync=False, encoding=encoding) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False, encoding=encoding) as fleet:
         with pytest.raises(ValueError, match=message):
             fleet.add("bad", {"flag": ("x", np.arange(3))})
         fleet.add("d0", good(0))
@@ -123,9 +123,9 @@ def test_an_encoding_that_a_variable_cannot_have(tmp_path: Path, encoding, messa
 
 def test_a_refused_dataset_leaves_no_dtype_behind(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.Collection.create(path, fsync=False, on_mismatch="raise") as fleet:
+    with ambar.open_collection(path, "w-", fsync=False, on_mismatch="raise") as fleet:
         fleet.add("d0", good(0))
-        with pytest.raises(ValueError, match="v is of dtype"):
+        with pytest.raises(ValueError, match="v has dtype float32, expected float64"):
             fleet.add("bad", {"w": np.zeros(4, "f4"), "v": np.zeros(4, "f4")})
         fleet.add("d1", {"w": np.zeros(3, "f8")})
     assert ambar.open_collection(path).names == ["d0", "d1"]
@@ -134,7 +134,7 @@ def test_a_refused_dataset_leaves_no_dtype_behind(tmp_path: Path) -> None:
 def test_the_order_of_variables_makes_no_family(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     first = {"a": ("x", [1, 2]), "b": (("y", "x"), [[3, 4]])}
-    with ambar.Collection.create(path, fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as fleet:
         fleet.add("d0", first)
         fleet.add("d1", dict(reversed(first.items())))
     fleet = ambar.open_collection(path)

@@ -32,7 +32,7 @@ def _together(count: int, work: Callable[[int], Any]) -> list[Any]:
 def test_datasets_added_by_several_threads_keep_their_values(tmp_path: Path) -> None:
     """Threads interleaved within `add` gave datasets the rows, and so the values, of others."""
     path = tmp_path / "x.ambar"
-    with ambar.Collection.create(path, fsync=False) as shared:
+    with ambar.open_collection(path, "w-", fsync=False) as shared:
 
         def add(thread: int) -> None:
             for number in range(500):
@@ -55,7 +55,7 @@ def _pair(name: str) -> list[str]:
 def test_threads_that_change_and_commit_at_random(tmp_path: Path, seed: int) -> None:
     """Each thread changes datasets of its own; all of them are as their thread left them."""
     path = tmp_path / "x.ambar"
-    shared = ambar.Collection.create(path, fsync=False, ragged=["z"])
+    shared = ambar.open_collection(path, "w-", fsync=False, ragged=["z"])
 
     def change(thread: int) -> dict[str, np.ndarray]:
         rng = np.random.default_rng([seed, thread])
@@ -135,7 +135,7 @@ def test_a_forked_child_is_refused_and_does_not_wait(tmp_path: Path) -> None:
     """A child that used its parent's collection waited for a thread that it does not have."""
     path = tmp_path / "x.ambar"
     dataset = {"t": ("x", np.arange(10.0))}
-    with ambar.Collection.create(path, fsync=False) as mine:
+    with ambar.open_collection(path, "w-", fsync=False) as mine:
         mine.add("a", dataset)
         mine.commit()
         child = os.fork()

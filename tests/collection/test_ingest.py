@@ -127,14 +127,12 @@ def test_sources_that_all_fail_raise_and_leave_stores_alone(
     assert not _contents(tmp_path)
     ambar.ingest(zarrs / "p0.zarr", target, **QUICK)
     before = _contents(tmp_path)
-    replace: dict[str, Any] = {"overwrite": True} if convert is ambar.ingest else {"mode": "w"}
-    add: dict[str, Any] = {"resume": True} if convert is ambar.ingest else {"mode": "a"}
-    for options in (replace, add):
+    for mode in ("w", "a"):
         with pytest.raises(ambar.UnsupportedError, match=r"a\.nc"):
-            convert(bad, target, on_error=on_error, **options)
+            convert(bad, target, on_error=on_error, mode=mode)
         assert _contents(tmp_path) == before
     with pytest.raises(ambar.UnsupportedError, match=r"^[^;]*a\.nc: not a NetCDF[^;]*$"):
-        convert(bad[:1], target, on_error=on_error, **replace)
+        convert(bad[:1], target, on_error=on_error, mode="w")
 
 
 def test_a_source_that_fails_stops_or_is_skipped(tmp_path: Path, zarrs: Path, capsys) -> None:
@@ -160,7 +158,7 @@ def test_a_source_that_fails_stops_or_is_skipped(tmp_path: Path, zarrs: Path, ca
     again = ambar.convert(zarrs, target, mode="a", on_error="skip")
     assert (list(again.failed), again.converted, len(again.skipped)) == ([str(bad)], [], 5)
     with pytest.raises(ValueError, match="on_error='both' is invalid"):
-        ambar.ingest(zarrs, target, on_error="both", overwrite=True)  # type: ignore[arg-type]
+        ambar.ingest(zarrs, target, on_error="both", mode="w")  # type: ignore[arg-type]
 
 
 def test_errors_of_sources_have_the_types_that_reading_them_has(tmp_path: Path) -> None:
@@ -183,7 +181,7 @@ def test_what_is_committed_before_an_error_stays(tmp_path: Path, zarrs: Path, mo
     with pytest.raises(ambar.UnsupportedError, match=r"p3a.*4 datasets are committed .*resume"):
         ambar.ingest(zarrs, target, **QUICK)
     assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
-    done = ambar.ingest(zarrs, target, resume=True, on_error="skip", **QUICK)
+    done = ambar.ingest(zarrs, target, mode="a", on_error="skip", **QUICK)
     assert (done.converted, len(done.skipped), len(done.failed)) == (["p4"], 4, 1)
 
 
@@ -305,20 +303,18 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
     assert got.dtype == np.float32
     assert 0 < np.abs(got.values - profile(8).temperature.values).max() <= 0.0101
     with pytest.raises(ValueError, match="by variable"):
-        ambar.ingest(zarrs, target, error_bound=0.01, overwrite=True)
+        ambar.ingest(zarrs, target, error_bound=0.01, mode="w")
     with pytest.raises(ValueError, match="value range of all datasets"):
-        ambar.ingest(zarrs, target, error_bound={"temperature": "1e-3 of range"}, overwrite=True)
-    with pytest.raises(ValueError, match="begun with on_mismatch='cast'"):
-        ambar.ingest(zarrs, target, resume=True, on_mismatch="raise")
+        ambar.ingest(zarrs, target, error_bound={"temperature": "1e-3 of range"}, mode="w")
+    with pytest.raises(ValueError, match="created with on_mismatch='cast'"):
+        ambar.ingest(zarrs, target, mode="a", on_mismatch="raise")
     with pytest.raises(ValueError, match="at least one"):
-        ambar.ingest(zarrs, target, overwrite=True, processes=0)
+        ambar.ingest(zarrs, target, mode="w", processes=0)
     with pytest.raises(FileExistsError):
         ambar.ingest(zarrs, target)
     for on_error in ("stop", "skip"):
         with pytest.raises(KeyError, match=r"p0\.zarr: has none of wind"):
-            ambar.ingest(
-                zarrs, target, variables=["wind"], overwrite=True, on_error=on_error, **QUICK
-            )
+            ambar.ingest(zarrs, target, variables=["wind"], mode="w", on_error=on_error, **QUICK)
         # Nothing was taken in, so that the store that was to be replaced is as it was.
         assert len(ambar.open_collection(target)) == 7
 
@@ -336,14 +332,14 @@ def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
     fleet = ambar.open_collection(target)
     assert [family.ragged for family in fleet.families] == [("obs",)]
     values = fleet.read("t")["t"]
-    assert isinstance(values, ambar.Ragged)
+    assert isinstance(values, ambar.RaggedArray)
     assert values.counts.tolist() == [4, 0, 2]
 
 
 def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> None:
     target = tmp_path / "x.ambar"
     # There is nothing to go on with yet, which is as well.
-    assert ambar.ingest(zarrs, target, resume=True, **QUICK).skipped == []
+    assert ambar.ingest(zarrs, target, mode="a", **QUICK).skipped == []
     before = target.stat().st_size
     code, out, _ = run(capsys, "convert", zarrs, target, "--resume")
     assert (code, "5 were there already" in out) == (0, True)
@@ -357,7 +353,7 @@ def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> Non
     write(profile(11), zarrs / "more" / "p11.zarr")
     write(profile(11), tmp_path / "other" / "p11.zarr")
     with pytest.raises(ValueError, match="has a dataset 'p11'"):
-        ambar.ingest([zarrs, tmp_path / "other"], target, resume=True)
+        ambar.ingest([zarrs, tmp_path / "other"], target, mode="a")
 
 
 _SLOW = """
@@ -385,7 +381,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
     fleet = ambar.open_collection(target)
     assert 20 <= len(fleet) < 40
     kept = fleet.names
-    done = ambar.ingest(folder, target, resume=True, **QUICK)
+    done = ambar.ingest(folder, target, mode="a", **QUICK)
     assert done.skipped == kept
     assert done.failed == {}
     fleet = ambar.open_collection(target)

@@ -42,7 +42,7 @@ def make_stores(folder: Path) -> None:
         writer.create_group("run", {"code": "solver"})
         writer.create_array("run/time", np.arange(10.0), dims=("step",))
         writer.create_array("run/names", np.array(["first", "second"], object))
-    with ambar.Collection.create(folder / "profiles.ambar") as collection:
+    with ambar.open_collection(folder / "profiles.ambar", "w-") as collection:
         collection.add_many(profiles().items())
     ambar.write_mesh(wing(), folder / "wing.ambar")
     with ambar.open_mesh_series(folder / "steps.ambar", "w-") as series:

@@ -78,7 +78,7 @@ ACTS = {
     collection = ambar.open_collection(path)
     collection.load("d1"), collection["d2"].v.values
     collection.read("v"), collection.read("v", isel={"dim_0": slice(2, 9)})
-    collection.verify(), collection.stats("v"), collection.attribute_columns()
+    collection.verify(), collection.stats("v"), dict(collection.attrs)
     """,
 }
 
@@ -94,8 +94,8 @@ def paths(tmp_path_factory: pytest.TempPathFactory, stores: dict[str, Path]) -> 
         )
         writer.create_array("texts", np.array(["a", "b"] * 5000, dtype=object), chunks=(100,))
     plotfiles.write(folder / "plotfile")
-    ambar.convert(folder / "plotfile", folder / "plotfile.ambar", fsync=False)
-    with ambar.Collection.create(folder / "collection.ambar") as collection:
+    ambar.convert(folder / "plotfile", folder / "plotfile.ambar", durability="none")
+    with ambar.open_collection(folder / "collection.ambar", "w-") as collection:
         for number in range(20):
             collection.add(f"d{number}", {"v": np.arange(20.0)})
     return {
@@ -241,7 +241,7 @@ store.verify()
     ),
     "collection": (
         """
-writer = ambar.Collection.create(sys.argv[1], directory={directory})
+writer = ambar.open_collection(sys.argv[1], "w-", directory={directory})
 for number in range(20):
     writer.add(f"d{{number}}", {{"v": np.arange(2000.0)}})
 """,

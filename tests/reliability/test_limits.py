@@ -172,8 +172,8 @@ def test_fill_values_are_within_the_memory_limit(tmp_path: Path) -> None:
 def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None:
     """Cells, particles, indices and collections were decoded within the default limits alone."""
     cells, fleet, array = tmp_path / "cells.ambar", tmp_path / "fleet.ambar", tmp_path / "a.ambar"
-    ambar.convert(output("gravpart"), cells, fsync=False)
-    with ambar.Collection.create(fleet, fsync=False) as writer:
+    ambar.convert(output("gravpart"), cells, durability="none")
+    with ambar.open_collection(fleet, "w-", fsync=False) as writer:
         for number in range(20):
             writer.add(f"d{number}", {"t": ("x", np.arange(2000.0) + number)})
     values = np.random.default_rng(0).random((64, 64, 64))

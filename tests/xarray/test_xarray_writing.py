@@ -476,7 +476,7 @@ def test_writing_to_a_url_is_refused(url: str, tmp_path: Path) -> None:
         lambda: ambar.create(url, "a"),
         lambda: ambar.compact(url),
         lambda: ambar.repair(url),
-        lambda: ambar.Collection.create(url),
+        lambda: ambar.open_collection(url, "w-"),
         lambda: ambar.open_collection(url, "a"),
         lambda: ambar.convert(tmp_path, url),
         lambda: ambar.ingest(tmp_path / "x.nc", url),

@@ -78,7 +78,7 @@ class Collection(Scratch):
 
     def time_write(self) -> None:
         """Write all profiles in one call."""
-        with ambar.Collection.create(self.store, overwrite=True, fsync=False) as collection:
+        with ambar.open_collection(self.store, "w", fsync=False) as collection:
             collection.add_many(self.profiles)
 
     def time_read_slice(self) -> None:

@@ -5,10 +5,19 @@ array each, so that a slice of all datasets is one read. `docs/format.md`, 4.6, 
 the store.
 """
 
+from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.collection import Collection
 from ambar.collection.openers import open_collection
-from ambar.collection.read.bulk_read import Bulk
-from ambar.collection.schema import Schema
-from ambar.collection.storage.ragged import Ragged
+from ambar.collection.read.bulk_read import CollectionData
+from ambar.collection.schema import DatasetFamily, Schema
+from ambar.collection.storage.ragged import RaggedArray
 
-__all__ = ["Bulk", "Collection", "Ragged", "Schema", "open_collection"]
+__all__ = [
+    "AttributeColumns",
+    "Collection",
+    "CollectionData",
+    "DatasetFamily",
+    "RaggedArray",
+    "Schema",
+    "open_collection",
+]

@@ -1,36 +1,38 @@
-"""Collections: any number of named datasets of like schema in one store, read all at once."""
+"""Collections: any number of named datasets of like schema in one store."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.locking import WriterLock, locked
 from ambar._util.properties import cached_property
-from ambar.collection.read.bulk_read import Bulk, Reader, decoded, isel_dims
+from ambar.collection import representation
+from ambar.collection.attribute_columns import AttributeColumns
+from ambar.collection.read.bulk_read import CollectionData, Reader, decoded, isel_dims
 from ambar.collection.read.dataset_selector import Chooser
 from ambar.collection.read.indexing import Piece, by_family, split_by_labels
 from ambar.collection.read.row_cache import blocks_of
-from ambar.collection.schema import Schema
+from ambar.collection.schema import DatasetFamily, Schema
 from ambar.collection.storage.attributes import texts_of
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Family, load
 from ambar.collection.storage.metadata_columns import Columns, arrow_column
-from ambar.collection.storage.ragged import Ragged
+from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import Input, Record, as_record, grown, record_of, variable_of
-from ambar.collection.write.pending_changes import Changes, checked_settings
+from ambar.collection.write.pending_changes import PendingChanges
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.commit_context import Closing
 from ambar.store.group_description import Description
 from ambar.store.store import Store
-from ambar.store.writer import Profile, Writer, create
+from ambar.store.writer import Writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,15 +40,33 @@ if TYPE_CHECKING:
 
 
 class Collection(Closing):
-    """Named datasets in one store; made by `Collection.create` or `open_collection`.
+    """Named datasets in one store, opened by `ambar.open_collection`.
 
-    Leaving its ``with`` block commits what was added, unless by an exception. What was added can be
-    read after the commit.
+    ``collection[name]`` is a dataset as a lazy `xarray.Dataset`; `read` reads variables of many
+    datasets in one call. Iteration yields the names of the datasets, and ``len()`` counts them.
 
-    Threads may share a collection. Open for writing, it runs one method at a time: each `add`,
-    `replace`, `extend`, `remove`, `rename` and `commit` happens as a whole, in any order between
-    threads, and a commit has all changes whose methods returned before it. Reads take turns with
-    them. Open for reading, it reads in all threads in parallel.
+    A collection that is open for writing is a context manager: it commits at the end of its block,
+    but not after an exception. Added and changed datasets can be read after the commit.
+
+    Threads may share a collection. A collection that is open for writing runs one method at a
+    time: each `add`, `replace`, `extend`, `remove`, `rename` and `commit` happens as a whole, and a
+    commit has all changes whose methods returned before it. A collection that is open for reading
+    reads in all threads in parallel.
+
+    Examples
+    --------
+    >>> collection = ambar.open_collection("profiles.ambar")
+    >>> collection
+    <ambar.Collection> ...profiles.ambar
+      Datasets:    4
+      Families:    1
+      Size:        ...
+      Attributes:  platform
+      Variables:
+        temperature  (depth: 30)  float32  480 B as ...
+        depth        (depth: 30)  float64  240 B as ...
+    >>> collection.names
+    ['station_0040', 'station_0041', 'station_0042', 'station_0043']
     """
 
     def __init__(
@@ -59,11 +79,9 @@ class Collection(Closing):
     ) -> None:
         # Held by every method of a collection that is open for writing.
         self._lock: AbstractContextManager[None] = nullcontext() if writer is None else WriterLock()
-        # As lazy arrays keep it.
-        self.path: StoreKey = path if isinstance(path, Remote) else place_of(path)
+        self._key: StoreKey = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
-        self.settings = settings
-        """What it was made with: `ragged`, `encoding` and `on_mismatch`."""
+        self._settings = settings
         if store is None:
             self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
         else:
@@ -75,69 +93,37 @@ class Collection(Closing):
             self._catalogue.check([family.rows for family in families], store.location)
         self._changes = None
         if writer is not None:
-            self._changes = Changes(writer, self._catalogue, self._families, settings, store)
+            self._changes = PendingChanges(writer, self._catalogue, self._families, settings, store)
         if store is not None:
             self.__dict__["store"] = store
 
-    @classmethod
-    def create(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        overwrite: bool = False,
-        directory: bool = False,
-        fsync: bool = True,
-        profile: Profile = "balanced",
-        threads: int | None = None,
-        ragged: Sequence[str] = (),
-        encoding: Mapping[str, Mapping[str, Any]] | None = None,
-        on_mismatch: Literal["family", "cast", "raise"] = "family",
-    ) -> Collection:
-        """Return a new, empty collection, which appears under its name with the first commit.
+    # Changes
+
+    def add(self, name: str, dataset: Input) -> None:
+        """Add a dataset.
 
         Parameters
         ----------
-        path, overwrite, directory, fsync, profile, threads
-            As for `ambar.create`.
-        ragged
-            Dimensions whose lengths are known to differ between datasets: values lie end to end
-            from the first dataset on. Others become ragged when a second length is met. A variable
-            has at most one ragged dimension, and before it only dimensions of length 1; datasets
-            for which that does not hold are refused (if listed here), or become families by shape.
-        encoding
-            By variable: ``{"chunks": (50, 168)}``, the part of one dataset that a chunk holds;
-            ``{"profile": "small"}``; ``{"error_bound": 0.01}``, absolute.
-        on_mismatch
-            What to do with a variable of another dtype than that of the first dataset that has it:
-            keep it as it is, in another "family"; "cast" it, as NumPy does within a kind; "raise".
+        name : str
+            The name of the dataset, of at least one character.
+        dataset : xarray.Dataset or mapping
+            The variables. The values of a mapping are arrays, ``(dims, array)`` or
+            ``(dims, array, attrs)``. The collection copies them.
 
         Raises
         ------
-        FileExistsError
-            If `path` exists.
-        BusyError
-            If another writer has it open.
         ValueError
-            If an option is unknown.
-        """
-        settings = checked_settings(ragged, encoding, on_mismatch)
-        writer = create(
-            path,
-            "w" if overwrite else "w-",
-            directory=directory,
-            fsync=fsync,
-            profile=profile,
-            threads=threads,
-        )
-        return cls(path, None, writer, settings, threads)
+            If a dataset of this name exists, a dimension has two lengths, or an attribute cannot be
+            stored.
+        UnsupportedError
+            If the values of a variable have a type that cannot be stored.
 
-    # Adding and removing
-
-    def add(self, name: str, dataset: Input) -> None:
-        """Add a dataset of xarray, or a mapping from names to arrays.
-
-        A mapping's values may be ``(dims, array)`` and ``(dims, array, attributes)`` too. Raises
-        ValueError if the name is taken, UnsupportedError for values that cannot be stored.
+        Examples
+        --------
+        >>> with ambar.open_collection("casts.ambar", "w-") as casts:
+        ...     casts.add("cast1", {"oxygen": ("depth", [210.0, 195.5], {"units": "umol/kg"})})
+        >>> ambar.open_collection("casts.ambar")["cast1"].oxygen.attrs
+        {'units': 'umol/kg'}
         """
         self._add(as_record(name, dataset))
 
@@ -145,16 +131,56 @@ class Collection(Closing):
     def _add(self, record: Record) -> None:
         self._changing.add(record)
 
-    def add_many(self, datasets: Iterable[tuple[str, Input]]) -> None:
-        """Add datasets, given with their names; they are encoded together, on all cores.
+    def add_many(self, datasets: Mapping[str, Input] | Iterable[tuple[str, Input]]) -> None:
+        """Add datasets.
 
-        Datasets that other threads add meanwhile may come between them.
+        Parameters
+        ----------
+        datasets : mapping or iterable of (str, dataset)
+            The datasets by name, or pairs of name and dataset; each dataset as for `add`. Datasets
+            that other threads add in the meantime may come between them.
+
+        Raises
+        ------
+        ValueError, UnsupportedError
+            As for `add`. The datasets before the invalid one are added.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("casts.ambar", "w-") as casts:
+        ...     casts.add_many({f"cast{n}": {"oxygen": np.full(3, n)} for n in range(100)})
+        >>> len(ambar.open_collection("casts.ambar"))
+        100
         """
-        for name, dataset in datasets:
+        for name, dataset in datasets.items() if isinstance(datasets, Mapping) else datasets:
             self.add(name, dataset)
 
     def replace(self, name: str, dataset: Input) -> None:
-        """Put a dataset in the place of the one of that name; raises KeyError if it lacks."""
+        """Replace a dataset by another one, which keeps its name and position.
+
+        The store keeps the bytes of the old values until `ambar.compact`.
+
+        Parameters
+        ----------
+        name : str
+            The name of an existing dataset.
+        dataset : xarray.Dataset or mapping
+            The new variables, as for `add`.
+
+        Raises
+        ------
+        KeyError
+            If the dataset does not exist.
+        ValueError, UnsupportedError
+            As for `add`.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("profiles.ambar", "a") as collection:
+        ...     collection.replace("station_0041", {"temperature": ("depth", np.zeros(2))})
+        >>> ambar.open_collection("profiles.ambar")["station_0041"].temperature.values
+        array([0., 0.])
+        """
         self._replace(as_record(name, dataset))
 
     @locked
@@ -163,20 +189,58 @@ class Collection(Closing):
 
     @locked
     def extend(self, name: str, dataset: Input, dim: str) -> None:
-        """Let a dataset grow along `dim`; variables that lack it must be as they were.
+        """Append values to a dataset along a dimension.
+
+        Parameters
+        ----------
+        name : str
+            The name of an existing dataset.
+        dataset : xarray.Dataset or mapping
+            The values to append, as for `add`, with the same variables. Variables without the
+            dimension `dim` must be equal to the existing ones.
+        dim : str
+            The dimension.
 
         Raises
         ------
         KeyError
             If the dataset does not exist.
         ValueError
-            If the two have other variables, or `dim` is none of them.
+            If the variables differ, `dim` is not a dimension of the dataset, or a variable without
+            `dim` has other values.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("casts.ambar", "w-") as casts:
+        ...     casts.add("cast1", {"oxygen": ("depth", [210, 195])})
+        ...     casts.commit()
+        ...     casts.extend("cast1", {"oxygen": ("depth", [180])}, "depth")
+        >>> ambar.open_collection("casts.ambar")["cast1"].oxygen.values
+        array([210, 195, 180])
         """
         self._changing.replace(grown(self._record(name), as_record(name, dataset), dim))
 
     @locked
     def remove(self, names: str | Iterable[str]) -> None:
-        """Take datasets out; their bytes stay in the store."""
+        """Remove datasets. The store keeps their bytes until `ambar.compact`.
+
+        Parameters
+        ----------
+        names : str or iterable of str
+            The names of existing datasets.
+
+        Raises
+        ------
+        KeyError
+            If a dataset does not exist; then none is removed.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("profiles.ambar", "a") as collection:
+        ...     collection.remove(["station_0040", "station_0043"])
+        >>> ambar.open_collection("profiles.ambar").names
+        ['station_0041', 'station_0042']
+        """
         wanted = {names} if isinstance(names, str) else set(names)
         for name in wanted:
             self._catalogue.position(name)
@@ -185,29 +249,76 @@ class Collection(Closing):
 
     @locked
     def rename(self, old: str, new: str) -> None:
-        """Give a dataset another name; raises KeyError, ValueError if the new is taken."""
+        """Rename a dataset, which keeps its position.
+
+        Parameters
+        ----------
+        old : str
+            The name of an existing dataset.
+        new : str
+            The new name.
+
+        Raises
+        ------
+        KeyError
+            If the dataset does not exist.
+        ValueError
+            If another dataset has the new name.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("profiles.ambar", "a") as collection:
+        ...     collection.rename("station_0040", "reference")
+        >>> ambar.open_collection("profiles.ambar").names[0]
+        'reference'
+        """
         self._changing.touch()
         self._catalogue.rename(old, new)
 
     @locked
     def commit(self) -> None:
-        """Make everything done so far visible to readers, all at once, and durable."""
+        """Commit all changes: readers see all of them, or none after a crash.
+
+        The end of a ``with`` block commits too.
+
+        Raises
+        ------
+        OSError
+            If the file system reports an error. All changes since the last commit are lost then.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("casts.ambar", "w-") as casts:
+        ...     for number in range(3):
+        ...         casts.add(f"cast{number}", {"oxygen": np.arange(3)})
+        ...         casts.commit()
+        """
         self._changing.commit()
-        for cached in ("store", "opened", "reader", "_columns", "_chooser", "models"):
+        for cached in ("store", "_opened", "_reader", "_columns", "_chooser", "_models"):
             self.__dict__.pop(cached, None)
 
-    def check(self) -> None:
-        """Raise the error that writing met, if any, in which case what is not committed is lost.
+    def _check(self) -> None:
+        """Raise an error of the thread that writes; changes since the last commit are lost then.
 
-        Whatever is done next raises it too; this tells it from errors of what is done next.
+        All later methods raise it too. `ingest` separates it from errors of a single dataset.
         """
         if self._changes is not None:
             self._changes.check()
 
     def close(self) -> None:
-        """Give up what was not committed, and let other writers in.
+        """Discard changes since the last commit, and close the store.
 
-        In a forked child it does nothing: the file is the parent's.
+        Another writer can open the store then. In a forked child the method does nothing.
+
+        Examples
+        --------
+        >>> casts = ambar.open_collection("casts.ambar", "w-")
+        >>> casts.add("cast1", {"oxygen": np.arange(3)})
+        >>> casts.close()
+        >>> ambar.open_collection("casts.ambar")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: ...
         """
         if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
             return
@@ -220,7 +331,17 @@ class Collection(Closing):
         if self._changes is not None:
             self.commit()
 
-    # Looking
+    # Metadata
+
+    @property
+    def location(self) -> str:
+        """The path or URL of the store."""
+        return str(self._key)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options at the creation of the collection: `ragged`, `encoding`, `on_mismatch`."""
+        return dict(self._settings)
 
     @property
     @locked
@@ -240,16 +361,44 @@ class Collection(Closing):
 
     @property
     @locked
-    def families(self) -> list[Family]:
-        """The families: datasets of one schema and shape, or ragged along one dimension."""
-        return list(self._families)
+    def families(self) -> list[DatasetFamily]:
+        """The families: datasets of equal schema, whose variables share arrays.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").families[0].sizes
+        {'depth': 30}
+        """
+        counts = self._counts()
+        return [
+            DatasetFamily(
+                number=family.number,
+                datasets=counts.get(family.number, 0),
+                sizes=dict(family.sizes),
+                ragged=tuple(family.ragged),
+                variables=tuple(family.columns),
+            )
+            for family in self._families
+        ]
+
+    def _counts(self) -> dict[int, int]:
+        """Return the number of datasets by the number of their family."""
+        numbers, counts = np.unique(self._places[:, 0], return_counts=True)
+        return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
     @property
     @locked
     def schema(self) -> Schema:
-        """The variables of all datasets, and what differs between them."""
-        numbers, counts = np.unique(self._catalogue.places[:, 0], return_counts=True)
-        return Schema(self._families, dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+        """The variables of all datasets, and the differences between datasets.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").schema
+        <ambar.Schema> 2 variables of 4 datasets
+          temperature  (depth: 30)  float32
+          depth        (depth: 30)  float64
+        """
+        return Schema(self._families, self._counts())
 
     @property
     @locked
@@ -258,35 +407,46 @@ class Collection(Closing):
         return list(dict.fromkeys(name for family in self._families for name in family.columns))
 
     @property
-    @locked
-    def places(self) -> np.ndarray:
-        """Where the datasets lie: uint32 (datasets, 2), the family's number and the row there."""
-        return self._catalogue.places.copy()
+    def _places(self) -> np.ndarray:
+        """The families and rows of the datasets: uint32 (datasets, 2)."""
+        return self._catalogue.places
 
     @property
-    @locked
-    def attribute_names(self) -> list[str]:
-        """The names of the attributes of all datasets."""
-        return self._chooser.attribute_names
+    def attrs(self) -> AttributeColumns:
+        """The attributes of the datasets as columns: a mapping from name to array (datasets,).
 
-    @locked
-    def attributes(self, name: str) -> dict[str, Any]:
-        """Return the attributes of a dataset; raises KeyError if it does not exist."""
-        family, row = self.place(name)
-        return self._columns.attributes(family, None, row)
-
-    @locked
-    def attribute_columns(self) -> dict[str, np.ndarray]:
-        """Return every attribute of datasets as a column (datasets,); None where one lacks it."""
-        return {key: self._chooser.attribute(key) for key in self.attribute_names}
-
-    @locked
-    def attribute_table(self) -> Table:
-        """Return the datasets' names and attributes as a table, for Arrow, pandas and polars.
-
-        Attributes of several types, and those that datasets lack, are texts there: JSON, or empty.
+        Examples
+        --------
+        >>> attrs = ambar.open_collection("profiles.ambar").attrs
+        >>> list(attrs)
+        ['platform']
+        >>> attrs["platform"].tolist()
+        ['glider', 'argo', 'glider', 'argo']
         """
-        columns = {key: arrow_column(values) for key, values in self.attribute_columns().items()}
+        return AttributeColumns(self)
+
+    @locked
+    def attrs_table(self) -> Table:
+        """Return the names and attributes of the datasets as a table, for Arrow, pandas and polars.
+
+        Attributes of several types, and attributes that some datasets lack, become strings: JSON,
+        or an empty string.
+
+        Returns
+        -------
+        Table
+            A row for each dataset, the columns ``dataset`` and the attributes.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").attrs_table().to_pandas()
+                dataset platform
+        0  station_0040   glider
+        1  station_0041     argo
+        2  station_0042   glider
+        3  station_0043     argo
+        """
+        columns = {key: arrow_column(values) for key, values in self.attrs.items()}
         return Table({"dataset": np.array(self.names, dtype=str), **columns}, dim="dataset")
 
     def verify(
@@ -295,21 +455,83 @@ class Collection(Closing):
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, int]:
-        """Check every checksum of the last commit; as `ambar.Store.verify`."""
+        """Check all checksums of the last commit, as `ambar.Store.verify` does.
+
+        Parameters
+        ----------
+        threads : int, optional
+            The number of threads; all cores by default.
+        progress : callable, optional
+            A function called with the number of checked bytes and of all bytes.
+
+        Returns
+        -------
+        dict
+            The numbers of checked bytes, entries and chunks.
+
+        Raises
+        ------
+        CorruptError
+            If the store is damaged; the message lists the damage.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").verify()
+        {'bytes': ..., 'entries': ..., 'chunks': ...}
+        """
         return self.store.verify(threads=threads, progress=progress)
 
     @locked
     def choose(self, datasets: Any = None) -> list[str]:
-        """Return the names of the datasets that are chosen as `read` lets one do."""
+        """Return the names of some datasets.
+
+        Parameters
+        ----------
+        datasets : optional
+            Names, positions, a slice, a mask or a condition, as for `read`; all by default.
+
+        Returns
+        -------
+        list of str
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").choose('platform == "argo"')
+        ['station_0041', 'station_0043']
+        """
         names = self._catalogue.names
         return [names[position] for position in self._chooser.positions(datasets)]
 
     @locked
     def stats(self, variable: str) -> Table:
-        """Return min, max, count and nulls of a variable in each dataset that has it.
+        """Return statistics of a variable in each dataset that has it.
 
-        From the store's statistics alone: no values are read. Texts and complex numbers have
-        neither min nor max.
+        The store has these statistics; no values are read.
+
+        Parameters
+        ----------
+        variable : str
+            The name of the variable.
+
+        Returns
+        -------
+        Table
+            The columns ``dataset``, ``min``, ``max``, ``count`` (of values) and ``nulls`` (of NaN,
+            NaT and missing strings). Strings and complex numbers have no ``min`` and ``max``.
+
+        Raises
+        ------
+        KeyError
+            If no dataset has the variable.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").stats("temperature").to_pandas()
+                dataset   min   max  count  nulls
+        0  station_0040  44.0  60.0     30      0
+        1  station_0041  45.0  61.0     30      0
+        2  station_0042  46.0  62.0     30      0
+        3  station_0043  47.0  63.0     30      0
         """
         columns = self._chooser.statistics(variable)
         having = columns.pop("having")
@@ -329,38 +551,52 @@ class Collection(Closing):
         sel: Mapping[str, Any] | None = None,
         out: np.ndarray | Mapping[str, np.ndarray] | None = None,
         stack: bool = True,
-    ) -> Bulk:
-        """Read variables of many datasets at once.
+    ) -> CollectionData:
+        """Read variables of many datasets in one call.
 
         Parameters
         ----------
-        variables
-            Names; all by default.
-        datasets
-            Names, positions, a slice of positions, a mask, or a condition on attributes and
-            statistics such as ``'platform == "argo" and temperature.max > 20'``; all by default.
-        isel, sel
-            Parts of dimensions by index (integers, slices, lists, masks), or by the labels of their
-            coordinates (labels, slices with both ends, lists).
-        out
-            Arrays to read into, of the shape and dtype of the result: one a variable, by name.
-        stack
-            Whether ragged values of one length are returned as an array.
+        variables : str or sequence of str, optional
+            The names of the variables; all by default.
+        datasets : optional
+            The datasets; all by default. Names, positions, a slice of positions, a mask, or a
+            condition on attributes and statistics such as
+            ``'platform == "argo" and temperature.max > 20'``.
+        isel : mapping, optional
+            Parts of dimensions by index: integers, slices, lists or masks.
+        sel : mapping, optional
+            Parts of dimensions by the labels of their coordinates: labels, lists of labels, or
+            slices that include both ends.
+        out : ndarray or mapping of str to ndarray, optional
+            Arrays to read into, of the shape and dtype of the result: one array, or an array for
+            each variable.
+        stack : bool, default True
+            Whether ragged values of equal length are returned as an array.
 
         Returns
         -------
-        Bulk
-            A mapping from variables to arrays (datasets, ...), or `Ragged` where shapes differ; its
-            `missing` says which datasets lack a variable.
+        CollectionData
+            A mapping from variables to arrays (datasets, ...); to a `RaggedArray` where the shapes
+            of the datasets differ.
 
         Raises
         ------
         KeyError
-            If no dataset has a variable, or there is no dataset of a name, no such label.
+            If no dataset has a variable, or a dataset or a label does not exist.
         ValueError
-            If a selection or `out` does not fit.
+            If a dimension does not exist, or `out` has another shape or dtype.
         IndexError
-            If an index is outside.
+            If an index is out of range.
+
+        Examples
+        --------
+        >>> collection = ambar.open_collection("profiles.ambar")
+        >>> data = collection.read("temperature", isel={"depth": slice(0, 12)})
+        >>> data["temperature"].shape
+        (4, 12)
+        >>> warm = collection.read("temperature", 'platform == "argo" and temperature.max > 62')
+        >>> warm.names
+        ['station_0043']
         """
         at = self._chooser.positions(datasets)
         known = self.variables
@@ -373,69 +609,123 @@ class Collection(Closing):
         families = [piece.family for piece in pieces]
         isel_dims({**isel, **(sel or {})}, families or list(self._families), list(wanted))
         if sel:
-            split = (split_by_labels(piece, sel, self.reader.coordinate) for piece in pieces)
+            split = (split_by_labels(piece, sel, self._reader.coordinate) for piece in pieces)
             pieces = [part for parts in split for part in parts]
-        arrays: dict[str, np.ndarray | Ragged] = {}
+        arrays: dict[str, np.ndarray | RaggedArray] = {}
         missing = {}
         for name in wanted:
             if not any(name in piece.family.columns for piece in pieces):
                 raise _core.NotFoundError(f"no variable {name!r}; available: {', '.join(known)}")
             into = out.get(name) if isinstance(out, Mapping) else out
-            arrays[name], missing[name] = self.reader.read(name, pieces, len(at), into, stack)
+            arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
         names = self._catalogue.names
-        return Bulk([names[position] for position in at], missing, arrays)
+        return CollectionData([names[position] for position in at], missing, arrays)
 
     @locked
     def __getitem__(self, name: str) -> xr.Dataset:
-        """Return a dataset; its values are read when they are used."""
+        """Return a dataset; its values are read when they are used.
+
+        Raises KeyError if the dataset does not exist.
+        """
         from ambar.collection.views import one
 
         return one(self, name)
 
     @locked
     def load(self, name: str) -> xr.Dataset:
-        """Return a dataset with its values; quicker than lazily where many are read in a row."""
+        """Return a dataset with its values in memory.
+
+        This is faster than ``collection[name].load()``, in particular for neighbouring datasets.
+
+        Parameters
+        ----------
+        name : str
+            The name of the dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+
+        Raises
+        ------
+        KeyError
+            If the dataset does not exist.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").load("station_0041").temperature.max().item()
+        61.0
+        """
         from ambar.collection.views import loaded
 
         return loaded(self, name)
 
     @locked
     def to_xarray(self, names: Sequence[str] | None = None) -> xr.Dataset:
-        """Return all datasets, or those named, as one, lazily, with a dimension "dataset".
+        """Return datasets of one family as one lazy dataset, with the dimension ``dataset``.
 
-        Of ragged datasets it is a contiguous ragged array (CF conventions, section 9.3.3), loaded.
-        Raises ValueError where their shapes or types differ otherwise.
+        Datasets of a ragged family become a contiguous ragged array (CF conventions, section
+        9.3.3), with its values in memory.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of the datasets; all by default.
+
+        Returns
+        -------
+        xarray.Dataset
+
+        Raises
+        ------
+        KeyError
+            If a dataset does not exist.
+        ValueError
+            If the datasets are of several families: shapes or types differ.
+
+        Examples
+        --------
+        >>> whole = ambar.open_collection("profiles.ambar").to_xarray()
+        >>> whole.temperature.mean("dataset").sizes
+        Frozen({'depth': 30})
         """
         from ambar.collection.views import stacked
 
         return stacked(self, self.names if names is None else list(names))
 
-    def to_xarray_many(self, names: Iterable[str]) -> dict[str, xr.Dataset]:
-        """Return several datasets by name, loaded."""
-        return {name: self.load(name) for name in names}
-
     def to_dataframe(
         self, names: Sequence[str] | None = None, variables: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Return the values of all datasets, or those named, each row with its dataset's name.
+        """Return the values of datasets as a table of pandas, with the dataset's name in each row.
 
-        A dataset's rows are those of `xarray.Dataset.to_dataframe`: all combinations of indices
-        along its dimensions; one row if it has none. Columns that a dataset lacks are null there.
+        The rows of a dataset are those of `xarray.Dataset.to_dataframe`: all combinations of
+        indices along its dimensions, or one row without dimensions. Columns that a dataset lacks
+        are null there.
 
         Parameters
         ----------
-        names
-            The datasets; all by default.
-        variables
-            Data variables to keep, with their coordinates; all by default. Choose those of equal
-            dimensions where variables have different ones: their combinations are many rows.
+        names : sequence of str, optional
+            The names of the datasets; all by default.
+        variables : sequence of str, optional
+            The data variables, with their coordinates; all by default. Choose variables of equal
+            dimensions if the dimensions differ: there are many combinations of indices.
+
+        Returns
+        -------
+        pandas.DataFrame
 
         Raises
         ------
         KeyError
             If a dataset does not exist, or no dataset has one of the variables.
         ValueError
-            If a dataset's variables cannot be the columns of one table.
+            If the variables of a dataset cannot be the columns of one table.
+
+        Examples
+        --------
+        >>> frame = ambar.open_collection("profiles.ambar").to_dataframe()
+        >>> frame.groupby("dataset").temperature.max()["station_0041"].item()
+        61.0
         """
         import pandas as pd
 
@@ -451,37 +741,39 @@ class Collection(Closing):
         frames = [frame_of(name, self.load(name), variables) for name in wanted]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    # What views read
+    # Internals of the package: used by the modules of collections
 
     @cached_property
     def store(self) -> Store:
-        """The store, as of the last commit."""
-        return open_last(self.path)
+        """The store of the last commit: arrays of families, as docs/format.md describes."""
+        return open_last(self._key)
 
     @cached_property
-    def opened(self) -> OpenedStore:
-        """The store, as lazy arrays keep it: they stay with the last commit of now."""
-        return OpenedStore.of(self.path, self.store)
+    def _opened(self) -> OpenedStore:
+        """The store for lazy arrays, which stay with the current commit."""
+        return OpenedStore.of(self._key, self.store)
 
     @cached_property
-    def reader(self) -> Reader:
-        """What reads of the last commit's families."""
+    def _reader(self) -> Reader:
         return Reader(self.store, self._threads)
 
     @locked
-    def place(self, name: str) -> tuple[Family, int]:
-        """Return the family of a dataset and its row there; raises KeyError."""
+    def _place(self, name: str) -> tuple[Family, int]:
+        """Return the family of a dataset and its row there.
+
+        Raises KeyError if the dataset does not exist.
+        """
         at = self._catalogue.position(name)
         self._check_committed()
         family, row = self._catalogue.places[at].tolist()
         return self._families[family], row
 
-    def shared(self, family: Family, variable: str) -> np.ndarray:
-        """Return the values of a variable that all datasets of a family have in common."""
-        return self.reader.coordinate(family, variable, np.empty(0, np.int64))
+    def _shared(self, family: Family, variable: str) -> np.ndarray:
+        """Return the values of a variable that is equal in all datasets of a family."""
+        return self._reader.coordinate(family, variable, np.empty(0, np.int64))
 
-    def variable_attributes(self, family: Family, variable: str, row: int) -> dict[str, Any]:
-        """Return the attributes of a variable in one dataset."""
+    def _attributes(self, family: Family, variable: str | None, row: int) -> dict[str, Any]:
+        """Return the attributes of one dataset, or of a variable in it."""
         return self._columns.attributes(family, variable, row)
 
     @cached_property
@@ -494,51 +786,52 @@ class Collection(Closing):
         return Chooser(self._catalogue, self._families, self._columns)
 
     @cached_property
-    def models(self) -> dict[int, xr.Dataset]:
-        """By the number of a family, a dataset that others are like but for their values."""
+    def _models(self) -> dict[int, xr.Dataset]:
+        """A dataset of each family, by the family's number; `views` copies it for others."""
         return {}
 
-    def value(self, family: Family, variable: str, row: int) -> np.ndarray:
+    def _value(self, family: Family, variable: str, row: int) -> np.ndarray:
         """Return the values of a variable in one dataset."""
         column = family.columns[variable]
         if column.shared:
-            return self.shared(family, variable)
+            return self._shared(family, variable)
         if family.ragged_dim(variable) is not None:
             piece = Piece(family, np.array([row]), np.zeros(1, np.int64), {})
-            return np.asarray(self.reader.read(variable, [piece], 1, None, stack=True)[0][0])
-        self.reader.array(family, variable)
+            return np.asarray(self._reader.read(variable, [piece], 1, None, stack=True)[0][0])
+        self._reader.array(family, variable)
         return decoded(column, blocks_of(self.store).row(family.path(variable), row))
 
     def _record(self, name: str) -> Record:
         """Return a dataset as it would be added."""
-        family, row = self.place(name)
+        family, row = self._place(name)
         variables = {}
         for key, column in family.columns.items():
-            values = self.value(family, key, row)
-            attributes = self.variable_attributes(family, key, row)
+            values = self._value(family, key, row)
+            attributes = self._attributes(family, key, row)
             variables[key] = variable_of(
                 (name, key), column.dims, values, attributes, column.coordinate, column.type_name
             )
-        return record_of(name, variables, texts_of((name,), self.attributes(name)))
+        return record_of(name, variables, texts_of((name,), self._attributes(family, None, row)))
 
     @property
-    def _changing(self) -> Changes:
+    def _changing(self) -> PendingChanges:
         if self._changes is None:
             raise _core.InvalidError(
-                f"{self.path} is open for reading; open it with mode='a' to change it"
+                f"{self.location} is open for reading; open it with mode='a' to change it"
             )
         self._changes.check()
-        # What is known of the datasets is known anew after the commit.
+        # It has the metadata of the last commit.
         self.__dict__.pop("_chooser", None)
         return self._changes
 
     def _check_committed(self) -> None:
         if self._changes is not None and self._changes.pending:
-            raise _core.InvalidError("what was added or changed is to be read after commit()")
+            raise _core.InvalidError("the collection has changes; call commit() before reading")
 
     @locked
     def __repr__(self) -> str:
-        """Return the numbers of datasets and variables, and what differs."""
-        schema = self.schema
-        lines = [f"<ambar.Collection: {len(self):,} datasets of {len(self._families)} families>"]
-        return "\n".join([*lines, *repr(schema).splitlines()[1:]])
+        return representation.as_text(self)
+
+    @locked
+    def _repr_html_(self) -> str:
+        return representation.as_html(self)

@@ -17,11 +17,11 @@ def first_variable(fleet: Collection) -> str:
 
     Raises KeyError if it does not exist.
     """
-    for family in fleet.families:
+    for family in fleet._families:
         for name, column in family.columns.items():
             if not column.coordinate and has_range(column.type_name):
                 return name
-    raise _core.NotFoundError(f"{fleet.path} has no variable of numbers to draw")
+    raise _core.NotFoundError(f"{fleet.location} has no variable of numbers to draw")
 
 
 def draw_ranges(fleet: Collection, variable: str) -> Figure:
@@ -33,7 +33,9 @@ def draw_ranges(fleet: Collection, variable: str) -> Figure:
 
     table = fleet.stats(variable)
     if "min" not in table:
-        raise _core.InvalidError(f"{variable} of {fleet.path} has no smallest and largest value")
+        raise _core.InvalidError(
+            f"{variable} of {fleet.location} has no smallest and largest value"
+        )
     position = {name: at for at, name in enumerate(fleet.names)}
     at = [position[name] for name in table["dataset"].tolist()]
     figure = Figure(figsize=(8, 4), dpi=150, layout="constrained")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
 from ambar._util.figures import save_figure
@@ -26,6 +26,9 @@ from ambar.kinds.request import (
 )
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.cache import place_of
+
+if TYPE_CHECKING:
+    from ambar.comparison.operands import Operand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +53,9 @@ class CollectionExport(ExportRequest):
     processes: int | None = None
 
 
-def _open(resource: Resource) -> Collection:
-    kept = place_of(resource.path, resource.storage_options)
-    return Collection(kept, resource.store, None, settings_of(resource.store))
+def _open(resource: Resource, threads: int | None = None) -> Collection:
+    key = place_of(resource.path, resource.storage_options)
+    return Collection(key, resource.store, None, settings_of(resource.store), threads)
 
 
 def _check_recognized(paths: Sequence[AnyPath]) -> None:
@@ -97,8 +100,7 @@ def _convert(request: CollectionRequest) -> Conversion:
         processes=request.processes,
         decode_times=request.decode_times,
         progress=request.progress,
-        overwrite=request.mode == "w",
-        resume=request.mode == "a",
+        mode=request.mode,
         on_error=request.on_error,
         **request.writing,
     )
@@ -126,10 +128,10 @@ def _plot(resource: Resource, request: PlotRequest) -> Path:
     return save_figure(draw_ranges(collection, variable), request.target_of(variable))
 
 
-def _compare(resource: Resource, output: int | None, threads: int | None) -> Any:  # noqa: ARG001
-    raise _core.InvalidError(
-        f"{resource.location} is a collection: compare what open_collection reads of it, as arrays"
-    )
+def _compare(resource: Resource, output: int | None, threads: int | None) -> Operand:  # noqa: ARG001
+    from ambar.comparison.collection_arrays import CollectionArrays
+
+    return CollectionArrays(_open(resource, threads))
 
 
 COLLECTION = Kind(

@@ -1,69 +1,145 @@
-"""Opening collections, to read them or to change them."""
+"""Opening collections: to read them, to change them, or to create them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.modes import OpenMode, check_mode
 from ambar.collection.collection import Collection
-from ambar.collection.write.pending_changes import VERSION
+from ambar.collection.write.pending_changes import VERSION, checked_settings
 from ambar.store.cache import place_of
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.urls import core_options
-from ambar.store.writer import Profile, open_existing
+from ambar.store.writer import Profile, create
 
 
 def open_collection(
     path: str | os.PathLike[str],
-    mode: Literal["r", "a"] = "r",
+    mode: OpenMode = "r",
     *,
+    ragged: Iterable[str] | None = None,
+    encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    on_mismatch: Literal["family", "cast", "raise"] | None = None,
+    directory: bool = False,
     fsync: bool = True,
     profile: Profile = "balanced",
     threads: int | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Collection:
-    """Open a collection to read it, or (``"a"``) to change it too.
+    """Open a collection to read it, to add to it, or to create it.
+
+    A collection that is open for writing is a context manager. It commits at the end of the block,
+    but not after an exception. A new collection appears at `path` with its first commit.
 
     Parameters
     ----------
-    path
-        A store of a collection; to read it also a URL.
-    mode
-        "r", or "a" to add, replace and remove datasets.
-    fsync, profile, threads
-        As for `ambar.create`; `threads` for reading too.
-    storage_options
-        For URLs, as for `ambar.open`.
+    path : str or path-like
+        The store. Collections are also read from URLs.
+    mode : {"r", "w-", "w", "a"}, default "r"
+        "r" reads an existing collection. "w-" creates a new one, and "w" also replaces an existing
+        store at the first commit. "a" opens an existing collection to change it, or creates one.
+    ragged : iterable of str, optional
+        Dimensions whose lengths differ between datasets; none by default. Their values are stored
+        end to end from the first dataset on. Other dimensions become ragged when a dataset has
+        another length. A variable has at most one ragged dimension, and the dimensions before it
+        have length 1. Datasets of other shapes are refused if `ragged` lists the dimension, and
+        become families by shape otherwise.
+    encoding : mapping of str to mapping, optional
+        Options of variables by name: ``{"chunks": (50, 168)}``, the part of one dataset that a
+        chunk contains; ``{"profile": "small"}``; ``{"error_bound": 0.01}``, an absolute bound, or
+        ``{"error_bound": "1e-3 relative"}``.
+    on_mismatch : {"family", "cast", "raise"}, default "family"
+        What happens to a variable whose dtype differs from that of the first dataset that has the
+        variable: "family" stores the dataset in another family, "cast" converts the values to the
+        first dtype as NumPy does within a kind, "raise" raises ValueError.
+    directory : bool, default False
+        Write a new store as a folder of files instead of a single file.
+    fsync : bool, default True
+        Whether commits survive a power failure. False is for temporary files.
+    profile : {"fast", "balanced", "small"}, default "balanced"
+        How codecs are chosen.
+    threads : int, optional
+        The number of threads that read and encode; all cores by default.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
+
+    Returns
+    -------
+    Collection
 
     Raises
     ------
     FileNotFoundError
-        If `path` does not exist.
+        If `path` does not exist, with mode "r".
+    FileExistsError
+        If `path` exists, with mode "w-".
     ValueError
-        If it is no collection.
+        If the store is not a collection, an option is invalid, or `ragged`, `encoding` or
+        `on_mismatch` differs from that of the existing collection.
     UnsupportedError
-        If a newer version wrote it.
+        If a newer version of ambar wrote the store, or `path` is a URL and `mode` is not "r".
     BusyError
-        If another writer has it open.
+        If another writer has the store open.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with ambar.open_collection("casts.ambar", "w-") as casts:
+    ...     casts.add("cast1", {"oxygen": ("depth", np.array([210.0, 195.5]))})
+    >>> with ambar.open_collection("casts.ambar", "a") as casts:
+    ...     casts.add("cast2", {"oxygen": ("depth", np.array([208.0, 190.0]))})
+    >>> casts = ambar.open_collection("casts.ambar")
+    >>> casts.names
+    ['cast1', 'cast2']
+    >>> casts.read("oxygen")["oxygen"].shape
+    (2, 2)
     """
-    if mode not in ("r", "a"):
+    check_mode(mode, OpenMode)
+    given: dict[str, Any] = {
+        "ragged": None if ragged is None else list(ragged),
+        "encoding": encoding,
+        "on_mismatch": on_mismatch,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = checked_settings(**given)
+    if mode == "r" and (given or directory):
+        names = ", ".join([*given, *(["directory"] if directory else [])])
         raise _core.InvalidError(
-            f"mode is 'r' or 'a', not {mode!r}; Collection.create makes new ones"
+            f"mode='r' reads a collection, and {names} applies to new ones; leave it out"
         )
+    place = place_of(path, storage_options)  # refuses options of a path before anything is written
     writer = None
-    if mode == "a":
-        writer = open_existing(path, profile=profile, threads=threads, fsync=fsync)
+    if mode != "r":
+        writer = create(
+            path, mode, directory=directory, fsync=fsync, profile=profile, threads=threads
+        )
+        # A new store has no path before its first commit.
+        if mode != "a" or not os.path.lexists(path):
+            return Collection(path, None, writer, settings, threads)
     try:
-        place = place_of(path, storage_options)
         store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
-        return Collection(place, store, writer, settings_of(store), threads)
+        found = settings_of(store)
+        _check_same({name: settings[name] for name in given}, found, path)
+        return Collection(place, store, writer, found, threads)
     except BaseException:
         if writer is not None:
             writer.close()
         raise
+
+
+def _check_same(
+    given: Mapping[str, Any], found: Mapping[str, Any], path: str | os.PathLike[str]
+) -> None:
+    for name, value in given.items():
+        if value != found[name]:
+            raise _core.InvalidError(
+                f"{os.fspath(path)} was created with {name}={found[name]!r}, but {name}={value!r} "
+                f"was given; leave {name} out to add to it"
+            )
 
 
 def settings_of(store: Store) -> dict[str, Any]:
@@ -71,7 +147,9 @@ def settings_of(store: Store) -> dict[str, Any]:
     about = store.ambar_attributes()
     if about.get("kind") != "collection":
         kind = about.get("kind", "a plain store")
-        raise _core.InvalidError(f"{store.location} is no collection, but {kind}: use ambar.open")
+        raise _core.InvalidError(
+            f"{store.location}: expected a collection, found {kind}; use ambar.open"
+        )
     said = Description(about, f"{store.location}: /")
     said.check_version(VERSION, "collections")
     encoding = said.object("encoding")

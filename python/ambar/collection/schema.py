@@ -1,39 +1,76 @@
-"""What the datasets of a collection have in common, and what differs."""
+"""The variables of the datasets of a collection, and the differences between datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ambar._util import html, text
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Family
+from ambar.collection.storage.times import dtype_name
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How some datasets have a variable."""
+class DatasetFamily:
+    """A family of a collection: datasets of equal schema, whose variables share arrays."""
+
+    number: int
+    """The number of the family: its arrays are in the group ``f{number}`` of the store."""
+    datasets: int
+    """The number of datasets."""
+    sizes: dict[str, int]
+    """The lengths of the dimensions, without the ragged ones."""
+    ragged: tuple[str, ...]
+    """The dimensions whose lengths differ between datasets."""
+    variables: tuple[str, ...]
+    """The names of the variables."""
+
+
+@dataclass(frozen=True)
+class VariableLayout:
+    """Dimensions, dtype and shape that a variable has in some datasets."""
 
     datasets: int
-    """How many."""
+    """The number of these datasets."""
     dims: tuple[str, ...]
+    """The names of the dimensions."""
     dtype: str
+    """The NumPy dtype of the values, such as "float32"; "string" or "bytes"."""
     shape: tuple[int | None, ...]
-    """None for a length that differs between them."""
+    """The lengths of the dimensions; None where datasets have different lengths."""
 
 
-class Schema(Mapping[str, tuple[Layout, ...]]):
-    """The variables of all datasets: for each the ways in which datasets have it."""
+class Schema(Mapping[str, tuple[VariableLayout, ...]]):
+    """The variables of all datasets: a mapping from names to the layouts that datasets have.
+
+    `Collection.schema` returns it.
+
+    Parameters
+    ----------
+    families : Families
+        The families of the collection.
+    counts : mapping of int to int
+        The number of datasets of each family.
+
+    Examples
+    --------
+    >>> schema = ambar.open_collection("profiles.ambar").schema
+    >>> [layout] = schema["temperature"]
+    >>> layout.datasets, layout.dims, layout.dtype, layout.shape
+    (4, ('depth',), 'float32', (30,))
+    """
 
     def __init__(self, families: Families, counts: Mapping[int, int]) -> None:
         self._total = sum(counts.values())
-        self._layouts: dict[str, tuple[Layout, ...]] = {}
+        self._layouts: dict[str, tuple[VariableLayout, ...]] = {}
         for family in families:
             count = counts.get(family.number, 0)
             for name in family.columns if count else ():
                 layout = _layout(family, name, count)
                 self._layouts[name] = (*self._layouts.get(name, ()), layout)
 
-    def __getitem__(self, variable: str) -> tuple[Layout, ...]:
+    def __getitem__(self, variable: str) -> tuple[VariableLayout, ...]:
         return self._layouts[variable]
 
     def __iter__(self) -> Iterator[str]:
@@ -45,12 +82,25 @@ class Schema(Mapping[str, tuple[Layout, ...]]):
 
     @property
     def differences(self) -> list[str]:
-        """What is not the same in all datasets, a line each."""
+        """The differences between datasets, one line each; an empty list if there are none.
+
+        Examples
+        --------
+        >>> with ambar.open_collection("casts.ambar", "w-") as casts:
+        ...     casts.add("cast1", {"oxygen": np.zeros(2), "salinity": np.zeros(2)})
+        ...     casts.add("cast2", {"oxygen": np.zeros(2, "f4")})
+        >>> for line in ambar.open_collection("casts.ambar").schema.differences:
+        ...     print(line)
+        oxygen: dtype float64 in 1, float32 in 1
+        salinity: missing in 1 of 2 datasets
+        """
         lines = []
         for name, layouts in self._layouts.items():
             having = sum(layout.datasets for layout in layouts)
             if having < self._total:
-                lines.append(f"{name}: lacking in {self._total - having:,} datasets")
+                lines.append(
+                    f"{name}: missing in {self._total - having:,} of {self._total:,} datasets"
+                )
             for what in ("dtype", "dims", "shape"):
                 found: dict[str, int] = {}
                 for layout in layouts:
@@ -61,22 +111,43 @@ class Schema(Mapping[str, tuple[Layout, ...]]):
                     lines.append(f"{name}: {what} {parts}")
         return lines
 
+    def summary(self, variable: str) -> tuple[str, str]:
+        """Return the dimensions and the dtype of a variable in the first datasets, as text.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").schema.summary("temperature")
+        ('(depth: 30)', 'float32')
+        """
+        first = self._layouts[variable][0]
+        sizes = ", ".join(
+            f"{dim}: {'*' if size is None else size}"
+            for dim, size in zip(first.dims, first.shape, strict=True)
+        )
+        return f"({sizes})", first.dtype
+
     def __repr__(self) -> str:
-        """Return a line a variable, and what differs."""
-        lines = [f"<ambar.Schema: {len(self)} variables of {self._total:,} datasets>"]
-        for name, layouts in self._layouts.items():
-            first = layouts[0]
-            sizes = ", ".join(
-                f"{dim}: {'*' if size is None else size}"
-                for dim, size in zip(first.dims, first.shape, strict=True)
-            )
-            lines.append(f"  {name:<20} ({sizes}) {first.dtype}")
-        lines += [f"  ! {line}" for line in self.differences]
-        return "\n".join(lines)
+        return text.representation(
+            f"<{self._title}",
+            {},
+            text.columns((name, *self.summary(name)) for name in self),
+            (f"  ! {line}" for line in self.differences),
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *self.summary(name)) for name in self]
+        sections = [html.table(rows, ("variable", "dimensions", "dtype"))]
+        if differences := self.differences:
+            lines = html.table([(line,) for line in differences])
+            sections.append(html.details("differences between datasets", lines))
+        return html.representation(self._title.replace(">", ""), {}, *sections)
+
+    @property
+    def _title(self) -> str:
+        return f"ambar.Schema> {len(self)} variables of {self._total:,} datasets"
 
 
-def _layout(family: Family, name: str, count: int) -> Layout:
+def _layout(family: Family, name: str, count: int) -> VariableLayout:
     column = family.columns[name]
     shape = tuple(family.sizes.get(dim) for dim in column.dims)
-    dtype = column.type_name if column.times is None else f"time ({column.times})"
-    return Layout(count, column.dims, dtype, shape)
+    return VariableLayout(count, column.dims, dtype_name(column.type_name, column.times), shape)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ambar.collection.collection import Collection
 
 
@@ -21,9 +19,8 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
     store = fleet.store
     usage = store.usage()
     arrays = {path: store[path] for path in store}
-    counts = np.bincount(fleet.places[:, 0], minlength=len(fleet.families))
     variables = {name: _variable(fleet, name) for name in fleet.schema}
-    values = {family.path(name): name for family in fleet.families for name in family.columns}
+    values = {family.path(name): name for family in fleet._families for name in family.columns}
     for path, array in arrays.items():
         if name := values.get(path):
             variable = variables.setdefault(name, {"name": name, "layouts": [], **_nothing()})
@@ -41,14 +38,14 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
         "families": [
             {
                 "number": family.number,
-                "datasets": int(counts[family.number]),
+                "datasets": family.datasets,
                 "sizes": family.sizes,
                 "ragged": list(family.ragged),
             }
             for family in fleet.families
         ],
         "variables": list(variables.values()),
-        "attributes": fleet.attribute_names,
+        "attributes": list(fleet.attrs),
         "differences": fleet.schema.differences,
         "catalogue_bytes": sum(a.stored_bytes for path, a in arrays.items() if path not in values),
     }
@@ -56,9 +53,9 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
 
 def listed(fleet: Collection) -> Iterator[dict[str, Any]]:
     """Give each dataset's name, family and the lengths of its dimensions."""
-    families = fleet.families
-    offsets = {f.number: {d: fleet.reader.offsets(f, d) for d in f.ragged} for f in families}
-    for name, (number, row) in zip(fleet.names, fleet.places.tolist(), strict=True):
+    families = fleet._families
+    offsets = {f.number: {d: fleet._reader.offsets(f, d) for d in f.ragged} for f in families}
+    for name, (number, row) in zip(fleet.names, fleet._places.tolist(), strict=True):
         sizes = dict(families[number].sizes)
         for dim, starts in offsets[number].items():
             sizes[dim] = int(starts[row + 1] - starts[row])

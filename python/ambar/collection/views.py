@@ -86,31 +86,31 @@ def one(collection: Collection, name: str) -> xr.Dataset:
 
 def loaded(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset with its values."""
-    return _made(collection, name, collection.value)
+    return _made(collection, name, collection._value)
 
 
 def _lazy(collection: Collection, family: Family, key: str, row: int) -> Any:
     """Return a variable of one dataset as an array that is read when it is indexed."""
     if family.columns[key].shared:
-        return collection.shared(family, key)
-    collection.reader.array(family, key)
+        return collection._shared(family, key)
+    collection._reader.array(family, key)
     shape = family.shape(key)
     rows: int | slice = row
     dim, leading = family.ragged_dim(key), family.leading(key)
     if dim is not None:
-        offsets = collection.reader.offsets(family, dim)
+        offsets = collection._reader.offsets(family, dim)
         rows = slice(int(offsets[row]), int(offsets[row + 1]))
         shape = (*(1,) * leading, rows.stop - rows.start, *shape)
     column = family.columns[key]
-    array = RowArray(collection.opened, family.path(key), rows, shape, column, leading)
+    array = RowArray(collection._opened, family.path(key), rows, shape, column, leading)
     return indexing.LazilyIndexedArray(array)
 
 
 def _made(collection: Collection, name: str, data: Callable[[Family, str, int], Any]) -> xr.Dataset:
     """Return one dataset of what `data` gives for each variable, like another one where it can."""
-    family, row = collection.place(name)
-    attributes = collection.attributes(name)
-    model = collection.models.get(family.number)
+    family, row = collection._place(name)
+    attributes = collection._attributes(family, None, row)
+    model = collection._models.get(family.number)
     if model is not None:
         columns = family.columns.items()
         values = {key: data(family, key, row) for key, column in columns if not column.coordinate}
@@ -119,14 +119,14 @@ def _made(collection: Collection, name: str, data: Callable[[Family, str, int], 
         key: xr.Variable(
             column.dims,
             data(family, key, row),
-            collection.variable_attributes(family, key, row),
+            collection._attributes(family, key, row),
             fastpath=True,
         )
         for key, column in family.columns.items()
     }
     dataset = _dataset(variables, family, attributes)
     if can_be_copied(family):
-        collection.models[family.number] = dataset.copy(deep=False)
+        collection._models[family.number] = dataset.copy(deep=False)
     return dataset
 
 
@@ -189,14 +189,14 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
 
     Ragged families come as contiguous ragged arrays (CF conventions, section 9.3.3).
     """
-    families = {collection.place(name)[0].number for name in names}
+    families = {collection._place(name)[0].number for name in names}
     if len(families) != 1:
         raise _core.InvalidError(
             f"these datasets are of {len(families)} families, of different shapes or types, which "
             "one xarray.Dataset cannot hold: choose datasets of one, or use read()"
         )
-    family = collection.place(names[0])[0]
-    rows = np.array([collection.place(name)[1] for name in names], np.int64)
+    family = collection._place(names[0])[0]
+    rows = np.array([collection._place(name)[1] for name in names], np.int64)
     if family.ragged:
         return _contiguous(collection, family, names, rows)
     variables = {}
@@ -204,13 +204,13 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
     for key, column in family.columns.items():
         if column.shared:
             variables[key] = xr.Variable(
-                column.dims, collection.shared(family, key), common_attributes(family, key)
+                column.dims, collection._shared(family, key), common_attributes(family, key)
             )
             continue
         shape = (len(rows), *family.shape(key))
-        array = RowArray(collection.opened, family.path(key), wanted, shape, column)
+        array = RowArray(collection._opened, family.path(key), wanted, shape, column)
         chunks = dict(
-            zip(family.dims(key), collection.reader.array(family, key).chunks, strict=True)
+            zip(family.dims(key), collection._reader.array(family, key).chunks, strict=True)
         )
         variables[key] = xr.Variable(
             family.dims(key),
@@ -229,14 +229,14 @@ def _contiguous(
     variables: dict[str, xr.Variable] = {}
     for key, column in family.columns.items():
         if column.shared:
-            values: Any = collection.shared(family, key)
+            values: Any = collection._shared(family, key)
         elif family.ragged_dim(key) is not None:
-            values, _ = collection.reader.end_to_end(key, piece)
+            values, _ = collection._reader.end_to_end(key, piece)
         else:
-            values, _ = collection.reader.read(key, [piece], len(rows), None, stack=True)
+            values, _ = collection._reader.read(key, [piece], len(rows), None, stack=True)
         variables[key] = xr.Variable(family.dims(key), values, common_attributes(family, key))
     for dim in family.ragged:
-        counts = np.diff(collection.reader.offsets(family, dim))[rows]
+        counts = np.diff(collection._reader.offsets(family, dim))[rows]
         name = family.counts(dim).rpartition("/")[2]
         variables[name] = xr.Variable((ROW,), counts, {"sample_dimension": dim})
     variables[ROW] = xr.Variable((ROW,), np.array(names, object))

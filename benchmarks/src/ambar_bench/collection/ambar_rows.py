@@ -25,8 +25,8 @@ class AmbarCollection(Layout):
 
     def begin(self) -> None:
         """Create the file."""
-        self.collection = ambar.Collection.create(
-            self.folder / FILE, fsync=False, threads=self.threads
+        self.collection = ambar.open_collection(
+            self.folder / FILE, "w-", fsync=False, threads=self.threads
         )
 
     def add(self, pairs: list[tuple[str, xr.Dataset]]) -> None:

@@ -98,7 +98,7 @@ def export_collection(
         Workers(processes_for(len(batches), processes)) as workers,
     ):
         unfinished = str(scratch.absolute())
-        tasks = ((str(fleet.path), batch, place, unfinished, format) for batch in batches)
+        tasks = ((fleet.location, batch, place, unfinished, format) for batch in batches)
         for task, found in workers.map(_write_batch, tasks):
             errors = dict.fromkeys(task[1], found.why) if isinstance(found, Failure) else found
             failed |= errors

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.modes import WriteMode, check_mode
 from ambar._util.text import size
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import (
@@ -60,19 +61,18 @@ def ingest(
     on_mismatch: OnMismatch | None = None,
     engine: str | None = None,
     processes: int | None = None,
+    mode: WriteMode = "w-",
+    fsync: bool = True,
     profile: Profile = "balanced",
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
-    overwrite: bool = False,
-    resume: bool = False,
     on_error: OnError = "stop",
     decode_times: bool = True,
-    fsync: bool = True,
 ) -> Ingest:
     """Make a collection of NetCDF files and Zarr stores, each of which becomes a dataset.
 
     Datasets are committed every 1000 files, 256 MiB or 30 seconds, and at the end. After an
-    interruption continue with `resume`.
+    interruption continue with ``mode="a"``.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def ingest(
         Data variables to keep, of those that a file has; with their coordinates; by
         default all.
     ragged, on_mismatch
-        As for `Collection.create`.
+        As for `ambar.open_collection`.
     error_bound
         How far values may differ from the originals: a dict by variable. Bounds must not depend on
         the value range: ``0.01`` (in the variable's own unit), ``"1e-3 relative"``, ``"12 bits"``.
@@ -92,15 +92,14 @@ def ingest(
         xarray's engine for all files; by default each file's own.
     processes
         Processes to read in; by default one a core.
-    profile, threads, fsync
-        As for `ambar.create`.
+    mode
+        "w-" creates a new collection. "w" replaces the store at `target` at the first commit. "a"
+        adds the files that the collection at `target` lacks by their names, or creates it.
+    fsync, profile, threads
+        As for `ambar.open_collection`.
     progress
         A function called with the number of files done and of all, or True for a bar on the
         terminal.
-    overwrite
-        Replace a store of that name; by default that is an error.
-    resume
-        Add to the collection at `target`, if there is one, the files that it lacks by their names.
     on_error
         What happens if a file cannot be read, or not be held by a collection. "stop" raises its
         error; nothing more is committed, so that a new store appears only if it was committed to
@@ -122,12 +121,12 @@ def ingest(
     FileNotFoundError
         If a folder contains no such files.
     ValueError
-        If an option is invalid, or differs from that of the collection that is continued; if no
-        file has a dimension of `ragged`.
+        If an option is invalid, or differs from that of the existing collection; if no file has
+        a dimension of `ragged`.
     CorruptError, UnsupportedError, ValueError, KeyError, OSError
         If a file cannot be taken in (see `on_error`); the message names it.
     FileExistsError
-        If `target` exists, without `overwrite` or `resume`.
+        If `target` exists, with mode "w-".
     BusyError
         If another writer has `target` open.
     ModuleNotFoundError
@@ -136,16 +135,20 @@ def ingest(
     begun = time.monotonic()
     if on_error not in ("stop", "skip"):
         raise _core.InvalidError(f"on_error={on_error!r} is invalid; must be 'stop' or 'skip'")
+    check_mode(mode)
     sources = named(find_sources(paths))
     check_readable(sources.values(), engine)
-    settings = {
-        "ragged": None if ragged is None else list(ragged),
-        "encoding": _encoding(error_bound),
-        "on_mismatch": on_mismatch,
-    }
-    options = {"fsync": fsync, "profile": profile, "threads": threads}
     reading = Reading(None if variables is None else list(variables), engine, decode_times)
-    with _opened(target, settings, options, overwrite, resume) as fleet:
+    with open_collection(
+        target,
+        mode,
+        ragged=ragged,
+        encoding=_encoding(error_bound),
+        on_mismatch=on_mismatch,
+        fsync=fsync,
+        profile=profile,
+        threads=threads,
+    ) as fleet:
         run = _Run(fleet, sources, on_error)
         with (
             shown(progress, f"taking in {len(run.wanted):,} files") as report,
@@ -211,7 +214,7 @@ class _Run:
         """Raise the first error if all files failed, ValueError for a dimension of no file."""
         if self._first_error is not None and len(self.failed) == self._count:
             raise self._first_error
-        families = self._fleet.families
+        families = self._fleet._families
         known = {dim for f in families for column in f.columns.values() for dim in column.dims}
         for dim in self._fleet.settings["ragged"] if self.taken else ():
             if dim not in known:
@@ -227,7 +230,7 @@ class _Run:
         try:
             self._fleet.add(name, record)
         except (_core.InvalidError, _core.UnsupportedError) as error:
-            self._fleet.check()
+            self._fleet._check()
             self._fail(path, Failure.of(error))
             return
         self.taken.append(name)
@@ -257,30 +260,9 @@ class _Run:
         if not self._committed:
             return ""
         return (
-            f"; {self._committed} datasets are committed to {self._fleet.path}: continue with "
-            "resume=True (--resume)"
+            f"; {self._committed} datasets are committed to {self._fleet.location}: continue with "
+            "mode='a' (--resume)"
         )
-
-
-def _opened(
-    target: str | os.PathLike[str],
-    settings: Mapping[str, Any],
-    options: Mapping[str, Any],
-    overwrite: bool,
-    resume: bool,
-) -> Collection:
-    given = {key: value for key, value in settings.items() if value is not None}
-    if not (resume and Path(target).exists()):
-        return Collection.create(target, overwrite=overwrite and not resume, **given, **options)
-    fleet = open_collection(target, "a", **options)
-    for key, value in given.items():
-        if value != fleet.settings[key]:
-            fleet.close()
-            raise _core.InvalidError(
-                f"{os.fspath(target)} was begun with {key}={fleet.settings[key]!r}; it cannot be "
-                f"continued with {value!r}"
-            )
-    return fleet
 
 
 def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
@@ -289,8 +271,8 @@ def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
         stem = path.stem
         if name != stem and stem in fleet and stem not in sources:
             raise _core.InvalidError(
-                f"{fleet.path} has a dataset {stem!r}, but of {path} and another file of that name "
-                "it is not known which that was: take in folders one by one, or rename the file"
+                f"{fleet.location} has a dataset {stem!r}, which may be {path} or another file of "
+                "this name; ingest one folder at a time, or rename the file"
             )
 
 

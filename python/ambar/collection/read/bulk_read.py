@@ -1,4 +1,4 @@
-"""Reading a variable of many datasets at once."""
+"""Reading a variable of many datasets in one call."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar.collection.read.indexing import Isel, Piece, row_ranges, with_leading
 from ambar.collection.storage.family import Column, Family, open_array
-from ambar.collection.storage.ragged import Ragged
+from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.texts import MISSING, decode_texts
 from ambar.collection.storage.times import decoded_dtype
 from ambar.store.array import Array
@@ -20,18 +21,39 @@ from ambar.store.dtypes import common_dtype
 from ambar.store.store import Store
 
 
-@dataclass(frozen=True)
-class Bulk(Mapping[str, "np.ndarray | Ragged"]):
-    """What was read of many datasets: an array (datasets, ...) a variable, or a `Ragged`."""
+@dataclass(frozen=True, repr=False, eq=False)
+class CollectionData(Mapping[str, "np.ndarray | RaggedArray"]):
+    """Variables of many datasets in memory, as `Collection.read` returns them.
+
+    A mapping from the name of a variable to its values: an array (datasets, ...), or a
+    `RaggedArray` if the shapes of the datasets differ.
+
+    Examples
+    --------
+    >>> data = ambar.open_collection("profiles.ambar").read(["temperature", "depth"])
+    >>> data
+    <ambar.CollectionData> 2 variables of 4 datasets
+      temperature  (4, 30)  float32
+      depth        (4, 30)  float64
+    >>> data.names[:2]
+    ['station_0040', 'station_0041']
+    >>> data.missing["temperature"].any()
+    np.False_
+    """
 
     names: list[str]
-    """The datasets, in the order of the arrays' first dimension."""
+    """The names of the datasets, in the order of the first dimension of the arrays."""
     missing: dict[str, np.ndarray]
-    """bool (datasets,) a variable: which lack it; the arrays have NaN, NaT, 0 or "" there."""
-    _arrays: dict[str, np.ndarray | Ragged] = field(repr=False)
+    """bool (datasets,) by variable: the datasets without it, whose values are NaN, NaT, 0 or ""."""
+    _arrays: dict[str, np.ndarray | RaggedArray] = field(repr=False)
 
-    def __getitem__(self, variable: str) -> np.ndarray | Ragged:
-        return self._arrays[variable]
+    def __getitem__(self, variable: str) -> np.ndarray | RaggedArray:
+        try:
+            return self._arrays[variable]
+        except KeyError:
+            raise _core.NotFoundError(
+                f"no variable {variable!r} was read; available: {', '.join(self._arrays)}"
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -39,6 +61,28 @@ class Bulk(Mapping[str, "np.ndarray | Ragged"]):
     def __len__(self) -> int:
         """Return the number of variables."""
         return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return text.representation(
+            f"<ambar.CollectionData> {self._counts}", {}, text.columns(self._rows())
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(*row, int(np.count_nonzero(self.missing[row[0]]))) for row in self._rows()]
+        table = html.table(rows, ("variable", "shape", "dtype", "missing in datasets"))
+        return html.representation(f"ambar.CollectionData {self._counts}", {}, table)
+
+    @property
+    def _counts(self) -> str:
+        return f"{len(self)} variables of {len(self.names):,} datasets"
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return [
+            (name, "ragged", str(array.values.dtype))
+            if isinstance(array, RaggedArray)
+            else (name, str(array.shape), str(array.dtype))
+            for name, array in self._arrays.items()
+        ]
 
 
 class Reader:
@@ -87,7 +131,7 @@ class Reader:
         count: int,
         out: np.ndarray | None,
         stack: bool,
-    ) -> tuple[np.ndarray | Ragged, np.ndarray]:
+    ) -> tuple[np.ndarray | RaggedArray, np.ndarray]:
         """Read a variable of `count` datasets; return its values and which datasets lack it."""
         having = [piece for piece in pieces if variable in piece.family.columns]
         missing = np.ones(count, bool)
@@ -119,7 +163,7 @@ class Reader:
 
     def _piece(
         self, variable: str, piece: Piece, out: np.ndarray | None, stack: bool
-    ) -> np.ndarray | Ragged:
+    ) -> np.ndarray | RaggedArray:
         """Read the rows of one family."""
         family, column = piece.family, piece.family.columns[variable]
         if family.ragged_dim(variable) is not None:
@@ -134,7 +178,7 @@ class Reader:
             return array.read(key, out=out, threads=self._threads)
         return decoded(column, array.read(key, threads=self._threads))
 
-    def _ragged_piece(self, variable: str, piece: Piece, stack: bool) -> np.ndarray | Ragged:
+    def _ragged_piece(self, variable: str, piece: Piece, stack: bool) -> np.ndarray | RaggedArray:
         dims = piece.family.columns[variable].dims
         leading = piece.family.leading(variable)
         keys = tuple(piece.isel.get(dim, slice(None)) for dim in dims[:leading])
@@ -146,7 +190,7 @@ class Reader:
             wide = np.broadcast_to(values.reshape(shape), (len(values), *before, *values.shape[1:]))
             return wide.copy() if before else values
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        found = Ragged(values, offsets)
+        found = RaggedArray(values, offsets)
         if not before:
             if stack and counts.size and (counts == counts[0]).all():
                 return values.reshape(len(counts), int(counts[0]), *values.shape[1:])
@@ -156,8 +200,8 @@ class Reader:
             return np.stack(parts)
         shapes = np.array([part.shape for part in parts], np.int64)
         if set(before) == {1}:
-            return Ragged(values.reshape(-1), offsets * math.prod(values.shape[1:]), shapes)
-        return Ragged.of(parts)
+            return RaggedArray(values.reshape(-1), offsets * math.prod(values.shape[1:]), shapes)
+        return RaggedArray.of(parts)
 
     def end_to_end(self, variable: str, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
         """Read a ragged variable, without the dimensions before the ragged one.
@@ -229,9 +273,9 @@ def _nulls(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     return np.zeros(shape, dtype)
 
 
-def _check_out(out: np.ndarray, values: np.ndarray | Ragged) -> None:
-    if isinstance(values, Ragged) or out.shape != values.shape or out.dtype != values.dtype:
-        found = "ragged" if isinstance(values, Ragged) else f"{values.dtype}{values.shape}"
+def _check_out(out: np.ndarray, values: np.ndarray | RaggedArray) -> None:
+    if isinstance(values, RaggedArray) or out.shape != values.shape or out.dtype != values.dtype:
+        found = "ragged" if isinstance(values, RaggedArray) else f"{values.dtype}{values.shape}"
         raise _core.InvalidError(
             f"out= is {out.dtype}{out.shape}, but the selection is {found}; give one that fits"
         )
@@ -239,10 +283,10 @@ def _check_out(out: np.ndarray, values: np.ndarray | Ragged) -> None:
 
 def _in_order(
     pieces: list[Piece],
-    found: list[np.ndarray | Ragged],
+    found: list[np.ndarray | RaggedArray],
     count: int,
     dtype: np.dtype[Any],
-) -> Ragged:
+) -> RaggedArray:
     """Return the parts of all datasets in their order; those that lack the variable have none."""
     example = found[0][0] if len(found[0]) else np.empty((0,), dtype)
     empty = np.empty((0,) * max(example.ndim, 1), dtype)
@@ -256,4 +300,4 @@ def _in_order(
     for piece, values in zip(pieces, found, strict=True):
         for at, part in zip(piece.at, values, strict=True):
             parts[at] = part
-    return Ragged.of(parts)
+    return RaggedArray.of(parts)

@@ -1,4 +1,4 @@
-"""Arrays of arrays: values end to end, and where each dataset's begin."""
+"""Ragged arrays: the values of many datasets in one array, and the offset of each dataset."""
 
 from __future__ import annotations
 
@@ -9,20 +9,31 @@ from typing import Any
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Ragged(Sequence[np.ndarray]):
-    """Values of datasets whose shapes differ; ``ragged[i]`` is what dataset number i has."""
+@dataclass(frozen=True, repr=False, eq=False)
+class RaggedArray(Sequence[np.ndarray]):
+    """A variable of datasets whose shapes differ: a sequence of an array for each dataset.
+
+    Examples
+    --------
+    >>> oxygen = ambar.RaggedArray.of([np.array([210.0, 195.5]), np.array([180.0])])
+    >>> oxygen
+    <ambar.RaggedArray> 2 datasets, 3 values of float64
+    >>> oxygen[0]
+    array([210. , 195.5])
+    >>> oxygen.values, oxygen.counts
+    (array([210. , 195.5, 180. ]), array([2, 1]))
+    """
 
     values: np.ndarray
-    """All values, those of one dataset behind those of the one before: (total, ...)."""
+    """The values of all datasets, in their order: (total, ...)."""
     offsets: np.ndarray
-    """int64 (datasets + 1): where each dataset's values begin and end in `values`."""
+    """int64 (datasets + 1): dataset i has the values from ``offsets[i]`` to ``offsets[i + 1]``."""
     shapes: np.ndarray | None = None
-    """int64 (datasets, dimensions) unless the first length alone differs; `values` is flat then."""
+    """int64 (datasets, dimensions), with flat `values`; None if only the first length differs."""
 
     @property
     def counts(self) -> np.ndarray:
-        """How long each dataset's part is: int64 (datasets,)."""
+        """The number of values of each dataset, along the first dimension of `values`: int64."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -30,7 +41,7 @@ class Ragged(Sequence[np.ndarray]):
         return len(self.offsets) - 1
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the values of one dataset: a view."""
+        """Return the values of one dataset, a view; a list of several for a slice."""
         at = range(len(self))[index]
         if isinstance(at, range):
             return [self[i] for i in at]
@@ -40,9 +51,28 @@ class Ragged(Sequence[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[i] for i in range(len(self)))
 
+    def __repr__(self) -> str:
+        dtype = "objects" if self.values.dtype == object else self.values.dtype
+        return f"<ambar.RaggedArray> {len(self):,} datasets, {self.values.size:,} values of {dtype}"
+
     @classmethod
-    def of(cls, parts: list[np.ndarray]) -> Ragged:
-        """Put arrays of any shapes, but of one number of dimensions, end to end."""
+    def of(cls, parts: list[np.ndarray]) -> RaggedArray:
+        """Return a ragged array of arrays.
+
+        Parameters
+        ----------
+        parts : list of ndarray
+            An array for each dataset, of any shape and of equal numbers of dimensions.
+
+        Returns
+        -------
+        RaggedArray
+
+        Examples
+        --------
+        >>> ambar.RaggedArray.of([np.zeros((2, 3)), np.zeros((5, 1))])[1].shape
+        (5, 1)
+        """
         inner = {part.shape[1:] for part in parts}
         if len(inner) <= 1 and all(part.ndim for part in parts):
             return cls(np.concatenate(parts), _offsets([len(part) for part in parts]))

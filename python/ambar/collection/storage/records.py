@@ -10,7 +10,7 @@ import numpy as np
 from ambar import _core
 from ambar.collection.storage.attributes import texts_of
 from ambar.collection.storage.texts import MISSING, all_missing, count_missing, encode_texts
-from ambar.collection.storage.times import encode_times
+from ambar.collection.storage.times import dtype_name, encode_times
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -250,8 +250,8 @@ def grown(old: Record, new: Record, dim: str) -> Record:
         more = retyped(new.variables[key], was.type_name)
         if (more.type_name, more.times) != (was.type_name, was.times):
             raise _core.InvalidError(
-                f"dataset {old.name!r}: {key} is of dtype {was.times or was.type_name}; it cannot "
-                f"grow by {more.times or more.type_name}: convert it"
+                f"dataset {old.name!r}: {key} has dtype {dtype_name(was.type_name, was.times)}, "
+                f"found {dtype_name(more.type_name, more.times)} to append; convert it"
             )
         if dim in was.dims:
             values = np.concatenate([was.values, more.values], was.dims.index(dim))

@@ -53,6 +53,21 @@ def decoded_dtype(units: str) -> np.dtype[np.generic]:
     return np.dtype(f"{'datetime64' if since else 'timedelta64'}[{unit}]")
 
 
+def dtype_name(type_name: str, units: str | None) -> str:
+    """Return the dtype of decoded values as text.
+
+    Parameters
+    ----------
+    type_name : str
+        NumPy's name of the stored dtype; "string" or "bytes".
+    units : str, optional
+        The CF units of times.
+    """
+    if units:
+        return str(decoded_dtype(units))
+    return type_name if type_name in ("string", "bytes") else str(np.dtype(type_name))
+
+
 def attributes_of(units: str) -> dict[str, object]:
     """Return the attributes that tell CF readers how the integers count time."""
     attributes: dict[str, object] = {"units": units, "_FillValue": NOT_A_TIME}

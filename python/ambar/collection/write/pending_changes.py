@@ -12,6 +12,7 @@ from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Column, Family
 from ambar.collection.storage.records import Record, Variable, retyped
+from ambar.collection.storage.times import dtype_name
 from ambar.collection.write.background import Background
 from ambar.collection.write.family_writer import FamilyWriter
 from ambar.store.store import Store
@@ -22,25 +23,33 @@ MISMATCHES = ("family", "cast", "raise")
 
 
 def checked_settings(
-    ragged: Sequence[str],
-    encoding: Mapping[str, Mapping[str, Any]] | None,
-    on_mismatch: str,
+    ragged: Sequence[str] = (),
+    encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    on_mismatch: str = "family",
 ) -> dict[str, Any]:
-    """Return the settings of a new collection; raises ValueError for unknown ones."""
+    """Return the settings of a new collection as JSON stores them.
+
+    Raises ValueError for unknown settings.
+    """
     if on_mismatch not in MISMATCHES:
-        raise _core.InvalidError(f"on_mismatch is one of {MISMATCHES}, not {on_mismatch!r}")
-    encoding = {name: dict(options) for name, options in (encoding or {}).items()}
-    for name, options in encoding.items():
+        raise _core.InvalidError(
+            f"invalid on_mismatch {on_mismatch!r}: must be one of "
+            f"{', '.join(map(repr, MISMATCHES))}"
+        )
+    stored = {name: dict(options) for name, options in (encoding or {}).items()}
+    for name, options in stored.items():
         if unknown := set(options) - {"chunks", "profile", "error_bound"}:
             raise _core.InvalidError(
-                f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile "
-                "and error_bound"
+                f"encoding of {name}: unknown {', '.join(map(repr, sorted(unknown)))}; must be "
+                "'chunks', 'profile' or 'error_bound'"
             )
-    return {"ragged": list(ragged), "encoding": encoding, "on_mismatch": on_mismatch}
+        if options.get("chunks") is not None:
+            options["chunks"] = list(options["chunks"])
+    return {"ragged": list(ragged), "encoding": stored, "on_mismatch": on_mismatch}
 
 
-class Changes:
-    """What is done to a collection until the next commit."""
+class PendingChanges:
+    """The changes of a collection since its last commit."""
 
     def __init__(
         self,
@@ -149,10 +158,9 @@ class Changes:
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
                 raise _core.InvalidError(
-                    f"dataset {record.name!r}: {name} is of dtype "
-                    f"{variable.times or variable.type_name}, where others have "
-                    f"{first.times or first.type_name}; convert it, or let it be by "
-                    "on_mismatch='family'"
+                    f"dataset {record.name!r}: {name} has dtype {_dtype(variable)}, expected "
+                    f"{_dtype(first)} as in the first dataset; convert it, or create the "
+                    "collection with on_mismatch='family'"
                 )
             if policy == "cast":
                 values = variable.values.astype(first.type_name)
@@ -172,7 +180,7 @@ def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -
         if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
             raise _core.InvalidError(
                 f"{what}: an error bound is for float32 and float64, not for "
-                f"{variable.times or variable.type_name}; leave it out"
+                f"{_dtype(variable)}; leave it out"
             )
         chunks = options.get("chunks")
         if chunks is not None and len(chunks) != variable.values.ndim:
@@ -184,6 +192,10 @@ def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -
 
 def _same_type(first: Column, variable: Variable) -> bool:
     return (first.type_name, first.times) == (variable.type_name, variable.times)
+
+
+def _dtype(variable: Variable | Column) -> str:
+    return dtype_name(variable.type_name, variable.times)
 
 
 def _castable(variable: Variable, first: Column) -> bool:
