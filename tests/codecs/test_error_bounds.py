@@ -218,7 +218,7 @@ def test_levels_and_boxes_of_trees(profile: Any, tmp_path: Path) -> None:
     assert own["error_bounds"]["density"] == "1e-5 relative"
     found = ambar.compare(source, target)
     assert found.held
-    asked = {one.field: one.asked for one in found.fields}
+    asked = {one.field: one.bounds for one in found.fields}
     assert asked["density"] == {key: bounds[key] for key in bounds if key.startswith("density")}
     stricter = {**bounds, f"density@{coarsest}": "1e-7 relative"}
     assert not ambar.compare(source, target, ["density"], bound=stricter).held
@@ -237,15 +237,15 @@ def test_components_and_particles(tmp_path: Path) -> None:
     ambar.convert(source, target, error_bound=bounds, fsync=False)
     found = ambar.compare(source, target)
     assert found.held
-    asked = {one.field: one.asked for one in found.fields}
+    asked = {one.field: one.bounds for one in found.fields}
     assert asked["density"] == {"density": "1e-2 relative"}
     assert asked["pressure"] == {"pressure": "1e-4 relative"}
     assert asked["velocity_y"] == {"velocity_y": "1e-3 of range"}
     assert all("relative" not in str(asked[name]) for name in asked if name.startswith("accel"))
     (particles,) = (one for one in found.tables if one.component == "particles")
     columns = {one.column: one for one in particles.columns}
-    assert len(columns["velocity_x"].asked) == 2
-    assert columns["velocity_y"].asked == {"velocity_y": "1e-3 of range"}
+    assert len(columns["velocity_x"].bounds) == 2
+    assert columns["velocity_y"].bounds == {"velocity_y": "1e-3 of range"}
     assert columns["velocity_y"].max_error > 0
     assert columns["mass"].max_error == 0
     given = {"particles/velocity_y": "1e-3 of range"}
@@ -328,7 +328,7 @@ def test_covered_cells_are_dropped(bound: str, tmp_path: Path) -> None:
         ambar.convert(source, stores[covered], error_bound=bound, covered=covered, fsync=False)
         found = ambar.compare(source, stores[covered])
         assert found.held
-        assert found.fields[0].asked == {"a": bound}
+        assert found.fields[0].bounds == {"a": bound}
     (level, _) = open_store(stores["auto"]).ambar_attributes("amr")["levels"]
     assert level["dropped"] == ([] if "bits" in bound else ["a"])
     read = [ambar.open(path).amr.grid("a", level=0).to_numpy() for path in (source, stores["auto"])]
@@ -395,11 +395,11 @@ def test_collections_take_bounds_that_need_no_range(tmp_path: Path) -> None:
             sorted(tmp_path.glob("*.nc")),
             target,
             error_bound={"density": bound},
-            overwrite=True,
+            mode="w",
             fsync=False,
         )
         found = ambar.open_collection(target).load("1").density.values
         check(bound, 2 * values.ravel(), found.ravel())
     for bound in BOUNDS[4:]:
         with pytest.raises(ValueError, match="value range of all datasets"):
-            ambar.ingest(tmp_path, target, error_bound={"density": bound}, overwrite=True)
+            ambar.ingest(tmp_path, target, error_bound={"density": bound}, mode="w")

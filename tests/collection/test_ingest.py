@@ -11,7 +11,6 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest

@@ -133,10 +133,10 @@ def test_a_value_that_is_wrong_breaks_the_bound(pair: tuple[Path, Path], tmp_pat
 
 def test_what_does_not_belong_together_is_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
     other = write_plotfile(tmp_path / "plt", [BOXES_3D[0], BOXES_3D[1][:1]])
-    with pytest.raises(ValueError, match="other cells"):
+    with pytest.raises(ValueError, match="different cells"):
         ambar.compare(pair[0], other)
     flat = write_plotfile(tmp_path / "flat", [[((0, 0), (15, 7))]], domain=(16, 8))
-    with pytest.raises(ValueError, match="other dimensions"):
+    with pytest.raises(ValueError, match="expected cells of 3 dimensions"):
         ambar.compare(pair[0], flat)
     with pytest.raises(KeyError, match="no field 'gas' in both"):
         ambar.compare(*pair, ["gas"])
@@ -172,7 +172,7 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
     assert (x.bound, x.held, x.levels) == (0.01, True, [])
     assert 0.005 < x.all.max_error <= 0.01
     assert by_name["count"].bound == 0
-    with pytest.raises(ValueError, match="has the shape"):
+    with pytest.raises(ValueError, match="has shape"):
         ambar.compare(paths[0], paths[2])
 
 
@@ -271,7 +271,7 @@ def test_particles_are_compared_too(particles: tuple[Path, Path], tmp_path: Path
     found = ambar.compare(
         particles[0], spoiled, ["particles"], bound={"particles/mass": "1e-1 of range"}
     )
-    assert {one.column: one.asked for one in found.tables[0].columns}["mass"] == {
+    assert {one.column: one.bounds for one in found.tables[0].columns}["mass"] == {
         "particles/mass": "1e-1 of range"
     }
 
@@ -503,7 +503,7 @@ def test_small_arrays_of_meshes_are_compared(tmp_path: Path) -> None:
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "c.ambar", "points")
     assert (found.fields[0].all.max_error, found.held) == (1, False)
     ambar.write_mesh(pv.ImageData(dimensions=(2, 2, 2)), tmp_path / "d.ambar", fsync=False)
-    with pytest.raises(ValueError, match="other blocks, types or grids"):
+    with pytest.raises(ValueError, match="different blocks, types or grids"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "d.ambar")
 
 
@@ -520,3 +520,50 @@ def test_steps_of_meshes_are_compared(tmp_path: Path) -> None:
     assert 0 < found.fields[0].all.max_error <= 0.25
     with pytest.raises(ValueError, match="a series of 3 meshes; give the number"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
+
+
+def casts(path: Path, letters: str, bound: float | None = None, shift: int = 0) -> Path:
+    encoding = {} if bound is None else {"t": {"error_bound": bound}}
+    with ambar.open_collection(path, "w-", encoding=encoding, fsync=False) as made:
+        for number, letter in enumerate(letters):
+            values = np.sin(np.arange(50.0 + 10 * number))
+            times = np.datetime64("2020-01-01", "ns") + np.arange(3) + shift
+            names = ("n", np.array(["x"], object))
+            made.add(letter, {"t": ("z", values), "time": times, "name": names})
+    return path
+
+
+def test_collections_are_compared_by_their_common_datasets(tmp_path: Path) -> None:
+    a = casts(tmp_path / "a.ambar", "abcd")
+    found = ambar.compare(a, casts(tmp_path / "b.ambar", "abcd", 0.01))
+    assert [(one.field, one.bound, one.held) for one in found.fields] == [
+        ("t", 0.01, True),
+        ("time", 0.0, True),
+    ]
+    assert 0 < found.fields[0].all.max_error <= 0.01
+    assert (found.fields[0].bounds, found.cells) == ({"t": "0.01"}, 50 + 60 + 70 + 80)
+    assert found.held
+    assert not ambar.compare(a, tmp_path / "b.ambar", "t", bound=1e-4).held
+    assert not ambar.compare(a, casts(tmp_path / "c.ambar", "abcd", shift=1), "time").held
+    found = ambar.compare(a, casts(tmp_path / "d.ambar", "abxy"))
+    assert found.datasets_only_in_original == ["c", "d"]
+    assert found.datasets_only_in_other == ["x", "y"]
+    assert [one.held for one in found.fields] == [True, True]
+    assert not found.held
+    assert "Datasets only in the other:" in repr(found)
+    told = CliRunner().invoke(app, ["compare", str(a), str(tmp_path / "d.ambar")])
+    assert (told.exit_code, "only in the original: c, d" in told.output) == (1, True)
+    with pytest.raises(ValueError, match="dataset 'a': t has different dimensions"):
+        ambar.compare(a, casts(tmp_path / "e.ambar", "ba"))
+    with pytest.raises(ValueError, match="no dataset in common"):
+        ambar.compare(a, casts(tmp_path / "f.ambar", "xy"))
+
+
+def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
+    found = ambar.compare(*pair)
+    lines = repr(found).splitlines()
+    assert lines[0] == f"<ambar.Comparison> {pair[0]} and {pair[1]}"
+    assert [line.split()[0] for line in lines[-2:]] == ["density", "Temp"]
+    assert {line.split()[3] for line in lines[-2:]} == {"yes"}
+    assert "NO" in repr(ambar.compare(*pair, bound="1e-6 of range"))
+    assert found._repr_html_().count("<tr>") == len(lines) - 2

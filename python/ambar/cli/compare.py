@@ -24,9 +24,11 @@ from ambar.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from ambar.comparison.compare import Comparison, FieldComparison, Measures, Spectrum
+    from ambar.comparison.compare import Comparison, ErrorMetrics, FieldComparison, Spectrum
     from ambar.comparison.rows import ColumnComparison, RowComparison
 
+LISTED = 20
+"""Datasets of only one version that are listed at most."""
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -132,21 +134,22 @@ def _show(found: Comparison) -> None:
             console.print(text, markup=False, style="dim", soft_wrap=True)
     if found.tables:
         _show_rows(found.tables)
-    show_bounds(_asked(found))
+    show_bounds(_given_bounds(found))
     _show_lacking("", found)
+    _show_datasets(found)
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
 
 
-def _asked(found: Comparison) -> dict[str, str]:
+def _given_bounds(found: Comparison) -> dict[str, str]:
     """Return the bounds that were given, by target."""
-    asked: dict[str, str] = {}
+    bounds: dict[str, str] = {}
     for one in found.fields:
-        asked |= one.asked
+        bounds |= one.bounds
     for rows in found.tables:
         for column in rows.columns:
-            asked |= {_full(rows.component, name): of for name, of in column.asked.items()}
-    return asked
+            bounds |= {_full(rows.component, name): of for name, of in column.bounds.items()}
+    return bounds
 
 
 def _full(component: str, target: str) -> str:
@@ -155,14 +158,14 @@ def _full(component: str, target: str) -> str:
 
 
 def _show_rows(tables: list[RowComparison]) -> None:
+    from ambar.comparison.compare import bound_text
+
     table = plain_table("rows of", "column", "rows", "max error", "bound", "held", left=2)
     for one in tables:
         for column in one.columns:
-            bound = "-" if column.bound is None else f"{column.bound:.4g}"
-            rows = f"{one.rows:,}"
-            table.add_row(
-                one.component, column.column, rows, f"{column.max_error:.4g}", bound, _held(column)
-            )
+            rows, error = f"{one.rows:,}", f"{column.max_error:.4g}"
+            bound = bound_text(column.bound)
+            table.add_row(one.component, column.column, rows, error, bound, _held(column))
     console.print()
     console.print(table)
     for one in tables:
@@ -180,13 +183,20 @@ def _show_lacking(what: str, found: Comparison | RowComparison) -> None:
             console.print(text, markup=False, style="dim", soft_wrap=True)
 
 
-def _bound(bound: float | str | None) -> str:
-    if bound is None:
-        return "-"
-    return bound if isinstance(bound, str) else f"{bound:.4g}"
+def _show_datasets(found: Comparison) -> None:
+    for where, names in (
+        ("original", found.datasets_only_in_original),
+        ("other", found.datasets_only_in_other),
+    ):
+        if names:
+            more = f" and {len(names) - LISTED:,} more" * (len(names) > LISTED)
+            text = f"datasets only in the {where}: {', '.join(names[:LISTED])}{more}"
+            console.print(text, markup=False, soft_wrap=True)
 
 
-def _texts(one: FieldComparison, part: Measures) -> list[str]:
+def _texts(one: FieldComparison, part: ErrorMetrics) -> list[str]:
+    from ambar.comparison.compare import bound_text
+
     return [
         one.field,
         "all" if part.level is None else str(part.level),
@@ -194,7 +204,7 @@ def _texts(one: FieldComparison, part: Measures) -> list[str]:
         f"{part.lowest:.4g}",
         f"{part.highest:.4g}",
         f"{part.max_error:.4g}",
-        _bound(one.stated),
+        bound_text(one.bound),
         f"{part.psnr:.1f}",
         "-" if math.isnan(part.ssim) else f"{part.ssim:.5f}",
     ]

@@ -1,8 +1,7 @@
-"""Two versions of the same data, compared: errors by field and level, and whether bounds held."""
+"""Comparison of two versions of the same data: errors by field and level, and error bounds."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar.comparison.error_metrics import (
     Scale,
     errors,
@@ -44,105 +44,232 @@ SPECTRUM_SIDE = 256
 
 
 @dataclass
-class Measures:
-    """How far apart the cells of a level, or of all levels, are."""
+class ErrorMetrics:
+    """Error metrics of the values of a level, or of all levels."""
 
     level: int | None
-    """None for all levels."""
+    """The level; None for all levels."""
     cells: int
+    """The number of values."""
     lowest: float
+    """The smallest finite value of the original."""
     highest: float
-    """Of the finite values of the original."""
+    """The largest finite value of the original."""
     max_error: float
-    """Infinite where NaN or an infinity did not come back."""
+    """The largest absolute error; infinite if NaN or an infinity differs."""
     psnr: float
-    """dB, relative to the field's range over all levels; infinite where nothing differs."""
+    """Peak signal-to-noise ratio in dB, relative to the range of the field over all levels.
+
+    Infinite if all values are equal.
+    """
     ssim: float
-    """Mean structural similarity; NaN where no window of 8 cells a side is half full."""
+    """Mean structural similarity; NaN if no window of 8 cells a side is at least half full."""
 
 
 @dataclass
 class FieldComparison:
-    """A field: over all levels, and on each."""
+    """The errors of a field."""
 
     field: str
-    bound: float | None
-    """The absolute bound that is to hold, 0 where nothing may differ, None where none is known."""
-    ratio: float
-    """Bytes of the field in the original by those in the other."""
-    all: Measures
-    levels: list[Measures]
-    histogram: list[int]
-    """How many errors lie in each of 40 parts of -scale to scale."""
-    scale: float
-    """The bound, or without a bound the largest finite error."""
-    stated: float | str | None = None
-    """The bound of any kind as it was stated; a number where it is absolute."""
-    kept: bool | None = None
-    """Whether a bound that is not absolute held; None without such a bound."""
-    asked: dict[str, str] = dataclasses.field(default_factory=dict)
-    """The bounds that were given, by target."""
+    """The name of the field."""
+    bound: float | str | None
+    """The error bound that is checked: a number if it is absolute, 0 if values must be equal.
 
-    @property
-    def held(self) -> bool | None:
-        """Whether the bound held; None where none is known."""
-        if self.kept is not None:
-            return self.kept
-        return None if self.bound is None else self.all.max_error <= self.bound
+    None if no bound is known, or if parts of the field have different bounds (see `bounds`).
+    """
+    held: bool | None
+    """Whether the error bounds held; None if no bound is known."""
+    bounds: dict[str, str]
+    """The error bounds that were given, to `compare` or when the stores were written, by target."""
+    ratio: float
+    """The bytes of the field in the original, divided by those in the other version."""
+    all: ErrorMetrics
+    """The metrics over all levels."""
+    levels: list[ErrorMetrics]
+    """The metrics on each level; an empty list for values without levels."""
+    histogram: list[int]
+    """The number of errors in 40 bins from ``-scale`` to ``scale``."""
+    scale: float
+    """The absolute bound, or without one the largest finite error."""
 
 
 @dataclass
 class Spectrum:
-    """The power spectra of a field's contrast on a covering grid."""
+    """Power spectra of the contrast of a field on a covering grid."""
 
     field: str
+    """The name of the field."""
     level: int
+    """The level of the grid."""
     k: list[float]
-    """Wave numbers, 2 pi by code length."""
+    """Wave numbers: 2 pi / length, in code units."""
     original: list[float]
+    """The power in the original."""
     other: list[float]
+    """The power in the other version."""
 
     @property
     def ratio(self) -> list[float]:
-        """The other's power by the original's."""
+        """The power in the other version, divided by that in the original."""
         pairs = zip(self.other, self.original, strict=True)
         return [b / a if a else (1.0 if b == a else math.inf) for b, a in pairs]
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
-    """What `compare` found."""
+    """The differences between two versions of the same data; `ambar.compare` returns it.
+
+    ``print`` shows a table.
+
+    Examples
+    --------
+    >>> ambar.convert("plt00200", "plt.ambar", error_bound={"Temp": 0.01})
+    Conversion(...)
+    >>> found = ambar.compare("plt00200", "plt.ambar")
+    >>> found
+    <ambar.Comparison> plt00200 and plt.ambar
+      Values:  2,116 of each field
+      Held:    yes
+      Fields:
+        field    max error  bound  held  PSNR dB  SSIM     ratio
+        density  0          0      yes   inf      1.00000  ...
+        Temp     0.0...     0.01   yes   4...     0.99...  ...
+    """
 
     original: str
+    """The path of the original."""
     other: str
+    """The path of the other version."""
     cells: int
+    """The largest number of values of a field."""
     fields: list[FieldComparison]
+    """The fields that both have."""
     only_in_original: list[str] = field(default_factory=list)
+    """Fields and components that the other version lacks."""
     only_in_other: list[str] = field(default_factory=list)
+    """Fields and components that the original lacks."""
+    datasets_only_in_original: list[str] = field(default_factory=list)
+    """Datasets of collections that the other version lacks."""
+    datasets_only_in_other: list[str] = field(default_factory=list)
+    """Datasets of collections that the original lacks."""
     spectrum: Spectrum | None = None
+    """The power spectra of a field; None if no spectrum was requested."""
     tables: list[RowComparison] = field(default_factory=list)
     """Particles, sinks and clumps that both have."""
 
     @property
     def held(self) -> bool:
-        """Whether all bounds that are known held, and no rows of tables are missing or extra."""
-        held = all(one.held is not False for one in self.fields)
-        return held and all(one.held for one in self.tables)
+        """Whether all error bounds held, and both versions have the same rows and datasets.
+
+        Bounds that are unknown count as held. Fields that only one version has are not compared.
+        """
+        same_datasets = not self.datasets_only_in_original and not self.datasets_only_in_other
+        bounds_held = all(one.held is not False for one in self.fields)
+        return same_datasets and bounds_held and all(table.held for table in self.tables)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON can hold it: what is not finite is null, or "inf"."""
+        """Return everything as JSON can represent it.
+
+        Returns
+        -------
+        dict
+            The attributes. NaN is None, infinities are "inf".
+
+        Examples
+        --------
+        >>> ambar.compare("output_00002", "run.ambar").to_dict()["fields"][0]["held"]
+        True
+        """
         values = asdict(self)
         values["held"] = self.held
-        for one, entry in zip(self.fields, values["fields"], strict=True):
-            entry["held"] = one.held
         for table, entry in zip(self.tables, values["tables"], strict=True):
             entry["held"] = table.held
-            for column, part in zip(table.columns, entry["columns"], strict=True):
-                part["held"] = column.held
         if self.spectrum is not None:
             values["spectrum"]["ratio"] = self.spectrum.ratio
         plain: dict[str, Any] = _plain(values)
         return plain
+
+    def __repr__(self) -> str:
+        sections: list[list[str]] = []
+        if self.fields:
+            sections += [["  Fields:"], text.columns([_FIELD_HEADER, *self._field_rows()], 4)]
+        if self.tables:
+            sections += [["  Rows:"], text.columns([_ROW_HEADER, *self._column_rows()], 4)]
+        return text.representation(f"<{self._title}", self._properties(), *sections)
+
+    def _repr_html_(self) -> str:
+        sections = [
+            html.details(f"{len(rows)} {what}", html.table(rows, header), is_open=True)
+            for what, header, rows in (
+                ("fields", _FIELD_HEADER, self._field_rows()),
+                ("columns of rows", _ROW_HEADER, self._column_rows()),
+            )
+            if rows
+        ]
+        title = self._title.replace(">", "", 1)
+        return html.representation(title, self._properties(), *sections)
+
+    @property
+    def _title(self) -> str:
+        return f"ambar.Comparison> {self.original} and {self.other}"
+
+    def _properties(self) -> dict[str, object]:
+        return {
+            "Values": f"{self.cells:,} of each field" if self.fields else None,
+            "Held": _answer(self.held),
+            "Only in the original": ", ".join(self.only_in_original) or None,
+            "Only in the other": ", ".join(self.only_in_other) or None,
+            "Datasets only in the original": ", ".join(self.datasets_only_in_original) or None,
+            "Datasets only in the other": ", ".join(self.datasets_only_in_other) or None,
+        }
+
+    def _field_rows(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                one.field,
+                f"{one.all.max_error:.4g}",
+                bound_text(one.bound),
+                _answer(one.held),
+                f"{one.all.psnr:.1f}",
+                "-" if math.isnan(one.all.ssim) else f"{one.all.ssim:.5f}",
+                f"{one.ratio:.2f}",
+            )
+            for one in self.fields
+        ]
+
+    def _column_rows(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                f"{table.component}/{column.column}",
+                f"{column.max_error:.4g}",
+                bound_text(column.bound),
+                _answer(column.held),
+                f"{table.rows:,}",
+                f"{table.missing:,}",
+                f"{table.extra:,}",
+                table.matched_by,
+            )
+            for table in self.tables
+            for column in table.columns
+        ]
+
+
+_FIELD_HEADER = ("field", "max error", "bound", "held", "PSNR dB", "SSIM", "ratio")
+_ROW_HEADER = (
+    *("column", "max error", "bound", "held"),
+    *("rows", "only in original", "only in other", "matched by"),
+)
+
+
+def bound_text(bound: float | str | None) -> str:
+    """Return an error bound as text; "-" for None."""
+    if bound is None:
+        return "-"
+    return bound if isinstance(bound, str) else f"{bound:.4g}"
+
+
+def _answer(held: bool | None) -> str:
+    return "-" if held is None else "yes" if held else "NO"
 
 
 def _plain(value: Any) -> Any:
@@ -165,36 +292,49 @@ def compare(
     spectrum: str | None = None,
     threads: int | None = None,
 ) -> Comparison:
-    """Compare a store, plotfile or RAMSES output with another version of it, cell by cell.
+    """Compare two versions of the same data.
+
+    Cells are matched by level and position; only leaf cells count. Particles, sinks and clumps are
+    matched by their identities, otherwise by order or position. Meshes are compared by points,
+    cells and arrays of the same names, collections by datasets and variables, and other stores by
+    arrays.
 
     Parameters
     ----------
-    original, other
-        Stores, plotfiles of AMReX or RAMSES outputs. Leaf cells are compared, whatever their order,
-        and particles, sinks and clumps, matched by their identities, else by order or position; of
-        meshes points, cells and the arrays by their names; of other stores the arrays.
-    fields
-        Fields and components of rows ("particles", "particles/DM", "sinks") to compare; by default
-        all that both have. The name of a mesh's array means those of all blocks.
-    bound
-        The bound that is to hold, of fields of cells: a number, "1e-3 of range" (of the original's
-        finite values), ...; or a mapping as `ambar.convert` takes it, with levels and boxes, and
-        columns of particles named as "DM/mass". By default what stores say: the bounds they were
-        written with, and where they have none, that nothing may differ.
-    output
-        Which output, or time step, of a series: its number.
-    spectrum
+    original, other : str or path-like
+        Stores, AMReX plotfiles or RAMSES outputs.
+    fields : str or sequence of str, optional
+        Fields, and components of rows ("particles", "particles/DM", "sinks"), to compare; by
+        default all that both have. The name of an array of a mesh stands for those of all blocks.
+    bound : float, str or mapping, optional
+        The error bound to check for fields of cells: a number, or ``"1e-3 of range"`` of the finite
+        values of the original; or a mapping as for `ambar.convert`, with levels, boxes and columns
+        of particles such as "DM/mass". By default the bounds that the stores were written with;
+        without such a bound, values must be equal.
+    output : int, optional
+        The number of the output, or of the time step, of a series.
+    spectrum : str, optional
         A field whose power spectra are compared, on the finest covering grid of at most 256 cells
         a side.
-    threads
-        Threads to read with; all cores by default.
+    threads : int, optional
+        The number of threads that read; all cores by default.
+
+    Returns
+    -------
+    Comparison
 
     Raises
     ------
     ValueError
-        If the two have other cells, or a bound makes no sense.
+        If the cells, meshes or shapes of the two differ, or a bound is invalid.
     KeyError
-        If the field does not exist.
+        If a field does not exist in both.
+
+    Examples
+    --------
+    >>> found = ambar.compare("output_00002", "run.ambar", ["density", "particles"])
+    >>> found.held, found.cells, found.fields[0].all.max_error
+    (True, 49680, 0.0)
     """
     a, b = (operand_of(path, output, threads) for path in (original, other))
     common = [name for name in a.fields if name in b.fields]
@@ -210,15 +350,15 @@ def compare(
     if missing:
         raise _core.NotFoundError(
             f"no field {missing[0]!r} in both {a.location} and {b.location}; both have: "
-            f"{', '.join(everything) or 'none'}"
+            f"{', '.join(everything) or 'no fields'}"
         )
     chosen = list(dict.fromkeys(one for each in meant.values() for one in each))
     rules, bounds = _bounds(bound, a, common, tables)
     found = Comparison(a.location, b.location, 0, [])
-    everywhere = [[*side.fields, *side.tables] for side in (a, b)]
-    found.only_in_original = [name for name in everywhere[0] if name not in everywhere[1]]
-    found.only_in_other = [name for name in everywhere[1] if name not in everywhere[0]]
+    found.only_in_original, found.only_in_other = a.names_without(b), b.names_without(a)
     order = a.match(b)
+    found.datasets_only_in_original = [name for name in a.datasets if name not in b.datasets]
+    found.datasets_only_in_other = [name for name in b.datasets if name not in a.datasets]
     for name in chosen:
         if name in tables:
             found.tables.append(a.compare_rows(b, name, rules))
@@ -277,14 +417,13 @@ def _compare_field(
         found = found[order]
     if values.shape != found.shape:
         raise _core.InvalidError(
-            f"{name} has {values.size} values in {a.location} and {found.size} in {b.location}: "
-            "these are not the same data"
+            f"{name} has {values.size:,} values in {a.location} and {found.size:,} in "
+            f"{b.location}; expected two versions of the same data"
         )
     difference = errors(values, found)
     scaled = scale_of(values)
     checked = _check_bounds((a, b), name, given, (values, found), difference)
-    bound, stated = checked.bound, checked.stated
-    levels = []
+    levels: list[ErrorMetrics] = []
     similar, weight = 0.0, 0
     for level, rows in a.levels():
         window = a.windows(level)
@@ -297,34 +436,34 @@ def _compare_field(
             levels.append(_measures(level, values[rows], difference[rows], scaled, likeness))
     likeness = similar / weight if weight else math.nan
     everything = _measures(None, values, difference, scaled, likeness)
+    held = checked.held
+    scale = 0.0
+    if isinstance(checked.bound, float):
+        held, scale = everything.max_error <= checked.bound, checked.bound
     largest = np.abs(difference[np.isfinite(difference)]).max(initial=0.0)
-    scale = bound or float(largest)
+    scale = scale or float(largest)
     return FieldComparison(
-        name,
-        bound,
-        a.bytes(name) / max(b.bytes(name), 1),
-        everything,
-        levels,
-        histogram(difference, scale),
-        scale,
-        stated,
-        checked.kept,
-        checked.asked,
+        field=name,
+        bound=checked.bound,
+        held=held,
+        bounds=checked.bounds,
+        ratio=a.bytes(name) / max(b.bytes(name), 1),
+        all=everything,
+        levels=levels,
+        histogram=histogram(difference, scale),
+        scale=scale,
     )
 
 
 class _Checked(NamedTuple):
-    """A bound, and whether it holds."""
+    """An error bound, and whether it held."""
 
-    stated: float | str | None
+    bound: float | str | None
     """The bound of all values; None if it is unknown, or if parts have different bounds."""
-    kept: bool | None
-    """Whether it holds, unless it is absolute."""
-    asked: dict[str, str]
-
-    @property
-    def bound(self) -> float | None:
-        return self.stated if isinstance(self.stated, float) else None
+    held: bool | None
+    """Whether it held; None for an absolute or unknown bound."""
+    bounds: dict[str, str]
+    """The bounds that were given, by target."""
 
 
 def _check_bounds(
@@ -362,12 +501,12 @@ def _measures(
     difference: np.ndarray,
     scaled: Scale,
     likeness: float,
-) -> Measures:
+) -> ErrorMetrics:
     finite = values[np.isfinite(values)]
     with np.errstate(over="ignore"):
         squares = np.square(difference / scaled.unit)
     mean_square = float(squares.mean()) if difference.size else 0.0
-    return Measures(
+    return ErrorMetrics(
         level,
         int(values.size),
         float(finite.min()) if finite.size else math.nan,
@@ -384,8 +523,8 @@ def _spectrum(a: Operand, b: Operand, name: str) -> Spectrum:
     for side, values in ((a, grid), (b, other)):
         if not np.isfinite(values).all() or values.mean() == 0:
             raise _core.InvalidError(
-                f"{side.location}: {name} has no power spectrum: cells do not fill the box, hold "
-                "NaN, or have no mean"
+                f"{side.location}: {name} has no power spectrum, which needs cells that fill the "
+                "box, finite values and a mean other than 0"
             )
     k, original, _ = power_spectrum(grid, cell)
     _, changed, _ = power_spectrum(other, cell)

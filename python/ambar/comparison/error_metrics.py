@@ -1,4 +1,4 @@
-"""How far apart two fields are: PSNR, structural similarity, histograms, power spectra."""
+"""Error metrics of two fields: PSNR, structural similarity, histograms, power spectra."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Scale:
-    """How large a field's values are, so that their squares neither overflow nor vanish."""
+    """The magnitude of a field, which scales values so that squares do not over- or underflow."""
 
     unit: float
-    """A power of two near the largest finite value; 1 where there is none but 0."""
+    """A power of two near the largest finite magnitude; 1 if all finite values are 0."""
     range: float
-    """The range of the finite values, in units."""
+    """The range of the finite values, divided by `unit`."""
 
 
 def scale_of(values: np.ndarray) -> Scale:
-    """Return how large the finite values of a field are."""
+    """Return the scale of the finite values of a field."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return Scale(1.0, 0.0)
     low, high = float(finite.min()), float(finite.max())
     largest = max(abs(low), abs(high))
-    # The smallest unit is one that values can be divided by.
+    # Values divided by a subnormal unit would overflow.
     unit = math.ldexp(1.0, max(math.frexp(largest)[1] - 1, -1022)) if largest else 1.0
     return Scale(unit, high / unit - low / unit)
 
@@ -38,7 +38,7 @@ WINDOW = 8
 def psnr(value_range: float, mean_square: float) -> float:
     """Return 20 log10(value range) - 10 log10(mean squared error), in dB.
 
-    Infinite where there is no error, NaN where there is one but no range.
+    Infinite for an error of 0; otherwise NaN if the value range is 0.
     """
     if mean_square == 0:
         return math.inf
@@ -48,22 +48,32 @@ def psnr(value_range: float, mean_square: float) -> float:
 
 
 def errors(values: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return `found` less `values`, float64; infinite where NaN and so on did not come back."""
+    """Return ``found - values`` as float64; infinite where NaN or an infinity differs.
+
+    Different integers that are equal as float64 have an error of 1.
+    """
+    are_integers = values.dtype.kind in "iu" and found.dtype.kind in "iu"
+    unequal = values != found if are_integers else None
     values, found = values.astype(np.float64), found.astype(np.float64)
-    # Infinities less infinities; errors that are larger than the largest number.
+    # Differences of infinities are NaN, and large differences overflow.
     with np.errstate(invalid="ignore", over="ignore"):
         difference: np.ndarray = found - values
     odd = ~(np.isfinite(values) & np.isfinite(found))
     if odd.any():
         same = (found == values) | (np.isnan(found) & np.isnan(values))
         difference[odd] = np.where(same[odd], 0.0, np.inf)
+    if unequal is not None:
+        difference[unequal & (difference == 0)] = 1.0
     return difference
 
 
 def windows(places: Sequence[np.ndarray]) -> np.ndarray:
-    """Return for each cell the number of its window: cubes of `WINDOW` cells a side.
+    """Return the number of the window of each cell; windows are cubes of `WINDOW` cells a side.
 
-    `places` are the cells' indices at their level, an array a dimension.
+    Parameters
+    ----------
+    places : sequence of ndarray
+        The indices of the cells at their level: an array for each dimension.
     """
     key = np.zeros(len(places[0]), np.int64)
     for place in places:
@@ -84,7 +94,7 @@ def ssim(
     Returns
     -------
     float
-        NaN where there is no such window, or the field has no range.
+        The mean; NaN without such a window, or if the value range is 0.
     int
         The number of windows.
     """
@@ -94,7 +104,7 @@ def ssim(
         return math.nan, 0
     a = values[finite] / np.float64(scale.unit)
     b = found[finite] / np.float64(scale.unit)
-    # Sums of squares lose less where values lie around 0.
+    # Centred values lose fewer digits in sums of squares.
     middle = float(a.mean())
     a -= middle
     b -= middle
@@ -111,7 +121,7 @@ def ssim(
     variance_b = np.maximum(mean(b * b) - mean_b**2, 0.0)
     covariance = mean(a * b) - mean_a * mean_b
     one, two = (0.01 * scale.range) ** 2, (0.03 * scale.range) ** 2
-    # Luminance counts from the field's own zero.
+    # Luminance refers to the means of the values before centring.
     mean_a, mean_b = mean_a + middle, mean_b + middle
     similar = (2 * mean_a * mean_b + one) * (2 * covariance + two)
     similar /= (mean_a**2 + mean_b**2 + one) * (variance_a + variance_b + two)
@@ -119,7 +129,7 @@ def ssim(
 
 
 def histogram(errors: np.ndarray, scale: float, bins: int = 40) -> list[int]:
-    """Return how many errors lie in each of `bins` parts of -scale to scale, others left out."""
+    """Return the number of errors in each of `bins` bins from -scale to scale."""
     finite = errors[np.isfinite(errors)]
     counts, _ = np.histogram(finite / (scale or 1.0), bins=bins, range=(-1.0, 1.0))
     return [int(count) for count in counts]
@@ -132,19 +142,20 @@ def power_spectrum(
 
     Parameters
     ----------
-    grid
+    grid : ndarray
         The field on a regular grid of 1 to 3 dimensions.
-    cell_size
+    cell_size : sequence of float
         The sides of a cell.
 
     Returns
     -------
-    k
-        Wave numbers, 2 pi by length: the mean of each shell, shells one fundamental mode apart.
-    power
-        The mean power of the shell, in units of volume.
-    modes
-        The number of modes in it.
+    k : ndarray
+        Wave numbers, 2 pi / length: the mean of each shell. The width of a shell is the
+        fundamental mode.
+    power : ndarray
+        The mean power of each shell, in units of volume.
+    modes : ndarray
+        The number of modes in each shell.
     """
     grid = grid / scale_of(grid).unit
     contrast = grid / grid.mean() - 1
@@ -163,7 +174,8 @@ def power_spectrum(
     kept = (k > 0) & (k <= highest * (1 + 1e-9))
     shell = np.rint(k[kept] / fundamental).astype(np.int64)
     modes = np.bincount(shell)
-    there = modes > 0
-    sums = (np.bincount(shell, of[kept])[there] / modes[there] for of in (k, power))
-    mean_k, mean_power = sums
-    return mean_k, mean_power, modes[there]
+    occupied = modes > 0
+    mean_k, mean_power = (
+        np.bincount(shell, of[kept])[occupied] / modes[occupied] for of in (k, power)
+    )
+    return mean_k, mean_power, modes[occupied]

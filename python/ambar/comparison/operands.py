@@ -1,4 +1,4 @@
-"""The sides of a comparison: cells of a snapshot, or arrays of a store, read field by field."""
+"""Operands of a comparison: cells of a snapshot or arrays of a store, read field by field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import numpy as np
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar.comparison.error_metrics import windows
-from ambar.comparison.rows import RowComparison, asked_bounds, compare_rows, table_components
+from ambar.comparison.rows import (
+    BOOKKEEPING,
+    RowComparison,
+    asked_bounds,
+    compare_rows,
+    table_components,
+)
 from ambar.kinds.registry import locate
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.array_reader import ArrayReader
@@ -30,26 +36,41 @@ Rows = slice | np.ndarray
 
 
 class Operand(ABC):
-    """What is compared with another: fields, as flat arrays of cells."""
+    """One version of the data that are compared: fields as flat arrays."""
 
     location: str
+    """The path or URL, for messages."""
     ndim: int
+    """The number of dimensions of the cells."""
     fields: list[str]
+    """The names of the fields."""
     tables: Sequence[str] = ()
     """Components of rows: particles, sinks, clumps."""
+    datasets: Sequence[str] = ()
+    """The names of the datasets of a collection."""
 
     def compare_rows(
         self,
-        other: Operand,  # noqa: ARG002 - for sides that have rows
+        other: Operand,  # noqa: ARG002 - for operands that have rows
         component: str,
         bounds: Sequence[tuple[str, str]],  # noqa: ARG002
     ) -> RowComparison:
         """Compare a component of rows that both have, within bounds by target."""
         raise _core.InvalidError(f"{self.location} has no {component}")
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot whose cells are compared; raises ValueError without cells."""
+        raise _core.InvalidError(f"{self.location} has no cells to draw slices of")
+
     def named(self, name: str) -> list[str]:
-        """Return the fields that a user means by a name."""
+        """Return the fields for which a name stands."""
         return [name] if name in self.fields else []
+
+    def names_without(self, other: Operand) -> list[str]:
+        """Return the fields and components that another operand lacks."""
+        others = {*other.fields, *other.tables, *BOOKKEEPING}
+        return [name for name in (*self.fields, *self.tables) if name not in others]
 
     @abstractmethod
     def values(self, name: str) -> np.ndarray:
@@ -57,7 +78,10 @@ class Operand(ABC):
 
     @abstractmethod
     def bound(self, name: str) -> float | str | None:
-        """Return the absolute bound a field was written with: 0 for none, None if nobody says."""
+        """Return the bound a field was written with: 0 if it is lossless, None if unknown.
+
+        An absolute bound is a number, all others are strings.
+        """
 
     def asked(self, name: str) -> list[PartBound]:  # noqa: ARG002 - for subclasses
         """Return the bounds that a field was written with; an empty list if they are unknown."""
@@ -73,7 +97,7 @@ class Operand(ABC):
 
     @abstractmethod
     def bytes(self, name: str) -> int:
-        """Return the bytes a field takes."""
+        """Return the bytes of a field in the store, or in memory for files of other programs."""
 
     @abstractmethod
     def levels(self) -> Iterator[tuple[int | None, Rows]]:
@@ -81,31 +105,37 @@ class Operand(ABC):
 
     @abstractmethod
     def windows(self, level: int | None) -> np.ndarray | None:
-        """Return the windows of a level's cells, as `error_metrics.windows` counts them."""
+        """Return the window of each cell of a level, as `error_metrics.windows` numbers them.
+
+        None if the values have no positions.
+        """
 
     @abstractmethod
     def match(self, other: Operand) -> np.ndarray | None:
-        """Return the order that puts the other's values as these are; None if they are.
+        """Return the permutation that brings the other's values into this order, if they differ.
 
-        Raises ValueError where the two cannot be compared.
+        Raises ValueError if the two cannot be compared.
         """
 
     @abstractmethod
     def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:
-        """Return a level whose covering grid has at most `side` cells a side, the grid, a cell."""
+        """Return the finest covering grid of a field with at most `side` cells a side.
+
+        Returns the level, the grid, and the sides of a cell.
+        """
 
 
 def operand_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Operand:
-    """Open a side."""
+    """Return the operand of a path. Raises the errors of `ambar.open`."""
     kind, resource = locate(path)
     if kind.compare is None:
         raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
-    side: Operand = kind.compare(resource, output, threads)
-    return side
+    operand: Operand = kind.compare(resource, output, threads)
+    return operand
 
 
 class Cells(Operand):
-    """The leaf cells of a snapshot, in the order they are read in, and its particles."""
+    """The leaf cells of a snapshot in reading order, and its particles."""
 
     def __init__(self, snapshot: Snapshot, threads: int | None) -> None:
         self._snapshot = snapshot
@@ -117,6 +147,11 @@ class Cells(Operand):
         self.location = snapshot.location
         self.ndim = snapshot.info.ndim
         self.fields = list(self._amr.fields) if self._has_cells else []
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot whose cells are compared; raises ValueError without cells."""
+        return self._snapshot if self._has_cells else super().snapshot
 
     @cached_property
     def _amr(self) -> Amr:
@@ -143,7 +178,7 @@ class Cells(Operand):
         return values
 
     def bound(self, name: str) -> float | str | None:
-        """Return what the store says; nothing differs where it says nothing."""
+        """Return the bound in the store, 0 without one; None for files of other programs."""
         if self._stored_at is None:
             return None
         bound: float | str = self._own.get("error_bounds", {}).get(name, 0.0)
@@ -171,7 +206,7 @@ class Cells(Operand):
         return [cells[name] for name in AXES[: self.ndim]]
 
     def bytes(self, name: str) -> int:
-        """Return the bytes of a store's arrays of the field; else of all cells' values."""
+        """Return the bytes of the arrays in the store, or of the values of all cells."""
         if self._stored_at is not None:
             store, path = self._stored_at
             start = f"{path.strip('/')}/amr/".lstrip("/")
@@ -182,7 +217,7 @@ class Cells(Operand):
 
     @cached_property
     def _cells(self) -> int:
-        """All cells; of patches the covered ones too, for a plotfile holds them."""
+        """The number of cells, with covered cells of patches, which a plotfile contains."""
         if self._amr.layout != "patches":
             return len(self._amr)
         total, level = 0, 0
@@ -213,11 +248,11 @@ class Cells(Operand):
         return None if level is None else self._windows[level]
 
     def match(self, other: Operand) -> np.ndarray | None:
-        """Match cells by level and place."""
+        """Match cells by level and position."""
         if not isinstance(other, Cells) or other.ndim != self.ndim:
             raise _core.InvalidError(
-                f"{self.location} and {other.location} are not of the same kind: one has no cells, "
-                "or in other dimensions"
+                f"{self.location} and {other.location} are of different kinds: expected cells of "
+                f"{self.ndim} dimensions in both"
             )
         if not (self._has_cells and other._has_cells):
             return None
@@ -230,15 +265,15 @@ class Cells(Operand):
             np.array_equal(a[order], b[their_order]) for a, b in zip(mine, theirs, strict=True)
         ):
             raise _core.InvalidError(
-                f"{self.location} and {other.location} have other cells ({len(mine[0]):,} and "
-                f"{len(theirs[0]):,} leaf cells): these are not two versions of the same data"
+                f"{self.location} and {other.location} have different cells ({len(mine[0]):,} and "
+                f"{len(theirs[0]):,} leaf cells); expected two versions of the same data"
             )
         matched = np.empty_like(order)
         matched[order] = their_order
         return matched
 
     def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:
-        """Return the finest grid that fits, from the box's whole extent."""
+        """Return the finest covering grid of the whole box with at most `side` cells a side."""
         level = self._amr.levels[1]
         while level > 0 and any(
             length / cell > side * (1 + 1e-9)
@@ -264,7 +299,7 @@ class Arrays(Operand):
         return self._store[name].read(threads=self._threads).reshape(-1)
 
     def bound(self, name: str) -> float | str | None:
-        """Return the bound that the array's codec says."""
+        """Return the error bound of the array."""
         return self._store[name].error_bound or 0.0
 
     def bytes(self, name: str) -> int:
@@ -272,25 +307,26 @@ class Arrays(Operand):
         return self._store[name].stored_bytes
 
     def levels(self) -> Iterator[tuple[int | None, Rows]]:
-        """Yield everything: arrays have no levels."""
+        """Yield all values: arrays have no levels."""
         yield None, slice(None)
 
     def windows(self, level: int | None) -> np.ndarray | None:  # noqa: ARG002
-        """Return nothing: similarity is a matter of places."""
+        """Return None: arrays have no positions."""
         return None
 
     def match(self, other: Operand) -> np.ndarray | None:
-        """Check that the other side has arrays, of the same shapes."""
+        """Check that the other operand has arrays of the same shapes."""
         if not isinstance(other, Arrays):
             raise _core.InvalidError(
-                f"{self.location} and {other.location} are not of the same kind: one has no cells"
+                f"{self.location} and {other.location} are of different kinds: expected arrays in "
+                "both"
             )
         for name in self.fields:
             shape = self.shape(name)
             if name in other.fields and other.shape(name) != shape:
                 raise _core.InvalidError(
-                    f"{name} has the shape {shape} in {self.location} and {other.shape(name)} in "
-                    f"{other.location}: these are not two versions of the same data"
+                    f"{name} has shape {shape} in {self.location} and {other.shape(name)} in "
+                    f"{other.location}; expected two versions of the same data"
                 )
         return None
 
@@ -299,7 +335,7 @@ class Arrays(Operand):
         return self._store[name].shape
 
     def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:  # noqa: ARG002
-        """Raise: only cells make a covering grid."""
+        """Raise ValueError: only cells have a covering grid."""
         raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")
 
 
@@ -314,9 +350,9 @@ _FRAME_KEYS = ("type", "extent", "origin", "spacing", "direction")
 class MeshArrays(Arrays):
     """The arrays of a mesh by their names, its points, and the corners and types of its cells.
 
-    An array whose name is not unique is also called by its block and by what it is on, as far as
-    needed: ``inlet/point_data/T``. Values are in the order of the mesh that was written. Sorting
-    changed the corners of cells: these are left out then.
+    An array whose name is not unique has its block and its association before the name, as far as
+    needed: ``inlet/point_data/T``. Values are in the order of the mesh that was written. Cells are
+    left out if the mesh was reordered, which changes the corners of cells.
     """
 
     def __init__(self, mesh: Mesh, threads: int | None) -> None:
@@ -350,11 +386,11 @@ class MeshArrays(Arrays):
         self.fields = [*self._geometry, *self._entries]
 
     def named(self, name: str) -> list[str]:
-        """Return the array of a full name, or those of a name in all blocks."""
+        """Return the array of a full name, or the arrays of a name in all blocks."""
         return [name] if name in self.fields else self._named.get(name, [])
 
     def values(self, name: str) -> np.ndarray:
-        """Return the values of an array, flat; of points their coordinates."""
+        """Return the values of an array, or the coordinates of points, flat."""
         if name in self._geometry:
             return self._geometry_of(name)
         key, entry, block = self._entries[name]
@@ -362,11 +398,11 @@ class MeshArrays(Arrays):
         return self._unsorted(values, key.removesuffix("_data"), block).reshape(-1)
 
     def bound(self, name: str) -> float | str | None:
-        """Return the bound that the array's codec says; geometry and small arrays are exact."""
+        """Return the error bound of the array; points, cells and small arrays are lossless."""
         if name in self._geometry:
             return 0.0
         entry = self._entries[name][1]
-        # Of components with bounds of their own the largest one.
+        # Components may have different bounds: the largest one counts.
         bounds = [self._bound_of(part) for part in components_of(entry) or [entry]]
         numbers = [bound for bound in bounds if not isinstance(bound, str)]
         others = {bound for bound in bounds if isinstance(bound, str)}
@@ -375,7 +411,7 @@ class MeshArrays(Arrays):
         return others.pop() if len(others) == 1 and not any(numbers) else None
 
     def bytes(self, name: str) -> int:
-        """Return an array's stored bytes; of a small array those of its values."""
+        """Return the stored bytes of an array, or those of the values of a small array."""
         if name not in self._geometry:
             return self._bytes(self._entries[name][1])
         keys = self._geometry[name]
@@ -388,11 +424,11 @@ class MeshArrays(Arrays):
         )
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return an array's shape; () of geometry, whose values are counted."""
+        """Return an array's shape; () for points and cells, of which only the number counts."""
         return () if name in self._geometry else self._reader.shape_of(self._entries[name][1])
 
     def match(self, other: Operand) -> np.ndarray | None:
-        """Check that the other side has a mesh of the same blocks, types, grids and shapes."""
+        """Check that the other operand is a mesh of the same blocks, types, grids and shapes."""
         if isinstance(other, MeshArrays):
             mine, theirs = (
                 {at: [part.get(key) for key in _FRAME_KEYS] for at, part in side._parts.items()}
@@ -400,8 +436,8 @@ class MeshArrays(Arrays):
             )
             if mine != theirs:
                 raise _core.InvalidError(
-                    f"{self.location} and {other.location} have other blocks, types or grids: "
-                    "these are not two versions of the same mesh"
+                    f"{self.location} and {other.location} have different blocks, types or grids; "
+                    "expected two versions of the same mesh"
                 )
         return super().match(other)
 
@@ -449,7 +485,7 @@ class MeshArrays(Arrays):
 def _parts_of(
     described: Any, block: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
-    """Yield the place and the description of a mesh and of all blocks in it."""
+    """Yield the path of numbers and the description of a mesh and of all its blocks."""
     if isinstance(described, dict):
         yield block, described
         for number, (_, inner) in enumerate(blocks_of(described)):
@@ -459,7 +495,7 @@ def _parts_of(
 def _names_of(
     about: dict[str, Any], key: str, entry: dict[str, Any], block: tuple[int, ...]
 ) -> list[str]:
-    """Return what an array may be called, the shortest name first."""
+    """Return the names of an array, the shortest one first."""
     name, described, where = str(entry.get("name")), about, ""
     for number in block:
         known, described = blocks_of(described)[number]

@@ -1,4 +1,4 @@
-"""Comparisons as pictures: slices of both versions and of the error, histograms, power spectra."""
+"""Figures of comparisons: slices of both versions and of the error, histograms, power spectra."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from ambar import _core
 from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
-from ambar.kinds.registry import open_path
-from ambar.snapshot.series import Series
-from ambar.snapshot.snapshot import Snapshot
+from ambar.comparison.operands import operand_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ambar.snapshot.snapshot import Snapshot
+
 Extent: TypeAlias = tuple[float, float, float, float]
 MOST_FIELDS = 8
-"""Rows of a picture: more fields than this are not drawn."""
+"""Fields of a figure; more fields are not drawn."""
 
 
 def draw_comparison(
@@ -32,28 +32,38 @@ def draw_comparison(
     output: int | None = None,
     threads: int | None = None,
 ) -> Figure:
-    """Return a figure with a row a field: slices of both and of the error, and its histogram.
+    """Return a figure with a row for each field: slices of both and of the error, a histogram.
 
-    Lines in the slices are where levels meet. Below them stand the power spectra, if they were
-    asked for.
+    Lines in the slices are the boundaries of levels. The last row has the power spectra, if
+    `found` has them.
 
     Parameters
     ----------
-    found
-        What `compare` returned for the two.
-    original, other, output, threads
-        As for `compare`.
-    axis, at
-        The slices cut `axis` at this fraction of the box.
+    found : Comparison
+        The comparison of the two.
+    original, other : str or path-like
+        As for `ambar.compare`.
+    axis : {"x", "y", "z"}, default "z"
+        The axis that the slices cut.
+    at : float, default 0.5
+        The position of the slices, as a fraction of the box.
+    output : int, optional
+        The number of the output of a series.
+    threads : int, optional
+        The number of threads that read; all cores by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Raises
     ------
     ValueError
-        If there are no cells, or only of one dimension.
+        If the two have no cells, or cells of one dimension.
     """
     from matplotlib.figure import Figure
 
-    a, b = (_cells(path, output) for path in (original, other))
+    a, b = (operand_of(path, output, threads).snapshot for path in (original, other))
     if a.amr.ndim == 1:
         raise _core.InvalidError("a slice needs cells in two or three dimensions")
     fields = found.fields[:MOST_FIELDS]
@@ -73,21 +83,12 @@ def draw_comparison(
     return figure
 
 
-def _cells(path: str | os.PathLike[str], output: int | None) -> Snapshot:
-    opened = open_path(path)
-    if isinstance(opened, Series):
-        opened = opened[0] if output is None else opened.output(output)
-    if not isinstance(opened, Snapshot):
-        raise _core.InvalidError(f"{path} has no cells to draw slices of")
-    return opened
-
-
 class _Slices:
-    """Slices of two snapshots at one place, and the levels there."""
+    """Slices of two snapshots at one position, and the levels of the cells there."""
 
     def __init__(self, a: Snapshot, b: Snapshot, axis: str, at: float, threads: int | None) -> None:
         self._sides = (a, b)
-        # Cells in two dimensions are one slice: everything there is.
+        # Cells in two dimensions are drawn as a whole.
         self._cut: dict[str, Any] = {"axis": axis, "at": at, "threads": threads}
         self._threads = threads
         self._levels = self._slice(a, "level")
@@ -99,7 +100,7 @@ class _Slices:
         return amr.slice(field, **self._cut)
 
     def paint(self, panels: list[Axes], one: FieldComparison) -> None:
-        """Draw original, other and error."""
+        """Draw the original, the other version and the error."""
         original, other = (self._slice(side, one.field) for side in self._sides)
         values = [original.to_numpy().T, other.to_numpy().T]
         finite = values[0][np.isfinite(values[0])]
@@ -142,7 +143,7 @@ class _Slices:
 
 
 def _norm(low: float, high: float) -> Any:
-    """Return colours by the logarithm where values are above 0 and span two decades."""
+    """Return a logarithmic norm for positive values over two decades, otherwise a linear one."""
     from matplotlib.colors import LogNorm, Normalize
 
     return LogNorm(low, high) if low > 0 and high / low > 100 else Normalize(low, high)
@@ -156,7 +157,7 @@ def _ends(places: np.ndarray) -> tuple[float, float]:
 def _paint_histogram(axes: Axes, one: FieldComparison) -> None:
     edges = np.linspace(-one.scale, one.scale, len(one.histogram) + 1)
     axes.stairs(one.histogram, edges, fill=True, color="#c77f12")
-    if one.bound:
+    if isinstance(one.bound, float) and one.bound:
         for side in (-one.bound, one.bound):
             axes.axvline(side, color="0.3", linestyle="--", linewidth=1)
     axes.set_ylim(bottom=0)

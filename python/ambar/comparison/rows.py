@@ -23,6 +23,9 @@ from ambar.store.error_bounds import (
     select_bounds,
 )
 
+BOOKKEEPING = ("domain",)
+"""Fields that stores add to those of outputs: the number of the file of a cell or particle."""
+
 _IDENTITIES = (("identity",), ("id", "cpu"), ("id",))
 """Columns that identify particles, if no two rows have equal values in all of them."""
 
@@ -32,21 +35,17 @@ class ColumnComparison:
     """A column of matched rows."""
 
     column: str
-    bound: float | None
-    """The absolute error bound: 0 if values must be equal, None if no bound is known."""
-    max_error: float
-    """The largest absolute error; infinite where NaN, an infinity or a string differs."""
-    kept: bool | None = None
-    """Whether a bound that is not absolute held; None without such a bound."""
-    asked: dict[str, str] = field(default_factory=dict)
-    """The bounds that were given, by target."""
+    bound: float | str | None
+    """The error bound that is checked: a number if it is absolute, 0 if values must be equal.
 
-    @property
-    def held(self) -> bool | None:
-        """Whether the bound held; None if no bound is known."""
-        if self.kept is not None:
-            return self.kept
-        return None if self.bound is None else self.max_error <= self.bound
+    None if no bound is known, or if parts of the column have different bounds (see `bounds`).
+    """
+    held: bool | None
+    """Whether the error bounds held; None if no bound is known."""
+    max_error: float
+    """The largest absolute error; infinite if NaN, an infinity or a string differs."""
+    bounds: dict[str, str] = field(default_factory=dict)
+    """The error bounds that were given, by target."""
 
 
 @dataclass
@@ -64,11 +63,13 @@ class RowComparison:
     """The number of rows that only the other version has."""
     columns: list[ColumnComparison]
     only_in_original: list[str] = field(default_factory=list)
+    """The columns that the other version lacks."""
     only_in_other: list[str] = field(default_factory=list)
+    """The columns that the original lacks."""
 
     @property
     def held(self) -> bool:
-        """Whether both have the same rows, and all known bounds held."""
+        """Whether both have the same rows, and all known error bounds held."""
         same_rows = not self.missing and not self.extra
         return same_rows and all(one.held is not False for one in self.columns)
 
@@ -114,14 +115,15 @@ def compare_rows(
             stated = resolved(given[-1].bound, range_of(mine_of))
         else:
             stated = joined_bounds(found)
-        kept = None
+        held = None
         if len(parts) > 1 and (given is not None or sum(bound != 0.0 for bound in found) == 1):
             stated = None
-            kept = are_kept(parts, mine_of, errors(mine_of, theirs_of), None, lambda: places)
+            held = are_kept(parts, mine_of, errors(mine_of, theirs_of), None, lambda: places)
         elif isinstance(stated, str):
-            kept = is_kept(stated, mine_of, errors(mine_of, theirs_of))
-        bound = stated if isinstance(stated, float) else None
-        columns.append(ColumnComparison(name, bound, error, kept, asked_of(parts)))
+            held = is_kept(stated, mine_of, errors(mine_of, theirs_of))
+        elif stated is not None:
+            held = error <= stated
+        columns.append(ColumnComparison(name, stated, held, error, asked_of(parts)))
     return RowComparison(
         component,
         len(tables[0]),
@@ -129,8 +131,10 @@ def compare_rows(
         len(tables[0]) - len(matched.rows),
         len(tables[1]) - len(matched.other_rows),
         columns,
-        [name for name in tables[0] if name not in common],
-        [name for name in tables[1] if name not in common],
+        *(
+            [name for name in table if name not in common and name not in BOOKKEEPING]
+            for table in tables
+        ),
     )
 
 
@@ -217,7 +221,4 @@ def _largest_error(values: np.ndarray, found: np.ndarray) -> float:
     if values.dtype.kind not in "fiub" or found.dtype.kind not in "fiub":
         return 0.0 if np.array_equal(values, found) else np.inf
     with np.errstate(over="ignore"):
-        largest = float(np.abs(errors(values, found)).max(initial=0.0))
-    if largest == 0.0 and values.dtype.kind in "iu" and not np.array_equal(values, found):
-        return 1.0  # different integers that are equal as float64
-    return largest
+        return float(np.abs(errors(values, found)).max(initial=0.0))

@@ -1,0 +1,136 @@
+"""A collection as an operand of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.properties import cached_property
+from ambar.collection.collection import Collection
+from ambar.collection.storage.family import Family
+from ambar.collection.storage.ragged import RaggedArray
+from ambar.collection.storage.texts import MISSING
+from ambar.comparison.operands import Operand, Rows
+from ambar.store.error_bounds import PartBound, as_text
+
+
+class CollectionArrays(Operand):
+    """The variables of a collection: numbers and times, of the datasets that both versions have.
+
+    The values of a variable are those of all these datasets, consecutively.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self.location = collection.location
+        self.ndim = 1
+        self.datasets = collection.names
+        self.fields = [name for name, types in self._types.items() if types <= set("fiu")]
+        self._common = self.datasets
+
+    @cached_property
+    def _families(self) -> list[Family]:
+        return list(self._collection._families)
+
+    @cached_property
+    def _types(self) -> dict[str, set[str]]:
+        """The kinds of the stored dtypes of each variable; "O" for strings and bytes."""
+        types: dict[str, set[str]] = {}
+        for family in self._families:
+            for name, column in family.columns.items():
+                is_text = column.type_name in MISSING
+                kind = "O" if is_text else np.dtype(column.type_name).kind
+                types.setdefault(name, set()).add(kind)
+        return types
+
+    def values(self, name: str) -> np.ndarray:
+        """Return the values of a variable in all common datasets, flat; times as integers."""
+        try:
+            read = self._collection.read(name, self._common)
+        except _core.NotFoundError:  # only other datasets have it
+            return np.empty(0)
+        found = read[name]
+        if isinstance(found, RaggedArray):
+            values = found.values.reshape(-1)
+        else:
+            values = found[~read.missing[name]].reshape(-1)
+        return values.view(np.int64) if values.dtype.kind in "mM" else values
+
+    def bound(self, name: str) -> float | str | None:
+        """Return the error bound of the arrays of a variable; None if families differ."""
+        bounds = {
+            self._collection.store[family.path(name)].error_bound or 0.0
+            for family in self._families
+            if name in family.columns
+        }
+        return bounds.pop() if len(bounds) == 1 else None
+
+    def asked(self, name: str) -> list[PartBound]:
+        """Return the error bound of a variable in the settings of the collection."""
+        given = self._collection.settings["encoding"].get(name, {}).get("error_bound")
+        return [] if given is None else [PartBound(None, None, name, as_text(given))]
+
+    def bytes(self, name: str) -> int:
+        """Return the stored bytes of a variable in all datasets."""
+        families = (family for family in self._families if name in family.columns)
+        return sum(self._collection.store[f.path(name)].stored_bytes for f in families)
+
+    def levels(self) -> Iterator[tuple[int | None, Rows]]:
+        """Yield all values: datasets have no levels."""
+        yield None, slice(None)
+
+    def windows(self, level: int | None) -> np.ndarray | None:  # noqa: ARG002
+        """Return None: values have no positions."""
+        return None
+
+    def match(self, other: Operand) -> np.ndarray | None:
+        """Limit both to their common datasets, whose variables must have the same shapes."""
+        if not isinstance(other, CollectionArrays):
+            raise _core.InvalidError(
+                f"{self.location} and {other.location} are of different kinds: expected collections"
+            )
+        self._common = other._common = [name for name in self.datasets if name in other._collection]
+        if not self._common:
+            raise _core.InvalidError(
+                f"{self.location} and {other.location} have no dataset in common; expected two "
+                "versions of the same data"
+            )
+        self._check_same_shapes(other)
+        return None
+
+    def _check_same_shapes(self, other: CollectionArrays) -> None:
+        """Raise ValueError if a variable of a common dataset has different dimensions."""
+        rows = np.array([side._row_of(name) for name in self._common for side in (self, other)])
+        rows = rows.reshape(-1, 4)  # family and row, of both
+        for mine, theirs in np.unique(rows[:, ::2], axis=0).tolist():
+            at = np.flatnonzero((rows[:, 0] == mine) & (rows[:, 2] == theirs))
+            a, b = self._families[mine], other._families[theirs]
+            for name in a.columns.keys() & b.columns.keys():
+                dims = a.columns[name].dims
+                differ = np.full(len(at), dims != b.columns[name].dims)
+                for dim in dims if dims == b.columns[name].dims else ():
+                    lengths = self._lengths(a, dim, rows[at, 1])
+                    differ |= lengths != other._lengths(b, dim, rows[at, 3])
+                if differ.any():
+                    raise _core.InvalidError(
+                        f"dataset {self._common[at[differ.argmax()]]!r}: {name} has different "
+                        f"dimensions in {self.location} and {other.location}; expected two "
+                        "versions of the same data"
+                    )
+
+    def _row_of(self, name: str) -> tuple[int, int]:
+        family, row = self._collection._place(name)
+        return family.number, row
+
+    def _lengths(self, family: Family, dim: str, rows: np.ndarray) -> np.ndarray:
+        """Return the length of a dimension in some rows of a family."""
+        if dim in family.ragged:
+            lengths: np.ndarray = np.diff(self._collection._reader.offsets(family, dim))[rows]
+            return lengths
+        return np.full(len(rows), family.sizes[dim])
+
+    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:  # noqa: ARG002
+        """Raise ValueError: only cells have a covering grid."""
+        raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")
