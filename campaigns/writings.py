@@ -64,8 +64,8 @@ def _append(path: Path, done: Done) -> None:
     done()
 
 
-def _collection(path: Path, done: Done, **options: Any) -> None:
-    with ambar.open_collection(path, "w-", **options) as made:
+def _collection(path: Path, done: Done, mode: Literal["w-", "w"] = "w-", **options: Any) -> None:
+    with ambar.open_collection(path, mode, **options) as made:
         for number in range(5):
             made.add(f"d{number}", _dataset(4 + number % 2))
     done()
@@ -214,9 +214,9 @@ def _collection_source(path: Path) -> None:
 WRITINGS: dict[str, Writing] = {
     "create": Writing(_create),
     "create-directory": Writing(lambda path, done: _create(path, done, directory=True)),
-    "overwrite": Writing(lambda path, done: _collection(path, done, overwrite=True), _created),
+    "overwrite": Writing(lambda path, done: _collection(path, done, "w"), _created),
     "overwrite-directory": Writing(
-        lambda path, done: _collection(path, done, overwrite=True, directory=True),
+        lambda path, done: _collection(path, done, "w", directory=True),
         lambda path: _created(path, directory=True),
     ),
     "append": Writing(_append, _created),
