@@ -120,12 +120,21 @@ impl Bitmap {
 
     /// Whether all points are present.
     pub(crate) fn is_full(&self) -> bool {
-        let count: usize = self
-            .bits
-            .iter()
-            .map(|word| word.count_ones() as usize)
-            .sum();
-        count == self.shape.iter().product::<usize>()
+        Self::count(&self.bits) == self.shape.iter().product::<usize>()
+    }
+
+    /// The number of set bits.
+    #[inline(always)]
+    pub(crate) fn count(words: &[u64]) -> usize {
+        words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The points that are absent from another bitmap of the same shape.
+    pub(crate) fn without(mut self, other: &Self) -> Self {
+        for (word, other) in self.bits.iter_mut().zip(&other.bits) {
+            *word &= !other;
+        }
+        self
     }
 
     /// Calls `visit(first, length)` for the runs of present points of a row. Runs are split at multiples of 64.

@@ -5,6 +5,7 @@
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks::BlockRegion;
+use crate::domain::padding::Padding;
 use crate::domain::regions::{RegionBuffer, present_first_rows};
 use crate::element::Element;
 
@@ -42,38 +43,38 @@ const TOLERANCE_FACTOR: f64 = 0.75;
 pub(crate) fn extrapolate_hole_faces<T: Element>(
     region: &BlockRegion,
     side: [usize; 3],
-    dense: &mut RegionBuffer<T>,
+    dense: &mut RegionBuffer<'_, T>,
 ) {
-    let Some(valid) = &dense.valid else {
+    let Some((present, coded)) = dense.valid.take().zip(coded(region, side)) else {
         return;
     };
-    dense.padding_tolerance = vec![T::from_f64(-1.0); dense.values.len()];
+    let mut padding = Padding::<T>::new(coded.clone().without(&present));
     let strides = [dense.shape[1] * dense.shape[2], dense.shape[2], 1];
-    if !valid.get([0; 3])
+    let values = dense.values.to_mut();
+    if !present.get([0; 3])
         && let Some((_, place)) = region.blocks.first()
     {
         let first: usize = (0..3).map(|d| place[d] * side[d] * strides[d]).sum();
-        dense.values[0] = finite_or_zero(dense.values[first].to_f64());
-        dense.padding_tolerance[0] = T::default();
+        values[0] = finite_or_zero(values[first].to_f64());
     }
     // The number of extrapolations of each point, at most one along each dimension.
-    let mut counts = vec![0u8; dense.values.len()];
+    let mut counts = vec![0u8; padding.len()];
     for_each_face(region, side, |origin, shape, d| {
-        for_each_point(origin, shape, strides, |at| {
-            let value = |k: usize| dense.values[at - k.min(side[d]) * strides[d]].to_f64();
+        for_each_point(origin, shape, |place| {
+            let at: usize = (0..3).map(|d| place[d] * strides[d]).sum();
+            let index = padding.index(place);
+            let value = |k: usize| values[at - k.min(side[d]) * strides[d]].to_f64();
             let new = 2.0 * value(1) - value(2);
             let curvature = value(1) - 2.0 * value(2) + value(3);
-            let padding_tolerance = dense.padding_tolerance[at]
-                .to_f64()
-                .max(TOLERANCE_FACTOR * curvature.abs())
-                .max(0.0);
-            dense.padding_tolerance[at] = finite_or_zero(padding_tolerance);
-            let mean = dense.values[at].to_f64();
-            counts[at] += 1;
-            dense.values[at] = finite_or_zero(mean + (new - mean) / f64::from(counts[at]));
+            let tolerance = padding.tolerance_mut(index);
+            let larger = tolerance.to_f64().max(TOLERANCE_FACTOR * curvature.abs());
+            *tolerance = finite_or_zero(larger);
+            let mean: f64 = values[at].to_f64();
+            counts[index] += 1;
+            values[at] = finite_or_zero(mean + (new - mean) / f64::from(counts[index]));
         });
     });
-    dense.valid = coded(region, side);
+    (dense.valid, dense.padding) = (Some(coded), Some(padding));
 }
 
 /// Replaces a number that is not finite, or close to overflow, by 0.
@@ -112,18 +113,11 @@ fn for_each_face(
     }
 }
 
-/// Calls `visit` with the index of each point of a cuboid.
-fn for_each_point(
-    origin: [usize; 3],
-    shape: [usize; 3],
-    strides: [usize; 3],
-    mut visit: impl FnMut(usize),
-) {
-    let [z, y, x] = origin;
+/// Calls `visit` for each point of a cuboid.
+fn for_each_point([z, y, x]: [usize; 3], shape: [usize; 3], mut visit: impl FnMut([usize; 3])) {
     for z in z..z + shape[0] {
         for y in y..y + shape[1] {
-            let row = z * strides[0] + y * strides[1];
-            (x..x + shape[2]).for_each(|x| visit(row + x));
+            (x..x + shape[2]).for_each(|x| visit([z, y, x]));
         }
     }
 }

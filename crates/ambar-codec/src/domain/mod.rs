@@ -5,5 +5,6 @@ pub(crate) mod blocks;
 pub(crate) mod holes;
 pub(crate) mod lattice;
 pub(crate) mod mask;
+pub(crate) mod padding;
 pub(crate) mod regions;
 pub(crate) mod tree;

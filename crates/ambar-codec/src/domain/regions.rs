@@ -3,9 +3,11 @@
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks::{self, BlockRegion};
 use crate::domain::lattice::{self, Phases};
+use crate::domain::padding::Padding;
 use crate::domain::tree::CellRegion;
 use crate::element::Element;
 use crate::error::{Result, invalid};
+use std::borrow::Cow;
 
 /// The layout of values: which values are neighbours in space.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,14 +87,13 @@ impl Layout<'_> {
 }
 
 /// The values of a region, z slowest.
-pub(crate) struct RegionBuffer<T> {
+pub(crate) struct RegionBuffer<'a, T: Clone> {
     pub shape: [usize; 3],
-    pub values: Vec<T>,
+    pub values: Cow<'a, [T]>,
     /// The present points; `None` for all.
     pub valid: Option<Bitmap>,
-    /// For padding points, whose decoded value is discarded: the tolerance within which any value may be coded. Below 0
-    /// for other points. Empty without padding points.
-    pub padding_tolerance: Vec<T>,
+    /// The padding points, if there are any.
+    pub padding: Option<Padding<T>>,
 }
 
 /// The shape of the regions of an array, and their number.
@@ -124,24 +125,41 @@ pub(crate) fn volume_of(shape: &[usize]) -> Option<usize> {
         .try_fold(1usize, |product, n| product.checked_mul(*n))
 }
 
-/// Copies the blocks of a region into a dense buffer.
+impl<'a, T: Element> RegionBuffer<'a, T> {
+    /// All values of a region without holes.
+    pub(crate) fn dense(shape: [usize; 3], values: &'a [T]) -> Self {
+        Self {
+            shape,
+            values: Cow::Borrowed(values),
+            valid: None,
+            padding: None,
+        }
+    }
+}
+
+/// Copies the blocks of a region into a dense buffer, whose memory is reused.
 pub(crate) fn gather<T: Element>(
     region: &BlockRegion,
     side: [usize; 3],
     values: &[T],
-) -> RegionBuffer<T> {
+    mut dense: Vec<T>,
+) -> RegionBuffer<'static, T> {
     let shape: [usize; 3] = std::array::from_fn(|d| region.places[d] * side[d]);
     let cells: usize = shape.iter().product();
-    let mut dense = vec![T::default(); cells];
+    let valid = present_points(region, side);
+    if valid.is_some() {
+        dense.clear();
+    }
+    dense.resize(cells, T::default());
     blocks::for_each_row(region, side, |from, [z, y, x], n| {
         let to = (z * shape[1] + y) * shape[2] + x;
         blocks::copy_row(&values[from..from + n], &mut dense[to..to + n]);
     });
     RegionBuffer {
         shape,
-        values: dense,
-        valid: present_points(region, side),
-        padding_tolerance: Vec::new(),
+        values: Cow::Owned(dense),
+        valid,
+        padding: None,
     }
 }
 
@@ -166,7 +184,10 @@ pub(crate) fn present_first_rows(region: &BlockRegion, side: [usize; 3]) -> Opti
 }
 
 /// Copies the values of the cells of a region into a dense buffer.
-pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> RegionBuffer<T> {
+pub(crate) fn gather_cells<T: Element>(
+    region: &CellRegion,
+    values: &[T],
+) -> RegionBuffer<'static, T> {
     let shape = region.shape();
     let mut dense = vec![T::default(); shape.iter().product()];
     region.for_each_cell(|row, [z, y, x]| {
@@ -174,9 +195,9 @@ pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> Reg
     });
     RegionBuffer {
         shape,
-        values: dense,
+        values: Cow::Owned(dense),
         valid: region.present(),
-        padding_tolerance: Vec::new(),
+        padding: None,
     }
 }
 

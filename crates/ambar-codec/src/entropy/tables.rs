@@ -5,6 +5,7 @@ use crate::entropy::frequencies::{Frequencies, SLOTS, normalise};
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
 use crate::entropy::token::TOKENS;
 use crate::error::{Result, corrupt};
+use crate::simd::dispatch::vectorised;
 
 /// The approximate bits of a table, and of each of its tokens, to decide which contexts share a table.
 const TABLE_COST: f64 = 16.0;
@@ -24,8 +25,22 @@ pub(crate) struct Histogram(Vec<[u32; TOKENS]>);
 
 impl Histogram {
     pub(crate) fn new(contexts: &[u8], tokens: &[u8]) -> Self {
+        // Four tables, because incrementing the same count again waits for the count before.
+        let mut tables = vec![[[0; TOKENS]; CONTEXTS]; 4];
+        let [(contexts, last_contexts), (tokens, last_tokens)] =
+            [contexts, tokens].map(<[u8]>::as_chunks::<4>);
+        for (contexts, tokens) in contexts.iter().zip(tokens) {
+            for ((table, context), token) in tables.iter_mut().zip(contexts).zip(tokens) {
+                table[usize::from(*context)][usize::from(*token)] += 1;
+            }
+        }
         let mut counts = vec![[0; TOKENS]; CONTEXTS];
-        for (context, token) in contexts.iter().zip(tokens) {
+        for table in &tables {
+            for (sums, counts) in counts.iter_mut().zip(table) {
+                add_counts(sums, counts);
+            }
+        }
+        for (context, token) in last_contexts.iter().zip(last_tokens) {
             counts[usize::from(*context)][usize::from(*token)] += 1;
         }
         Self(counts)
@@ -43,9 +58,7 @@ impl Histogram {
             let mut sum = [0u32; TOKENS];
             let mut least = (f64::INFINITY, 0);
             for begin in (0..end).rev() {
-                for (sum, count) in sum.iter_mut().zip(&self.0[used[begin]]) {
-                    *sum += count;
-                }
+                add_counts(&mut sum, &self.0[used[begin]]);
                 let bits = best[begin].0 + cost(&sum, scale);
                 if bits < least.0 {
                     least = (bits, begin);
@@ -106,9 +119,7 @@ impl Histogram {
         for end in ends {
             let mut sum = [0u32; TOKENS];
             for counts in &self.0[begin..end] {
-                for (sum, count) in sum.iter_mut().zip(counts) {
-                    *sum += count;
-                }
+                add_counts(&mut sum, counts);
             }
             if let Some(escape) = escape {
                 merge_rare_tokens(&mut sum, usize::from(escape));
@@ -118,6 +129,13 @@ impl Histogram {
             begin = end;
         }
         tables
+    }
+}
+
+/// Adds the counts of a context to others.
+fn add_counts(sums: &mut [u32; TOKENS], counts: &[u32; TOKENS]) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count;
     }
 }
 
@@ -134,13 +152,52 @@ fn merge_rare_tokens(counts: &mut [u32; TOKENS], escape: usize) {
 
 /// The bits of tokens that share a table, the table included.
 fn cost(counts: &[u32; TOKENS], scale: f64) -> f64 {
-    let total: f64 = counts.iter().map(|n| f64::from(*n)).sum();
-    let mut bits = TABLE_COST;
-    for count in counts.iter().filter(|n| **n > 0) {
-        let count = f64::from(*count);
-        bits += TOKEN_COST - scale * count * (count / total).max(1.0 / SLOTS as f64).log2();
+    let used = counts.iter().filter(|n| **n > 0).count();
+    TABLE_COST + TOKEN_COST * used as f64 - scale * log_likelihood(counts)
+}
+
+vectorised! {
+    /// The sum of the binary logarithms of the probabilities of tokens, each of which is at least that of a slot.
+    fn log_likelihood [] of [] (counts: &[u32; TOKENS]) -> f64 {
+        let total: u32 = counts.iter().sum();
+        let inverse = 1.0 / f64::from(total);
+        let (eights, rest) = counts.as_chunks::<8>();
+        let mut sums = [0.0; 8];
+        for counts in eights {
+            for k in 0..8 {
+                sums[k] += log_probability(counts[k], inverse);
+            }
+        }
+        rest.iter().fold(sums.iter().sum(), |sum, count| sum + log_probability(*count, inverse))
     }
-    bits
+}
+
+/// The contribution of a token that occurs `count` times to [`log_likelihood`].
+#[inline(always)]
+fn log_probability(count: u32, inverse: f64) -> f64 {
+    let count = f64::from(count);
+    let (probability, least) = (count * inverse, 1.0 / SLOTS as f64);
+    count
+        * log2(if probability > least {
+            probability
+        } else {
+            least
+        })
+}
+
+/// The binary logarithm of a positive number, within 2e-7. Independent of the mathematical library, so that streams are
+/// the same on all machines.
+#[inline(always)]
+fn log2(x: f64) -> f64 {
+    const LOG2_OF_1_5: f64 = 0.584_962_500_721_156;
+    let bits = x.to_bits();
+    let exponent = f64::from((bits >> 52) as i32 - 1023);
+    let m = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    // The beginning of the series of the inverse hyperbolic tangent.
+    let s = (m - 1.5) / (m + 1.5);
+    let z = s * s;
+    let series = s * (1.0 + z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0))));
+    exponent + LOG2_OF_1_5 + 2.0 * std::f64::consts::LOG2_E * series
 }
 
 /// Rounds frequencies to four significant bits, except the largest, which is the remainder.
@@ -326,6 +383,14 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logarithms_are_close() {
+        for i in 1..=1000 {
+            let x = f64::from(i) / 1000.0;
+            assert!((log2(x) - x.log2()).abs() < 2e-7, "{x}");
+        }
+    }
 
     #[test]
     fn tables_round_trip() {

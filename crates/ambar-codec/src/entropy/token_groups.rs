@@ -24,42 +24,81 @@ pub(crate) const fn escape(size: usize) -> u8 {
     (RADIX[size] as u32).pow(size as u32) as u8
 }
 
-/// The symbol of a group.
+/// The tokens of a group as a word, the first in the lowest byte.
 #[inline(always)]
-fn symbol<const SIZE: usize>(tokens: &[u8; SIZE]) -> u8 {
-    let number = tokens.iter().rev().fold(0u8, |number, token| {
-        number.wrapping_mul(RADIX[SIZE]).wrapping_add(*token)
-    });
-    if is_small(tokens) {
-        number
-    } else {
+fn word<const SIZE: usize>(tokens: &[u8; SIZE]) -> u32 {
+    let mut bytes = [0; MAX_GROUP_SIZE];
+    bytes[..SIZE].copy_from_slice(tokens);
+    u32::from_le_bytes(bytes)
+}
+
+/// The sum of `factor(k) << 8 k` over the tokens `k` of a group.
+const fn word_of_factors<const SIZE: usize>(factors: [u32; SIZE]) -> u32 {
+    let (mut word, mut k) = (0, 0);
+    while k < SIZE {
+        word |= factors[k] << (8 * k);
+        k += 1;
+    }
+    word
+}
+
+/// Whether a group, given as a [`word`], is an escape.
+#[inline(always)]
+fn is_escape<const SIZE: usize>(word: u32) -> bool {
+    // The highest bit of each byte is set in the sum if the token is at least `RADIX`. A carry comes from a byte whose
+    // own highest bit is set.
+    let limits = const { word_of_factors([0x80 - RADIX[SIZE] as u32; SIZE]) };
+    (word | (word + limits)) & 0x8080_8080 != 0
+}
+
+/// The symbol of a group, given as a [`word`].
+#[inline(always)]
+fn symbol<const SIZE: usize>(word: u32) -> u8 {
+    // The sum of the products of tokens and powers of `RADIX` is in the byte of the last token. Lower bytes do not
+    // overflow into it.
+    let powers = const {
+        let (mut powers, mut k) = ([1; SIZE], SIZE - 1);
+        while k > 0 {
+            powers[k - 1] = powers[k] * RADIX[SIZE] as u32;
+            k -= 1;
+        }
+        word_of_factors(powers)
+    };
+    if is_escape::<SIZE>(word) {
         escape(SIZE)
+    } else {
+        (word.wrapping_mul(powers) >> (8 * (SIZE - 1))) as u8
     }
 }
 
-/// Whether a group is not an escape.
-#[inline(always)]
-fn is_small<const SIZE: usize>(tokens: &[u8; SIZE]) -> bool {
-    tokens.iter().all(|token| *token < RADIX[SIZE])
+vectorised! {
+    /// Writes the symbols of the groups of a run of tokens.
+    fn write_symbols [const SIZE: usize] of [SIZE] (tokens: &[u8], symbols: &mut [u8]) {
+        for (to, tokens) in symbols.iter_mut().zip(tokens.as_chunks::<SIZE>().0) {
+            *to = symbol::<SIZE>(word(tokens));
+        }
+    }
+}
+
+vectorised! {
+    /// The number of escapes if all tokens are grouped.
+    fn count_escapes [const SIZE: usize] of [SIZE] (tokens: &[u8]) -> usize {
+        let groups = tokens.as_chunks::<SIZE>().0;
+        groups.iter().map(|tokens| u32::from(is_escape::<SIZE>(word(tokens)))).sum::<u32>() as usize
+    }
 }
 
 /// The group size that gives the fewest symbols.
 fn best_size(symbols: &Symbols) -> usize {
+    let tokens = &symbols.tokens[..];
     let counts = [
-        symbols.tokens.len(),
-        count::<2>(symbols),
-        count::<3>(symbols),
-        count::<4>(symbols),
+        tokens.len(),
+        tokens.len() / 2 + 2 * count_escapes::<2>(tokens),
+        tokens.len() / 3 + 3 * count_escapes::<3>(tokens),
+        tokens.len() / 4 + 4 * count_escapes::<4>(tokens),
     ];
     let best = (1..).zip(counts).min_by_key(|(_, count)| *count);
     best.map_or(1, |(size, _)| size)
-}
-
-/// The approximate number of symbols with groups of this size.
-fn count<const SIZE: usize>(symbols: &Symbols) -> usize {
-    let groups = symbols.tokens.as_chunks::<SIZE>().0;
-    let large = groups.iter().filter(|tokens| !is_small(tokens)).count();
-    groups.len() + SIZE * large
 }
 
 /// Entropy-coded symbols.
@@ -169,10 +208,12 @@ fn encode_packets(
 
 /// The contexts and symbols of groups. Groups without a frequency in the tables become escapes.
 fn groups<const SIZE: usize>(symbols: &Symbols, grouped: Option<&Tables>) -> [Vec<u8>; 2] {
-    let (mut contexts, mut groups) = (Vec::new(), Vec::new());
+    let room = symbols.tokens.len() / SIZE;
+    let [mut contexts, mut groups] = [(); 2].map(|()| Vec::with_capacity(room));
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
-        let run = &symbols.tokens[*begin..begin + count];
-        groups.extend(run.as_chunks::<SIZE>().0.iter().map(symbol));
+        let (first, count_of_groups) = (groups.len(), count / SIZE);
+        groups.resize(first + count_of_groups, 0);
+        write_symbols::<SIZE>(&symbols.tokens[*begin..begin + count], &mut groups[first..]);
         contexts.resize(groups.len(), symbols.contexts[*begin]);
     }
     if let Some(grouped) = grouped {
@@ -183,12 +224,25 @@ fn groups<const SIZE: usize>(symbols: &Symbols, grouped: Option<&Tables>) -> [Ve
 
 /// Replaces groups without a frequency in the tables, which are rare, by escapes.
 fn escape_rare_groups<const SIZE: usize>(contexts: &[u8], groups: &mut [u8], grouped: &Tables) {
+    // For each context, the symbol of each group.
+    let symbols: [[u8; 256]; CONTEXTS] = std::array::from_fn(|context| {
+        let frequencies = grouped
+            .frequencies
+            .get(usize::from(grouped.table_of_context[context]));
+        let is_rare = |group: &usize| {
+            let frequency = frequencies.and_then(|frequencies| frequencies.get(*group));
+            frequency.is_none_or(|frequency| *frequency == 0)
+        };
+        std::array::from_fn(|group| {
+            if is_rare(&group) {
+                escape(SIZE)
+            } else {
+                group as u8
+            }
+        })
+    });
     for (context, group) in contexts.iter().zip(groups) {
-        let table =
-            &grouped.frequencies[usize::from(grouped.table_of_context[usize::from(*context)])];
-        if table[usize::from(*group)] == 0 {
-            *group = escape(SIZE);
-        }
+        *group = symbols[usize::from(*context)][usize::from(*group)];
     }
 }
 
@@ -247,19 +301,24 @@ impl TokenSequence {
             end = begin + count;
             let (of_run, rest) = left.split_at(count / SIZE);
             left = rest;
-            if let Some(context) = symbols.contexts.get(*begin) {
-                let grouped = ordered.all[0].len() + of_run.len();
-                ordered.all[0].resize(grouped, context + CONTEXTS as u8);
-                ordered.all[1].extend_from_slice(of_run);
+            let Some(context) = symbols.contexts.get(*begin) else {
+                continue;
+            };
+            ordered.all[1].extend_from_slice(of_run);
+            let grouped = ordered.all[1].len();
+            ordered.all[0].resize(grouped, context + CONTEXTS as u8);
+            let single = ordered.single[1].len();
+            let (tokens, last) = symbols.tokens[*begin..end].as_chunks::<SIZE>();
+            for (group, tokens) in of_run.iter().zip(tokens) {
+                if *group == escape(SIZE) {
+                    ordered.single[1].extend_from_slice(tokens);
+                }
             }
-            for (k, _) in of_run
-                .iter()
-                .enumerate()
-                .filter(|(_, group)| **group == escape(SIZE))
-            {
-                ordered.add_single(symbols, begin + SIZE * k, begin + SIZE * (k + 1));
+            ordered.single[1].extend_from_slice(last);
+            ordered.single[0].resize(ordered.single[1].len(), *context);
+            for (all, single_of) in ordered.all.iter_mut().zip(&ordered.single) {
+                all.extend_from_slice(&single_of[single..]);
             }
-            ordered.add_single(symbols, end - count % SIZE, end);
         }
         ordered.add_single(symbols, end, symbols.tokens.len());
         ordered

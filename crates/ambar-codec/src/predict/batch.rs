@@ -1,7 +1,7 @@
 //! The row pipeline: predictions and contexts of a batch of rows, and the hand-over to the coder.
 //!
-//! Encoder and decoder share [`Pass::code`]. An encoder gets the rows one by one. A decoder reconstructs the whole batch if all
-//! contexts are known before its first row.
+//! Encoder and decoder share [`Pass::code`]. If all contexts are known before the first row of a batch, the encoder gets the
+//! whole batch, and the decoder reconstructs it in one pass. Otherwise they get the rows one by one.
 
 use crate::domain::lattice::Phases;
 use crate::element::Element;
@@ -10,9 +10,9 @@ use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
 use crate::predict::interpolate::{self, FEW, Line, Weights};
 use crate::predict::reconstruct;
-use crate::predict::row::{InterpolationLevel, Row, RowCoder, RowLocation};
+use crate::predict::row::{InterpolationLevel, Row, RowBatch, RowCoder, RowLocation};
 use crate::simd::LANES;
-use crate::simd::compact::compact_rows;
+use crate::simd::compact::append_rows;
 
 /// Buffers of a batch. Points and rows are as far apart as in the phase.
 #[derive(Default)]
@@ -123,6 +123,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
+    #[inline(always)]
     fn location(&self, row: [usize; 2]) -> RowLocation {
         RowLocation::new(self.t, row, self.shape, self.level.number)
     }
@@ -208,8 +209,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
-    /// Codes the rows of a batch: computes which points are coded, their predictions and contexts, and passes these to the coder,
-    /// row by row to an encoder and in one call to a decoder.
+    /// Codes the rows of a batch: computes which points are coded, their predictions and contexts, and passes these to the
+    /// coder.
     pub(crate) fn code<C: RowCoder<T>>(
         &self,
         batch: &Batch,
@@ -243,7 +244,31 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 }
             }
         }
-        let room = self.geometry.points.next_multiple_of(LANES);
+        let points = self.geometry.points;
+        if source != RowContexts::Row && self.level.step != 0.0 {
+            let masks = self.geometry.row_masks(&scratch.rows);
+            let rows = scratch.rows.iter().zip(masks);
+            let all = self.geometry.all(batch).next_multiple_of(LANES);
+            let magnitudes = match source {
+                RowContexts::Level => None,
+                _ => Some(&mut out.magnitudes[batch.at..][..all]),
+            };
+            let rows = rows.map(
+                #[inline(always)]
+                |(row, mask)| (self.location(row.position), mask),
+            );
+            return coder.rows(
+                rows,
+                RowBatch {
+                    level: self.level,
+                    points,
+                    predictions: &scratch.predictions[..all],
+                    values: &mut out.values[batch.at..][..all],
+                    magnitudes,
+                },
+            );
+        }
+        let room = points.next_multiple_of(LANES);
         for row in &scratch.rows {
             let (from, at) = (row.from, batch.at + row.from);
             let mut contexts = None;
@@ -280,7 +305,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
         let row_masks = self.geometry.row_masks(&scratch.rows);
         let points = self.geometry.points;
-        compact_rows(
+        scratch.compacted_contexts.clear();
+        append_rows(
             row_masks,
             points,
             &scratch.contexts,

@@ -35,12 +35,6 @@ pub(crate) struct BatchRow {
     pub count: usize,
 }
 
-/// The number of set bits.
-#[inline(always)]
-fn ones(words: &[u64]) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
 /// The points of a phase that are present, and the presence of their neighbours.
 pub(crate) struct Geometry<'a, const N: usize> {
     t: usize,
@@ -87,6 +81,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
     }
 
     /// The bits of a row's points that are coded.
+    #[inline(always)]
     pub(crate) fn present(&self, [z, y]: [usize; 2]) -> &'a [u64] {
         self.coded
             .map_or(self.full, |coded| coded[self.t].row(z, y))
@@ -96,7 +91,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
     pub(crate) fn count(&self, z: usize, rows: usize) -> usize {
         match self.coded {
             None => rows * self.points,
-            Some(coded) => ones(coded[self.t].plane(z)),
+            Some(coded) => Bitmap::count(coded[self.t].plane(z)),
         }
     }
 
@@ -107,7 +102,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
             let position = [batch.z, batch.y + row];
             let count = match self.coded {
                 None => self.points,
-                Some(_) => ones(self.present(position)),
+                Some(_) => Bitmap::count(self.present(position)),
             };
             if count > 0 || self.valid.is_none() {
                 let from = row * self.pitch;
@@ -125,11 +120,14 @@ impl<'a, const N: usize> Geometry<'a, N> {
         &'r self,
         rows: &'r [BatchRow],
     ) -> impl Iterator<Item = RowMask<'r>> + Clone {
-        rows.iter().map(|row| RowMask {
-            start: row.from,
-            bits: self.present(row.position),
-            count: row.count,
-        })
+        rows.iter().map(
+            #[inline(always)]
+            |row| RowMask {
+                start: row.from,
+                bits: self.present(row.position),
+                count: row.count,
+            },
+        )
     }
 
     /// Points from the first of a batch to its last, padding between rows included.

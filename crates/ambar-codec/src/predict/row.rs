@@ -28,6 +28,7 @@ pub(crate) struct RowLocation {
 
 impl RowLocation {
     /// The location of the row (z, y) of phase `t` of lattice `number`, in a region of this shape.
+    #[inline(always)]
     pub(crate) fn new(
         t: usize,
         [z, y]: [usize; 2],
@@ -63,6 +64,21 @@ pub(crate) struct Row<'a, T> {
     pub magnitudes: Option<&'a mut [u8]>,
 }
 
+/// Rows to encode in one call, whose contexts the encoder got in advance. All slices begin at the first point of the first
+/// row, have space between rows, and a length that is a multiple of a group of lanes. Values and magnitudes between rows are
+/// ignored, except that magnitudes are 0 there and for absent points.
+pub(crate) struct RowBatch<'a, T> {
+    pub level: InterpolationLevel,
+    /// The number of points of a row.
+    pub points: usize,
+    /// Predicted values.
+    pub predictions: &'a [T],
+    /// The decoded values; the predictions of absent points.
+    pub values: &'a mut [T],
+    /// Magnitudes of the residuals; `None` if no context uses them.
+    pub magnitudes: Option<&'a mut [u8]>,
+}
+
 /// The level of the anchor point: coarser than all others.
 pub(crate) const ANCHOR: usize = usize::MAX;
 
@@ -76,6 +92,14 @@ pub(crate) trait RowCoder<T> {
     fn set_contexts(&mut self, contexts: &[u8]);
     /// Codes a row.
     fn row(&mut self, row: Row<'_, T>);
+    /// Encodes rows: the location of each in the region, and its points in the batch. If contexts are known in advance and
+    /// coding is lossy, an encoder gets calls of this instead of `row`.
+    fn rows<'a>(
+        &mut self,
+        _rows: impl Iterator<Item = (RowLocation, RowMask<'a>)> + Clone,
+        _batch: RowBatch<'_, T>,
+    ) {
+    }
     /// Whether the coder decodes several rows in one call: if contexts are known in advance and coding is lossy, it gets calls
     /// of `scatter_tokens` and `raw` instead of `row`.
     const BATCHED: bool = false;

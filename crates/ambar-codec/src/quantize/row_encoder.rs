@@ -4,17 +4,20 @@ use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::symbols::Symbols;
 use crate::entropy::token::{self, DIRECT, LITERAL};
-use crate::predict::row::{Row, RowCoder, RowLocation};
+use crate::predict::row::{Row, RowBatch, RowCoder, RowLocation};
 use crate::quantize::float_order::difference;
-use crate::simd::LANES;
-use crate::simd::compact::append;
+use crate::simd::compact::{append, append_rows};
 use crate::simd::dispatch::vectorised;
+use crate::simd::{LANES, RowMask};
 
 /// Residuals, in steps, are smaller than this, so that they are exact float32 values. Values with larger residuals are
 /// literals.
 const MAX_STEPS: f64 = (1 << 23) as f64;
 /// Adding this to a much smaller number leaves the rounded number in the lowest bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+/// Points that are quantized in one call.
+const SEGMENT: usize = 64;
 
 /// Rounds to the nearest integer, ties to even, if the magnitude is below 2^51; a larger number remains large. Unlike
 /// `round_ties_even`, it needs no function call on processors without a rounding instruction, and never returns -0,
@@ -41,55 +44,34 @@ fn is_exactly_within(a: f64, b: f64, error: f64) -> bool {
 }
 
 /// Encodes the rows of a region.
-pub(crate) struct Encoder<'a, T> {
-    source: &'a RegionBuffer<T>,
+pub(crate) struct Encoder<'a, T: Clone> {
+    source: &'a RegionBuffer<'a, T>,
     /// The error bound; 0 for lossless.
     bound: f64,
     symbols: &'a mut Symbols,
-    /// The values of a row, their tolerances and tokens, with space for whole groups of lanes.
+    /// The values of a row, with space for whole groups of lanes.
     row: Vec<T>,
-    padding_tolerance: Vec<T>,
+    /// The values of the rows of a batch; the predictions of all other points.
+    originals: Vec<T>,
     tokens: Vec<u8>,
+    padding: Vec<PaddingPoint<T>>,
 }
 
-/// Up to 64 consecutive values of a row.
-struct RowSegment<'a, T> {
-    values: &'a [T],
-    /// As in [`RegionBuffer`]; empty where no value is padding.
-    padding_tolerance: &'a [T],
-    /// A bit for each value that is coded.
-    coded: u64,
-    predictions: &'a [T],
-    step: f64,
+/// A padding point of a batch: its index, original value and tolerance.
+struct PaddingPoint<T> {
+    at: usize,
+    original: T,
+    tolerance: T,
 }
 
-impl<T: Element> RowSegment<'_, T> {
-    /// True for padding points, whose decoded value is discarded.
-    fn is_padding(&self, k: usize) -> bool {
-        self.padding_tolerance
-            .get(k)
-            .is_some_and(|padding_tolerance| *padding_tolerance >= T::default())
-    }
-
-    /// Replaces padding values, and their folded residuals, by the nearest to the predictions that the tolerances allow,
-    /// which take the fewest bits. Values that are too far away become their predictions.
-    fn quantize_padding(&self, values: &mut [T], folded: &mut [u32]) {
-        let is_padding = |any, padding_tolerance: &T| any | (*padding_tolerance >= T::default());
-        if !self.padding_tolerance.iter().fold(false, is_padding) {
-            return;
-        }
-        let coded = |k: &usize| self.coded >> k & 1 == 1 && self.is_padding(*k);
-        for k in (0..self.padding_tolerance.len()).filter(coded) {
-            let off = self.values[k].to_f64() - self.predictions[k].to_f64();
-            let off = (off.abs() - self.padding_tolerance[k].to_f64())
-                .max(0.0)
-                .copysign(off);
-            let steps = rounded(off / self.step);
-            let steps = if steps.abs() < MAX_STEPS { steps } else { 0.0 };
-            let residual = T::from_f64(steps).times(T::from_f64(self.step));
-            values[k] = self.predictions[k].plus(residual);
-            folded[k] = token::fold(steps as i64) as u32;
-        }
+impl<T: Element> PaddingPoint<T> {
+    /// The residual of the value nearest to the prediction that the tolerance allows, which takes the fewest bits; 0 if
+    /// that is too far away.
+    fn steps(&self, prediction: T, step: f64) -> f64 {
+        let off = self.original.to_f64() - prediction.to_f64();
+        let off = (off.abs() - self.tolerance.to_f64()).max(0.0).copysign(off);
+        let steps = rounded(off / step);
+        if steps.abs() < MAX_STEPS { steps } else { 0.0 }
     }
 }
 
@@ -104,28 +86,19 @@ struct CodedValue<T> {
 
 impl<'a, T: Element> Encoder<'a, T> {
     /// An encoder of the values of a region, which appends to `symbols`.
-    pub(crate) fn new(source: &'a RegionBuffer<T>, bound: f64, symbols: &'a mut Symbols) -> Self {
+    pub(crate) fn new(
+        source: &'a RegionBuffer<'a, T>,
+        bound: f64,
+        symbols: &'a mut Symbols,
+    ) -> Self {
         Self {
             source,
             bound,
             symbols,
             row: Vec::new(),
-            padding_tolerance: Vec::new(),
+            originals: Vec::new(),
             tokens: Vec::new(),
-        }
-    }
-
-    /// Copies the `points` values of a row, and their tolerances.
-    fn gather(&mut self, location: RowLocation, points: usize) {
-        self.tokens.resize(points + LANES, 0);
-        gather(&self.source.values, location, points, &mut self.row);
-        if !self.source.padding_tolerance.is_empty() {
-            gather(
-                &self.source.padding_tolerance,
-                location,
-                points,
-                &mut self.padding_tolerance,
-            );
+            padding: Vec::new(),
         }
     }
 
@@ -163,51 +136,41 @@ impl<'a, T: Element> Encoder<'a, T> {
         }
     }
 
-    /// Codes a segment of a row within the bound. Writes the decoded values, the residual magnitudes, and the tokens,
-    /// which are 0 for values that are not coded.
-    fn quantize_segment(
+    /// Lays out the values of rows, and lists their padding points.
+    fn gather_rows<'r>(
         &mut self,
-        segment: &RowSegment<'_, T>,
-        values: &mut [T],
-        mut magnitudes: Option<&mut [u8]>,
-        tokens: &mut [u8],
+        rows: impl Iterator<Item = (RowLocation, RowMask<'r>)>,
+        points: usize,
+        predictions: &[T],
     ) {
-        let mut folded = [0; 64];
-        let folded = &mut folded[..values.len()];
-        let is_within_bound = quantize(segment, self.bound, values, folded);
-        segment.quantize_padding(values, folded);
-        if let Some(magnitudes) = &mut magnitudes {
-            for (magnitude, folded) in magnitudes.iter_mut().zip(&*folded) {
-                *magnitude = (folded.wrapping_add(1) >> 1).min(255) as u8;
+        self.originals.clear();
+        self.originals.extend_from_slice(predictions);
+        self.padding.clear();
+        for (location, mask) in rows.filter(|(_, mask)| mask.count > 0) {
+            let originals = &mut self.originals[mask.start..][..points];
+            if mask.count == points {
+                gather(&self.source.values, location, originals);
+            } else {
+                self.row.resize(points, T::default());
+                gather(&self.source.values, location, &mut self.row);
+                copy_present(mask.bits, &self.row, originals);
+            }
+            if let Some(padding) = &self.source.padding {
+                padding.for_each_in_row(location.start, location.step, points, |k, tolerance| {
+                    self.padding.push(PaddingPoint {
+                        at: mask.start + k,
+                        original: originals[k],
+                        tolerance,
+                    });
+                });
             }
         }
-        for (tokens, folded) in tokens.iter_mut().zip(&*folded) {
-            *tokens = *folded as u8;
-        }
-        if !is_within_bound {
-            let (inverse, step) = (1.0 / segment.step, T::from_f64(segment.step));
-            for k in (0..values.len()).filter(|k| segment.coded >> k & 1 == 1) {
-                if segment.is_padding(k) {
-                    tokens[k] = self.write_residual(u64::from(folded[k]));
-                    continue;
-                }
-                let (x, prediction) = (segment.values[k], segment.predictions[k]);
-                let steps = rounded((x.to_f64() - prediction.to_f64()) * inverse);
-                let coded = self.quantize_value(x, prediction, steps, step);
-                (values[k], tokens[k]) = (coded.value, coded.token);
-                if let Some(magnitudes) = &mut magnitudes {
-                    magnitudes[k] = coded.magnitude;
-                }
-            }
-            return;
-        }
-        let groups = tokens.chunks_mut(LANES).zip(folded.chunks(LANES));
-        for (tokens, folded) in groups {
-            if folded.iter().fold(0, |any, folded| any | folded) >= u32::from(DIRECT) {
-                for (token, folded) in tokens.iter_mut().zip(folded) {
-                    *token = self.write_residual(u64::from(*folded));
-                }
-            }
+    }
+
+    /// Writes the raw bits of points within the bound, and completes their tokens. `folded` are their residuals.
+    fn write_residuals(&mut self, folded: &[u32], tokens: &mut [u8]) {
+        for (token, folded) in tokens.iter_mut().zip(folded) {
+            *token = self.write_residual(u64::from(*folded));
         }
     }
 
@@ -246,101 +209,195 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
     }
 
     fn row(&mut self, mut row: Row<'_, T>) {
-        self.gather(row.location, row.points);
-        let source = std::mem::take(&mut self.row);
-        let padding_tolerance = std::mem::take(&mut self.padding_tolerance);
-        let mut tokens = std::mem::take(&mut self.tokens);
-        let is_coded = |k: usize| row.present[k / 64] >> (k % 64) & 1 == 1;
-        if row.level.step == 0.0 {
-            for k in (0..row.points).filter(|k| is_coded(*k)) {
-                let coded = self.encode_lossless(source[k], row.predictions[k], row.level.shift);
-                (row.values[k], tokens[k]) = (coded.value, coded.token);
+        if row.level.step != 0.0 {
+            let mask = RowMask {
+                start: 0,
+                bits: row.present,
+                count: row.count,
+            };
+            let batch = RowBatch {
+                level: row.level,
+                points: row.points,
+                predictions: &row.predictions[..row.values.len()],
+                values: row.values,
+                magnitudes: row.magnitudes,
+            };
+            self.rows([(row.location, mask)].into_iter(), batch);
+        } else {
+            self.row.resize(row.points, T::default());
+            gather(&self.source.values, row.location, &mut self.row);
+            self.tokens.resize(row.points + LANES, 0);
+            for k in (0..row.points).filter(|k| row.present[k / 64] >> (k % 64) & 1 == 1) {
+                let (x, prediction) = (self.row[k], row.predictions[k]);
+                let coded = self.encode_lossless(x, prediction, row.level.shift);
+                (row.values[k], self.tokens[k]) = (coded.value, coded.token);
                 if let Some(magnitudes) = &mut row.magnitudes {
                     magnitudes[k] = coded.magnitude;
                 }
             }
-        } else {
-            for (word, coded) in row.present.iter().enumerate() {
-                let (first, end) = (64 * word, row.values.len().min(64 * word + 64));
-                let segment = RowSegment {
-                    values: &source[first..end],
-                    padding_tolerance: padding_tolerance.get(first..end).unwrap_or_default(),
-                    coded: *coded,
-                    predictions: &row.predictions[first..end],
-                    step: row.level.step,
-                };
-                self.quantize_segment(
-                    &segment,
-                    &mut row.values[first..end],
-                    row.magnitudes
-                        .as_deref_mut()
-                        .map(|magnitudes| &mut magnitudes[first..end]),
-                    &mut tokens[first..end],
-                );
-            }
+            let tokens = &self.tokens[..row.points + LANES];
+            append(row.present, row.count, tokens, &mut self.symbols.tokens);
         }
-        let symbols = &mut *self.symbols;
-        append(row.present, row.count, &tokens, &mut symbols.tokens);
         if let Some(contexts) = row.contexts {
             append(
                 row.present,
                 row.count,
                 &contexts[..row.points + LANES],
-                &mut symbols.contexts,
+                &mut self.symbols.contexts,
             );
         }
-        (self.row, self.padding_tolerance, self.tokens) = (source, padding_tolerance, tokens);
+    }
+
+    fn rows<'r>(
+        &mut self,
+        rows: impl Iterator<Item = (RowLocation, RowMask<'r>)> + Clone,
+        batch: RowBatch<'_, T>,
+    ) {
+        let RowBatch {
+            level,
+            points,
+            predictions,
+            values,
+            mut magnitudes,
+        } = batch;
+        self.gather_rows(rows.clone(), points, predictions);
+        let (inverse, step) = (1.0 / level.step, T::from_f64(level.step));
+        let originals = std::mem::take(&mut self.originals);
+        let padding = std::mem::take(&mut self.padding);
+        let mut tokens = std::mem::take(&mut self.tokens);
+        tokens.resize(values.len() + LANES, 0);
+        let mut left = &padding[..];
+        let mut folded = [0; SEGMENT];
+        for first in (0..values.len()).step_by(SEGMENT) {
+            let end = values.len().min(first + SEGMENT);
+            let (values, predictions) = (&mut values[first..end], &predictions[first..end]);
+            let (originals, tokens) = (&originals[first..end], &mut tokens[first..end]);
+            let folded = &mut folded[..end - first];
+            let magnitudes = match &mut magnitudes {
+                Some(magnitudes) => &mut magnitudes[first..end],
+                None => &mut [][..],
+            };
+            let (is_within_bound, largest) = quantize(
+                (originals, predictions),
+                level.step,
+                self.bound,
+                values,
+                folded,
+                (&mut *tokens, &mut *magnitudes),
+            );
+            let mut any = largest;
+            let before = left;
+            while let Some((point, rest)) = left.split_first().filter(|(point, _)| point.at < end) {
+                left = rest;
+                let k = point.at - first;
+                let steps = point.steps(predictions[k], level.step);
+                values[k] = predictions[k].plus(T::from_f64(steps).times(step));
+                folded[k] = token::fold(steps as i64) as u32;
+                any |= folded[k];
+                tokens[k] = folded[k] as u8;
+                if let Some(magnitude) = magnitudes.get_mut(k) {
+                    *magnitude = steps.abs().min(255.0) as u8;
+                }
+            }
+            if is_within_bound {
+                if any >= u32::from(DIRECT) {
+                    self.write_residuals(folded, tokens);
+                }
+                continue;
+            }
+            let padding = &before[..before.len() - left.len()];
+            for k in 0..values.len() {
+                if padding.iter().any(|point| point.at == first + k) {
+                    tokens[k] = self.write_residual(u64::from(folded[k]));
+                    continue;
+                }
+                let (x, prediction) = (originals[k], predictions[k]);
+                let steps = rounded((x.to_f64() - prediction.to_f64()) * inverse);
+                let coded = self.quantize_value(x, prediction, steps, step);
+                (values[k], tokens[k]) = (coded.value, coded.token);
+                if let Some(magnitude) = magnitudes.get_mut(k) {
+                    *magnitude = coded.magnitude;
+                }
+            }
+        }
+        let masks = rows.map(|(_, mask)| mask);
+        append_rows(masks, points, &tokens, &mut self.symbols.tokens);
+        (self.originals, self.padding, self.tokens) = (originals, padding, tokens);
     }
 }
 
-/// Copies the `points` values of a row, and reserves space for whole groups of lanes.
-fn gather<T: Element>(source: &[T], location: RowLocation, points: usize, row: &mut Vec<T>) {
-    row.resize(points + LANES, T::default());
-    let (source, row) = (&source[location.start..], &mut row[..points]);
-    if location.step == 2 {
-        // The finest level, which has most values.
-        let pairs = source.as_chunks::<2>().0;
-        let whole = pairs.len().min(points);
-        for (to, from) in row[..whole].iter_mut().zip(pairs) {
-            *to = from[0];
-        }
-        for (k, to) in row.iter_mut().enumerate().skip(whole) {
-            *to = source[2 * k];
-        }
-    } else {
+/// Copies the values of a row.
+fn gather<T: Element>(source: &[T], location: RowLocation, row: &mut [T]) {
+    let source = &source[location.start..];
+    if location.step != 2 {
         for (to, from) in row.iter_mut().zip(source.iter().step_by(location.step)) {
             *to = *from;
+        }
+        return;
+    }
+    // The finest level, which has most values. The last value may be the last of the region.
+    let pairs = source.as_chunks::<2>().0;
+    let whole = pairs.len().min(row.len());
+    copy_first_of_pairs(&pairs[..whole], &mut row[..whole]);
+    if let Some(to) = row.get_mut(whole) {
+        *to = source[2 * whole];
+    }
+}
+
+vectorised! {
+    /// Copies the first of each pair.
+    fn copy_first_of_pairs [T: Element] of [T] (pairs: &[[T; 2]], to: &mut [T]) {
+        for (to, pair) in to.iter_mut().zip(pairs) {
+            *to = pair[0];
         }
     }
 }
 
 vectorised! {
-    /// Computes folded residuals and decoded values, which are 0 and the predictions for values that are not coded.
-    /// Returns whether all are within the bound. Not inlined, so that the compiler can assume that inputs and outputs do
-    /// not alias.
+    /// Copies the values whose bits are set.
+    fn copy_present [T: Element] of [T] (bits: &[u64], from: &[T], to: &mut [T]) {
+        for ((bits, from), to) in bits.iter().zip(from.chunks(64)).zip(to.chunks_mut(64)) {
+            for (k, (to, from)) in to.iter_mut().zip(from).enumerate() {
+                *to = if bits >> k & 1 == 1 { *from } else { *to };
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Computes folded residuals, decoded values, tokens of residuals without raw bits, and, if wanted, magnitudes. Returns
+    /// whether all values are within the bound, and the bitwise or of the residuals. Not inlined, so that the compiler can
+    /// assume that inputs and outputs do not alias.
     fn quantize [T: Element] of [T] (
-        segment: &RowSegment<'_, T>,
+        points: (&[T], &[T]),
+        step: f64,
         bound: f64,
         values: &mut [T],
         folded: &mut [u32],
-    ) -> bool {
-        let (n, coded) = (values.len(), segment.coded);
-        let (originals, predictions, folded) = (&segment.values[..n], &segment.predictions[..n], &mut folded[..n]);
-        let (inverse, step) = (1.0 / segment.step, T::from_f64(segment.step));
+        bytes: (&mut [u8], &mut [u8]),
+    ) -> (bool, u32) {
+        let n = values.len();
+        let (originals, predictions, folded) = (&points.0[..n], &points.1[..n], &mut folded[..n]);
+        let (tokens, magnitudes) = bytes;
+        let (inverse, step) = (1.0 / step, T::from_f64(step));
         let mut failures = 0;
         for k in 0..n {
             let prediction = predictions[k];
-            let is_coded = coded >> k & 1;
             let steps = rounded((originals[k].to_f64() - prediction.to_f64()) * inverse);
-            let steps = if is_coded == 1 { steps } else { 0.0 };
             let value = prediction.plus(T::from_f64(steps).times(step));
             let error = (value.to_f64() - originals[k].to_f64()).abs();
             let is_within_bound = (steps.abs() < MAX_STEPS) & (error < bound);
-            failures |= if is_within_bound { 0 } else { is_coded };
+            failures |= u64::from(!is_within_bound);
             let whole = (steps + ROUNDER).to_bits() as i32;
             folded[k] = (whole << 1 ^ whole >> 31) as u32;
             values[k] = value;
         }
-        failures == 0
+        for (token, folded) in tokens.iter_mut().zip(&*folded) {
+            *token = *folded as u8;
+        }
+        for (magnitude, folded) in magnitudes.iter_mut().zip(&*folded) {
+            *magnitude = (folded.wrapping_add(1) >> 1).min(255) as u8;
+        }
+        (failures == 0, folded.iter().fold(0, |any, folded| any | folded))
     }
 }

@@ -52,8 +52,8 @@ pub(crate) fn append(bits: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
     to.truncate(end);
 }
 
-/// Replaces `to` by the compacted bytes of rows, which have [`LANES`] bytes after their `points`.
-pub(crate) fn compact_rows<'a>(
+/// Appends the compacted bytes of rows, which have [`LANES`] bytes after their `points`.
+pub(crate) fn append_rows<'a>(
     rows: impl Iterator<Item = RowMask<'a>> + Clone,
     points: usize,
     from: &[u8],
@@ -62,9 +62,8 @@ pub(crate) fn compact_rows<'a>(
     #[cfg(target_arch = "x86_64")]
     if level() == SimdLevel::Avx512 {
         // SAFETY: the level guarantees these instructions.
-        return unsafe { compact_avx512::compact_rows(rows, from, to) };
+        return unsafe { compact_avx512::append_rows(rows, from, to) };
     }
-    to.clear();
     for row in rows {
         append(
             row.bits,

@@ -15,17 +15,17 @@ fn low_bits(n: usize) -> u64 {
     }
 }
 
-/// As [`crate::simd::compact::compact_rows`].
+/// As [`crate::simd::compact::append_rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn compact_rows<'a>(
+pub(crate) fn append_rows<'a>(
     rows: impl Iterator<Item = RowMask<'a>> + Clone,
     from: &[u8],
     to: &mut Vec<u8>,
 ) {
     // Space for whole vectors.
-    let all = rows.clone().map(|row| row.count).sum::<usize>();
+    let mut used = to.len();
+    let all = used + rows.clone().map(|row| row.count).sum::<usize>();
     to.resize(all + WIDTH, 0);
-    let mut used = 0;
     for row in rows {
         for (word, bits) in row.bits.iter().enumerate() {
             let (at, count) = (row.start + WIDTH * word, bits.count_ones() as usize);

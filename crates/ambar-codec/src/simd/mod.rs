@@ -10,6 +10,7 @@ pub(crate) mod dispatch;
 pub(crate) const LANES: usize = 16;
 
 /// The mask of a row, used to compact per-point bytes.
+#[derive(Clone, Copy)]
 pub(crate) struct RowMask<'a> {
     /// The index of its first point.
     pub start: usize,

@@ -7,6 +7,7 @@ use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
+use crate::simd::dispatch::vectorised;
 use crate::stream::decode::decode;
 use crate::stream::encode::{Workspace, encode_coded_values};
 use crate::stream::header::{BoundKind, Header};
@@ -218,14 +219,32 @@ impl<'a, T: Element> CodedValues<'a, T> {
     }
 }
 
-/// The smallest of values that are not negative; `None` if one is. NaN are ignored.
+/// The smallest of values that are not negative; `None` if one is. NaN are ignored. The first of equal values counts, as
+/// there are two zeros.
 fn nonnegative_minimum<T: Element>(values: &[T]) -> Option<T> {
-    let mut least = T::from_f64(f64::INFINITY);
-    for x in values {
-        least = if *x < least { *x } else { least };
-    }
-    let is_minimum = least >= T::default() && least.to_f64().is_finite();
+    let zero = T::default();
+    let least = smallest(values);
+    let least = match least == zero {
+        true => *values.iter().find(|x| **x == zero)?,
+        false => least,
+    };
+    let is_minimum = least >= zero && least.to_f64().is_finite();
     is_minimum.then_some(least)
+}
+
+vectorised! {
+    /// The smallest of values; infinity if there are none. NaN are ignored.
+    fn smallest [T: Element] of [T] (values: &[T]) -> T {
+        let mut least = [T::from_f64(f64::INFINITY); 32];
+        let min = |a: T, b: T| if b < a { b } else { a };
+        let (chunks, rest) = values.as_chunks::<32>();
+        for chunk in chunks {
+            for (least, x) in least.iter_mut().zip(chunk) {
+                *least = min(*least, *x);
+            }
+        }
+        rest.iter().chain(&least[1..]).fold(least[0], |a, b| min(a, *b))
+    }
 }
 
 /// As [`nonnegative_minimum`], if the bound reaches from it to 0.

@@ -19,10 +19,12 @@ use crate::predict::context::ContextWeights;
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
+use crate::simd::dispatch::vectorised;
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 use crc_fast::crc32_iscsi as crc32c;
+use std::borrow::Cow;
 
 /// Interpolation levels of the largest region.
 pub(crate) const LEVELS: usize = 64;
@@ -35,6 +37,8 @@ pub struct Workspace<T> {
     pub(crate) decode_tables: DecodeTables,
     pub(crate) cell_regions: RegionCache,
     pub(crate) bit_packing: bitpack::Scratch,
+    /// Memory of dense regions.
+    buffers: Vec<Vec<T>>,
     /// Decoded values, to verify bounds that the coded values do not guarantee.
     pub(crate) decoded: Vec<T>,
 }
@@ -101,9 +105,9 @@ fn encode_entropy_coded<T: Element>(
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    // A step that underflows to 0 requires lossless coding.
+    // A step that underflows to 0, or whose inverse overflows, requires lossless coding.
     let steps = params.levels::<T>(bound, 0, LEVELS);
-    let bound = if steps.iter().any(|level| level.step == 0.0) {
+    let bound = if steps.iter().any(|level| 1.0 / level.step > f64::MAX) {
         0.0
     } else {
         bound
@@ -115,7 +119,8 @@ fn encode_entropy_coded<T: Element>(
         }
         _ => params,
     };
-    let input = EncoderInput::new(values, layout, bound, params.contexts())?;
+    let buffers = &mut workspace.buffers;
+    let input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
     make_symbols(&input, bound, params, workspace);
     // Many literals show that the bound is finer than the type resolves at the magnitude of the values.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
@@ -126,12 +131,20 @@ fn encode_entropy_coded<T: Element>(
         }
         workspace.symbols = bounded;
     }
-    Ok(input.stream(&workspace.symbols, bound, params, prelude))
+    let stream = input.stream(&workspace.symbols, bound, params, prelude);
+    let owned = input.regions.into_iter().map(|region| region.values);
+    workspace
+        .buffers
+        .extend(owned.filter_map(|values| match values {
+            Cow::Owned(values) => Some(values),
+            Cow::Borrowed(_) => None,
+        }));
+    Ok(stream)
 }
 
 /// Estimates the bits of a stream of which the regions are one part in `scale`.
 pub(crate) fn estimate_bits<T: Element>(
-    input: &EncoderInput<T>,
+    input: &EncoderInput<'_, T>,
     bound: f64,
     params: EncoderParams,
     scale: f64,
@@ -148,7 +161,7 @@ fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
 
 /// Replaces the workspace's symbols by those of the regions.
 fn make_symbols<T: Element>(
-    input: &EncoderInput<T>,
+    input: &EncoderInput<'_, T>,
     bound: f64,
     params: EncoderParams,
     workspace: &mut Workspace<T>,
@@ -174,11 +187,11 @@ fn make_symbols<T: Element>(
 }
 
 /// Values arranged in regions, and the parts of the stream that describe the arrangement.
-pub(crate) struct EncoderInput<T> {
+pub(crate) struct EncoderInput<'a, T: Clone> {
     arrangement: Arrangement,
     /// The encoded number of values, and the shape, block keys or tree.
     layout: Vec<u8>,
-    regions: Vec<RegionBuffer<T>>,
+    regions: Vec<RegionBuffer<'a, T>>,
     /// The number of values.
     pub(crate) count: usize,
     /// The number of lowest bits that are 0 in all values.
@@ -189,13 +202,14 @@ pub(crate) struct EncoderInput<T> {
     predicts_holes: bool,
 }
 
-impl<T: Element> EncoderInput<T> {
-    /// Arranges values in regions.
+impl<'a, T: Element> EncoderInput<'a, T> {
+    /// Arranges values in regions, in the memory of `buffers`.
     pub(crate) fn new(
-        values: &[T],
+        values: &'a [T],
         layout: &Layout<'_>,
         bound: f64,
         contexts: Contexts,
+        buffers: &mut Vec<Vec<T>>,
     ) -> Result<Self> {
         layout.check(values.len())?;
         let mut header = Vec::new();
@@ -211,12 +225,7 @@ impl<T: Element> EncoderInput<T> {
                     .iter()
                     .for_each(|n| write_number(*n as u64, &mut header));
                 let parts = values.chunks_exact(size.max(1));
-                all.extend(parts.map(|part| RegionBuffer {
-                    shape: inner,
-                    values: part.to_vec(),
-                    valid: None,
-                    padding_tolerance: Vec::new(),
-                }));
+                all.extend(parts.map(|part| RegionBuffer::dense(inner, part)));
                 Arrangement::Array
             }
             Layout::Blocks { side, origins } => {
@@ -227,11 +236,10 @@ impl<T: Element> EncoderInput<T> {
                 write_number(coded_keys.len() as u64, &mut header);
                 header.extend(coded_keys);
                 let regions = blocks::regions(&keys, contexts.min_fill());
-                all.extend(
-                    regions
-                        .iter()
-                        .map(|region| regions::gather(region, *side, values)),
-                );
+                all.extend(regions.iter().map(|region| {
+                    let buffer = buffers.pop().unwrap_or_default();
+                    regions::gather(region, *side, values, buffer)
+                }));
                 let has_holes = all.iter().any(|dense| dense.valid.is_some());
                 predicts_holes =
                     has_holes && contexts.can_predict_holes() && bound > 0.0 && fill.is_none();
@@ -252,12 +260,10 @@ impl<T: Element> EncoderInput<T> {
                 let regions = cells.regions.iter();
                 all.extend(regions.map(|region| regions::gather_cells(region, values)));
                 let outside_cells = &values[levels.len()..];
-                all.extend((!outside_cells.is_empty()).then(|| RegionBuffer {
-                    shape: [1, 1, outside_cells.len()],
-                    values: outside_cells.to_vec(),
-                    valid: None,
-                    padding_tolerance: Vec::new(),
-                }));
+                all.extend(
+                    (!outside_cells.is_empty())
+                        .then(|| RegionBuffer::dense([1, 1, outside_cells.len()], outside_cells)),
+                );
                 Arrangement::Cells
             }
         };
@@ -267,7 +273,11 @@ impl<T: Element> EncoderInput<T> {
             layout: header,
             regions: all,
             count: values.len(),
-            shift: common_zero_bits(values),
+            shift: if bound == 0.0 {
+                common_zero_bits(values)
+            } else {
+                0
+            },
             masks,
             predicts_holes,
         })
@@ -381,14 +391,24 @@ fn common_zero_bits<T: Element>(values: &[T]) -> u32 {
 
 /// The bits of the first NaN, if they are frequent enough to pay for masks.
 fn frequent_nan<T: Element>(values: &[T]) -> Option<u64> {
+    if !has_nan(values) {
+        return None;
+    }
     let nan = |x: &&T| x.to_f64().is_nan();
     let fill = values.iter().find(nan)?.to_word();
     let count = values.iter().filter(|x| x.to_word() == fill).count();
     (count >= values.len() / 1024 + 8).then_some(fill)
 }
 
+vectorised! {
+    /// Whether any value is NaN.
+    fn has_nan [T: Element] of [T] (values: &[T]) -> bool {
+        values.iter().fold(false, |any, x| any | x.to_f64().is_nan())
+    }
+}
+
 /// Marks the values whose bits are `fill` as absent. Returns the encoded masks.
-fn extract_masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<T>]) -> Vec<u8> {
+fn extract_masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<'_, T>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for region in regions {
         let [_, ny, nx] = region.shape;
@@ -447,8 +467,14 @@ mod tests {
                 let params = EncoderParams::default().with_contexts(contexts);
                 let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
                 let coded = if bound == 0.5 { 0.0 } else { bound };
-                let mut input =
-                    EncoderInput::new(&values, &Layout::Array(&shape), coded, contexts).unwrap();
+                let mut input = EncoderInput::new(
+                    &values,
+                    &Layout::Array(&shape),
+                    coded,
+                    contexts,
+                    &mut Vec::new(),
+                )
+                .unwrap();
                 let mut streams = [None, Some(Bitmap::full(shape))].map(|valid| {
                     input.regions[0].valid = valid;
                     let mut workspace = Workspace::default();
@@ -473,7 +499,8 @@ mod tests {
         values[7] = 1e200;
         for contexts in [Contexts::Plane, Contexts::Level] {
             let params = EncoderParams::default().with_contexts(contexts);
-            let mut input = EncoderInput::new(&values, &layout, 1e-3, contexts).unwrap();
+            let mut input =
+                EncoderInput::new(&values, &layout, 1e-3, contexts, &mut Vec::new()).unwrap();
             for literals in [1, 2] {
                 let mut workspace = Workspace::default();
                 make_symbols(&input, 1e-3, params, &mut workspace);
@@ -482,7 +509,7 @@ mod tests {
                 let mut out = vec![0.0; values.len()];
                 crate::decode(&stream, &mut out, &mut workspace).unwrap();
                 assert!(out.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-3));
-                input.regions[0].padding_tolerance.clear();
+                input.regions[0].padding = None;
             }
         }
     }

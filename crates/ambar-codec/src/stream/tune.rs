@@ -52,10 +52,11 @@ fn tune_with<T: Element>(
 ) -> Result<EncoderParams> {
     // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
+    let (part, buffers) = (&mut Vec::new(), &mut Vec::new());
     let input = match layout {
         Layout::Array(shape) => {
-            let (shape, part) = costliest_tile(values, shape, bound);
-            EncoderInput::new(&part, &Layout::Array(&shape), bound, contexts)?
+            let shape = costliest_tile(values, shape, bound, part);
+            EncoderInput::new(part, &Layout::Array(&shape), bound, contexts, buffers)?
         }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
@@ -70,6 +71,7 @@ fn tune_with<T: Element>(
                 &layout,
                 bound,
                 contexts,
+                buffers,
             )?
         }
         Layout::Cells {
@@ -83,7 +85,7 @@ fn tune_with<T: Element>(
                 levels: &levels[first..end],
                 origins: &origins[first..end],
             };
-            EncoderInput::new(&values[first..end], &layout, bound, contexts)?
+            EncoderInput::new(&values[first..end], &layout, bound, contexts, buffers)?
         }
     };
     let scale = values.len() as f64 / input.count.max(1) as f64;
@@ -190,8 +192,13 @@ fn costliest_run<T: Element>(values: &[T], cells: usize, bound: f64) -> (usize, 
     (best.1, (best.1 + count).min(all))
 }
 
-/// The tile of an array that takes the most bits: its shape, and a copy.
-fn costliest_tile<T: Element>(values: &[T], shape: &[usize], bound: f64) -> (Vec<usize>, Vec<T>) {
+/// Copies the tile of an array that takes the most bits. Returns its shape.
+fn costliest_tile<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    best: &mut Vec<T>,
+) -> Vec<usize> {
     let mut tile = shape.to_vec();
     // Halve the longest dimension until the tile has the size of a sample.
     while tile.iter().product::<usize>() > sample_size(values.len()) {
@@ -210,15 +217,15 @@ fn costliest_tile<T: Element>(values: &[T], shape: &[usize], bound: f64) -> (Vec
             })
             .collect();
     }
-    let (mut best, mut most) = (Vec::new(), -1.0);
+    let mut most = -1.0;
     for origin in origins {
         let copy = copy_tile(values, shape, &origin, &tile);
         let cost = relative_cost(&copy, bound);
         if cost > most {
-            (best, most) = (copy, cost);
+            (*best, most) = (copy, cost);
         }
     }
-    (tile, best)
+    tile
 }
 
 fn copy_tile<T: Element>(
@@ -247,7 +254,7 @@ fn copy_tile<T: Element>(
 /// The parameters with these contexts that give the smallest stream for values of which the sample is one part in
 /// `scale`.
 fn choose<T: Element>(
-    sample: &EncoderInput<T>,
+    sample: &EncoderInput<'_, T>,
     bound: f64,
     contexts: Contexts,
     scale: f64,

@@ -9,21 +9,22 @@ use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 struct EncodeStep {
     /// 2^64 / frequency, rounded up.
     reciprocal: u64,
-    /// States from this value write a word first.
-    limit: u64,
-    start: u32,
+    /// States above this value write a word first.
+    most: u32,
+    start: u16,
     /// `SLOTS` minus the frequency.
-    complement: u32,
+    complement: u16,
 }
 
 impl EncodeStep {
+    /// The constants for a frequency above 0.
     fn new(frequency: u16, start: u16) -> Self {
         let frequency = u64::from(frequency);
         let step = Self {
-            reciprocal: (u64::MAX / frequency.max(1)).wrapping_add(1),
-            limit: frequency << (32 - PROBABILITY_BITS),
-            start: u32::from(start),
-            complement: SLOTS as u32 - frequency as u32,
+            reciprocal: (u64::MAX / frequency).wrapping_add(1),
+            most: ((frequency << (32 - PROBABILITY_BITS)) - 1) as u32,
+            start,
+            complement: SLOTS as u16 - frequency as u16,
         };
         if frequency > 1 {
             return step;
@@ -31,7 +32,7 @@ impl EncodeStep {
         // For a frequency of 1, the product is the state minus 1, which a larger start compensates.
         Self {
             reciprocal: u64::MAX,
-            start: step.start + SLOTS as u32 - 1,
+            start: step.start + SLOTS as u16 - 1,
             ..step
         }
     }
@@ -39,19 +40,19 @@ impl EncodeStep {
     /// Whether a state writes a word first.
     #[inline(always)]
     fn is_full(&self, state: u32) -> bool {
-        u64::from(state) >= self.limit
+        state > self.most
     }
 
     /// The state after encoding the symbol. `state` must not be full, and not 0.
     #[inline(always)]
     fn after(&self, state: u32) -> u32 {
         let quotient = ((u128::from(state) * u128::from(self.reciprocal)) >> 64) as u32;
-        state + self.start + quotient * self.complement
+        state + u32::from(self.start) + quotient * u32::from(self.complement)
     }
 
     /// The smallest state, at least 1, after which the next state is at least `state`.
     fn min_state_before(&self, state: u32) -> u32 {
-        let frequency = SLOTS as u32 - self.complement;
+        let frequency = SLOTS as u32 - u32::from(self.complement);
         // The first state of the symbol is followed by the state of its first slot.
         let start = self.after(frequency) - SLOTS as u32;
         let (quotient, slot) = (state >> PROBABILITY_BITS, state % SLOTS as u32);
@@ -69,7 +70,8 @@ impl EncodeTables {
         let table = |frequencies: &Frequencies| {
             let mut steps = [EncodeStep::default(); 256];
             let pairs = frequencies.iter().zip(starts(frequencies));
-            for (step, (frequency, start)) in steps.iter_mut().zip(pairs) {
+            let all = steps.iter_mut().zip(pairs);
+            for (step, (frequency, start)) in all.filter(|(_, (frequency, _))| **frequency > 0) {
                 *step = EncodeStep::new(*frequency, start);
             }
             steps
@@ -93,12 +95,6 @@ impl EncodeTables {
         }
     }
 
-    /// The constants of a symbol in a context.
-    #[inline(always)]
-    fn step(&self, table_of_context: &[u8], context: u8, symbol: u8) -> &EncodeStep {
-        &self.steps[usize::from(table_of_context[usize::from(context)])][usize::from(symbol)]
-    }
-
     /// Encodes `symbols` in their `contexts` with `N` states. Symbols of frequency 0 must not occur.
     pub(super) fn encode<const N: usize>(
         &self,
@@ -106,21 +102,35 @@ impl EncodeTables {
         contexts: &[u8],
         symbols: &[u8],
     ) -> Vec<u8> {
-        let pairs = contexts.iter().zip(symbols);
-        let step = |i: usize| self.step(table_of_context, contexts[i], symbols[i]);
+        // Without symbols, there may be no tables.
+        let none = [EncodeStep::default(); 256];
+        let tables: [&[EncodeStep; 256]; 256] = std::array::from_fn(|context| {
+            let table = table_of_context.get(context).map_or(0, |table| *table);
+            self.steps.get(usize::from(table)).unwrap_or(&none)
+        });
+        let step_of = |context: u8, symbol: u8| &tables[usize::from(context)][usize::from(symbol)];
+        let step = |i: usize| step_of(contexts[i], symbols[i]);
         let mut states = minimal_initial_states(step, symbols.len()).unwrap_or([LOWEST; N]);
         // Filled from the end. Each symbol writes at most one word.
         let mut words = vec![[0u8; 2]; symbols.len()];
         let mut free = words.len();
-        for (i, (context, symbol)) in pairs.enumerate().rev() {
-            let step = self.step(table_of_context, *context, *symbol);
-            let state = states[i % N];
-            let full = step.is_full(state);
-            if let Some(word) = words.get_mut(free.wrapping_sub(1)) {
-                *word = (state as u16).to_le_bytes();
+        let mut add = |contexts: &[u8], symbols: &[u8]| {
+            let symbols = states.iter_mut().zip(contexts.iter().zip(symbols));
+            for (state, (context, symbol)) in symbols.rev() {
+                let step = step_of(*context, *symbol);
+                let full = step.is_full(*state);
+                if let Some(word) = words.get_mut(free.wrapping_sub(1)) {
+                    *word = (*state as u16).to_le_bytes();
+                }
+                free -= usize::from(full);
+                *state = step.after(if full { *state >> 16 } else { *state });
             }
-            free -= usize::from(full);
-            states[i % N] = step.after(if full { state >> 16 } else { state });
+        };
+        let (contexts, last_contexts) = contexts.as_chunks::<N>();
+        let (symbols, last_symbols) = symbols.as_chunks::<N>();
+        add(last_contexts, last_symbols);
+        for (contexts, symbols) in contexts.iter().zip(symbols).rev() {
+            add(contexts, symbols);
         }
         let mut bytes = Vec::with_capacity(4 * N + 2 * (words.len() - free));
         for state in states {
