@@ -90,7 +90,7 @@ def test_abaqus_is_not_taken_for_avs() -> None:
     for cut in [0, 3, nodes - 10, nodes, nodes + 1]:
         Path("wing.inp").write_text("".join(lines[:cut]))
         with pytest.raises(
-            ambar.CorruptError, match=r"^wing\.inp: .*(neither points|conver|arrays)"
+            ambar.CorruptError, match=r"^wing\.inp: .*(neither points|conver|arrays|empty file)"
         ):
             ambar.convert("wing.inp", "y.ambar")
     Path("wing.inp").write_text("".join(lines[: nodes + 5])[:-6])
@@ -222,6 +222,30 @@ def test_cut_files_of_the_old_format_are_errors(mesh: Any, binary: bool) -> None
     Path("x.vtk").write_bytes(whole.rstrip())  # as editors, and people, leave them
     ambar.convert("x.vtk", "x.ambar", fsync=False)
     assert ambar.read_mesh("x.ambar") == pv.read("x.vtk")
+
+
+@pytest.mark.parametrize("suffix", ["vtu", "vtp", "vtk", "vtm"])
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"\0\xff", b'<?xml version="1.0"?><a/>'])
+def test_messages_say_what_was_expected(
+    suffix: str, content: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path(f"x.{suffix}").write_bytes(content)
+    found = "but PyVista cannot read it: " if content else "found an empty file"
+    message = rf"^x\.{suffix}: expected (VTK XML of|a file of VTK's legacy format).*, {found}"
+    with pytest.raises(ambar.CorruptError, match=message) as raised:
+        ambar.convert(f"x.{suffix}", "x.ambar")
+    assert ".cxx" not in str(raised.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_missing_piece_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    pv.MultiBlock([pv.Sphere(), pv.Cube()]).save("x.vtm")
+    piece = sorted(Path("x").iterdir())[0]
+    piece.unlink()
+    with pytest.raises(FileNotFoundError, match="x.vtm refers to a file") as raised:
+        ambar.convert("x.vtm", "x.ambar")
+    assert Path(raised.value.filename) == piece
+    assert capfd.readouterr() == ("", "")
 
 
 MIXED = """ply

@@ -1,7 +1,8 @@
-"""Other programs' files of meshes, read by PyVista: all at once, or time step by time step."""
+"""Mesh files of other programs, read by PyVista: one mesh, or one for each time step."""
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -15,48 +16,45 @@ from typing import Any
 
 from ambar import _core
 from ambar._util.optional import require
-from ambar.mesh.files import meshio_readers as by_meshio
+from ambar.mesh.files import meshio_readers
 from ambar.mesh.files.truncation_checks import check_length
 
-# VTK's own, legacy, XML and HDF; in parallel pieces, and of many blocks.
+# Formats of VTK: legacy, XML and HDF, parallel pieces, blocks.
 _VTK = ".vtk .vtu .vtp .vti .vtr .vts .vtkhdf .vtm .vtmb .vtpd .pvtk .pvtu .pvti .pvtr .pvts"
-# Other programs', which VTK reads, or meshio; pyvista-zstd's and zvtk's.
+# Formats of other programs, which VTK or meshio reads; formats of pyvista-zstd and zvtk.
 _OTHERS = (
     ".stl .ply .obj .cas .case .cgns .e .ex2 .exii .exo .g .foam .inp .msh .mesh .med .neu .xdmf "
     ".bdf .fem .nas .off .su2 .ugrid .avs .grdecl .pv .zvtk"
 )
 _BLOCKS = (".vtm", ".vtmb", ".vtpd")
 VTK_SUFFIXES = frozenset(_VTK.split())
-"""Of VTK's own files."""
+"""The suffixes of VTK's own formats."""
 SUFFIXES = frozenset([*_VTK.split(), *_OTHERS.split()])
-"""Of files that are meshes, whether or not PyVista is installed."""
-_NOT_MESHES = frozenset(
-    [
-        "",
-        ".ambar",
-        ".cdf",
-        ".h5",
-        ".hdf",
-        ".hdf5",
-        ".he5",
-        ".nc",
-        ".nc4",
-        ".netcdf",
-        ".txt",
-        ".zarr",
-    ]
-)
-"""Of files that are known to be something else, also where PyVista or meshio claims them."""
+"""The suffixes of mesh files, whether or not PyVista is installed."""
+_OTHER_DATA = ".ambar .cdf .h5 .hdf .hdf5 .he5 .nc .nc4 .netcdf .txt .zarr"
+_NOT_MESHES = frozenset(["", *_OTHER_DATA.split()])
+"""Suffixes of files that are not meshes, even if PyVista or meshio supports the suffix."""
 HDF_TIME = "Time"
-"""What VTK's reader of VTKHDF calls the array of the time, which it adds to files of steps."""
-
-
-# What VTK's readers of its old format warn of, and go on with zeros, or without the rest.
-_CUT = re.compile(r"Error reading|No [xyz] coordinates read")
+"""The array that VTK's reader of VTKHDF adds to steps."""
+_CONTENT = {
+    ".vtk": "a file of VTK's legacy format",
+    ".vti": "VTK XML of an ImageData",
+    ".vtr": "VTK XML of a RectilinearGrid",
+    ".vts": "VTK XML of a StructuredGrid",
+    ".vtp": "VTK XML of a PolyData",
+    ".vtu": "VTK XML of an UnstructuredGrid",
+    ".vtm": "VTK XML of a MultiBlockDataSet",
+}
+"""What files must contain, by their suffixes."""
+# Warnings of VTK's legacy readers, which then use zeros, or leave out the rest.
+_TRUNCATED = re.compile(r"Error reading|No [xyz] coordinates read")
+# Where in its source VTK reports an error or a warning.
+_VTK_PLACE = re.compile(r"^(?:ERROR|Generic Warning|Warning): In \w+\.cxx, line \d+ ")
+_MISSING_FILE = re.compile(r"Error opening file\s+(.+)")
 
 
 def is_mesh_file(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a file that PyVista or meshio reads, by its suffix."""
+    """Whether `path` is a file with the suffix of a format that PyVista or meshio reads."""
     place = Path(path)
     suffix = place.suffix.lower()
     if suffix in _NOT_MESHES or not place.is_file():
@@ -66,50 +64,61 @@ def is_mesh_file(path: str | os.PathLike[str]) -> bool:
 
 @cache
 def readable_suffixes() -> frozenset[str]:
-    """Return the suffixes of the files of meshes that the installed libraries read."""
-    found = {*SUFFIXES, *by_meshio.readable_suffixes()}
+    """Return the suffixes of mesh files that the installed libraries read."""
+    found = {*SUFFIXES, *meshio_readers.readable_suffixes()}
     if find_spec("pyvista") is not None:
         found |= _pyvista_suffixes(pyvista())
     return frozenset(found - _NOT_MESHES)
 
 
 def _pyvista_suffixes(library: Any) -> set[str]:
-    """Return the suffixes that PyVista has a reader for, of its own or registered."""
+    """Return the suffixes of PyVista's own and registered readers."""
     from pyvista.core.utilities.reader import CLASS_READERS
 
     return {*CLASS_READERS, *(one.extension for one in library.registered_readers())}
 
 
 class MeshFile:
-    """A file of a mesh, or of one for each of several times.
+    """A mesh file, with one mesh or one for each time step.
 
-    Raises UnsupportedError if PyVista is not installed, CorruptError if it cannot read the file.
+    Raises UnsupportedError if PyVista is not installed, CorruptError if it cannot read the file,
+    FileNotFoundError if another file that it refers to does not exist.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._suffix = path.suffix.lower()
         self._pyvista = pyvista()
         self._reader: Any = None
         self.times: list[float] = []
-        """The times there are meshes of; none of a file of one mesh."""
-        if path.suffix.lower() != ".zvtk":
-            with self._explained():
+        """The times of the steps; empty for a file with one mesh."""
+        # The file of a case of OpenFOAM only marks its folder.
+        if self._suffix != ".foam" and path.stat().st_size == 0:
+            raise _core.CorruptError(
+                f"{path}: expected {self._content}, found an empty file; restore it from a copy"
+            )
+        if self._suffix != ".zvtk":
+            with self._explain_errors():
                 self._open()
 
+    @property
+    def _content(self) -> str:
+        return _CONTENT.get(self._suffix, f"a {self._suffix or 'mesh'} file")
+
     def _open(self) -> None:
-        suffix = self.path.suffix.lower()
+        """Set the reader, and the times, if the reader is not chosen by `_read_whole`."""
         check_length(self.path)
         try:
             reader = self._pyvista.get_reader(self.path)
         except Exception:
-            # There is none for what meshio and others read; of a damaged file, reading tells.
-            self._reader = _xdmf_reader(self.path) if suffix == ".xdmf" else None
+            # PyVista has no reader for the formats of meshio. For damaged files, `read` raises.
+            self._reader = _xdmf_reader(self.path) if self._suffix == ".xdmf" else None
             return
         source = getattr(reader, "reader", None)
-        if source is None or not hasattr(source, "GetOutputInformation"):  # of one mesh
+        if source is None or not hasattr(source, "GetOutputInformation"):  # has one mesh
             return
-        if suffix == ".vtk" and _ends_in_a_word(self.path):
-            _read_to_a_space(source, self.path)
+        if self._suffix == ".vtk" and _ends_in_a_word(self.path):
+            _append_line_end(source, self.path)
             self._reader = reader
             return
         source.UpdateInformation()
@@ -125,41 +134,37 @@ class MeshFile:
 
     def read(self, step: int = 0) -> Any:
         """Return the mesh of a step."""
-        with self._explained():
-            mesh = self._read(step)
-            suffix = self.path.suffix.lower()
-            if suffix in VTK_SUFFIXES or _points_in(mesh):
+        with self._explain_errors():
+            if self._reader is None:
+                mesh = self._read_whole()
+            elif hasattr(self._reader, "set_active_time_value"):
+                self._reader.set_active_time_value(self.times[step])
+                mesh = self._reader.read()
+            else:
+                mesh = self._read_step(self._reader.reader, step)
+            if self._suffix in VTK_SUFFIXES or _point_count(mesh):
                 return mesh
-            if suffix != ".inp":
-                raise ValueError("there are no points in it")
-            mesh = by_meshio.read_by_meshio(self.path, self._pyvista)
+            if self._suffix != ".inp":
+                raise ValueError("it contains no points")
+            mesh = meshio_readers.read_by_meshio(self.path, self._pyvista)
             if mesh.n_cells:
                 return mesh
-            raise ValueError("there are neither points, as AVS writes them, nor Abaqus' elements")
+            raise ValueError("it contains neither points of AVS nor elements of Abaqus")
 
-    def _read(self, step: int) -> Any:
-        suffix = self.path.suffix.lower()
-        if self._reader is None:
-            if suffix == ".zvtk":
-                return _zvtk().read(self.path)
-            if self._is_left_to_meshio(suffix):
-                return by_meshio.read_by_meshio(self.path, self._pyvista)
-            if suffix in _BLOCKS:  # PyVista 0.49 cannot check the lengths of tables in blocks
-                return self._pyvista.read(self.path, validate=False)
-            return self._pyvista.read(self.path)
-        if hasattr(self._reader, "set_active_time_value"):
-            self._reader.set_active_time_value(self.times[step])
-            return self._reader.read()
-        return self._read_step(self._reader.reader, step)
-
-    def _is_left_to_meshio(self, suffix: str) -> bool:
-        """Whether PyVista has no reader for such files, but meshio has."""
-        if suffix in _pyvista_suffixes(self._pyvista):
-            return False
-        return suffix in by_meshio.SUFFIXES or suffix in by_meshio.readable_suffixes()
+    def _read_whole(self) -> Any:
+        if self._suffix == ".zvtk":
+            zvtk = require("zvtk", purpose="reading .zvtk files", install="zvtk")
+            return zvtk.read(self.path)
+        if self._suffix not in _pyvista_suffixes(self._pyvista) and self._suffix in (
+            meshio_readers.SUFFIXES | meshio_readers.readable_suffixes()
+        ):
+            return meshio_readers.read_by_meshio(self.path, self._pyvista)
+        if self._suffix in _BLOCKS:  # PyVista 0.49 cannot check the lengths of tables in blocks
+            return self._pyvista.read(self.path, validate=False)
+        return self._pyvista.read(self.path)
 
     def _read_step(self, source: Any, step: int) -> Any:
-        """Return what a reader of VTK gives: PyVista does not choose the time, nor take AMR."""
+        """Return the mesh of a VTK reader whose times, or AMR data, PyVista does not support."""
         if self.times:
             source.UpdateTimeStep(self.times[step])
         else:
@@ -173,30 +178,46 @@ class MeshFile:
             return mesh
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Say which file an error is about."""
+    def _explain_errors(self) -> Iterator[None]:
+        """Raise errors of the libraries as errors that name the file."""
+        catcher = self._pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False)
         try:
-            with raise_vtk_errors(self._pyvista) as told:
+            with raise_vtk_errors(self._pyvista, catcher):
                 yield
-            _check_warnings(told)
+            for event in catcher.warning_events:
+                if _TRUNCATED.search(str(event)):
+                    raise ValueError(event.alert)  # noqa: TRY301 - explained below
         except (_core.AmbarError, ImportError):
             raise
         except (Exception, SystemExit) as error:
-            # HDF5's errors are such too, without a number.
+            # HDF5 also raises OSError for damaged files, but without a number.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            what = " ".join(str(error).split()) or type(error).__name__
+            reason = self._reason(error, catcher)
+            if (found := _MISSING_FILE.search(reason)) and not Path(found[1]).exists():
+                raise FileNotFoundError(
+                    errno.ENOENT, f"{self.path} refers to a file that does not exist", found[1]
+                ) from error
             raise _core.CorruptError(
-                f"{self.path}: PyVista cannot read it: {what:.300}; is it complete, and of that "
-                "format?"
+                f"{self.path}: expected {self._content}, but PyVista cannot read it: "
+                f"{reason:.300}; is it complete, and of that format?"
             ) from error
+
+    def _reason(self, error: BaseException, catcher: Any) -> str:
+        """Return the message of an error; of several VTK errors that of the first one."""
+        message = str(error)
+        if isinstance(error, self._pyvista.VTKExecutionError) and catcher.error_events:
+            message = catcher.error_events[0].alert
+        message = _VTK_PLACE.sub("", " ".join(message.split())).rstrip(".")
+        return message or type(error).__name__
 
 
 @contextmanager
-def raise_vtk_errors(pyvista: Any) -> Iterator[Any]:
-    """Have errors of VTK raised: it prints them, and goes on with what it has read of a file.
+def raise_vtk_errors(pyvista: Any, catcher: Any = None) -> Iterator[None]:
+    """Raise the errors of VTK in the block, and print nothing.
 
-    Gives PyVista's catcher of them, which knows of warnings too.
+    By default, VTK prints errors, and continues with what it has read of a file. `catcher` is a
+    `pyvista.VtkErrorCatcher`, which collects errors and warnings.
     """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -204,22 +225,15 @@ def raise_vtk_errors(pyvista: Any) -> Iterator[Any]:
         with (
             warnings.catch_warnings(action="ignore"),
             pyvista.vtk_verbosity("off"),
-            pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False) as told,
+            catcher or pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False),
         ):
-            yield told
+            yield
     finally:
         logging.disable(before)
 
 
-def _check_warnings(told: Any) -> None:
-    """Raise ValueError if VTK has only warned of a file that ends before its time."""
-    for event in told.warning_events:
-        if _CUT.search(str(event)):
-            raise ValueError(str(event))
-
-
-def _points_in(mesh: Any) -> int:
-    """Return how many points, or rows, a mesh and its blocks have."""
+def _point_count(mesh: Any) -> int:
+    """Return the number of points, or rows, of a mesh and its blocks."""
     if mesh is None:
         return 0
     if mesh.IsA("vtkCompositeDataSet"):
@@ -228,24 +242,24 @@ def _points_in(mesh: Any) -> int:
     return max(counts, default=0)
 
 
-class _Plain:
-    """A reader of VTK's, as those of PyVista hold it."""
+class _VtkReader:
+    """Has a VTK reader as its attribute, like the readers of PyVista."""
 
     def __init__(self, reader: Any) -> None:
         self.reader = reader
 
 
-def _xdmf_reader(path: Path) -> _Plain:
-    """Return VTK's reader of XDMF: PyVista's has none for files without times."""
+def _xdmf_reader(path: Path) -> _VtkReader:
+    """Return VTK's reader of XDMF; PyVista does not support files without times."""
     from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
 
     reader = vtkXdmfReader()
     reader.SetFileName(os.fspath(path))
-    return _Plain(reader)
+    return _VtkReader(reader)
 
 
 def _ends_in_a_word(path: Path) -> bool:
-    """Whether a file of VTK's old format is text, and no space or line end ends it."""
+    """Whether a legacy file is text that does not end with a space or line end."""
     with path.open("rb") as file:
         lines = [file.readline(256).strip().upper() for _ in range(3)]
         size = file.seek(0, os.SEEK_END)
@@ -255,11 +269,11 @@ def _ends_in_a_word(path: Path) -> bool:
         return not file.read(1).isspace()
 
 
-def _read_to_a_space(reader: Any, path: Path) -> None:
-    """Have a reader of VTK's old format read a file and a line end behind it.
+def _append_line_end(reader: Any, path: Path) -> None:
+    """Let a legacy reader read a file with a line end appended.
 
-    Where a file is cut within a number, the reader takes all numbers behind it for zeros, silently;
-    cut between two of them, it is an error.
+    If a file ends within a number, the reader replaces the numbers after it by zeros, silently. If
+    it ends between numbers, the reader reports an error.
     """
     data = path.read_bytes() + b"\n"
     reader.SetReadFromInputString(True)
@@ -271,12 +285,8 @@ def pyvista() -> Any:
     return require("pyvista", purpose="reading and writing mesh files", install="ambar[mesh]")
 
 
-def _zvtk() -> Any:
-    return require("zvtk", purpose="reading .zvtk files", install="zvtk")
-
-
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, and of the folder of its name that pieces lie in."""
+    """Return the bytes of a file, and of the folder with its pieces."""
     pieces = path.with_suffix("") if path.suffix in _BLOCKS else None
     inside = pieces.rglob("*") if pieces is not None and pieces.is_dir() else ()
     if path.is_dir():
