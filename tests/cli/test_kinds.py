@@ -64,7 +64,7 @@ def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Pat
         ValueError, match="did you mean levels.*own options: components, fields, lev"
     ):
         ambar.convert(OUTPUT, probe.with_name("x.ambar"), level=(1, 2))
-    with pytest.raises(ambar.UnsupportedError, match="'probe' are not exported"):
+    with pytest.raises(ambar.UnsupportedError, match="to export, found the kind 'probe'"):
         ambar.export(store, probe.with_name("x"))
     with pytest.raises(ValueError, match="'probe' cannot be compared"):
         ambar.compare(store, store)

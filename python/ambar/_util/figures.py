@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
+
+
+def check_colors(colors: str) -> None:
+    """Raise ValueError, with close matches, if matplotlib has no colour map of that name."""
+    from matplotlib import colormaps
+
+    if colors not in colormaps:
+        close = difflib.get_close_matches(colors, colormaps)
+        raise _core.InvalidError(
+            f"{colors!r} is not a colour map of matplotlib; close matches: "
+            f"{', '.join(close) or 'none'}"
+        )
 
 
 def save_figure(figure: Any, target: Path) -> Path:
@@ -14,7 +27,7 @@ def save_figure(figure: Any, target: Path) -> Path:
     Raises ValueError if matplotlib does not support the suffix.
     """
     try:
-        figure.savefig(target)
+        figure.savefig(target, bbox_inches="tight")
     except ValueError as error:
-        raise _core.InvalidError(f"{target}: no such picture: {error}") from error
+        raise _core.InvalidError(f"{target}: invalid format of a picture: {error}") from error
     return target

@@ -20,6 +20,19 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
 
 
+def change(before: float, after: float) -> str:
+    """Return how many times smaller or larger a number of bytes has become.
+
+    Examples
+    --------
+    >>> change(81, 20), change(20, 81)
+    ('4.05x smaller', '4.05x larger')
+    """
+    if before >= after:
+        return f"{ratio(before, after)} smaller"
+    return f"{ratio(after, before)} larger"
+
+
 def ratio(raw: float, stored: float) -> str:
     """Return how many times smaller `stored` is than `raw`.
 

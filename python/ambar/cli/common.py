@@ -204,6 +204,16 @@ def parse_list(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+def parse_center(text: str | None) -> str | list[float] | None:
+    """Return the numbers in "0.5,0.5,0.5"; "bc" for "bc", None for None."""
+    if text is None or text == "bc":
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not X,Y,Z, such as 0.5,0.5,0.5") from None
+
+
 def parse_levels(text: str | None) -> tuple[int, int] | None:
     """Return the levels in "7:10" or "7"; None for None."""
     if text is None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from ambar._util.text import ratio, size
+from ambar._util.text import change, ratio, size
 from ambar.cli.collections import list_collection, show_collection
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, show_bounds
 from ambar.cli.meshes import show_mesh, show_mesh_series
@@ -167,7 +167,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     own = found["attributes"].get("ambar", {})
     source = own.get("source", {}).get("bytes") if isinstance(own.get("source"), dict) else None
-    smaller = f", {ratio(source, found['bytes'])} smaller than its source" if source else ""
+    smaller = f", {change(source, found['bytes'])} than its source" if source else ""
     _head(
         found,
         f"{found['kind']}, {size(found['bytes'])}{smaller}, {usage['entries']:,} entries{dead}",

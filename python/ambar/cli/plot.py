@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from ambar import _core
-from ambar.cli.common import Debug, Json, Progress, Threads, given, show_result, working
+from ambar.cli.common import (
+    Debug,
+    Json,
+    Progress,
+    Threads,
+    given,
+    parse_center,
+    show_result,
+    working,
+)
 
 
 def plot(
@@ -100,7 +109,7 @@ def plot(
         slice_at=slice_at,
         axis=axis,
         weight=weight,
-        center=center,
+        center=parse_center(center),
         width=width,
         level=level,
         unit=unit,

@@ -394,7 +394,7 @@ def export(
     FileExistsError
         If `target` exists, with mode "w-".
     UnsupportedError
-        If the store has neither cells of patches, nor datasets, nor a mesh; if PyVista does not
+        If the store has no cells, datasets or mesh; if PyVista does not
         write a mesh in that format; if the format cannot hold what the meshes have; if `target` is
         a URL.
     ValueError
@@ -417,7 +417,8 @@ def export(
     kind = kind_of_store(opened)
     if kind.export is None:
         raise _core.UnsupportedError(
-            f"{os.fspath(store)}: stores of the kind {kind.name!r} are not exported"
+            f"{os.fspath(store)}: expected cells, a collection or a mesh to export, found the kind "
+            f"{kind.name!r}; ambar.open reads it"
         )
     request = build(
         ExportRequest,
@@ -431,11 +432,15 @@ def export(
         threads=threads,
         progress=progress,
     )
+    place = Path(target)
+    is_empty_folder = place.is_dir() and not any(place.iterdir())
+    if mode == "w-" and place.exists() and not is_empty_folder:
+        raise already_there(place)
     if mode == "w-":
         done = kind.export(request)
     else:
-        with replaced(Path(target), Path(store)) as place:
-            done = kind.export(dataclasses.replace(request, target=place))
+        with replaced(place, Path(store)) as scratch:
+            done = kind.export(dataclasses.replace(request, target=scratch))
     seconds = time.perf_counter() - start
     found = done or Export("", [], 0.0)
     return dataclasses.replace(found, target=os.fspath(target), seconds=seconds)

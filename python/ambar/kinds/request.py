@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
 from ambar._util.modes import WriteMode
-from ambar._util.text import ratio, size
+from ambar._util.text import change, size
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile
@@ -67,7 +67,7 @@ class Conversion:
         skipped = f", {len(self.skipped)} outputs were there already" if self.skipped else ""
         lines = [
             f"{self.target}: {size(self.source_bytes)} -> {size(self.stored_bytes)} "
-            f"({ratio(self.source_bytes, self.stored_bytes)} smaller) in {self.seconds:.2f} s"
+            f"({change(self.source_bytes, self.stored_bytes)}) in {self.seconds:.2f} s"
             f"{skipped}",
             *(f"converted again: {name}, its files have changed" for name in self.replaced),
             *(f"left out: {name}, {why}" for name, why in self.left_out.items()),

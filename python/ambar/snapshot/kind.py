@@ -41,7 +41,7 @@ class CellsPlot(PlotRequest):
     slice_at: float | None = None
     axis: str = "z"
     weight: str | None = None
-    center: str = "bc"
+    center: str | Sequence[float] = "bc"
     width: float = 1.0
     level: int | None = None
     unit: str | None = None
@@ -124,7 +124,7 @@ def plot_cells(snapshot: Snapshot, request: CellsPlot) -> Path:
     """Draw a projection or a slice of a field."""
     from ambar.snapshot.plotting import draw
 
-    field, center = request.field or "density", request.center
+    field = request.field or "density"
     target = request.target_of(field, request.axis)
     figure = draw(
         snapshot,
@@ -132,7 +132,7 @@ def plot_cells(snapshot: Snapshot, request: CellsPlot) -> Path:
         axis=request.axis,
         slice_at=request.slice_at,
         weight=request.weight,
-        center="bc" if center == "bc" else [float(part) for part in center.split(",")],
+        center=request.center,
         width=request.width,
         level=request.level,
         unit=request.unit,
@@ -153,7 +153,7 @@ def export_cells(request: CellsExport) -> None:
     target = Path(request.target)
     for option in ("error_bound", "without_particles"):
         if getattr(request, option) and not request.amrex_hdf5:
-            raise _core.InvalidError(f"{option} is for plotfiles in HDF5: give amrex_hdf5=True")
+            raise _core.InvalidError(f"{option} applies to plotfiles in HDF5; add amrex_hdf5=True")
     with shown(request.progress, f"exporting {Path(request.store).name}") as report:
         if request.amrex_hdf5:
             from ambar.formats.amrex.hdf5_export import export_hdf5

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ambar import _core
+from ambar._util.figures import check_colors
 from ambar.snapshot.amr import AXES
 from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.regions import Box
@@ -140,6 +141,8 @@ def paint(
         A colour map of matplotlib. By default "inferno"; for values of both signs "RdBu_r", centred
         on zero.
     """
+    if colors is not None:
+        check_colors(colors)
     values = np.ma.masked_invalid(image.to_numpy().T)
     norm, is_signed = _norm(values.compressed(), log)
     left, right, bottom, top = extent = _extent(image)
@@ -189,7 +192,7 @@ def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: in
     if center == "bc" and width == 1.0:
         return None
     if not width > 0:
-        raise _core.InvalidError(f"a picture {width} of the box wide shows nothing")
+        raise _core.InvalidError(f"invalid width: {width}; expected a fraction of the box > 0")
     half = [None if number == axis else width / 2 for number in range(info.ndim)]
     return Box([h and -h for h in half], half, center=center)
 

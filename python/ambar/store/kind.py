@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ambar import _core
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import ExportRequest
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 
@@ -54,11 +51,6 @@ def _array(store: Store, path: str) -> dict[str, Any]:
     }
 
 
-def _export(request: ExportRequest) -> None:
-    """Raise an error: the store has no cells of a plotfile to export."""
-    _core.export_amrex(request.opened.core, "/", os.fspath(request.target), request.threads, None)
-
-
 def _compare(resource: Resource, output: int | None, threads: int | None) -> Operand:  # noqa: ARG001
     from ambar.comparison.operands import Arrays
 
@@ -69,6 +61,5 @@ ARRAYS = Kind(
     name="arrays",
     open=lambda resource: resource.store,
     summarize=summarize_store,
-    export=_export,
     compare=_compare,
 )
