@@ -45,15 +45,15 @@ def open(  # noqa: A001
 
     Parameters
     ----------
-    path
+    path : str, path-like, bytes, memoryview or binary file
         A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with
         a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
-        or a file of HDF5). Or the bytes of a store's file: `bytes`, a `memoryview`, or a binary
-        file object, all of which is read into memory.
-    kind
-        What the path must contain: "store" returns the `Store` of arrays and groups, whatever they
-        represent; another kind is checked. By default, any kind is accepted.
-    storage_options
+        or a file of HDF5). Or the bytes of a store's file; a binary file object is read into
+        memory.
+    kind : str, optional
+        What the path must contain: "snapshot", "series", "collection", "mesh" or "mesh series". By
+        default, any kind is accepted. "store" returns the `Store` of arrays and groups in any case.
+    storage_options : mapping, optional
         For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
         ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
         S3 those not given are taken from the environment (``AWS_ACCESS_KEY_ID`` and so on).
@@ -86,6 +86,17 @@ def open(  # noqa: A001
         If the server does not serve parts of files.
     AmbarError
         If the server cannot be reached, or refuses.
+
+    Examples
+    --------
+    >>> type(ambar.open("run.ambar")).__name__
+    'Snapshot'
+    >>> type(ambar.open("run.ambar", kind="store")).__name__
+    'Store'
+    >>> ambar.open("wing.ambar", kind="snapshot")
+    Traceback (most recent call last):
+    ...
+    ambar._core.InvalidError: wing.ambar: expected a snapshot, found a Mesh; ...
     """
     if kind == "store":
         return _open_store(path, storage_options)
@@ -106,7 +117,26 @@ def open(  # noqa: A001
 def open_store(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Store:
     """Open the arrays and groups of a store, whatever they represent.
 
-    Parameters and errors are those of `ambar.open`.
+    Parameters
+    ----------
+    path, storage_options
+        As for `ambar.open`.
+
+    Returns
+    -------
+    Store
+        A mapping of paths to arrays.
+
+    Raises
+    ------
+    FileNotFoundError, CorruptError, AmbarError
+        As for `ambar.open`.
+
+    Examples
+    --------
+    >>> store = ambar.open_store("run.ambar")
+    >>> store["amr/density"].shape
+    (49680,)
     """
     return cast("Store", open(path, kind="store", storage_options=storage_options))
 
@@ -114,7 +144,22 @@ def open_store(path: Place, *, storage_options: Mapping[str, object] | None = No
 def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Snapshot:
     """Open one output: a store of it, a RAMSES output folder, or a plotfile of AMReX.
 
-    Parameters and errors are those of `ambar.open`.
+    Parameters
+    ----------
+    path, storage_options
+        As for `ambar.open`.
+
+    Returns
+    -------
+    Snapshot
+        The output; no values are read yet.
+
+    Raises
+    ------
+    ValueError
+        If `path` contains another kind.
+    FileNotFoundError, CorruptError, AmbarError
+        As for `ambar.open`.
 
     Examples
     --------
@@ -128,15 +173,58 @@ def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None =
 def open_series(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Series:
     """Open a store of a run: a sequence of snapshots.
 
-    Parameters and errors are those of `ambar.open`.
+    Parameters
+    ----------
+    path, storage_options
+        As for `ambar.open`.
+
+    Returns
+    -------
+    Series
+        The outputs, in the order of their numbers; no values are read yet.
+
+    Raises
+    ------
+    ValueError
+        If `path` contains another kind.
+    FileNotFoundError, CorruptError, AmbarError
+        As for `ambar.open`.
+
+    Examples
+    --------
+    >>> conversion = ambar.convert("sedov", "sedov.ambar")
+    >>> run = ambar.open_series("sedov.ambar")
+    >>> len(run), run.outputs
+    (2, [1, 2])
     """
     return cast("Series", open(path, kind="series", storage_options=storage_options))
 
 
 def open_mesh(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Mesh:
-    """Open a store of a VTK object.
+    """Open a store of a VTK object. `ambar.read_mesh` opens and reads it in one call.
 
-    Parameters and errors are those of `ambar.open`. `ambar.read_mesh` reads it in one call.
+    Parameters
+    ----------
+    path, storage_options
+        As for `ambar.open`.
+
+    Returns
+    -------
+    Mesh
+        The mesh; no values are read yet.
+
+    Raises
+    ------
+    ValueError
+        If `path` contains another kind.
+    FileNotFoundError, CorruptError, AmbarError
+        As for `ambar.open`.
+
+    Examples
+    --------
+    >>> mesh = ambar.open_mesh("wing.ambar")
+    >>> mesh.arrays[0].name
+    'pressure'
     """
     return cast("Mesh", open(path, kind="mesh", storage_options=storage_options))
 

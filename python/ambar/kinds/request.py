@@ -77,7 +77,14 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Export:
-    """The report of an export."""
+    """The report of an export.
+
+    Examples
+    --------
+    >>> done = ambar.export("profiles.ambar", "files", datasets="platform == 'argo'")
+    >>> done.exported, done.failed
+    (['station_0041', 'station_0043'], {})
+    """
 
     target: str
     """The file or folder."""
