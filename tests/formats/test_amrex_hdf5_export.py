@@ -103,7 +103,7 @@ def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
 def test_only_plotfiles_become_plotfiles(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.create_array("x", np.arange(5.0))
-    with pytest.raises(ValueError, match="amrex_hdf5 does not apply to the kind 'arrays'"):
+    with pytest.raises(ambar.UnsupportedError, match="expected cells.*found the kind 'arrays'"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.h5", amrex_hdf5=True)
     assert not (tmp_path / "x.h5").exists()
 
