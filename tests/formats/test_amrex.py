@@ -488,7 +488,7 @@ def test_the_command_line(small: Path, tmp_path: Path, capsys) -> None:
     target = tmp_path / "plt.ambar"
     code, out, _ = run(capsys, "convert", small, target, "--covered", "keep", "--no-progress")
     assert code == 0
-    assert "smaller" in out
+    assert "larger" in out
     for place, kind in ((target, "snapshot"), (small, "plotfile of AMReX")):
         code, out, _ = run(capsys, "info", place)
         assert code == 0
