@@ -1,5 +1,8 @@
 //! Bitmaps of the present points of a lattice: one bit per point; each row along x begins a new word.
 
+use crate::simd::dispatch::vectorised;
+use std::ops::Range;
+
 /// A bit for each point, z slowest. Points beyond the borders are absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bitmap {
@@ -32,8 +35,12 @@ impl Bitmap {
 
     /// The words of the rows of a plane.
     pub(crate) fn plane(&self, z: usize) -> &[u64] {
-        let words = self.shape[1] * self.words;
-        &self.bits[z * words..][..words]
+        self.rows(z, 0..self.shape[1])
+    }
+
+    /// The words of consecutive rows of a plane.
+    pub(crate) fn rows(&self, z: usize, rows: Range<usize>) -> &[u64] {
+        &self.bits[(z * self.shape[1] + rows.start) * self.words..][..rows.len() * self.words]
     }
 
     /// Words of a row.
@@ -124,9 +131,8 @@ impl Bitmap {
     }
 
     /// The number of set bits.
-    #[inline(always)]
     pub(crate) fn count(words: &[u64]) -> usize {
-        words.iter().map(|word| word.count_ones() as usize).sum()
+        count_ones(words)
     }
 
     /// The points that are absent from another bitmap of the same shape.
@@ -151,24 +157,46 @@ impl Bitmap {
         }
     }
 
-    /// The points of phase `t`: their indices have the parity of its bits (0: z, 1: y, 2: x).
-    pub(crate) fn phase(&self, t: usize) -> Self {
-        let odd: [usize; 3] = std::array::from_fn(|d| t >> d & 1);
-        let mut phase = Self::new(std::array::from_fn(|d| (self.shape[d] + 1 - odd[d]) / 2));
-        if phase.bits.is_empty() {
-            return phase;
-        }
-        let mut rows = phase.bits.chunks_exact_mut(phase.words);
-        for z in 0..phase.shape[0] {
-            for y in 0..phase.shape[1] {
-                let from = self.row(2 * z + odd[0], 2 * y + odd[1]).chunks(2);
-                for (to, from) in rows.next().unwrap_or_default().iter_mut().zip(from) {
-                    let high = from.get(1).map_or(0, |word| even_bits(word >> odd[2]));
-                    *to = even_bits(from[0] >> odd[2]) | high << 32;
+    /// The points of each phase `t`: their indices have the parity of its bits (0: z, 1: y, 2: x).
+    pub(crate) fn phases(&self) -> [Self; 8] {
+        let mut halves = [(); 2].map(|()| vec![0; self.bits.len()]);
+        let [evens, odds] = &mut halves;
+        split_bits(&self.bits, evens, odds);
+        std::array::from_fn(|t| {
+            let odd: [usize; 3] = std::array::from_fn(|d| t >> d & 1);
+            let mut phase = Self::new(std::array::from_fn(|d| (self.shape[d] + 1 - odd[d]) / 2));
+            if phase.bits.is_empty() {
+                return phase;
+            }
+            let from = &halves[odd[2]];
+            let mut rows = phase.bits.chunks_exact_mut(phase.words);
+            for z in 0..phase.shape[0] {
+                for y in 0..phase.shape[1] {
+                    let row = ((2 * z + odd[0]) * self.shape[1] + 2 * y + odd[1]) * self.words;
+                    let from = from[row..row + self.words].chunks(2);
+                    for (to, from) in rows.next().unwrap_or_default().iter_mut().zip(from) {
+                        *to = from[0] | from.get(1).map_or(0, |word| word << 32);
+                    }
                 }
             }
+            phase
+        })
+    }
+}
+
+vectorised! {
+    /// Compacts the bits of words at even and at odd positions.
+    fn split_bits [] of [] (words: &[u64], evens: &mut [u64], odds: &mut [u64]) {
+        for ((word, even), odd) in words.iter().zip(evens).zip(odds) {
+            (*even, *odd) = (even_bits(*word), even_bits(*word >> 1));
         }
-        phase
+    }
+}
+
+vectorised! {
+    /// The number of set bits.
+    fn count_ones [] of [] (words: &[u64]) -> usize {
+        words.iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 

@@ -69,7 +69,11 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
             let tolerance = padding.tolerance_mut(index);
             let larger = tolerance.to_f64().max(TOLERANCE_FACTOR * curvature.abs());
             *tolerance = finite_or_zero(larger);
-            let mean: f64 = values[at].to_f64();
+            let mean = if counts[index] == 0 {
+                0.0
+            } else {
+                values[at].to_f64()
+            };
             counts[index] += 1;
             values[at] = finite_or_zero(mean + (new - mean) / f64::from(counts[index]));
         });

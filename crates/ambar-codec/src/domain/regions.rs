@@ -137,7 +137,7 @@ impl<'a, T: Element> RegionBuffer<'a, T> {
     }
 }
 
-/// Copies the blocks of a region into a dense buffer, whose memory is reused.
+/// Copies the blocks of a region into a dense buffer, whose memory is reused. Absent points have any value.
 pub(crate) fn gather<T: Element>(
     region: &BlockRegion,
     side: [usize; 3],
@@ -146,10 +146,6 @@ pub(crate) fn gather<T: Element>(
 ) -> RegionBuffer<'static, T> {
     let shape: [usize; 3] = std::array::from_fn(|d| region.places[d] * side[d]);
     let cells: usize = shape.iter().product();
-    let valid = present_points(region, side);
-    if valid.is_some() {
-        dense.clear();
-    }
     dense.resize(cells, T::default());
     blocks::for_each_row(region, side, |from, [z, y, x], n| {
         let to = (z * shape[1] + y) * shape[2] + x;
@@ -158,7 +154,7 @@ pub(crate) fn gather<T: Element>(
     RegionBuffer {
         shape,
         values: Cow::Owned(dense),
-        valid,
+        valid: present_points(region, side),
         padding: None,
     }
 }

@@ -5,6 +5,7 @@ use crate::domain::lattice::Phases;
 use crate::predict::interpolate::{self, FEW, NeighbourMask};
 use crate::predict::mask_pyramid;
 use crate::simd::RowMask;
+use crate::simd::dispatch::vectorised;
 
 /// Points of a batch, approximately: their buffers stay in the first-level cache.
 const POINTS: usize = 1152;
@@ -33,6 +34,16 @@ pub(crate) struct BatchRow {
     pub from: usize,
     /// How many of its points are coded.
     pub count: usize,
+}
+
+vectorised! {
+    /// Counts the points of rows, all of which have the same number of words.
+    fn count_points [] of [] (words: &[u64], rows: &mut [BatchRow]) {
+        let words_of_row = words.len() / rows.len().max(1);
+        for (row, words) in rows.iter_mut().zip(words.chunks_exact(words_of_row.max(1))) {
+            row.count = words.iter().map(|word| word.count_ones() as usize).sum();
+        }
+    }
 }
 
 /// The points of a phase that are present, and the presence of their neighbours.
@@ -98,19 +109,16 @@ impl<'a, const N: usize> Geometry<'a, N> {
     /// Lists the rows of a batch that have points to predict.
     pub(crate) fn rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
         rows.clear();
-        for row in 0..batch.rows {
-            let position = [batch.z, batch.y + row];
-            let count = match self.coded {
-                None => self.points,
-                Some(_) => Bitmap::count(self.present(position)),
-            };
-            if count > 0 || self.valid.is_none() {
-                let from = row * self.pitch;
-                rows.push(BatchRow {
-                    position,
-                    from,
-                    count,
-                });
+        rows.extend((0..batch.rows).map(|row| BatchRow {
+            position: [batch.z, batch.y + row],
+            from: row * self.pitch,
+            count: self.points,
+        }));
+        if let Some(coded) = self.coded {
+            let words = coded[self.t].rows(batch.z, batch.y..batch.y + batch.rows);
+            count_points(words, rows);
+            if self.valid.is_some() {
+                rows.retain(|row| row.count > 0);
             }
         }
     }

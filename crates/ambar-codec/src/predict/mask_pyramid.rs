@@ -25,7 +25,7 @@ impl Validity {
             if lattice.shape() == [1; 3] {
                 break;
             }
-            levels.push(std::array::from_fn(|t| lattice.phase(t)));
+            levels.push(lattice.phases());
         }
         Self {
             levels,
