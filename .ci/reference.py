@@ -32,7 +32,7 @@ PAGES = {
     "stores": (
         "Stores",
         "Groups and arrays: read, written and maintained.",
-        ["Store", "Array", "create", "Writer", "compact", "repair", "references"],
+        ["Store", "Group", "Array", "create", "Writer", "compact", "repair", "references"],
     ),
     "snapshots": (
         "Snapshots",

@@ -184,7 +184,7 @@ def _changed(kind: str, path: str, values: Callable[[np.ndarray], np.ndarray]) -
         place = Path(folder, "x.ambar")
         samples.KINDS[kind](place, False)
         with ambar.create(place, "a", fsync=False) as writer:
-            store = ambar.Store(ambar._core.Store(str(place)))
+            store = ambar.Store._open(place)
             writer.create_array(path, values(store[path].read()), chunks=store[path].chunks)
         return seal.read(place)
 
@@ -304,7 +304,7 @@ def info(path: str) -> None:
 
 def verify(path: str) -> None:
     """Verify every checksum."""
-    ambar.Store(ambar._core.Store(path)).verify()
+    ambar.Store._open(path).verify()
 
 
 def corner(path: str) -> None:

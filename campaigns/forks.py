@@ -75,7 +75,7 @@ def _while_reading(path: str) -> list[str]:
 
     def read() -> None:
         while not stop.is_set():
-            store = ambar.Store(ambar._core.Store(path))
+            store = ambar.Store._open(path)
             for name in store:
                 store[name].read()
 

@@ -135,7 +135,7 @@ def read(path: str) -> None:
 
 def verify(path: str) -> None:
     """Verify every checksum."""
-    ambar.Store(ambar._core.Store(path)).verify()
+    ambar.Store._open(path).verify()
 
 
 def append(path: str) -> None:

@@ -217,7 +217,7 @@ def _values(image: seal.Image, rng: np.random.Generator) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.ambar")
         seal.write(path, image)
-        store = ambar.Store(ambar._core.Store(str(path)))
+        store = ambar.Store._open(path)
         small = [
             name
             for name in store
@@ -229,9 +229,7 @@ def _values(image: seal.Image, rng: np.random.Generator) -> None:
         old = store[name]
         values = _changed_values(old.read(), rng)
         with ambar.create(path, "a", fsync=False) as writer:
-            writer.create_array(
-                name, values, dims=old.dims, attributes=old.attributes, chunks=old.chunks
-            )
+            writer.create_array(name, values, dims=old.dims, attrs=old.attrs, chunks=old.chunks)
         changed = seal.read(path)
     image.entries, image.sealed = changed.entries, changed.sealed
 

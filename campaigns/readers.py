@@ -62,7 +62,7 @@ def _put(writer: ambar.Writer, number: int) -> None:
 
 def _only_number(path: str) -> int:
     """Return the number that all arrays hold; raises ValueError if there are several."""
-    store = ambar.Store(ambar._core.Store(path))
+    store = ambar.Store._open(path)
     found = {int(value) for name in store for value in np.unique(store[name].read())}
     if len(found) != 1 or len(store) != ARRAYS:
         raise ValueError(f"{len(store)} arrays hold {sorted(found)[:5]}")

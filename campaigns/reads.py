@@ -65,7 +65,7 @@ def _short(text: str) -> str:
 def everything(path: str, every_way: bool = True) -> Outcome:
     """Read a store in every way, in part and whole."""
     outcome = Outcome()
-    store = outcome.attempt("Store", lambda: ambar.Store(ambar._core.Store(path)))
+    store = outcome.attempt("Store", lambda: ambar.Store._open(path))
     if store is not None:
         _plain(outcome, store)
     found = outcome.attempt("open", lambda: ambar.open(path))
@@ -80,7 +80,7 @@ def everything(path: str, every_way: bool = True) -> Outcome:
 def arrays(path: str) -> Outcome:
     """Read every array of a store, and the attributes that `values` compares."""
     outcome = Outcome()
-    store = outcome.attempt("Store", lambda: ambar.Store(ambar._core.Store(path)))
+    store = outcome.attempt("Store", lambda: ambar.Store._open(path))
     if store is not None:
         _plain(outcome, store)
     return outcome
@@ -91,7 +91,7 @@ def _plain(outcome: Outcome, store: ambar.Store) -> None:
     attempt("repr", lambda: repr(store))
     attempt("usage", store.usage)
     for group in attempt("groups", lambda: store.groups) or ():
-        attributes = attempt("attributes", store.attributes, group)
+        attributes = attempt("attributes", store._attributes, group)
         if attributes is not None:
             outcome.values[f"{group} attributes"] = repr(sorted(attributes.items()))
     for path in attempt("arrays", lambda: list(store)) or ():
@@ -106,7 +106,7 @@ def _array(outcome: Outcome, path: str, array: ambar.Array) -> None:
     attempt("describe", lambda: (array.dims, array.chunks, array.shards, array.codecs))
     attempt("fill_value", lambda: array.fill_value)
     attempt("stored_bytes", lambda: array.stored_bytes)
-    attributes = attempt("array attributes", lambda: array.attributes)
+    attributes = attempt("array attributes", lambda: array.attrs)
     outcome.values[f"{path} attributes"] = repr(sorted((attributes or {}).items()))
     if array.nbytes <= LARGEST:
         values = attempt("read", array.read)
@@ -226,7 +226,7 @@ def damaged_paths(path: Path) -> list[Path]:
 
 def open_corner(path: str) -> None:
     """Open a store and read one value of each array."""
-    store = ambar.Store(ambar._core.Store(path))
+    store = ambar.Store._open(path)
     for name in list(store)[:50]:
         array = store[name]
         array.read(tuple(slice(0, 1) for _ in array.shape))

@@ -36,7 +36,7 @@ def arrays(path: Path, directory: bool = False) -> None:
         writer.create_array("text", np.array(["alpha", "", "žluť"] * 40, object), chunks=(50,))
         writer.create_array("bytes", np.array([b"a", b"", b"\0\xff"] * 9, object))
         writer.create_array("fixed", np.array(["ab", "c"] * 20))
-        writer.create_array("moments", np.arange(50).astype("M8[ms]"), attributes={"a": 1})
+        writer.create_array("moments", np.arange(50).astype("M8[ms]"), attrs={"a": 1})
         writer.create_array("complex", rng.random(40) + 1j)
     with ambar.create(path, "a", fsync=False) as writer:
         writer.append("noise", rng.random(130))
@@ -180,8 +180,8 @@ def digest(values: Any) -> str:
 
 def content(path: Path) -> dict[str, str]:
     """Return a digest of every array and of all attributes of a store's last commit."""
-    store = ambar.Store(ambar._core.Store(str(path)))
+    store = ambar.Store._open(path)
     found = {array: digest(store[array].read()) for array in store}
     for group in (*store.groups, *store):
-        found[f"{group} attributes"] = repr(sorted(store.attributes(group).items()))
+        found[f"{group} attributes"] = repr(sorted(store[group].attrs.items()))
     return found

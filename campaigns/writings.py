@@ -38,7 +38,7 @@ class Writing:
 def _create(path: Path, done: Done, **options: Any) -> None:
     with ambar.create(path, **options) as writer:
         writer.create_array("a", np.arange(2000.0), chunks=(250,))
-        writer.create_array("g/b", np.arange(60).reshape(6, 10), attributes={"units": "m"})
+        writer.create_array("g/b", np.arange(60).reshape(6, 10), attrs={"units": "m"})
         writer.commit()
         done()
         writer.create_array("c", np.array(["x", "y"], object))

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ambar.store.chunk_references import references
     from ambar.store.maintenance import compact, repair
     from ambar.store.memory_limits import get_limits, limits
-    from ambar.store.store import Store
+    from ambar.store.store import Group, Store
     from ambar.store.writer import Writer, create
 
     __version__: str
@@ -71,6 +71,7 @@ __all__ = [
     "CorruptError",
     "DatasetFamily",
     "Export",
+    "Group",
     "Ingest",
     "LimitError",
     "Mesh",
@@ -125,6 +126,7 @@ _HOMES = {
     "Comparison": "ambar.comparison.compare",
     "Conversion": "ambar.kinds.request",
     "Export": "ambar.kinds.request",
+    "Group": "ambar.store.store",
     "DatasetFamily": "ambar.collection",
     "Ingest": "ambar.collection.files.ingest",
     "Mesh": "ambar.mesh",

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.commit_context import Closing
 from ambar._util.modes import WriteMode, check_mode
 from ambar.parallel.collectives import Ranks
 from ambar.parallel.launch_check import check_launched
-from ambar.store.commit_context import Closing
 from ambar.store.dtypes import describe, to_zarr
 from ambar.store.error_bounds import check_range, limits_of, resolved
-from ambar.store.node_paths import absolute, to_json
+from ambar.store.nodes import absolute, to_json
 from ambar.store.urls import refuse_url
 from ambar.store.writer import ArrayOptions, core_mode, durability
 
@@ -96,7 +96,7 @@ class MpiWriter(Closing):
         parts = self._ranks.comm.allgather(part)
         return _core.Blocks.gather(parts)
 
-    def create_group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
+    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
 
         All ranks call it.
@@ -105,7 +105,7 @@ class MpiWriter(Closing):
         ----------
         path : str
             The path of the group.
-        attributes : mapping, optional
+        attrs : mapping, optional
             Attributes of the group, those of rank 0: names and JSON values.
 
         Raises
@@ -113,7 +113,7 @@ class MpiWriter(Closing):
         ValueError
             If the path is invalid, or JSON cannot represent the attributes.
         """
-        self._core.group(absolute(path), to_json(attributes))
+        self._core.group(absolute(path), to_json(attrs))
 
     def create_array(
         self,
@@ -123,7 +123,7 @@ class MpiWriter(Closing):
         dtype: npt.DTypeLike,
         blocks: Blocks | None = None,
         dims: Sequence[str | None] | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         fill_value: Any = None,
         chunks: Sequence[int] | None = None,
         shards: Sequence[int] | None = None,
@@ -139,7 +139,7 @@ class MpiWriter(Closing):
 
         Parameters
         ----------
-        path, shape, dims, attributes, fill_value, error_bound
+        path, shape, dims, attrs, fill_value, error_bound
             As for `ambar.Writer.create_array`. `Array.unwritten_values` counts the values that no
             rank wrote.
         dtype : dtype_like
@@ -172,7 +172,7 @@ class MpiWriter(Closing):
             raise _core.InvalidError(f"invalid layout {layout!r}: must be 'grid'")
         name, kind = describe(dtype)
         about = ArrayOptions(
-            dims, attributes, fill_value, chunks, shards, profile or self._profile
+            dims, attrs, fill_value, chunks, shards, profile or self._profile
         ).spec(name, shape, kind)
         path = absolute(path)
         bound = None if error_bound is None else resolved(error_bound, value_range)

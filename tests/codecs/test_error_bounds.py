@@ -33,7 +33,7 @@ BOUNDS = [
 
 def open_store(path: Path) -> Any:
     """Return the store at a path, whatever it holds."""
-    return Store(_core.Store(str(path)))
+    return Store._open(path)
 
 
 def density(dtype: str = "f8") -> np.ndarray:
@@ -213,7 +213,7 @@ def test_levels_and_boxes_of_trees(profile: Any, tmp_path: Path) -> None:
     assert 0 < errors[on_level].max() <= 1e-3
     store = open_store(target)
     (group,) = (path for path in store.groups if path.strip("/") == "amr")
-    own = store.ambar_attributes(group)
+    own = store._ambar_attributes(group)
     assert own["bounds_asked"] == bounds
     assert own["error_bounds"]["density"] == "1e-5 relative"
     found = ambar.compare(source, target)
@@ -296,7 +296,7 @@ def test_levels_and_boxes_of_plotfiles(tmp_path: Path) -> None:
     assert errors[cells["level"] == 1].max() == 0
     found = ambar.compare(source, target)
     assert found.held
-    own = open_store(target).ambar_attributes("amr")
+    own = open_store(target)._ambar_attributes("amr")
     assert own["bounds_asked"] == {
         "density": "1e-2 relative",
         "density@1": "1e-4 relative",
@@ -329,7 +329,7 @@ def test_covered_cells_are_dropped(bound: str, tmp_path: Path) -> None:
         found = ambar.compare(source, stores[covered])
         assert found.held
         assert found.fields[0].bounds == {"a": bound}
-    (level, _) = open_store(stores["auto"]).ambar_attributes("amr")["levels"]
+    (level, _) = open_store(stores["auto"])._ambar_attributes("amr")["levels"]
     assert level["dropped"] == ([] if "bits" in bound else ["a"])
     read = [ambar.open(path).amr.grid("a", level=0).to_numpy() for path in (source, stores["auto"])]
     errors = (read[1] - read[0]).ravel()

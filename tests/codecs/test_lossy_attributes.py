@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
         for number, bound in enumerate(STATED):
             values = np.linspace(1, 9, 5000)
             own = {"units": "K", "valid_range": [0, 10]}
-            writer.create_array(f"a{number}", values, dims=["x"], attributes=own, error_bound=bound)
+            writer.create_array(f"a{number}", values, dims=["x"], attrs=own, error_bound=bound)
         writer.commit()
     return path
 
@@ -70,8 +70,8 @@ def test_the_attributes_of_the_caller_are_returned_unchanged(path: Path) -> None
     store = ambar.open(path)
     for number, stated in enumerate(STATED.values()):
         array = store[f"a{number}"]
-        assert array.attributes == {"units": "K", "valid_range": [0, 10]}
-        assert array.lossy_attributes == stated
+        assert array.attrs == {"units": "K", "valid_range": [0, 10]}
+        assert array.lossy_attrs == stated
 
 
 def test_they_follow_what_is_written_last(path: Path, tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_they_follow_what_is_written_last(path: Path, tmp_path: Path) -> None:
     exact = tmp_path / "exact.ambar"
     dataset.ambar.write(exact)
     xr.testing.assert_identical(xr.open_dataset(exact, engine="ambar"), dataset)
-    assert ambar.open(exact)["a0"].attributes.items() >= dataset["a0"].attrs.items()
-    assert ambar.open(exact)["a0"].lossy_attributes == {}
+    assert ambar.open(exact)["a0"].attrs.items() >= dataset["a0"].attrs.items()
+    assert ambar.open(exact)["a0"].lossy_attrs == {}

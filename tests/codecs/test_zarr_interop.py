@@ -133,7 +133,7 @@ def test_ambar_reads_what_zarr_python_wrote(shards, tmp_path: Path) -> None:
         store["gzip"]
     assert "gzip" in repr(store)
     assert store["deep/scalar"][()] == 5
-    assert store.attributes("deep") == {"note": "hello"}
+    assert store["deep"].attrs == {"note": "hello"}
 
 
 def test_ambar_reads_a_zip_that_others_wrote(tmp_path: Path) -> None:

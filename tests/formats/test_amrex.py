@@ -180,8 +180,8 @@ def test_covered_cells(covered: str, small: Path, tmp_path: Path) -> None:
     levels = plotfiles.write(tmp_path / "plt")
     target = tmp_path / "run.ambar"
     ambar.convert(small, target, covered=covered)
-    store = ambar.Store(ambar._core.Store(str(target)))
-    dropped = store.ambar_attributes("amr")["levels"][0]["dropped"]
+    store = ambar.Store._open(target)
+    dropped = store._ambar_attributes("amr")["levels"][0]["dropped"]
     assert dropped == {"auto": ["density"], "keep": [], "drop": ["density", "Temp"]}[covered]
     ambar.export(target, tmp_path / "again")
     again = yt_dataset(tmp_path / "again").index.grids

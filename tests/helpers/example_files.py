@@ -38,7 +38,7 @@ def make_stores(folder: Path) -> None:
     ambar.convert(RAMSES / "gravpart_small" / "output_00002", folder / "run.ambar")
     density = np.linspace(1, 2, 16 * 24 * 32, dtype="f4").reshape(16, 24, 32)
     with ambar.create(folder / "fields.ambar") as writer:
-        writer.create_array("density", density, dims=("z", "y", "x"), attributes={"unit": "g/cm3"})
+        writer.create_array("density", density, dims=("z", "y", "x"), attrs={"unit": "g/cm3"})
         writer.create_group("run", {"code": "solver"})
         writer.create_array("run/time", np.arange(10.0), dims=("step",))
         writer.create_array("run/names", np.array(["first", "second"], object))

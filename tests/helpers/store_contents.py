@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar import _core
 from tests.helpers.independent_reader import Commit, Store, crc32c
 
 PROFILES = ("fast", "balanced", "small")
@@ -28,7 +27,7 @@ def write(path: Path, arrays: dict[str, np.ndarray], **options: Any) -> Path:
             "group", {"note": "☃ crc32c:0123abcd", "deep": {"list": [1, None, 2.5]}}
         )
         for name, values in arrays.items():
-            writer.create_array(f"group/{name}", values, attributes={"name": name})
+            writer.create_array(f"group/{name}", values, attrs={"name": name})
     return path
 
 
@@ -43,9 +42,9 @@ def mine(path: Path) -> Contents:
 
 def ambars(path: Path) -> Contents:
     """Return attributes and values of all nodes, as ambar has them."""
-    store = ambar.Store(_core.Store(str(path)))
-    groups: Contents = {node: (store.attributes(f"/{node}"), None) for node in store.groups}
-    return groups | {node: (store[node].attributes, store[node].read()) for node in store}
+    store = ambar.Store._open(path)
+    groups: Contents = {node: (dict(store[node].attrs), None) for node in store.groups}
+    return groups | {node: (dict(store[node].attrs), store[node].read()) for node in store}
 
 
 def bits(values: np.ndarray | None) -> object:

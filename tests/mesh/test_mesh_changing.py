@@ -49,7 +49,7 @@ def test_what_goes_on_smoothly_is_stored_as_differences(dtype: Any, tmp_path: Pa
     series = written(tmp_path / "x.ambar", steps)
     store = series.store
     assert store["changing/0"].shape == (39, 4000)
-    about = store["changing/0"].attributes["ambar"]["differences"]
+    about = store["changing/0"].attrs["ambar"]["differences"]
     assert about["dtype"] == str(np.dtype(dtype))
     assert about["orders"].startswith("012")
     assert about["orders"][16::16] == "00"
@@ -74,7 +74,7 @@ def test_noise_is_stored_as_it_is(tmp_path: Path) -> None:
     series = written(tmp_path / "x.ambar", steps)
     values = series.store["changing/0"]
     assert values.dtype == np.float64
-    assert "ambar" not in values.attributes
+    assert "ambar" not in values.attrs
     np.testing.assert_array_equal(values[2], steps[3]["p"])
     for number, step in enumerate(steps):
         for name in step:
@@ -85,9 +85,9 @@ def test_steps_alike_are_described_once(tmp_path: Path) -> None:
     stays = waves(0)
     steps = [{"p": waves(n if n != 5 else 4), "stays": stays} for n in range(30)]
     series = written(tmp_path / "x.ambar", steps)
-    about = series.store.ambar_attributes("step_000009")
+    about = series.store._ambar_attributes("step_000009")
     assert about["like"] == "step_000001"
-    assert series.store.ambar_attributes("step_000005")["rows"] == [3]  # that of the step before
+    assert series.store._ambar_attributes("step_000005")["rows"] == [3]  # that of the step before
     usage = series.store.usage()
     assert usage["total"] - usage["live"] < 30 * 12_000
     np.testing.assert_array_equal(series[5].read()["p"], steps[4]["p"])
@@ -96,7 +96,7 @@ def test_steps_alike_are_described_once(tmp_path: Path) -> None:
 def test_a_jump_does_no_harm(tmp_path: Path) -> None:
     steps = [{"p": waves(n) if n < 9 else np.sin(PLACES * n).astype("f4")} for n in range(14)]
     series = written(tmp_path / "x.ambar", steps)
-    assert "0" in series.store["changing/0"].attributes["ambar"]["differences"]["orders"][5:]
+    assert "0" in series.store["changing/0"].attrs["ambar"]["differences"]["orders"][5:]
     for number, step in enumerate(steps):
         np.testing.assert_array_equal(series[number].read()["p"], step["p"])
 
@@ -135,7 +135,9 @@ def test_damaged_differences_are_refused(differences: Any, message: str, tmp_pat
 )
 def test_damaged_steps_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    about = written(path, [{"p": waves(n)} for n in range(5)]).store.ambar_attributes("step_000004")
+    about = written(path, [{"p": waves(n)} for n in range(5)]).store._ambar_attributes(
+        "step_000004"
+    )
     with ambar.create(path, "a", fsync=False) as writer:
         writer.set_attributes("step_000004", {"ambar": {**about, **change}})
     with pytest.raises(ambar.CorruptError, match=message):

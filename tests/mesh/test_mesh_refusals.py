@@ -157,8 +157,8 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
             changed = copy.deepcopy(about)
             changed_at(*way, value)(changed)
             changed = together(changed, streams)
-            monkeypatch.setattr(store, "ambar_attributes", lambda _, a=changed: a)
-            store.kept.clear()
+            monkeypatch.setattr(store, "_ambar_attributes", lambda _, a=changed: a)
+            store._cache.clear()
             try:
                 mesh = ambar.Mesh(store).read(wrap=False)
             except ambar.AmbarError:

@@ -104,7 +104,7 @@ def test_steps_of_series_keep_shared_blocks(tmp_path: Path) -> None:
             mesh = ball(time)
             series.add(pv.MultiBlock([mesh, mesh, ball(9)]), time)
     opened = ambar.open(tmp_path / "run.ambar")
-    assert "like" in opened.store.ambar_attributes("step_000004")
+    assert "like" in opened.store._ambar_attributes("step_000004")
     for time, step in enumerate(opened):
         read = step.read()
         assert read[0] is read[1]

@@ -46,7 +46,7 @@ def test_a_program_writes_and_zarr_reads(tmp_path: Path, static: bool) -> None:
     store = ambar.open(path)
     bounded = store["run/step_000001/density"]
     assert np.abs(bounded[:] - expected(0.5)).max() <= 1e-3
-    assert bounded.attributes["units"] == "g/cm^3"
+    assert bounded.attrs["units"] == "g/cm^3"
 
 
 def test_the_header_is_c_plus_plus_too(tmp_path: Path) -> None:

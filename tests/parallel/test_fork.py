@@ -36,7 +36,7 @@ sys.exit(f"the child ended with {{code}}" if code else 0)
 ACTS = {
     "store": """
     store = ambar.open(path)
-    store.core.array("/large").chunk_ranges()
+    store._core.array("/large").chunk_ranges()
     store["small"][:], store["large"][:], store["texts"][:], store["large"][5:7, 3]
     store.verify(), list(store), store.usage()
     """,

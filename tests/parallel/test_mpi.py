@@ -173,7 +173,7 @@ def test_values_that_a_rank_forgot_are_counted(mpi: Mpi, folder: Path, tmp_path:
     assert isinstance(store, ambar.Store)
     forgotten, complete = store["group/a"], store["group/b"]
     assert (forgotten.unwritten_values, complete.unwritten_values) == (1000, 0)
-    assert forgotten.attributes == {"ambar": {"unwritten_values": 1000}}
+    assert forgotten.attrs == {"ambar": {"unwritten_values": 1000}}
     np.testing.assert_array_equal(forgotten[1000:2000], np.full(1000, -1.0))
     command = [sys.executable, "-m", "ambar", "info", path]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, env=variables())
@@ -245,7 +245,7 @@ def test_fortran_has_its_own_order(mpi: Mpi, folder: Path, tmp_path: Path) -> No
         assert plane.dims == ("y", "x")
         assert plane.chunks == (10, 25)
         np.testing.assert_array_equal(store["run/line"].read(), 10 * np.arange(1, 32))
-        assert store.attributes("run") == {"code": "columns"}
+        assert store["run"].attrs == {"code": "columns"}
 
 
 def test_fortran_without_mpi(tmp_path: Path) -> None:
@@ -288,4 +288,4 @@ def test_the_example_goes_on_where_it_ended(
         array = store[f"step_{step:06d}/temperature"]
         np.testing.assert_allclose(array.read(), u[1:-1, 1:-1], rtol=0, atol=1e-13)
         assert array.dims == ("y", "x")
-        assert store.attributes(f"step_{step:06d}")["time"] == 20 * (step + 1)
+        assert store[f"step_{step:06d}"].attrs["time"] == 20 * (step + 1)

@@ -97,7 +97,7 @@ def checked(path: Path, at_least: int) -> int:
     for step in range(steps):
         found = store[f"step_{step:06d}/u"].read()
         np.testing.assert_array_equal(found, step * 1000003.0 + place.astype("f8"))
-    assert store.ambar_attributes()["times"] == list(range(steps))
+    assert store._ambar_attributes()["times"] == list(range(steps))
     return steps
 
 

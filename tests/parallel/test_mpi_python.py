@@ -26,12 +26,12 @@ def check(path: Path, step: int) -> None:
     group = f"step_{step:06d}"
     np.testing.assert_array_equal(store[f"{group}/a"].read(), truth)
     assert store[f"{group}/a"].dims == ("z", "y", "x")
-    assert store[f"{group}/a"].attributes == {"units": "m"}
+    assert store[f"{group}/a"].attrs == {"units": "m"}
     np.testing.assert_array_equal(store[f"{group}/b"].read(), truth.astype("i2"))
     assert np.abs(store[f"{group}/c"].read() - truth.astype("f4")).max() <= 0.01
     assert store[f"{group}/first"].read().astype("i8").tolist() == [1, 2, 3]
-    assert store.attributes(group) == {"time": 2.5}
-    assert store.attributes("about") == {"code": "blocks"}
+    assert store[group].attrs == {"time": 2.5}
+    assert store["about"].attrs == {"code": "blocks"}
 
 
 @each_mpi

@@ -44,7 +44,7 @@ def test_bytes_are_opened(form: Any, file: bytes) -> None:
         place.seek(100)  # all of it counts, wherever it stands
     store = ambar.open(place)
     assert isinstance(store, ambar.Store)
-    assert store.attributes()["title"] == "a run"
+    assert store.attrs["title"] == "a run"
     np.testing.assert_array_equal(store["cube"][7:70:3, ::-1], VALUES[7:70:3, ::-1])
     assert store.read_together(["cube", "text"])["text"].tolist() == ["a", "žluť"]
     assert store.verify()["chunks"] > 20
@@ -78,7 +78,7 @@ def test_bytes_that_others_can_change_are_copied(file: bytes) -> None:
     held.clear()
     np.testing.assert_array_equal(store["cube"][:], VALUES)
     held = bytearray(file)
-    held[store.core.array("/cube").chunk_ranges()[0][2] + 5] ^= 1
+    held[store._core.array("/cube").chunk_ranges()[0][2] + 5] ^= 1
     with pytest.raises(ambar.CorruptError, match="<bytes in memory>.*cube"):
         ambar.open(held)["cube"][:]
 

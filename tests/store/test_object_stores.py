@@ -90,7 +90,7 @@ def bucket(endpoint: str, stores_here: Path, stores: dict[str, Path]) -> str:
 def test_a_store_on_s3(bucket: str, options: dict[str, str], name: str) -> None:
     store = ambar.open(f"{bucket}/some/{name}", storage_options=options)
     assert isinstance(store, ambar.Store)
-    assert store.attributes()["title"] == "a run"
+    assert store.attrs["title"] == "a run"
     assert list(store) == ["cube", "catalogue/0", "catalogue/1", "catalogue/2", "name"]
     np.testing.assert_array_equal(store["cube"][7:280:3, ::-2], values()[7:280:3, ::-2])
     assert store["name"].read(slice(None)).tolist() == ["a", "žluť"] * 150
@@ -196,7 +196,7 @@ def test_columns_are_fetched_together(tmp_path: Path) -> None:
     with RangeServer(tmp_path) as server:
         store = ambar.open(f"{server.url}/t.ambar")
         server.take()
-        found = store.core.table("/t").read(list(columns))
+        found = store._core.table("/t").read(list(columns))
         assert len(server.take()) <= 22  # 5 indices, and 60 chunks of 16 MB in all
         for name, values in columns.items():
             np.testing.assert_array_equal(found[name], values)

@@ -67,25 +67,28 @@ def test_text_has_aligned_columns() -> None:
 def test_stores_and_arrays_show_shapes_sizes_and_codecs(tmp_path: Path) -> None:
     path = tmp_path / "a<b>.ambar"
     with ambar.create(path, fsync=False) as writer:
-        writer.create_array("run/x", np.zeros((3, 4)), dims=["y", None], attributes={"units": "m"})
+        writer.create_array("run/x", np.zeros((3, 4)), dims=["y", None], attrs={"units": "m"})
         writer.create_array("names", np.array(["a", "bc"], object))
         writer.create_array("t", np.zeros(5, np.float32), error_bound=0.5)
     store = ambar.open_store(path)
     shown = repr(store)
-    assert shown.startswith(f"<ambar.Store> {path}\n")
+    assert shown.startswith(f"<ambar.Store {path}>\n")
     assert "run/x  (y: 3, 4)  float64  96 B as " in shown
     assert "names  (2,)       string" in shown
     assert "(2 arrays" not in shown
     array = repr(store["run/x"]).splitlines()
-    assert array[0] == "<ambar.Array> run/x"
+    assert array[0] == f"<ambar.Array run/x in {path}>"
     assert "  Shape:       (y: 3, 4)" in array
     assert "  Chunks:      (3, 4)" in array
     assert "  Attributes:  units" in array
     assert "Error bound:  0.5" in repr(store["t"])
-    for item in (store, store["names"]):
+    group = repr(store["run"]).splitlines()
+    assert group[:3] == [f"<ambar.Group run in {path}>", "  Arrays:  1", "  Groups:  0"]
+    assert group[3].startswith("    x  (y: 3, 4)  float64")
+    for item in (store, store["names"], store["run"], store[""]):
         page = Elements(item._repr_html_())
         assert page.elements.count("table") >= 1
-        assert "string" in page.text
+        assert "float64" in page.text or "string" in page.text
     assert str(path) in Elements(store._repr_html_()).text
 
 
@@ -95,5 +98,5 @@ def test_a_store_of_many_arrays_shows_some(tmp_path: Path) -> None:
             writer.create_array(f"a{number:02}", np.zeros(1))
     store = ambar.open_store(tmp_path / "a.ambar")
     assert "... and 10 more" in repr(store)
-    assert len(repr(store).splitlines()) == 45
+    assert len(repr(store).splitlines()) == 46
     assert "50 arrays (10 of them not shown)" in store._repr_html_()

@@ -63,7 +63,7 @@ class StoredArray:
     def check(self, array: ambar.Array) -> None:
         read = np.asarray(array[...], object if self.dtype is str else None)
         assert array.shape == read.shape == self.values.shape
-        assert array.attributes == self.attributes
+        assert array.attrs == self.attributes
         if self.bound:
             assert np.all(np.abs(read - self.values) <= self.bound)
         else:
@@ -98,7 +98,7 @@ class Contents:
         assert sorted(store) == sorted(self.arrays)
         assert sorted(store.groups) == sorted(self.groups)
         for path, expected in self.groups.items():
-            found = store.attributes(path or "/")
+            found = store[path].attrs
             assert {name: found[name] for name in found if name != "ambar"} == expected, path
         for path, array in self.arrays.items():
             array.check(store[path])
@@ -173,7 +173,7 @@ class WriterMachine(RuleBasedStateMachine):
         has_data: bool,
     ) -> None:
         bound = BOUND if has_bound and dtype in ("f4", "f8") else None
-        options: dict[str, Any] = {"attributes": given, "error_bound": bound}
+        options: dict[str, Any] = {"attrs": given, "error_bound": bound}
         if chunk is not None and shape:
             options["chunks"] = (chunk,) * len(shape)
         values = make(dtype, shape, seed)

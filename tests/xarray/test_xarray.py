@@ -31,10 +31,10 @@ def path(tmp_path: Path) -> Path:
             np.arange(600, dtype="f4").reshape(20, 30),
             dims=("time", "x"),
             chunks=(5, 30),
-            attributes={"units": "K"},
+            attrs={"units": "K"},
         )
         writer.create_array(
-            "time", np.arange(20), dims=("time",), attributes={"units": "days since 2024-01-01"}
+            "time", np.arange(20), dims=("time",), attrs={"units": "days since 2024-01-01"}
         )
         writer.create_array("when", np.arange(20).astype("M8[ns]"), dims=("time",))
         writer.create_array("name", np.array(["a", "bc"] * 10, dtype=object), dims=("time",))
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
             "packed",
             np.arange(20, dtype="i2"),
             dims=("time",),
-            attributes={"scale_factor": 0.5, "_FillValue": 3},
+            attrs={"scale_factor": 0.5, "_FillValue": 3},
         )
         writer.create_array("child/nameless", np.zeros((2, 3)))
     return path

@@ -345,7 +345,7 @@ def test_a_group_stays_of_its_kind(path: Path) -> None:
     with ambar.create(path) as writer:
         writer.create_group("", {"ambar": {"kind": "something", "version": 1}, "old": 1})
     xr.Dataset({"a": ("x", [1])}, attrs={"new": 2}).ambar.write(path, mode="a")
-    assert ambar.open(path).ambar_attributes()["kind"] == "something"
+    assert ambar.open(path)._ambar_attributes()["kind"] == "something"
     assert reopened(path).attrs == {"new": 2}
 
 

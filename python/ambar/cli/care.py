@@ -29,10 +29,9 @@ def verify(
 
     ambar verify run.ambar --json --threads 1
     """
-    from ambar import _core
     from ambar.store.store import Store
 
-    store = Store(_core.Store(path))
+    store = Store._open(path)
     with working(f"verifying {Path(path).name}", progress=progress) as report:
         checked = store.verify(threads=threads, progress=report)
     show_result(

@@ -74,15 +74,14 @@ def ls(
 
     ambar ls fleet.ambar --all
     """
-    from ambar import _core
     from ambar.store.store import Store
 
-    store = Store(_core.Store(path))
-    if not group and store.ambar_attributes().get("kind") == "collection":
+    store = Store._open(path)
+    if not group and store._ambar_attributes().get("kind") == "collection":
         list_collection(path, every=every, as_json=json)
         return
     base = group.strip("/")
-    store.attributes(base)  # raises if there is no such group
+    store[base]  # raises if there is no such group
     inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]
     rows = [_row(store, node) for node in inside if node]
     if json:
@@ -103,10 +102,10 @@ def _below(node: str, base: str) -> bool:
 def _row(store: Any, node: str) -> dict[str, Any]:
     from ambar.store.group_description import Description
 
-    if node not in store:
-        about = Description(store.ambar_attributes(node), f"{store.location}: /{node}")
+    if node in store.groups:
+        about = Description(store._ambar_attributes(node), f"{store.location}: /{node}")
         return {"path": f"{node}/", "type": about.optional_text("kind") or "group"}
-    array = store[node]
+    array = store._array(node)
     return {
         "path": node,
         "type": array.type_name,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.commit_context import Closing
 from ambar._util.locking import WriterLock, locked
 from ambar._util.properties import cached_property
 from ambar.collection import representation
@@ -29,7 +30,6 @@ from ambar.collection.storage.records import Input, Record, as_record, grown, re
 from ambar.collection.write.pending_changes import PendingChanges
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
-from ambar.store.commit_context import Closing
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.writer import Writer
@@ -86,7 +86,7 @@ class Collection(Closing):
             self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
         else:
             self._catalogue = Catalogue.read(store)
-            about = Description(store.ambar_attributes(), f"{store.location}: /")
+            about = Description(store._ambar_attributes(), f"{store.location}: /")
             count = about.integer("families")
             families = [load(store, number) for number in range(count)]
             self._families = Families(families, settings["ragged"])

@@ -121,7 +121,7 @@ def open_collection(
         if mode != "a" or not os.path.lexists(path):
             return Collection(path, None, writer, settings, threads)
     try:
-        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
+        store = Store._open(path, core_options(storage_options))
         found = settings_of(store)
         _check_same({name: settings[name] for name in given}, found, path)
         return Collection(place, store, writer, found, threads)
@@ -144,7 +144,7 @@ def _check_same(
 
 def settings_of(store: Store) -> dict[str, Any]:
     """Return the settings of a collection, or raise an error if the store is none."""
-    about = store.ambar_attributes()
+    about = store._ambar_attributes()
     if about.get("kind") != "collection":
         kind = about.get("kind", "a plain store")
         raise _core.InvalidError(

@@ -98,7 +98,7 @@ def _sizes(collection: Collection) -> dict[str, tuple[str, str]]:
     for family in families:
         for name in family.columns:
             try:
-                array = collection.store[family.path(name)]
+                array = collection.store._array(family.path(name))
             except _core.AmbarError as error:
                 codecs[name] = str(error)
                 continue

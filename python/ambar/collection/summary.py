@@ -18,7 +18,7 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
     """
     store = fleet.store
     usage = store.usage()
-    arrays = {path: store[path] for path in store}
+    arrays = {path: store._array(path) for path in store}
     variables = {name: _variable(fleet, name) for name in fleet.schema}
     values = {family.path(name): name for family in fleet._families for name in family.columns}
     for path, array in arrays.items():

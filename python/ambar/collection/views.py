@@ -63,7 +63,7 @@ class RowArray(BackendArray):
 
     def _read_array(self, key: tuple[Any, ...]) -> np.ndarray:
         store = self.opened.store
-        array = store[self.node]
+        array = store._array(self.node)
         rows, inner = self.rows, key
         if isinstance(rows, int) and not any(isinstance(part, np.ndarray) for part in key):
             # Its neighbours, decoded on the way, are likely to be asked for next.

@@ -61,7 +61,7 @@ class CollectionArrays(Operand):
     def bound(self, name: str) -> float | str | None:
         """Return the error bound of the arrays of a variable; None if families differ."""
         bounds = {
-            self._collection.store[family.path(name)].error_bound or 0.0
+            self._collection.store._array(family.path(name)).error_bound or 0.0
             for family in self._families
             if name in family.columns
         }
@@ -75,7 +75,7 @@ class CollectionArrays(Operand):
     def bytes(self, name: str) -> int:
         """Return the stored bytes of a variable in all datasets."""
         families = (family for family in self._families if name in family.columns)
-        return sum(self._collection.store[f.path(name)].stored_bytes for f in families)
+        return sum(self._collection.store._array(f.path(name)).stored_bytes for f in families)
 
     def levels(self) -> Iterator[tuple[int | None, Rows]]:
         """Yield all values: datasets have no levels."""

@@ -190,7 +190,7 @@ class Cells(Operand):
         if self._stored_at is None:
             return {}
         store, path = self._stored_at
-        return store.ambar_attributes(f"{path.rstrip('/')}/amr")
+        return store._ambar_attributes(f"{path.rstrip('/')}/amr")
 
     def asked(self, name: str) -> list[PartBound]:
         """Return the bounds that a field was written with."""
@@ -212,7 +212,7 @@ class Cells(Operand):
             start = f"{path.strip('/')}/amr/".lstrip("/")
             arrays = [one for one in store if _is_field(one, start, name)]
             if arrays:
-                return sum(store[one].stored_bytes for one in arrays)
+                return sum(store._array(one).stored_bytes for one in arrays)
         return self._cells * self._amr.dtype(name).itemsize
 
     @cached_property
@@ -292,19 +292,19 @@ class Arrays(Operand):
         self._threads = threads
         self.location = store.location
         self.ndim = 1
-        self.fields = [path for path in store if store[path].dtype.kind in "fiu"]
+        self.fields = [path for path in store if store._array(path).dtype.kind in "fiu"]
 
     def values(self, name: str) -> np.ndarray:
         """Return an array's values, flat."""
-        return self._store[name].read(threads=self._threads).reshape(-1)
+        return self._store._array(name).read(threads=self._threads).reshape(-1)
 
     def bound(self, name: str) -> float | str | None:
         """Return the error bound of the array."""
-        return self._store[name].error_bound or 0.0
+        return self._store._array(name).error_bound or 0.0
 
     def bytes(self, name: str) -> int:
         """Return an array's stored bytes."""
-        return self._store[name].stored_bytes
+        return self._store._array(name).stored_bytes
 
     def levels(self) -> Iterator[tuple[int | None, Rows]]:
         """Yield all values: arrays have no levels."""
@@ -332,7 +332,7 @@ class Arrays(Operand):
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return an array's shape."""
-        return self._store[name].shape
+        return self._store._array(name).shape
 
     def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:  # noqa: ARG002
         """Raise ValueError: only cells have a covering grid."""
@@ -443,7 +443,11 @@ class MeshArrays(Arrays):
 
     def _bound_of(self, reference: dict[str, Any]) -> float | str:
         at = self._reader.stored_at(reference)
-        bound = self._store[self._reader.path_of(at)].error_bound if isinstance(at, str) else None
+        bound = (
+            self._store._array(self._reader.path_of(at)).error_bound
+            if isinstance(at, str)
+            else None
+        )
         return bound or 0.0
 
     def _bytes(self, reference: dict[str, Any]) -> int:
@@ -452,7 +456,7 @@ class MeshArrays(Arrays):
         at = self._reader.stored_at(reference)
         if not isinstance(at, str):
             return math.prod(at[2:]) * np.dtype(self._reader.dtype_of(reference)).itemsize
-        array = self._store[self._reader.path_of(at)]
+        array = self._store._array(self._reader.path_of(at))
         rows = 1 if reference.get("row") is None else max(array.shape[0], 1)
         return array.stored_bytes // rows
 

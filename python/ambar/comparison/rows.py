@@ -150,7 +150,7 @@ def _stored(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
     if snapshot.stored_at is None:
         return None
     store, path = snapshot.stored_at
-    return store.ambar_attributes(f"{path.rstrip('/')}/{component}")
+    return store._ambar_attributes(f"{path.rstrip('/')}/{component}")
 
 
 def asked_bounds(own: Mapping[str, Any], name: str) -> list[PartBound]:

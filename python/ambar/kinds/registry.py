@@ -146,7 +146,7 @@ def open_path(
 
 def kind_of_store(store: Store) -> Kind:
     """Return the kind of a store; "arrays" if the root names no known kind."""
-    about = store.ambar_attributes()
+    about = store._ambar_attributes()
     name = about.get("kind")
     if name == "series" and "of" in about:
         name = f"{about['of']} series"

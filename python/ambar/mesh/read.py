@@ -80,11 +80,11 @@ def read_mesh(
     """
     store = open_store(path, storage_options)
     mesh: Any
-    if store.ambar_attributes().get("kind") == "snapshot":
+    if store._ambar_attributes().get("kind") == "snapshot":
         from ambar.mesh.amr_mesh import AmrMesh
         from ambar.snapshot.snapshot import Snapshot, StoredSource
 
-        mesh = AmrMesh(Snapshot(StoredSource(store, "/", store.ambar_attributes())))
+        mesh = AmrMesh(Snapshot(StoredSource(store, "/", store._ambar_attributes())))
     else:
         mesh = Mesh(store)
     return mesh.read(

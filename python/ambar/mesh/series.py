@@ -13,6 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.commit_context import Closing
 from ambar._util.locking import WriterLock, locked
 from ambar._util.modes import WriteMode, check_mode
 from ambar.mesh.mesh import Mesh
@@ -20,7 +21,6 @@ from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.temporal_deltas import GROUP
 from ambar.mesh.times import is_near
 from ambar.mesh.write import write_group
-from ambar.store.commit_context import Closing
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile, Writer, create
@@ -293,7 +293,7 @@ def open_series_for_writing(
     if mode != "a" or not Path(path).exists():
         return MeshSeries.__new__(MeshSeries)._open(None, writer, error_bound, reorder)
     try:
-        store = Store(_core.Store(os.fspath(path)))
+        store = Store._open(path)
         _check_series(store)
         return MeshSeries.__new__(MeshSeries)._open(store, writer, error_bound, reorder)
     except BaseException:
@@ -307,16 +307,16 @@ def _deduplicator_of(store: Store | None) -> Deduplicator:
     if store is None:
         return deduplicator
     for number in range(len(_times_of(store))):
-        about = store.ambar_attributes(_group_of(number))
+        about = store._ambar_attributes(_group_of(number))
         deduplicator.register_step(_group_of(number), about.get("digests") or {})
     group = f"/{GROUP}"
-    deduplicator.register_deltas(len(store.core.children(group)) if store.core.kind(group) else 0)
+    deduplicator.register_deltas(len(store._core.children(group)) if store._core.kind(group) else 0)
     return deduplicator
 
 
 def _check_series(store: Store) -> None:
     """Raise ValueError if a store is not a series of meshes."""
-    about = store.ambar_attributes()
+    about = store._ambar_attributes()
     if about.get("kind") != "series" or about.get("of") != "mesh":
         raise _core.InvalidError(
             f"{store.location}: expected a series of meshes, found a store of the kind "
@@ -329,7 +329,7 @@ def _group_of(number: int) -> str:
 
 
 def _times_of(store: Store) -> list[float | None]:
-    about = store.ambar_attributes()
+    about = store._ambar_attributes()
     if about.get("version") != VERSION:
         raise _core.UnsupportedError(
             f"{store.location} is a series of meshes of version {about.get('version')!r}; this "

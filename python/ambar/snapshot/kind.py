@@ -58,7 +58,7 @@ class SeriesPlot(CellsPlot):
 
 def _open_snapshot(resource: Resource) -> Snapshot:
     store = resource.store
-    return Snapshot(StoredSource(store, "/", store.ambar_attributes()))
+    return Snapshot(StoredSource(store, "/", store._ambar_attributes()))
 
 
 def _open_series(resource: Resource) -> Series:
@@ -172,7 +172,9 @@ def export_cells(request: CellsExport) -> None:
 
             export_steps(*cells_over_time(request.store, request.threads), target, report)
         else:
-            _core.export_amrex(request.opened.core, "/", os.fspath(target), request.threads, report)
+            _core.export_amrex(
+                request.opened._core, "/", os.fspath(target), request.threads, report
+            )
 
 
 SNAPSHOT = Kind(
@@ -203,10 +205,10 @@ def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[
     """Warn of bounds "of range" that exceed the median magnitude of a stored field."""
     if not any("of range" in bound for _, bound in bounds):
         return
-    store = Store(_core.Store(os.fspath(target)))
+    store = Store._open(target)
     found: dict[str, str] = {}
     for path in store.groups:
-        own = store.ambar_attributes(path)
+        own = store._ambar_attributes(path)
         for field, median in own.get("medians", {}).items():
             asked, bound = own["bounds_asked"].get(field, "0"), own["error_bounds"][field]
             if message := loose_bound(field, asked, bound, median):

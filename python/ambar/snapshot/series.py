@@ -72,7 +72,7 @@ class Series(Sequence[Snapshot]):
             return [self[i] for i in range(*index.indices(len(self)))]
         number, name = self._steps[index]
         if number not in self._opened:
-            attributes = self._store.ambar_attributes(name)
+            attributes = self._store._ambar_attributes(name)
             self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}", attributes))
         return self._opened[number]
 

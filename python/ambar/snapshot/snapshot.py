@@ -71,11 +71,11 @@ class StoredSource:
 
     def amr(self) -> _core.Amr:
         """Return the cells."""
-        return self.store.core.amr(f"{self.path}/amr")
+        return self.store._core.amr(f"{self.path}/amr")
 
     def table(self, name: str) -> _core.Table | None:
         """Return particles, sinks or clumps."""
-        return self.store.core.table(f"{self.path}/{name}")
+        return self.store._core.table(f"{self.path}/{name}")
 
 
 class Snapshot:

@@ -13,6 +13,8 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
+from ambar.store.commit import Commit
+from ambar.store.nodes import Attributes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,13 +26,17 @@ Key: TypeAlias = Part | tuple[Part, ...]
 class Array:
     """An array of a store; ``array[10:20, ::2]`` reads what is asked for, and only that."""
 
-    def __init__(self, core: _core.Array) -> None:
-        self._core = core
+    def __init__(self, commit: Commit, path: str) -> None:
+        self._commit = commit
+        self._core = commit.core.array(path)
+
+    def __reduce__(self) -> tuple[type[Array], tuple[Commit, str]]:
+        return Array, (self._commit, self._core.path)
 
     @property
     def path(self) -> str:
         """Its path in the store."""
-        return self._core.path
+        return self._core.path.strip("/")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,21 +112,19 @@ class Array:
         return int(self._core.stored_bytes)
 
     @cached_property
-    def attributes(self) -> dict[str, Any]:
-        """Its attributes."""
-        attributes: dict[str, Any] = json.loads(self._core.attributes())
-        return attributes
+    def attrs(self) -> Attributes:
+        """Its attributes, for reading."""
+        return Attributes(json.loads(self._core.attributes()))
 
     @property
-    def lossy_attributes(self) -> dict[str, Any]:
+    def lossy_attrs(self) -> Attributes:
         """The attributes that state the loss of the values; empty if the array is lossless.
 
         Other Zarr readers, `xarray.open_dataset` and exports show them among the attributes of the
         array: ``lossy_compression``, ``lossy_compression_error_bound`` and, by the kind of
         bound, ``lossy_compression_nsb`` or a maximum error (docs/format.md).
         """
-        attributes: dict[str, Any] = json.loads(self._core.lossy_attributes())
-        return attributes
+        return Attributes(json.loads(self._core.lossy_attributes()))
 
     def read(
         self,
@@ -196,11 +200,15 @@ class Array:
 
     def __repr__(self) -> str:
         """Return a line each for shape, dtype, chunks, size, codecs and attributes."""
-        return text.representation(f"<ambar.Array> {self.path.lstrip('/')}", self._properties())
+        return text.representation(f"<{self._title}>", self._properties())
 
     def _repr_html_(self) -> str:
         """Return what `__repr__` returns as HTML, for notebooks."""
-        return html.representation(f"ambar.Array {self.path.lstrip('/')}", self._properties())
+        return html.representation(self._title, self._properties())
+
+    @property
+    def _title(self) -> str:
+        return f"ambar.Array {self.path} in {self._commit.core.location}"
 
     def _summary(self) -> tuple[str, ...]:
         """Return shape, dtype, bytes and codecs, as a store's representation lists them."""
@@ -227,7 +235,7 @@ class Array:
             "Codecs": codecs,
             "Error bound": self.error_bound,
             "Not written": self.unwritten_values or None,
-            "Attributes": ", ".join(self.attributes) or None,
+            "Attributes": ", ".join(self.attrs) or None,
         }
 
 

@@ -64,7 +64,7 @@ def place_of(
 def open_last(place: StoreKey) -> Store:
     """Open the last commit of the store at `place`."""
     if isinstance(place, Remote):
-        return Store(_core.Store(place.url, dict(place.options)))
+        return Store._open(place.url, dict(place.options))
     return open_store(place)
 
 
@@ -117,8 +117,8 @@ class OpenedStore:
 
 def _identity(place: StoreKey, store: Store) -> CommitId | None:
     """Return what tells a commit from others; None for an object that another program wrote."""
-    if store.core.commit_id is not None or not isinstance(place, str):
-        return store.core.commit_id
+    if store._core.commit_id is not None or not isinstance(place, str):
+        return store._core.commit_id
     status = Path(place).stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
 
@@ -163,7 +163,12 @@ def _reopened(place: StoreKey, commit: CommitId | None, process: int) -> Store: 
     found = _identity(place, store)
     if found == commit:
         return store
-    if store.core.commit_id is None or found is None or commit is None or len(commit) != len(found):
+    if (
+        store._core.commit_id is None
+        or found is None
+        or commit is None
+        or len(commit) != len(found)
+    ):
         what = "another program has written it, or another store has replaced it"
     elif found[0] == commit[0]:
         what = f"another store has replaced it, of commit {found[0]}, too"

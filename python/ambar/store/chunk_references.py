@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ambar import _core
 from ambar.store.store import Store
 
 
@@ -45,27 +44,27 @@ class Referenced:
     def __init__(
         self, path: str | os.PathLike[str], url: str | None = None, group: str = ""
     ) -> None:
-        self.store = Store(_core.Store(os.fspath(path)))
+        self.store = Store._open(path)
         self.url = url or str(Path(path).expanduser().absolute())
         self.group = group.strip("/")
-        self.store.attributes(self.group)  # raises KeyError if it does not exist
+        self.store._attributes(self.group)  # raises KeyError if it does not exist
 
     def groups(self) -> dict[str, dict[str, Any]]:
         """Return the attributes of all groups, by their paths; "" is the root."""
         paths = [path for path in self.store.groups if self._inside(path)]
-        return {self._below(path): self.store.attributes(path) for path in paths}
+        return {self._below(path): self.store._attributes(path) for path in paths}
 
     def arrays(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give path and metadata of all arrays, the metadata as of one without shards."""
         for path in self.store:
             if self._inside(path):
-                self.store.core.array("/" + path)  # raises for metadata that are not an array's
-                document = json.loads(self.store.core.document("/" + path))
+                self.store._core.array("/" + path)  # raises for metadata that are not an array's
+                document = json.loads(self.store._core.document("/" + path))
                 yield self._below(path), without_shards(document)
 
     def chunks(self, path: str) -> Iterator[ChunkReference]:
         """Give where the chunks of an array lie; those that were never written are left out."""
-        array = self.store.core.array("/" + "/".join(part for part in (self.group, path) if part))
+        array = self.store._core.array("/" + "/".join(part for part in (self.group, path) if part))
         for chunk, file, offset, length in array.chunk_ranges():
             url = self.url if file is None else f"{self.url.rstrip('/')}/{file}"
             yield ChunkReference(tuple(chunk), url, offset, length)

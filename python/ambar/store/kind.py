@@ -17,13 +17,13 @@ def summarize_store(resource: Resource) -> dict[str, Any]:
     """Return the groups and arrays of a store, from metadata alone."""
     store = resource.store
     usage = store.usage()
-    own = store.ambar_attributes()
+    own = store._ambar_attributes()
     return {
         "path": store.location,
         "kind": Description(own, store.location).optional_text("kind") or "arrays",
         "bytes": usage["total"],
         "usage": usage,
-        "attributes": store.attributes(),
+        "attributes": store._attributes(),
         "groups": list(_groups(store)),
         "arrays": [_array(store, path) for path in store],
     }
@@ -31,13 +31,13 @@ def summarize_store(resource: Resource) -> dict[str, Any]:
 
 def _groups(store: Store) -> Iterator[dict[str, Any]]:
     for path in store.groups:
-        own = store.ambar_attributes(path)
+        own = store._ambar_attributes(path)
         if "kind" in own:
             yield {"path": path, **own}
 
 
 def _array(store: Store, path: str) -> dict[str, Any]:
-    array = store[path]
+    array = store._array(path)
     return {
         "path": path,
         "shape": list(array.shape),

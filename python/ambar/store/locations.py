@@ -10,6 +10,7 @@ from typing import BinaryIO, TypeAlias
 from urllib.parse import urlsplit
 
 from ambar import _core
+from ambar.store.commit import Commit
 from ambar.store.store import Store
 from ambar.store.urls import core_options, is_url
 
@@ -45,8 +46,8 @@ class InMemoryStore:
         Raises CorruptError if the bytes are no store, or a damaged one.
         """
         if self._opened is None or self._opened[0] != os.getpid():
-            core = _core.Store.of_bytes(self._data, self._name)
-            self._opened = os.getpid(), Store(core)
+            commit = Commit(self._name, data=self._data)
+            self._opened = os.getpid(), Store(commit)
         return self._opened[1]
 
 
@@ -127,7 +128,7 @@ def open_store(
     found = normalize_location(place)
     if not isinstance(found, InMemoryStore):
         options = core_options(storage_options) if storage_options else None
-        return Store(_core.Store(os.fspath(found), options))
+        return Store._open(found, options)
     if storage_options:
         raise _core.InvalidError(
             f"{found}: storage_options are for URLs (s3://..., https://...), not for bytes"

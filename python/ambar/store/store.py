@@ -1,8 +1,9 @@
-"""A store's groups and arrays as they lie there, whatever kind they make up."""
+"""Stores and groups: mappings of paths to arrays and groups."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,63 +13,87 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
+from ambar.store.commit import Commit
+from ambar.store.nodes import Attributes, absolute
 
 # Arrays that a representation lists; fewer of them are visible in a notebook without a click.
 _MOST_ROWS, _OPEN_ROWS = 40, 10
 
 
-class Store(Mapping[str, Array]):
-    """A store: a mapping from paths ("amr/density") to arrays.
+class Group(Mapping[str, Array]):
+    """A group of a store: a mapping of paths to the arrays and groups below it.
 
-    Only the arrays asked for are read. `groups` has the groups' paths, `attributes` what they say.
+    Paths are relative to the group. A path of an array gives an `Array`, a path of a group a
+    `Group`. Iteration and ``len`` cover the arrays at all depths; `groups` lists the groups.
+
+    Examples
+    --------
+    >>> run = ambar.open_store("fields.ambar")["run"]
+    >>> list(run)
+    ['time', 'names']
+    >>> run["time"].shape
+    (10,)
+    >>> run.attrs["code"]
+    'solver'
     """
 
-    def __init__(self, core: _core.Store) -> None:
-        self._core = core
-        self.kept: dict[str, Any] = {}
-        """What readers of kinds keep of this commit."""
+    def __init__(self, commit: Commit, path: str) -> None:
+        self._commit = commit
+        self._path = path
 
     @property
-    def core(self) -> _core.Store:
-        """The store of the extension module."""
-        return self._core
-
-    @property
-    def location(self) -> str:
-        """The file, folder or URL."""
-        return self._core.location
+    def path(self) -> str:
+        """The path of the group in the store; the root is ""."""
+        return self._path
 
     @cached_property
-    def _nodes(self) -> dict[str, list[str]]:
-        nodes: dict[str, list[str]] = {"group": [], "array": []}
-        for path, node in self._core.nodes():
-            nodes[node].append(path.strip("/"))
-        return nodes
-
-    @cached_property
-    def _arrays(self) -> frozenset[str]:
-        return frozenset(self._nodes["array"])
+    def attrs(self) -> Attributes:
+        """The attributes of the group, for reading."""
+        return Attributes(self._attributes(""))
 
     @property
     def groups(self) -> list[str]:
-        """Paths of all groups; the root is ""."""
-        return list(self._nodes["group"])
+        """Paths of all groups, relative to this one; the first, "", is the group itself."""
+        return [""] * bool(self._path) + self._below(self._commit.groups)
 
-    def attributes(self, path: str = "/") -> dict[str, Any]:
+    @cached_property
+    def _arrays(self) -> list[str]:
+        return self._below(self._commit.arrays)
+
+    def _below(self, paths: list[str]) -> list[str]:
+        """Return those of the paths in a store that are below the group, relative to it."""
+        if not self._path:
+            return list(paths)
+        prefix = f"{self._path}/"
+        return [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
+
+    def _absolute(self, path: str) -> str:
+        return absolute(f"{self._path}/{path.strip('/')}")
+
+    def _attributes(self, path: str) -> dict[str, Any]:
         """Return the attributes of a group or array; raises KeyError if it does not exist."""
-        attributes: dict[str, Any] = json.loads(self._core.attributes(_absolute(path)))
-        return attributes
+        found: dict[str, Any] = json.loads(self._commit.core.attributes(self._absolute(path)))
+        return found
 
-    def ambar_attributes(self, path: str = "/") -> dict[str, Any]:
-        """Return what ambar says of a group: its kind, version and what the kind needs."""
-        found = self.attributes(path).get("ambar", {})
-        return found if isinstance(found, dict) else {}
+    def _array(self, path: str) -> Array:
+        """Return the array at a path; raises KeyError if it is a group or does not exist."""
+        return Array(self._commit, self._absolute(path))
 
     def read_together(self, paths: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return the values of several whole arrays, by path.
+        """Return the values of several arrays.
 
         If the arrays have at most 64 MiB of stored bytes together, these are fetched before
         decoding. Adjacent arrays, which were written consecutively, then share reads.
+
+        Parameters
+        ----------
+        paths : iterable of str
+            Paths of arrays, relative to the group.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The values of each array.
 
         Raises
         ------
@@ -76,13 +101,121 @@ class Store(Mapping[str, Array]):
             If an array does not exist.
         CorruptError
             If a checksum differs.
+
+        Examples
+        --------
+        >>> values = ambar.open_store("fields.ambar").read_together(["density", "run/time"])
+        >>> values["run/time"].sum()
+        np.float64(45.0)
         """
-        arrays = {path: self[path] for path in paths}
-        ahead = self._core.read_ahead([_absolute(path) for path in arrays])
+        arrays = {path: self._array(path) for path in paths}
+        ahead = self._commit.core.read_ahead([self._absolute(path) for path in arrays])
         try:
             return {path: array.read() for path, array in arrays.items()}
         finally:
             ahead.release()
+
+    def __getitem__(self, path: str) -> Any:
+        """Return the array or group at a path; raises KeyError if it does not exist."""
+        node = self._absolute(path)
+        if self._commit.core.kind(node) == "group":
+            return Group(self._commit, node.strip("/"))
+        return Array(self._commit, node)
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self._commit.core.kind(self._absolute(path)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        """Return the number of arrays."""
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        """Return properties, and a line per array: shape, dtype, bytes, codecs."""
+        rows, left_out = self._rows()
+        more = [f"  ... and {left_out} more"] if left_out else []
+        return text.representation(
+            f"<{self._title}>", self._properties(), text.columns(rows, 4), more
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        rows, left_out = self._rows()
+        more = f" ({left_out} of them not shown)" if left_out else ""
+        arrays = html.table(rows, ("path", "shape", "dtype", "size", "codecs"))
+        section = html.details(f"{len(self)} arrays{more}", arrays, is_open=len(rows) <= _OPEN_ROWS)
+        return html.representation(self._title, self._properties(), section if rows else "")
+
+    @property
+    def _title(self) -> str:
+        return f"ambar.Group {self._path or '/'} in {self._commit.core.location}"
+
+    def _properties(self) -> dict[str, object]:
+        return {
+            "Arrays": len(self),
+            "Groups": len(self.groups) - 1,
+            "Attributes": ", ".join(self.attrs) or None,
+        }
+
+    def _rows(self) -> tuple[list[tuple[str, ...]], int]:
+        """Return what describes each of the first arrays, and the number of the others."""
+        rows: list[tuple[str, ...]] = []
+        for path in self._arrays[:_MOST_ROWS]:
+            try:
+                rows.append((path, *self._array(path)._summary()))
+            except _core.AmbarError as error:
+                rows.append((path, str(error)))
+        return rows, max(len(self) - _MOST_ROWS, 0)
+
+
+class Store(Group):
+    """A store: a mapping of paths to arrays and groups.
+
+    `open_store` returns one. Only the arrays that are read are read from the file. A store is the
+    group at the root: `Group` describes the mapping.
+
+    Examples
+    --------
+    >>> store = ambar.open_store("fields.ambar")
+    >>> list(store)
+    ['density', 'run/time', 'run/names']
+    >>> store["density"].shape
+    (16, 24, 32)
+    >>> store["run"].attrs
+    {'code': 'solver'}
+    """
+
+    def __init__(self, commit: Commit) -> None:
+        super().__init__(commit, "")
+        self._cache: dict[str, Any] = {}
+        """What readers of kinds keep of this commit."""
+
+    @classmethod
+    def _open(
+        cls, location: str | os.PathLike[str], options: Mapping[str, str] | None = None
+    ) -> Store:
+        """Open the store at a path or URL; errors are those of `open_store`."""
+        return cls(Commit(os.fspath(location), options))
+
+    def __reduce__(self) -> tuple[type[Store], tuple[Commit]]:
+        return Store, (self._commit,)
+
+    @property
+    def _core(self) -> _core.Store:
+        """The store of the extension module."""
+        return self._commit.core
+
+    @property
+    def location(self) -> str:
+        """The file, folder or URL, without passwords."""
+        return self._core.location
+
+    def _ambar_attributes(self, path: str = "") -> dict[str, Any]:
+        """Return what ambar says of a group: its kind, version and what the kind needs."""
+        found = self._attributes(path).get("ambar", {})
+        return found if isinstance(found, dict) else {}
 
     def usage(self) -> dict[str, int]:
         """Return the bytes of the store: total, live (of the last commit), dead; and entries."""
@@ -109,56 +242,9 @@ class Store(Mapping[str, Array]):
         checked: dict[str, int] = report
         return checked
 
-    def __getitem__(self, path: str) -> Array:
-        """Return the array at `path`; raises KeyError if it does not exist."""
-        return Array(self._core.array(_absolute(path)))
-
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and path.strip("/") in self._arrays
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes["array"])
-
-    def __len__(self) -> int:
-        """Return the number of arrays."""
-        return len(self._nodes["array"])
-
-    def __repr__(self) -> str:
-        """Return sizes, and a line per array: shape, dtype, bytes, codecs."""
-        rows, left_out = self._rows()
-        more = [f"  ... and {left_out} more"] if left_out else []
-        return text.representation(
-            f"<ambar.Store> {self.location}", self._properties(), text.columns(rows, 4), more
-        )
-
-    def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks."""
-        rows, left_out = self._rows()
-        more = f" ({left_out} of them not shown)" if left_out else ""
-        arrays = html.table(rows, ("path", "shape", "dtype", "size", "codecs"))
-        section = html.details(f"{len(self)} arrays{more}", arrays, is_open=len(rows) <= _OPEN_ROWS)
-        return html.representation(
-            f"ambar.Store {self.location}", self._properties(), section if rows else ""
-        )
+    @property
+    def _title(self) -> str:
+        return f"ambar.Store {self.location}"
 
     def _properties(self) -> dict[str, object]:
-        return {
-            "Arrays": len(self),
-            "Groups": len(self.groups),
-            "Size": text.size(self.usage()["total"]),
-        }
-
-    def _rows(self) -> tuple[list[tuple[str, ...]], int]:
-        """Return what describes each of the first arrays, and the number of the others."""
-        rows: list[tuple[str, ...]] = []
-        for path in list(self)[:_MOST_ROWS]:
-            try:
-                array = self[path]
-                rows.append((path, *array._summary()))
-            except _core.AmbarError as error:
-                rows.append((path, str(error)))
-        return rows, max(len(self) - _MOST_ROWS, 0)
-
-
-def _absolute(path: str) -> str:
-    return "/" + path.strip("/")
+        return {**super()._properties(), "Size": text.size(self.usage()["total"])}

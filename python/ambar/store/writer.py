@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar._util.commit_context import Closing
 from ambar._util.modes import WriteMode, check_mode
-from ambar.store.commit_context import Closing
 from ambar.store.dtypes import describe, to_bytes, to_zarr
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
-from ambar.store.node_paths import absolute, to_json
+from ambar.store.nodes import absolute, to_json
 from ambar.store.urls import refuse_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
@@ -45,7 +45,7 @@ class ArrayOptions(NamedTuple):
     """Arguments of arrays with and without data, and of arrays that MPI ranks write."""
 
     dims: Sequence[str | None] | None = None
-    attributes: Mapping[str, Any] | None = None
+    attrs: Mapping[str, Any] | None = None
     fill_value: Any = None
     chunks: Sequence[int] | None = None
     shards: Sequence[int] | None = None
@@ -67,7 +67,7 @@ class ArrayOptions(NamedTuple):
             dtype,
             list(shape),
             None if self.dims is None else list(self.dims),
-            to_json(self.attributes),
+            to_json(self.attrs),
             None if self.fill_value is None else to_bytes(self.fill_value, kind),
             None if self.chunks is None else list(self.chunks),
             None if self.shards is None else list(self.shards),
@@ -98,14 +98,14 @@ class Writer(Closing):
         self._core = core
         self._limits: dict[str, tuple[float, float]] = {}
 
-    def create_group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
+    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
 
         Parameters
         ----------
         path : str
             The path of the group; ``"/"`` is the root.
-        attributes : mapping, optional
+        attrs : mapping, optional
             Attributes of the group: names and JSON values. Those of an existing group are
             replaced. None by default.
 
@@ -121,16 +121,16 @@ class Writer(Closing):
         >>> ambar.open_store("groups.ambar").groups
         ['', 'run', 'run/step']
         """
-        self._core.group(absolute(path), to_json(attributes))
+        self._core.group(absolute(path), to_json(attrs))
 
-    def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
+    def set_attributes(self, path: str, attrs: Mapping[str, Any]) -> None:
         """Replace all attributes of a group or an array.
 
         Parameters
         ----------
         path : str
             The path of the group or array.
-        attributes : mapping
+        attrs : mapping
             The new attributes: names and JSON values.
 
         Raises
@@ -140,7 +140,7 @@ class Writer(Closing):
         ValueError
             If JSON cannot represent the attributes.
         """
-        self._core.set_attributes(absolute(path), to_json(attributes))
+        self._core.set_attributes(absolute(path), to_json(attrs))
 
     def create_array(
         self,
@@ -150,7 +150,7 @@ class Writer(Closing):
         shape: Sequence[int] | None = None,
         dtype: npt.DTypeLike | None = None,
         dims: Sequence[str | None] | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         fill_value: Any = None,
         chunks: Sequence[int] | None = None,
         shards: Sequence[int] | None = None,
@@ -178,7 +178,7 @@ class Writer(Closing):
             The dtype of an array without data; ``str`` or ``bytes`` for strings of any length.
         dims : sequence of str or None, optional
             A name, or None, for each dimension.
-        attributes : mapping, optional
+        attrs : mapping, optional
             Attributes of the array: names and JSON values.
         fill_value : scalar, optional
             The value of elements that were never written; zero by default.
@@ -230,7 +230,7 @@ class Writer(Closing):
         >>> ambar.open_store("arrays.ambar")["t"][:]
         array([0. , 0.5])
         """
-        about = ArrayOptions(dims, attributes, fill_value, chunks, shards, profile)
+        about = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile)
         if layout is not None and layout not in tuple(_HINTS):
             expected = ", ".join(repr(known) for known in _HINTS)
             raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")

@@ -13,7 +13,7 @@ from ambar.mesh.storage.packs import join_streams, split_streams
 
 def plain(store: ambar.Store, group: str = "") -> tuple[dict[str, Any], list[bytes]]:
     """Return all that a group says of its mesh, and the bytes of its packs."""
-    about = store.ambar_attributes(group)
+    about = store._ambar_attributes(group)
     if "data" in about:
         data = base64.b85decode(about.pop("data"))
     elif "description" in about:

@@ -41,7 +41,7 @@ def write(writer: ambar.mpi.MpiWriter, cuts: list[slice]) -> None:
             dtype="f8",
             blocks=blocks,
             dims=("z", "y", "x"),
-            attributes={"units": "m"},
+            attrs={"units": "m"},
         )
         writer.create_array(f"{group}/b", shape=SHAPE, dtype="i2", blocks=blocks, profile="raw")
         writer.create_array(

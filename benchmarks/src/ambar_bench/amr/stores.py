@@ -67,11 +67,10 @@ class StoreAuto(Method):
 
     def _prepare_reading(self, piece: Piece) -> None:
         """Keep what does not change from round to round: the order of cells, the size."""
-        from ambar import _core
         from ambar.store.store import Store
 
         name = piece.state["name"]
-        store = Store(_core.Store(str(self._target)))
+        store = Store._open(self._target)
         arrays = [path for path in store if path.endswith(f"/{name}") and "/index/" not in path]
         piece.state["bytes"] = sum(store[path].stored_bytes for path in arrays)
         cells = _cells(self._target, self._places(piece.state["ndim"], name))

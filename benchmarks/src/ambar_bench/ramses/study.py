@@ -252,8 +252,8 @@ def _rows(
 
 
 def _stored_bytes(path: Path, parts: list[str]) -> int:
-    store = Store(_core.Store(str(path)))
-    components = store.attributes()["ambar"]["components"]
+    store = Store._open(path)
+    components = store.attrs["ambar"]["components"]
     names = [
         f"amr/{name}" for part in parts if part in CELL_COMPONENTS for name in components[part]
     ]

@@ -159,7 +159,7 @@ def ingest(
         if not run.taken:
             # Nothing is committed, so that no empty store is left, and none grows for nothing.
             fleet.close()
-    stored = Store(_core.Store(os.fspath(target))).usage()["total"] if Path(target).exists() else 0
+    stored = Store._open(target).usage()["total"] if Path(target).exists() else 0
     seconds = time.monotonic() - begun
     return Ingest(
         os.fspath(target),

@@ -24,7 +24,7 @@ KEPT = 64 << 20
 
 def blocks_of(store: Store) -> Blocks:
     """Return the blocks that this process keeps of a store: a child inherits locked locks."""
-    blocks: Blocks = store.kept.setdefault(f"blocks {os.getpid()}", Blocks(store))
+    blocks: Blocks = store._cache.setdefault(f"blocks {os.getpid()}", Blocks(store))
     return blocks
 
 
@@ -39,7 +39,7 @@ class Blocks:
 
     def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
         """Return a copy of a row of an array, or of the part of it that slices and integers say."""
-        array = self._store[path]
+        array = self._store._array(path)
         length = array.chunks[0]
         if length == 1:
             values: np.ndarray = array.read((row, *part))

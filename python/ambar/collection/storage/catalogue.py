@@ -35,7 +35,7 @@ class Catalogue:
     def read(cls, store: Store) -> Catalogue:
         """Read the catalogue of a store; raises CorruptError where it contradicts itself."""
         for path in (NAMES, PLACES):
-            array = store[path]
+            array = store._array(path)
             # One chunk bounds the memory that a hostile shape can ask for.
             if not array.ndim or array.shape[0] > array.chunks[0]:
                 raise _core.CorruptError(

@@ -192,7 +192,7 @@ def load(store: Store, number: int) -> Family:
         If a newer version wrote it.
     """
     path = f"f{number}"
-    attributes = store.attributes(path)
+    attributes = store._attributes(path)
     about = Description(attributes.pop("ambar", {}), f"{store.location}: /{path}")
     about.check_version(VERSION, "families")
     sizes = about.object("sizes")
@@ -208,7 +208,7 @@ def load(store: Store, number: int) -> Family:
     )
     _check(family, about)
     for name, column in family.columns.items():
-        own = store.attributes(family.path(name))
+        own = store._attributes(family.path(name))
         made = attributes_of(column.times) if column.times else {}
         column.attributes = {key: value for key, value in own.items() if key not in made}
     return family
@@ -274,7 +274,7 @@ def open_array(store: Store, path: str, shape: tuple[int, ...], type_name: str) 
 
     Raises CorruptError where it has not.
     """
-    array = store[path]
+    array = store._array(path)
     found = array.shape
     fits = len(found) == len(shape) and found[1:] == shape[1:] and found[:1] >= shape[:1]
     if not fits or not _has_type(array, type_name):

@@ -184,7 +184,7 @@ class FamilyWriter:
             dims=(ROW, *(["value"] if inner else [])),
             chunks=rows + inner,
             shards=shards + inner,
-            attributes=attributes,
+            attrs=attributes,
         )
 
     def _write_attributes(self, records: list[Record]) -> None:

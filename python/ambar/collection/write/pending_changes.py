@@ -134,7 +134,7 @@ class PendingChanges:
             )
             for name, column in family.columns.items():
                 if column.shared and self._store is not None:
-                    writer.share(name, self._store[family.path(name)].read())
+                    writer.share(name, self._store._array(family.path(name)).read())
             self._writers[family.number] = writer
         writer = self._writers[family.number]
         self.pending = True

@@ -302,7 +302,7 @@ def _renamed(store: Store | None) -> dict[str, str]:
     for path in ("source/layout", "source/run"):
         if store is not None and path in store:
             try:
-                found = json.loads(store[path][...].ravel()[0])
+                found = json.loads(store._array(path)[...].ravel()[0])
                 return dict(found.get("run", found).get("renamed", {}))
             except (AttributeError, TypeError, ValueError) as error:
                 raise _core.CorruptError(
@@ -316,7 +316,7 @@ def _files(store: Store | None) -> dict[int, list[int]]:
     """Return which file each box of a level was in, where a store tells: a file a writing rank."""
     if store is None or "source/layout" not in store:
         return {}
-    text = store["source/layout"][...].ravel()[0]
+    text = store._array("source/layout")[...].ravel()[0]
     try:
         levels = json.loads(text)["levels"]
         return {

@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from xarray import conventions
 
-from ambar import _core
 from ambar.interop.xarray.dask_writer import Piece, aligned, bound_of, compute_and_write
 from ambar.interop.xarray.encoding import ArrayEncoding, divide
 from ambar.interop.xarray.group_reader import GroupStore
@@ -110,7 +109,7 @@ class Session:
             self.writer = self._new(overwrite=True)
             return
         if path.exists():
-            self._store = Store(_core.Store(os.fspath(path)))
+            self._store = Store._open(path)
         known = self._store is not None and group in self._store.groups
         if mode == "w-" and known:
             raise FileExistsError(
@@ -180,7 +179,7 @@ class Session:
         """Write a new array, or declare it where dask has to compute it."""
         common: dict[str, Any] = {
             "dims": [str(dim) for dim in variable.dims],
-            "attributes": variable.attrs,
+            "attrs": variable.attrs,
             "fill_value": encoding.fill_value,
             "profile": encoding.profile,
         }
@@ -243,7 +242,7 @@ class Session:
             shape=shape,
             dtype={"string": str, "bytes": bytes}.get(array.type_name, array.dtype),
             dims=array.dims,
-            attributes=array.attributes,
+            attrs=array.attrs,
             fill_value=array.fill_value,
             chunks=array.chunks,
             shards=shards,

@@ -43,7 +43,7 @@ class LazyArray(BackendArray):
         return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        array = self.opened.store[self.node]
+        array = self.opened.store._array(self.node)
         # The commit is the same; stores that another program wrote have none.
         if array.shape != self.shape or array.dtype != self.dtype:
             raise _core.InvalidError(
@@ -67,11 +67,11 @@ class GroupStore(AbstractDataStore):
 
     def array(self, name: str) -> Array:
         """Return the array of a variable."""
-        return self.store[f"{self.group}/{name}" if self.group else name]
+        return self.store._array(f"{self.group}/{name}")
 
     def get_attrs(self) -> dict[str, Any]:
         """Return the group's attributes, without the attribute ``ambar``."""
-        attributes = self.store.attributes(self.group)
+        attributes = self.store._attributes(self.group)
         return {name: value for name, value in attributes.items() if name != "ambar"}
 
     def get_dimensions(self) -> dict[str, int]:
@@ -85,11 +85,11 @@ class GroupStore(AbstractDataStore):
     def get_variables(self) -> dict[str, xr.Variable]:
         """Return the arrays as lazy variables."""
         store = self.store
-        if store.core.kind(f"/{self.group}") != "group":
+        if store._core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
                 f"{self.opened}: no group {self.group!r}; available: {', '.join(store.groups)}"
             )
-        children = store.core.children(f"/{self.group}")
+        children = store._core.children(f"/{self.group}")
         paths = [path.strip("/") for path, kind in children if kind == "array"]
         return {path.rsplit("/", 1)[-1]: self._variable(store, path) for path in paths}
 
@@ -98,7 +98,7 @@ class GroupStore(AbstractDataStore):
         return {"source": str(self.opened)}
 
     def _variable(self, store: Store, node: str) -> xr.Variable:
-        array = store[node]
+        array = store._array(node)
         name = node.rsplit("/", 1)[-1]
         dims = [
             dim or f"{name}_dim_{axis}"
@@ -110,7 +110,7 @@ class GroupStore(AbstractDataStore):
             "preferred_chunks": dict(zip(dims, array.shards or array.chunks, strict=True)),
             "fill_value": array.fill_value,
         }
-        attributes = {**array.attributes, **array.lossy_attributes}
+        attributes = {**array.attrs, **array.lossy_attrs}
         if "_FillValue" in attributes:
             attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(self.opened, node, array))

@@ -149,7 +149,7 @@ class WritableGroup(AbstractWritableDataStore):
 
     def _group_attributes(self, attributes: Mapping[Any, Any]) -> dict[str, Any]:
         """Return attributes for the group, which stays of the kind it was."""
-        said = self._committed.store.attributes(self._path) if self._committed else {}
+        said = self._committed.store._attributes(self._path) if self._committed else {}
         kind = {key: value for key, value in said.items() if key == "ambar"}
         return {**json_attributes(attributes, "the dataset"), **kind}
 

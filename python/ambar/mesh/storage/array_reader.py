@@ -114,7 +114,7 @@ class ArrayReader:
                 return str(pack.get("dtype", "string"))
             at = pack
         elif self._row(reference) is not None:
-            return row_dtype(self._store, self._array(at).path.strip("/"))
+            return row_dtype(self._store, self._array(at).path)
         return self._array(at).type_name
 
     def storage_of(self, reference: Any) -> ArrayStorage:
@@ -148,7 +148,7 @@ class ArrayReader:
 
     def _storage_of_array(self, at: str) -> ArrayStorage:
         path, array = self.path_of(at), self._array(at)
-        chunks = self._store.core.array(f"/{path}").chunk_count
+        chunks = self._store._core.array(f"/{path}").chunk_count
         return ArrayStorage(path, array.codecs, chunks, array.stored_bytes, (path,))
 
     def _storage_of_pack(self, pack: Any) -> tuple[int, ArrayStorage]:
@@ -242,7 +242,7 @@ class ArrayReader:
         """Read arrays into `_values`; small ones are fetched together."""
         arrays = {at: self._array(at) for at in names}
         near = [a.path for a in arrays.values() if a.stored_bytes < _READ_AHEAD_BELOW]
-        ahead = self._store.core.read_ahead(near) if len(near) > 1 else None
+        ahead = self._store._core.read_ahead(near) if len(near) > 1 else None
         try:
             for at, array in arrays.items():
                 self._values[at] = self._decoded(at, array)
@@ -255,12 +255,12 @@ class ArrayReader:
         if not at.startswith("/") or _SLOW_CODEC not in array.codecs:
             return array.read(threads=self._threads)
         key = "connectivity that steps share"
-        path, values = self._store.kept.get(key, ("", None))
+        path, values = self._store._cache.get(key, ("", None))
         if path != array.path:
             values = array.read(threads=self._threads)
             if values.nbytes > _MOST_CACHED:
                 return values
-            self._store.kept[key] = (array.path, values)
+            self._store._cache[key] = (array.path, values)
         copied: np.ndarray = values.copy()
         return copied
 
@@ -269,7 +269,7 @@ class ArrayReader:
         if isinstance(at, list):
             return self._read_from_pack(at)
         if row is not None:
-            return read_row(self._store, self._array(at).path.strip("/"), row, self._threads)
+            return read_row(self._store, self._array(at).path, row, self._threads)
         if at not in self._values:
             self._read([at])
         return self._values.pop(at)  # two VTK arrays must not share memory
@@ -308,7 +308,7 @@ class ArrayReader:
 
     def _array(self, at: str) -> Array:
         try:
-            return self._store[self.path_of(at)]
+            return self._store._array(self.path_of(at))
         except _core.NotFoundError:
             raise self.damaged(f"it refers to an array {at!r:.80} that does not exist") from None
 

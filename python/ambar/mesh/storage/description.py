@@ -44,16 +44,16 @@ def description_of(store: Store, path: str) -> dict[str, Any]:
     """
     path = path.strip("/")
     key = f"mesh description of /{path}"
-    if key not in store.kept:
+    if key not in store._cache:
         stored = _stored_description(store, path)
         try:
-            store.kept[key] = _with_shared_blocks(stored, "", {})
+            store._cache[key] = _with_shared_blocks(stored, "", {})
         except (LookupError, RecursionError, TypeError) as error:
             raise _core.CorruptError(
                 f"{store.location}: /{path}: a block of the mesh refers to another block that is "
                 f"not described before it: {error!r}; restore the store from a copy"
             ) from error
-    description: dict[str, Any] = store.kept[key]
+    description: dict[str, Any] = store._cache[key]
     return description
 
 
@@ -83,14 +83,14 @@ def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any
 def _stored_description(store: Store, path: str) -> dict[str, Any]:
     """Return the description of a group, in which blocks may refer to others."""
     key = f"stored mesh description of /{path}"
-    if key not in store.kept:
-        store.kept[key] = _read_description(store, path)
-    description: dict[str, Any] = store.kept[key]
+    if key not in store._cache:
+        store._cache[key] = _read_description(store, path)
+    description: dict[str, Any] = store._cache[key]
     return description
 
 
 def _read_description(store: Store, path: str) -> dict[str, Any]:
-    about = store.ambar_attributes(path)
+    about = store._ambar_attributes(path)
     where = f"{store.location}: /{path}"
     if about.get("kind") != "mesh":
         raise _core.InvalidError(
@@ -118,7 +118,7 @@ def _compressed_description(store: Store, path: str, about: dict[str, Any]) -> b
     """Return the bytes of a description; raises ValueError if its array has another dtype."""
     if "data" in about:
         return base64.b85decode(about["data"])
-    values = store[f"{path}/{about['description']}"].read()
+    values = store._array(f"{path}/{about['description']}").read()
     if values.dtype != np.uint8:
         raise ValueError(f"expected an array of uint8, found {values.dtype}")
     return values.tobytes()
@@ -127,7 +127,9 @@ def _compressed_description(store: Store, path: str, about: dict[str, Any]) -> b
 def _read_step(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the description of a step that differs from that of an earlier one only in rows."""
     like, rows = about["like"], about.get("rows")
-    earlier = store.ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
+    earlier = (
+        store._ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
+    )
     if earlier.get("kind") != "mesh" or "like" in earlier or not isinstance(rows, list):
         raise _core.CorruptError(
             f"{where}: the description of the mesh refers to that of {like!r:.80}, which does not "

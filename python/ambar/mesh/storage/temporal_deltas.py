@@ -157,7 +157,7 @@ def read_row(store: Store, path: str, row: int, threads: int | None) -> np.ndarr
 
     Raises CorruptError if the row does not exist, or the attributes of the array are damaged.
     """
-    array = store[path]
+    array = store._array(path)
     if array.ndim == 0 or row >= array.shape[0]:
         raise _core.CorruptError(
             f"{store.location}: /{path} has no row {row}; restore the store from a copy"
@@ -167,7 +167,7 @@ def read_row(store: Store, path: str, row: int, threads: int | None) -> np.ndarr
         return array.read(row, threads=threads)
     # The last row that was read, and the rows that the next one depends on.
     key = f"rows of /{path}"
-    at, last = store.kept.get(key, (-1, []))
+    at, last = store._cache.get(key, (-1, []))
     keyframe = orders.rindex("0", 0, row + 1)
     if not keyframe <= at < row:
         at, last = keyframe - 1, []
@@ -178,20 +178,20 @@ def read_row(store: Store, path: str, row: int, threads: int | None) -> np.ndarr
     found: np.ndarray = last[-1]
     if found.nbytes > _CACHED_BYTES:
         return found
-    store.kept[key] = (row, last)
+    store._cache[key] = (row, last)
     return found.copy()
 
 
 def row_dtype(store: Store, path: str) -> str:
     """Return the name of the dtype of the rows of an array; raises CorruptError."""
     orders, dtype = _differences(store, path)
-    return str(dtype) if orders else store[path].type_name
+    return str(dtype) if orders else store._array(path).type_name
 
 
 def _differences(store: Store, path: str) -> tuple[str, np.dtype[Any]]:
     """Return the orders of predictions, and the dtype of the rows; "" if values are stored."""
-    array = store[path]
-    ambar = array.attributes.get("ambar")
+    array = store._array(path)
+    ambar = array.attrs.get("ambar")
     about = ambar.get("differences") if isinstance(ambar, dict) else None
     if about is None:
         return "", array.dtype

@@ -1,10 +1,10 @@
-"""Paths and attributes of nodes, as the extension module takes them."""
+"""Paths and attributes of groups and arrays."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,34 @@ _LONG = re.compile(r"\d{19}")
 def absolute(path: str) -> str:
     """Return a path from the root."""
     return "/" + path.strip("/")
+
+
+class Attributes(Mapping[str, Any]):
+    """The attributes of a group or an array: a mapping of names to JSON values, for reading.
+
+    It equals a dictionary of the same items. `Writer` changes attributes.
+
+    Examples
+    --------
+    >>> ambar.open_store("fields.ambar")["density"].attrs["unit"]
+    'g/cm3'
+    """
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        """Return the items, as of a dictionary."""
+        return repr(self._values)
 
 
 def to_json(attributes: Mapping[str, Any] | None) -> str:
