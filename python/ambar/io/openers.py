@@ -135,7 +135,7 @@ def open_store(path: Place, *, storage_options: Mapping[str, object] | None = No
     Examples
     --------
     >>> store = ambar.open_store("run.ambar")
-    >>> store._array("amr/density").shape
+    >>> store["amr/density"].shape
     (49680,)
     """
     return cast("Store", open(path, kind="store", storage_options=storage_options))

@@ -23,7 +23,7 @@ def summarize_store(resource: Resource) -> dict[str, Any]:
         "kind": Description(own, store.location).optional_text("kind") or "arrays",
         "bytes": usage["total"],
         "usage": usage,
-        "attributes": store._attributes(),
+        "attributes": dict(store.attrs),
         "groups": list(_groups(store)),
         "arrays": [_array(store, path) for path in store],
     }
