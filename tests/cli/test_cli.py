@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from typer.main import get_command
 
 import ambar
-from ambar.cli import main
+from ambar.cli import app, main
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
@@ -247,10 +248,53 @@ def test_help_has_examples(capsys) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert "Exit codes" in out
-    for command in ("convert", "info", "ls", "verify", "plot", "compact", "repair"):
+    for command in get_command(app).commands:  # type: ignore[attr-defined]
         code, out, _ = run(capsys, command, "--help")
         assert code == 0
-        assert f"ambar {command}" in out
+        assert f"$ ambar {command}" in out
+
+
+def test_errors_are_json_too(tmp_path: Path, capsys) -> None:
+    code, out, err = run(capsys, "info", tmp_path / "x.ambar", "--json")
+    assert (code, json.loads(out)["exit_code"]) == (3, 3)
+    assert json.loads(out)["error"] in err
+    assert run(capsys, "info", tmp_path / "x.ambar")[1] == ""
+
+
+def test_messages_name_options_of_the_command_line(store: Path, tmp_path: Path, capsys) -> None:
+    code, _, err = run(capsys, "convert", output("sedov"), store)
+    assert (code, "or replace it with --overwrite" in err) == (4, True)
+    code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "x.ambar", "--reorder")
+    assert (code, "--reorder does not apply to the kind 'RAMSES output'" in err) == (2, True)
+    assert "its own options: --components, --fields, --levels, --max-level, --on-error" in err
+    code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "no" / "x.ambar")
+    assert (code, "the folder to write to does not exist; create it first" in err) == (3, True)
+    (tmp_path / "empty").mkdir()
+    code, _, err = run(capsys, "convert", tmp_path / "empty", tmp_path / "x.ambar")
+    assert (code, "expected a RAMSES output" in err, "found an empty folder" in err) == (
+        3,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "norm", "colors"),
+    [("density", "LogNorm", "inferno"), ("velocity_x", "Normalize", "RdBu_r")],
+)
+def test_colours_suit_the_values(field: str, norm: str, colors: str) -> None:
+    """Values of both signs had logarithmic colours, and negative ones none."""
+    from matplotlib.figure import Figure
+
+    from ambar.snapshot.plotting import paint
+
+    axes = Figure().subplots()
+    snapshot = ambar.open_snapshot(output("sedov"))
+    paint(axes, snapshot.amr.slice(field, axis="z", at=0.5), snapshot.info)
+    (image,) = axes.get_images()
+    assert (type(image.norm).__name__, image.cmap.name) == (norm, colors)
+    if field == "velocity_x":
+        assert image.norm.vmin == -image.norm.vmax
 
 
 def test_as_a_program() -> None:

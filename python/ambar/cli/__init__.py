@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import re
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -36,17 +38,31 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("convert")(convert.convert)
-app.command("export")(convert.export)
-app.command("info")(look.info)
-app.command("ls")(look.ls)
-app.command("verify")(care.verify)
-app.command("plot")(plot.plot)
-app.command("compare")(compare.compare)
-app.command("compact")(care.compact)
-app.command("repair")(care.repair)
-app.command("references")(references.references)
-app.command("paraview-plugin")(paraview.paraview_plugin)
+
+
+def _help(command: Callable[..., None]) -> str:
+    """Return a docstring with the lines of each paragraph joined, and "$" before examples."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(
+        text.replace("\n", "\n$ ") if text.startswith("[bold]") else " ".join(text.split())
+        for text in paragraphs
+    )
+
+
+for name, command in {
+    "convert": convert.convert,
+    "export": convert.export,
+    "info": look.info,
+    "ls": look.ls,
+    "verify": care.verify,
+    "plot": plot.plot,
+    "compare": compare.compare,
+    "compact": care.compact,
+    "repair": care.repair,
+    "references": references.references,
+    "paraview-plugin": paraview.paraview_plugin,
+}.items():
+    app.command(name, help=_help(command))(command)
 
 
 def _version(asked: bool) -> None:
@@ -61,7 +77,9 @@ def _version(asked: bool) -> None:
 def _main(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", metavar="", callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None: ...
 

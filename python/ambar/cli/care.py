@@ -24,9 +24,7 @@ def verify(
     """Check all checksums of a store. Damage is listed, and the exit code is then 1.
 
     [bold]Examples[/bold]
-
     ambar verify run.ambar
-
     ambar verify run.ambar --json --threads 1
     """
     from ambar.store.store import Store
@@ -51,9 +49,7 @@ def compact(
     """Rewrite a store without the dead bytes of replaced and removed arrays.
 
     [bold]Examples[/bold]
-
     ambar compact run.ambar
-
     ambar compact run.ambar --json
     """
     from ambar import _core
@@ -81,9 +77,7 @@ def repair(
     ambar reads such a store without a repair; other readers of ZIP files do not.
 
     [bold]Examples[/bold]
-
     ambar repair run.ambar
-
     ambar repair run.ambar --json
     """
     from ambar.store import maintenance

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 damage found, a file that could not be converted or written, or an "
-    "error bound broken; 2 an argument is invalid; "
-    "3 a file, field or component does not exist; 4 the system refused, the store is busy, or this "
-    "version does not support it; 130 interrupted."
+    "error bound broken; 2 an argument is invalid; 3 a file, field or component does not exist; 4 "
+    "the system refused, the store is busy, a target exists, or this version does not support it; "
+    "130 interrupted."
 )
 
 
@@ -58,14 +58,19 @@ def _json(value: bool) -> bool:
     return value
 
 
-Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show tracebacks of errors.")]
-Json = Annotated[bool, typer.Option("--json", callback=_json, help="Print JSON instead of text.")]
+Debug = Annotated[
+    bool, typer.Option("--debug", metavar="", callback=_debug, help="Show tracebacks of errors.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", metavar="", callback=_json, help="Print JSON instead of text.")
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", "-t", min=1, help="Threads to use; all cores by default."),
 ]
 Progress = Annotated[
-    bool, typer.Option("--progress/--no-progress", help="Show a bar for work over a second.")
+    bool,
+    typer.Option("--progress/--no-progress", metavar="", help="Show a bar for work over a second."),
 ]
 
 

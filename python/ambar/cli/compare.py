@@ -73,11 +73,8 @@ def compare(
     in one of the two.
 
     [bold]Examples[/bold]
-
     ambar compare plt00200 plt.ambar
-
     ambar compare plt00200 plt.ambar --plot errors.png --spectrum density
-
     ambar compare run.ambar other.ambar --fields density --bound '1e-3 of range'
     """
     from ambar.comparison.compare import compare as compare_both
@@ -94,12 +91,13 @@ def compare(
             threads=threads,
         )
     if plot is not None:
+        from ambar._util.figures import save_figure
         from ambar.comparison.plot import draw_comparison
 
         figure = draw_comparison(
             found, original, other, axis=axis, at=slice_at, output=output, threads=threads
         )
-        figure.savefig(plot)
+        save_figure(figure, plot)
     if json:
         print_json(found.to_dict())
     else:

@@ -118,11 +118,14 @@ def convert(
             "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", metavar="", help="Replace the store.")
+    ] = False,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
+            metavar="",
             help="Add to the store: outputs of a run, time steps of meshes, or files of a "
             "collection that it does not have yet.",
         ),
@@ -157,6 +160,7 @@ def convert(
         bool | None,
         typer.Option(
             "--decode-times/--no-decode-times",
+            metavar="",
             help="Whether numbers with units of times become times (default), or stay numbers.",
             rich_help_panel=_NETCDF,
         ),
@@ -165,6 +169,7 @@ def convert(
         bool,
         typer.Option(
             "--reorder",
+            metavar="",
             help="Of a mesh: sort the cells along a curve, so that parts of space are read alone.",
         ),
     ] = False,
@@ -172,6 +177,7 @@ def convert(
         bool,
         typer.Option(
             "--fsync/--no-fsync",
+            metavar="",
             help="Whether the store survives a power failure; without, writing is faster.",
         ),
     ] = True,
@@ -195,27 +201,16 @@ def convert(
     files, in the order of their numbers.
 
     [bold]Examples[/bold]
-
     ambar convert output_00300 run.ambar
-
     ambar convert output_00300 gas.ambar --components hydro --max-level 10 --profile small
-
     ambar convert /scratch/run42 run42.ambar --resume --on-error skip
-
     ambar convert plt00200 plt.ambar
-
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
-
     ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
-
     ambar convert profiles/ fleet.ambar --error-bound temperature=0.01
-
     ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
-
     ambar convert wing.vtu wing.ambar --error-bound pressure=0.5 --reorder
-
     ambar convert flow.pvd flow.ambar
-
     ambar convert step_*.vtu flow.ambar --resume
     """
     from ambar.io import convert as conversion
@@ -293,7 +288,7 @@ def export(
     processes: Processes = None,
     amrex_hdf5: Annotated[
         bool,
-        typer.Option("--amrex-hdf5", help="Write a plotfile as AMReX's in HDF5."),
+        typer.Option("--amrex-hdf5", metavar="", help="Write a plotfile as AMReX's in HDF5."),
     ] = False,
     error_bound: Annotated[
         str | None,
@@ -305,11 +300,12 @@ def export(
         bool,
         typer.Option(
             "--without-particles",
+            metavar="",
             help="With --amrex-hdf5, leave out particles, which such files do not hold.",
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what is at TARGET.")
+        bool, typer.Option("--overwrite", metavar="", help="Replace what is at TARGET.")
     ] = False,
     threads: Threads = None,
     progress: Progress = True,
@@ -328,17 +324,11 @@ def export(
     Cells become AMR data for ParaView if TARGET ends in .vtkhdf.
 
     [bold]Examples[/bold]
-
     ambar export plt.ambar plt00200
-
     ambar export plt.ambar plt00200.h5 --amrex-hdf5 --error-bound '1e-3 of range'
-
     ambar export fleet.ambar profiles
-
     ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
-
     ambar export wing.ambar wing.vtkhdf
-
     ambar export plt.ambar plt.vtkhdf
     """
     from ambar.io import convert as conversion

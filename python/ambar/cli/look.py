@@ -20,7 +20,10 @@ Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES outpu
 def info(
     path: Place,
     arrays: Annotated[
-        bool, typer.Option("--arrays", help="List index arrays too; of meshes, those of the store.")
+        bool,
+        typer.Option(
+            "--arrays", metavar="", help="List index arrays too; of meshes, those of the store."
+        ),
     ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
@@ -30,11 +33,8 @@ def info(
     Reads only metadata: the time does not depend on the size of the store.
 
     [bold]Examples[/bold]
-
     ambar info run.ambar
-
     ambar info output_00300 --json
-
     ambar info s3://bucket/run.ambar
     """
     from ambar._core import CorruptError
@@ -57,7 +57,10 @@ def ls(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     group: Annotated[str, typer.Argument(help="Only what is in this group.")] = "",
     every: Annotated[
-        bool, typer.Option("--all", help="All datasets of a collection, not only the first 20.")
+        bool,
+        typer.Option(
+            "--all", metavar="", help="All datasets of a collection, not only the first 20."
+        ),
     ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
@@ -67,11 +70,8 @@ def ls(
     Of a collection, a group ("/" for all of them) lists the arrays that it consists of.
 
     [bold]Examples[/bold]
-
     ambar ls run.ambar
-
     ambar ls run.ambar amr
-
     ambar ls fleet.ambar --all
     """
     from ambar.store.store import Store

@@ -12,7 +12,10 @@ from ambar.cli.common import Debug, Json, show_result
 
 def paraview_plugin(
     install: Annotated[
-        bool, typer.Option("--install", help="Copy it to a folder, by default ~/.config/ambar.")
+        bool,
+        typer.Option(
+            "--install", metavar="", help="Copy it to a folder, by default ~/.config/ambar."
+        ),
     ] = False,
     folder: Annotated[Path | None, typer.Option(help="The folder to copy it to.")] = None,
     json: Json = False,
@@ -27,9 +30,7 @@ def paraview_plugin(
     ParaView's Python must have the same version, or a newer one.
 
     [bold]Examples[/bold]
-
     ambar paraview-plugin
-
     ambar paraview-plugin --install --folder ~/paraview-plugins
     """
     from ambar.mesh.viewers.paraview_install import install_plugin, plugin

@@ -64,6 +64,7 @@ def plot(
         bool | None,
         typer.Option(
             "--log/--linear",
+            metavar="",
             help="Logarithmic or linear colours; by default logarithmic for positive values that "
             "extend over more than a factor of 10.",
         ),
@@ -86,15 +87,10 @@ def plot(
     by PyVista.
 
     [bold]Examples[/bold]
-
     ambar plot run.ambar
-
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
-
     ambar plot fleet.ambar --field temperature
-
     ambar plot wing.ambar --scalars pressure
-
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
     from ambar.kinds.registry import locate

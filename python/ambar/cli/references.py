@@ -22,8 +22,7 @@ def references(
 ) -> None:
     """Print references to all chunks of a store, as kerchunk does: JSON for fsspec and others.
 
-    [bold]Example[/bold]
-
+    [bold]Examples[/bold]
     ambar references run.ambar --url https://example.org/run.ambar > run.json
     """
     from ambar.store.chunk_references import references as find
