@@ -37,7 +37,8 @@ def test_an_export_comes_back_identical(tmp_path: Path, capsys) -> None:
     assert done is not None
     assert (len(done.exported), done.failed) == (20, {})
     for number in range(20):
-        same(xr.open_dataset(tmp_path / "out" / f"p{number}.nc"), folder / f"p{number}.nc")
+        with xr.open_dataset(tmp_path / "out" / f"p{number}.nc") as exported:
+            same(exported, folder / f"p{number}.nc")
     again = ambar.ingest(tmp_path / "out", tmp_path / "y.ambar", **QUICK)
     assert again.failed == {}
     code, out, _ = run(

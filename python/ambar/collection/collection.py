@@ -272,8 +272,9 @@ class Collection(Closing):
         >>> ambar.open_collection("profiles.ambar").names[0]
         'reference'
         """
-        self._changing.touch()
+        changing = self._changing
         self._catalogue.rename(old, new)
+        changing.touch()
 
     @locked
     def commit(self) -> None:
