@@ -1,8 +1,7 @@
 """The kind `collection`: any number of named datasets of like schema in one store.
 
-A dataset belongs to a family: all of one schema and shape, whose variables lie side by side in one
-array each, so that a slice of all datasets is one read. `docs/format.md`, 4.6, says how they lie in
-the store.
+A dataset belongs to a family: datasets of equal schema and shape. Each variable of a family is one
+array, so that a slice of all datasets is one read. `docs/format.md`, 4.6, specifies the layout.
 """
 
 from ambar.collection.attribute_columns import AttributeColumns

@@ -20,7 +20,7 @@ from ambar.collection.read.dataset_selector import Chooser
 from ambar.collection.read.indexing import Piece, by_family, split_by_labels
 from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.schema import DatasetFamily, Schema
-from ambar.collection.storage.attributes import texts_of
+from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Family, load
@@ -812,7 +812,9 @@ class Collection(Closing):
             variables[key] = variable_of(
                 (name, key), column.dims, values, attributes, column.coordinate, column.type_name
             )
-        return record_of(name, variables, texts_of((name,), self._attributes(family, None, row)))
+        return record_of(
+            name, variables, attributes_as_json((name,), self._attributes(family, None, row))
+        )
 
     @property
     def _changing(self) -> PendingChanges:

@@ -1,4 +1,4 @@
-"""A picture of a collection: the range of a variable's values in each dataset."""
+"""Figure of a collection: the value range of a variable in each dataset."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def first_variable(fleet: Collection) -> str:
-    """Return the first variable that is no coordinate and has a range.
+    """Return the first variable of real numbers that is not a coordinate.
 
-    Raises KeyError if it does not exist.
+    Raises KeyError if the collection has no such variable.
     """
     for family in fleet._families:
         for name, column in family.columns.items():
             if not column.coordinate and has_range(column.type_name):
                 return name
-    raise _core.NotFoundError(f"{fleet.location} has no variable of numbers to draw")
+    raise _core.NotFoundError(f"{fleet.location} has no numeric variable to draw")
 
 
 def draw_ranges(fleet: Collection, variable: str) -> Figure:
-    """Draw the smallest and largest value in each dataset, from the statistics: no values are read.
+    """Draw the smallest and the largest value in each dataset, from the stored statistics.
 
     Raises KeyError if no dataset has the variable, ValueError if it is not numeric.
     """
@@ -33,9 +33,7 @@ def draw_ranges(fleet: Collection, variable: str) -> Figure:
 
     table = fleet.stats(variable)
     if "min" not in table:
-        raise _core.InvalidError(
-            f"{variable} of {fleet.location} has no smallest and largest value"
-        )
+        raise _core.InvalidError(f"{fleet.location}: {variable} is not numeric")
     position = {name: at for at, name in enumerate(fleet.names)}
     at = [position[name] for name in table["dataset"].tolist()]
     figure = Figure(figsize=(8, 4), dpi=150, layout="constrained")

@@ -143,7 +143,7 @@ def _check_same(
 
 
 def settings_of(store: Store) -> dict[str, Any]:
-    """Return the settings of a collection, or raise an error if the store is none."""
+    """Return the settings of a collection; raises ValueError if the store is not a collection."""
     about = store._ambar_attributes()
     if about.get("kind") != "collection":
         kind = about.get("kind", "a plain store")

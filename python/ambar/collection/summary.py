@@ -1,4 +1,4 @@
-"""What a collection holds, told from its metadata: datasets, families, variables, sizes."""
+"""Summary of a collection from its metadata: datasets, families, variables, sizes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ambar.collection.collection import Collection
 
 
 def overview_of(fleet: Collection) -> dict[str, Any]:
-    """Return what `ambar info` tells of a collection, as JSON can hold it.
+    """Return the summary that `ambar info` prints; JSON can represent it.
 
     Keys are `path`, `kind`, `bytes`, `usage`, `datasets` (their number), `settings`, `families`
-    (number, datasets, sizes, ragged), `variables` (name, layouts, raw and stored bytes, codecs, by
-    the arrays of all families), `attributes` (the names of those of datasets), `differences` and
+    (number, datasets, sizes, ragged), `variables` (name, layouts, and over all families raw bytes,
+    stored bytes and codecs), `attributes` (names of attributes of datasets), `differences` and
     `catalogue_bytes` (names, attributes and statistics).
     """
     store = fleet.store
@@ -52,7 +52,7 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
 
 
 def listed(fleet: Collection) -> Iterator[dict[str, Any]]:
-    """Give each dataset's name, family and the lengths of its dimensions."""
+    """Yield the name, the family and the dimensions of each dataset."""
     families = fleet._families
     offsets = {f.number: {d: fleet._reader.offsets(f, d) for d in f.ragged} for f in families}
     for name, (number, row) in zip(fleet.names, fleet._places.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""A collection's datasets as xarray's: one of them, several, or all with a dimension for them."""
+"""Datasets of a collection as lazy datasets of xarray: single ones, or many as one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class RowArray(BackendArray):
-    """A part of a family's array, read when indexed: one dataset, or some, or all of them.
+    """Rows of an array of a family, read when they are indexed.
 
-    Pickles as the store's place and commit, so that dask's tasks do under threads, processes and
-    distributed.
+    Pickles as the path and the commit of the store, so that tasks of dask run in threads, in
+    processes and in distributed.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class RowArray(BackendArray):
         self.dtype = dtype_of(column)
         self.column = column
         self.leading = leading
-        """Dimensions of length 1 before the ragged one, which the array lacks."""
+        """The number of dimensions of length 1 before the ragged one, which the array lacks."""
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        """Return a part of the array, as xarray asks for it."""
+        """Return a part of the array."""
         return indexing.explicit_indexing_adapter(
             key, self.shape, indexing.IndexingSupport.OUTER, self._read
         )
@@ -66,10 +66,10 @@ class RowArray(BackendArray):
         array = store._array(self.node)
         rows, inner = self.rows, key
         if isinstance(rows, int) and not any(isinstance(part, np.ndarray) for part in key):
-            # Its neighbours, decoded on the way, are likely to be asked for next.
+            # The chunk is decoded anyway, and neighbouring datasets are likely to follow.
             return blocks_of(store).row(self.node, rows, key)
         if isinstance(rows, slice) and len(array.shape) == len(key):
-            # The first dimension is cut already; what is wanted of it is counted from there.
+            # Indices count from the start of the slice.
             numbers = np.arange(*rows.indices(array.shape[0]))[key[0]]
             rows, inner = numbers if isinstance(numbers, np.ndarray) else int(numbers), key[1:]
         elif isinstance(rows, np.ndarray):
@@ -85,12 +85,12 @@ def one(collection: Collection, name: str) -> xr.Dataset:
 
 
 def loaded(collection: Collection, name: str) -> xr.Dataset:
-    """Return one dataset with its values."""
+    """Return one dataset in memory."""
     return _made(collection, name, collection._value)
 
 
 def _lazy(collection: Collection, family: Family, key: str, row: int) -> Any:
-    """Return a variable of one dataset as an array that is read when it is indexed."""
+    """Return a variable of one dataset as a lazy array."""
     if family.columns[key].shared:
         return collection._shared(family, key)
     collection._reader.array(family, key)
@@ -107,7 +107,10 @@ def _lazy(collection: Collection, family: Family, key: str, row: int) -> Any:
 
 
 def _made(collection: Collection, name: str, data: Callable[[Family, str, int], Any]) -> xr.Dataset:
-    """Return one dataset of what `data` gives for each variable, like another one where it can."""
+    """Return one dataset, with the values that `data` returns for each variable.
+
+    It is a copy of another dataset of the family if possible, which is faster.
+    """
     family, row = collection._place(name)
     attributes = collection._attributes(family, None, row)
     model = collection._models.get(family.number)
@@ -131,21 +134,22 @@ def _made(collection: Collection, name: str, data: Callable[[Family, str, int], 
 
 
 def can_be_copied(family: Family) -> bool:
-    """Whether datasets of a family differ in data variables and their own attributes alone."""
+    """Whether datasets of a family differ only in data variables and attributes of datasets."""
     coordinates = {name: c for name, c in family.columns.items() if c.coordinate}
-    # xarray takes a variable of the name of a dimension for a coordinate in any case.
+    # xarray makes a variable with the name of a dimension a coordinate.
     if any(name in family.sizes for name in family.columns if name not in coordinates):
         return False
-    # Indices cannot be changed, so that copies may share them.
+    # Indices are immutable, so copies may share them.
     return all(c.shared and c.dims == (name,) for name, c in coordinates.items()) and all(
         scope is None for scope, _ in family.varying
     )
 
 
 def copied(model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, Any]) -> xr.Dataset:
-    """Return a dataset like another one; several times as quick as making it anew.
+    """Return a copy of a dataset with other values.
 
-    ``Dataset.copy(data=...)`` does the same, but copies the indices too, which takes longest.
+    ``Dataset.copy(data=...)`` does the same, but copies the indices too, which takes most of the
+    time.
     """
     variables = {
         name: xr.Variable(variable.dims, values[name], dict(variable.attrs), fastpath=True)
@@ -153,7 +157,7 @@ def copied(model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, A
         else variable.copy(deep=False)
         for name, variable in model.variables.items()
     }
-    # Ragged dimensions have other lengths than the model's.
+    # The lengths of ragged dimensions differ from those of the model.
     sizes = {
         dim: size
         for variable in variables.values()
@@ -164,14 +168,14 @@ def copied(model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, A
 
 
 def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) -> pd.DataFrame:
-    """Return a dataset as a table whose first column is its name."""
+    """Return a dataset as a table whose first column is the name of the dataset."""
     if variables is not None:
         dataset = dataset[[key for key in variables if key in dataset.variables]]
     try:
         if dataset.sizes:
             frame = dataset.to_dataframe().reset_index()
         else:
-            # xarray makes no table of scalars.
+            # `to_dataframe` does not support scalars.
             import pandas as pd
 
             frame = pd.DataFrame({k: [v.values[()]] for k, v in dataset.variables.items()}, [0])
@@ -185,15 +189,15 @@ def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) ->
 
 
 def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
-    """Return datasets of one family as one, with a dimension for them.
+    """Return datasets of one family as one dataset, with the dimension "dataset".
 
-    Ragged families come as contiguous ragged arrays (CF conventions, section 9.3.3).
+    Ragged families become contiguous ragged arrays (CF conventions, section 9.3.3).
     """
     families = {collection._place(name)[0].number for name in names}
     if len(families) != 1:
         raise _core.InvalidError(
-            f"these datasets are of {len(families)} families, of different shapes or types, which "
-            "one xarray.Dataset cannot hold: choose datasets of one, or use read()"
+            f"expected datasets of one family, found {len(families)} families of different shapes "
+            "or types; select datasets of one family, or use read()"
         )
     family = collection._place(names[0])[0]
     rows = np.array([collection._place(name)[1] for name in names], np.int64)

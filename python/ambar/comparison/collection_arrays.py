@@ -11,7 +11,7 @@ from ambar._util.properties import cached_property
 from ambar.collection.collection import Collection
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.ragged import RaggedArray
-from ambar.collection.storage.texts import MISSING
+from ambar.collection.storage.strings import MISSING
 from ambar.comparison.operands import Operand, Rows
 from ambar.store.error_bounds import PartBound, as_text
 

@@ -1,4 +1,4 @@
-"""From a collection to one NetCDF file or Zarr store a dataset, written in processes."""
+"""Export of a collection: a NetCDF file or a Zarr store for each dataset, in processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["netcdf", "zarr"]
 
 BATCH = 16
-"""Datasets that a process is given at a time: those side by side are decoded together."""
+"""Datasets of a task of a process: neighbouring datasets share chunks."""
 _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
 
 
@@ -42,44 +42,49 @@ def export_collection(
     processes: int | None = None,
     progress: Progress | Literal[True] | None = None,
 ) -> Export:
-    """Write each dataset of a collection as a file of NetCDF-4, or as a Zarr store.
+    """Write each dataset of a collection as a NetCDF-4 file or as a Zarr store.
 
     Datasets that cannot be written are listed in `Export.failed`, and the others are written.
 
-    A dataset's name is its file's; a "/" in it makes folders, and what no file can be called, or
-    would lead out of `target`, is written as in URLs (``..`` as ``%2E%2E``). xarray reads the same
-    values, dtypes and attributes again, but for what NetCDF lacks: see docs/howto/collections.md.
+    The files have the names of the datasets. A "/" in a name makes folders; characters that file
+    names cannot have, and names that lead out of `target`, are percent-encoded (``..`` as
+    ``%2E%2E``). xarray reads the same values, dtypes and attributes again, except those that NetCDF
+    lacks: see docs/howto/collections.md.
 
     Parameters
     ----------
-    store
-        The collection; a URL too.
-    target
-        The folder to write, which is made.
-    format
-        "netcdf" or "zarr".
-    datasets
-        Which, as for `Collection.read`; by default all.
-    processes
-        Processes to write in; by default one a core.
-    progress
-        A function called with the number of datasets done and of all, or True for a bar on the
-        terminal.
+    store : str or path-like
+        The path or the URL of the collection.
+    target : str or path-like
+        The folder to write; it is created.
+    format : {"netcdf", "zarr"}, default "netcdf"
+        The format of the files.
+    datasets : optional
+        The datasets, as for `Collection.read`; all by default.
+    processes : int, optional
+        The number of processes that write; one for each core by default.
+    progress : callable or True, optional
+        A function called with the number of written datasets and of all datasets, or True for a
+        progress bar.
+
+    Returns
+    -------
+    Export
 
     Raises
     ------
     ValueError
-        If it is no collection, or the format is unknown.
+        If the store is not a collection, or the format is unknown.
     FileExistsError
-        If there is something at `target` that is no empty folder.
+        If `target` exists and is not an empty folder.
     ModuleNotFoundError
         If the library that writes such files is missing.
     AmbarError
-        If there are datasets, and none of them could be written.
+        If all datasets failed.
     """
     begun = time.monotonic()
     if format not in _SUFFIXES:
-        raise _core.InvalidError(f"format is 'netcdf' or 'zarr', not {format!r}")
+        raise _core.InvalidError(f"invalid format {format!r}; must be 'netcdf' or 'zarr'")
     fleet = open_collection(store)
     names = fleet.choose(datasets)
     _check_writable(format)
@@ -93,7 +98,7 @@ def export_collection(
     failed: dict[str, str] = {}
     with (
         shown(progress, f"exporting {len(names):,} datasets") as report,
-        # It outlives the processes, so that it has what is left of one that was killed.
+        # It is removed after the processes end, with the files of a process that was killed.
         scratch_folder(folder) as scratch,
         Workers(processes_for(len(batches), processes)) as workers,
     ):
@@ -124,7 +129,7 @@ def _check_writable(format: Format) -> None:  # noqa: A002
 
 @lru_cache(maxsize=1)
 def _opened(path: str) -> Collection:
-    """Return the collection as it was when this process, which lives for one export, began."""
+    """Return the collection; the process serves a single export, so it is opened once."""
     return open_collection(path, threads=1)
 
 
@@ -135,7 +140,7 @@ def _write_batch(
     scratch: str,
     format: Format,  # noqa: A002
 ) -> dict[str, str]:
-    """Write some datasets; return what failed."""
+    """Write some datasets; return the errors by name."""
     fleet = _opened(path)
     failed = {}
     for name in names:
@@ -143,13 +148,13 @@ def _write_batch(
             place = Path(folder, file_name(name, _SUFFIXES[format]))
             place.parent.mkdir(parents=True, exist_ok=True)
             _write(fleet.load(name), place, Path(scratch), format)
-        except Exception as error:  # whatever xarray and its libraries raise is told to the user
+        except Exception as error:  # xarray and its libraries raise exceptions of any type
             failed[name] = explained(error)
     return failed
 
 
 def _write(dataset: xr.Dataset, place: Path, scratch: Path, format: Format) -> None:  # noqa: A002
-    """Write a dataset into the folder `scratch`; it gets its name when it is complete."""
+    """Write a dataset into the folder `scratch`, and rename the complete file."""
     if place.exists():
         raise already_there(place)
     # xarray's writers look at the suffix.
@@ -180,7 +185,7 @@ def _storable(dataset: xr.Dataset, format: Format) -> xr.Dataset:  # noqa: A002
     changed = {}
     for key, variable in dataset.variables.items():
         if variable.dtype.kind == "O" and not variable.size:
-            # Of no values xarray cannot tell that they are texts.
+            # xarray cannot infer the type of an empty array of objects.
             changed[key] = variable.astype("U1")
         elif variable.dtype == "f2" and format == "netcdf":
             changed[key] = variable.astype("f4")
@@ -188,11 +193,11 @@ def _storable(dataset: xr.Dataset, format: Format) -> xr.Dataset:  # noqa: A002
 
 
 def _attribute(value: Any, format: Format) -> Any:  # noqa: A002
-    """Return an attribute as the format holds it: what it does not hold as text."""
+    """Return an attribute in a type of the format; as text if the format has no such type."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return str(value)
     if format == "zarr":
-        # JSON has no NaN: readers that keep to the standard could not open the store.
+        # JSON has no NaN: strict readers could not open the store.
         return str(value) if isinstance(value, float) and not np.isfinite(value) else plain(value)
     return value if isinstance(value, (str, float)) else _netcdf_attribute(value)
 
@@ -211,10 +216,10 @@ def _netcdf_attribute(value: Any) -> Any:
 
 
 def file_name(name: str, suffix: str) -> str:
-    """Return a dataset's name as the path of a file below a folder, with its suffix.
+    """Return the relative path of the file of a dataset.
 
-    What no file can be called is written as ``%XX``. So is the dot of a folder that would be called
-    like another dataset's file: "a.nc/b" is the file "a%2Enc/b.nc".
+    Characters that file names cannot have are percent-encoded. So is the dot of a folder whose name
+    could be that of another dataset's file: "a.nc/b" is the file "a%2Enc/b.nc".
     """
     *folders, last = (_part(part) for part in name.split("/"))
     for at, folder in enumerate(folders):

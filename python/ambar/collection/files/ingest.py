@@ -1,4 +1,4 @@
-"""From files of NetCDF and Zarr stores to a collection: read in processes, added in this one."""
+"""Ingests NetCDF files and Zarr stores: processes read them, this process adds them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ambar.store.writer import Profile
 COMMIT_DATASETS = 1000
 COMMIT_BYTES = 256 << 20
 COMMIT_SECONDS = 30.0
-"""How much is read at most, and for how long, until it is committed: what a kill may cost."""
+"""Datasets, bytes and seconds between commits: a killed process loses at most so much."""
 
 OnMismatch = Literal["family", "cast", "raise"]
 
 
 @dataclass(frozen=True)
 class Ingest(Conversion):
-    """What became of files that were to become a collection; `failed` is by their paths."""
+    """The report of `ambar.ingest`; `failed` has the errors by the paths of the files."""
 
     def __str__(self) -> str:
         """Return the numbers of datasets, the sizes and the time."""
@@ -69,72 +69,85 @@ def ingest(
     on_error: OnError = "stop",
     decode_times: bool = True,
 ) -> Ingest:
-    """Make a collection of NetCDF files and Zarr stores, each of which becomes a dataset.
+    """Ingest NetCDF files and Zarr stores into a collection: each becomes a dataset.
 
-    Datasets are committed every 1000 files, 256 MiB or 30 seconds, and at the end. After an
-    interruption continue with ``mode="a"``.
+    The datasets are committed every 1000 files, 256 MiB or 30 seconds, and at the end. Resume an
+    interrupted call with ``mode="a"``.
 
     Parameters
     ----------
-    paths
-        Files, folders (with all below them), globs, or several of these.
-    target
+    paths : str, path-like or iterable of these
+        Files, folders (searched recursively) and globs.
+    target : str or path-like
         The store to write.
-    variables
-        Data variables to keep, of those that a file has; with their coordinates; by
-        default all.
-    ragged, on_mismatch
-        As for `ambar.open_collection`.
-    error_bound
-        How far values may differ from the originals: a dict by variable. Bounds must not depend on
-        the value range: ``0.01`` (in the variable's own unit), ``"1e-3 relative"``, ``"12 bits"``.
-    engine
-        xarray's engine for all files; by default each file's own.
-    processes
-        Processes to read in; by default one a core.
-    mode
-        "w-" creates a new collection. "w" replaces the store at `target` at the first commit. "a"
-        adds the files that the collection at `target` lacks by their names, or creates it.
-    fsync, profile, threads
-        As for `ambar.open_collection`.
-    progress
-        A function called with the number of files done and of all, or True for a bar on the
-        terminal.
-    on_error
-        What happens if a file cannot be read, or not be held by a collection. "stop" raises its
-        error; nothing more is committed, so that a new store appears only if it was committed to
-        before. "skip" takes in the others and lists the failed ones in `Ingest.failed`; it raises
-        the first error if all files failed, and then no store is made or replaced.
-    decode_times
+    variables : iterable of str, optional
+        Data variables to read from each file, with their coordinates; all by default. Variables
+        that a file lacks are ignored.
+    ragged : iterable of str, optional
+        Dimensions whose lengths differ, as for `ambar.open_collection`.
+    error_bound : mapping, optional
+        Error bounds by variable; lossless by default. They must not depend on the value range:
+        ``0.01`` (in the unit of the variable), ``"1e-3 relative"``, ``"12 bits"``.
+    on_mismatch : {"family", "cast", "raise"}, optional
+        What happens if dtypes differ, as for `ambar.open_collection`.
+    engine : str, optional
+        xarray's engine for all files; by default it is determined for each file.
+    processes : int, optional
+        The number of processes that read; one for each core by default.
+    mode : {"w-", "w", "a"}, default "w-"
+        "w-" creates a collection. "w" replaces the store at `target` at the first commit. "a" adds
+        the files whose datasets the collection at `target` lacks, or creates it.
+    fsync : bool, default True
+        Whether commits survive a power failure.
+    profile : {"fast", "balanced", "small"}, default "balanced"
+        How codecs are chosen.
+    threads : int, optional
+        The number of threads that encode; all cores by default.
+    progress : callable or True, optional
+        A function called with the number of ingested files and of all files, or True for a
+        progress bar.
+    on_error : {"stop", "skip"}, default "stop"
+        What happens if a file cannot be read, or a collection cannot store its content. "stop"
+        raises the error without a further commit; a new store exists only after an earlier commit.
+        "skip" ingests the other files and lists the failed ones in `Ingest.failed`; if all files
+        failed, it raises the first error and writes nothing.
+    decode_times : bool, default True
         Whether numbers with units such as "days since 2000-01-01" become times, as in
-        `xarray.open_dataset`. Without it they stay numbers, with their units as attributes.
+        `xarray.open_dataset`. Otherwise they stay numbers, with their units as attributes.
 
     Returns
     -------
     Ingest
-        What was taken in (`converted`), was there already (`skipped`), and failed (`failed`).
+        The names of the new datasets (`converted`) and of existing ones (`skipped`), and the errors
+        of files (`failed`).
 
     Raises
     ------
     FileNotFoundError
-        If a path does not exist.
-    FileNotFoundError
-        If a folder contains no such files.
-    ValueError
-        If an option is invalid, or differs from that of the existing collection; if no file has
-        a dimension of `ragged`.
-    CorruptError, UnsupportedError, ValueError, KeyError, OSError
-        If a file cannot be taken in (see `on_error`); the message names it.
+        If a path does not exist, or a folder contains no such files.
     FileExistsError
         If `target` exists, with mode "w-".
+    ValueError
+        If an option is invalid, or differs from that of the existing collection, or if no file has
+        a dimension of `ragged`.
+    CorruptError, UnsupportedError, ValueError, KeyError, OSError
+        If a file cannot be ingested (see `on_error`); the message names the file.
     BusyError
         If another writer has `target` open.
-    ModuleNotFoundError
-        If the library that reads such files is missing.
+    ImportError
+        If the library that reads such files is missing; the message has the extra to install.
+
+    Examples
+    --------
+    >>> report = ambar.ingest("profiles", "again.ambar", error_bound={"temperature": 0.01})
+    >>> report.converted[:2], report.failed
+    (['station_0040', 'station_0041'], {})
+    >>> ambar.ingest("profiles", "again.ambar", mode="a").skipped[:2]
+    ['station_0040', 'station_0041']
     """
     begun = time.monotonic()
     if on_error not in ("stop", "skip"):
-        raise _core.InvalidError(f"on_error={on_error!r} is invalid; must be 'stop' or 'skip'")
+        raise _core.InvalidError(f"invalid on_error {on_error!r}; must be 'stop' or 'skip'")
     check_mode(mode)
     sources = named(find_sources(paths))
     check_readable(sources.values(), engine)
@@ -157,7 +170,7 @@ def ingest(
             run.take_in(workers, reading, report)
         run.check()
         if not run.taken:
-            # Nothing is committed, so that no empty store is left, and none grows for nothing.
+            # Without a commit, no empty store is created and an existing one does not grow.
             fleet.close()
     stored = Store._open(target).usage()["total"] if Path(target).exists() else 0
     seconds = time.monotonic() - begun
@@ -173,7 +186,7 @@ def ingest(
 
 
 class _Run:
-    """One go at the files that a collection lacks."""
+    """The state of one call of `ingest`."""
 
     def __init__(self, fleet: Collection, sources: Mapping[str, Path], on_error: OnError) -> None:
         _check_names(fleet, sources)
@@ -191,7 +204,7 @@ class _Run:
         self._last = time.monotonic()
 
     def take_in(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
-        """Read the files in processes, and add what they hold."""
+        """Read the files in processes, and add their datasets."""
         from ambar.collection.files.source_reader import read_source
 
         sizes: dict[Path, int] = {}
@@ -201,7 +214,7 @@ class _Run:
             try:
                 sizes[path] = size_of(path)
             except OSError:
-                sizes[path] = 0  # reading it says what is wrong
+                sizes[path] = 0  # reading the file raises the error
             return sizes[path]
 
         tasks = ((name, path, reading) for name, path in self.wanted.items())
@@ -246,27 +259,27 @@ class _Run:
             self._last = time.monotonic()
 
     def _fail(self, path: Path, failure: Failure) -> None:
-        """Raise the error of a file, or note it and go on."""
+        """Raise the error of a file, or record it."""
         if self._on_error == "stop":
-            advice = "; take in the other files with on_error='skip' (--on-error skip)"
+            advice = "; use on_error='skip' (--on-error skip) to ingest the other files"
             raise failure.raised_for(str(path), advice * (self._count > 1) + self._kept())
         self.failed[str(path)] = failure.why
         if self._first_error is None:
-            more = f"; none of the {self._count} files can be read" if self._count > 1 else ""
+            more = f"; all {self._count} files failed" if self._count > 1 else ""
             self._first_error = failure.raised_for(str(path), more)
 
     def _kept(self) -> str:
-        """Return what an error says of datasets that are committed."""
+        """Return the end of an error message: the number of committed datasets."""
         if not self._committed:
             return ""
         return (
-            f"; {self._committed} datasets are committed to {self._fleet.location}: continue with "
+            f"; {self._committed} datasets are committed to {self._fleet.location}: resume with "
             "mode='a' (--resume)"
         )
 
 
 def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
-    """Raise ValueError where a dataset may be a file that has another name by now."""
+    """Raise ValueError if a file may already be a dataset, under a name that is ambiguous now."""
     for name, path in sources.items():
         stem = path.stem
         if name != stem and stem in fleet and stem not in sources:
@@ -281,8 +294,7 @@ def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | 
         return None
     if not isinstance(bounds, Mapping):
         raise _core.InvalidError(
-            f"error bounds of collections are by variable, such as {{'temperature': 0.01}}, "
-            f"not {bounds!r}"
+            f"expected error bounds by variable, such as {{'temperature': 0.01}}, found {bounds!r}"
         )
     return {str(name): {"error_bound": _bound(name, bound)} for name, bound in bounds.items()}
 

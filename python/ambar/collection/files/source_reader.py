@@ -1,4 +1,4 @@
-"""Reading a NetCDF file or a Zarr store, through xarray, as a dataset of a collection."""
+"""Reads a NetCDF file or a Zarr store with xarray as a dataset of a collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
 def read_source(name: str, path: Path, reading: Reading) -> Record:
-    """Return what is in a file, decoded as `xarray.open_dataset` does.
+    """Return the content of a file, decoded as by `xarray.open_dataset`.
 
     Parameters
     ----------
@@ -26,14 +26,14 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
     path
         A NetCDF file, or the folder of a Zarr store.
     reading
-        What to read, and how.
+        The variables and the options of xarray.
 
     Raises
     ------
     KeyError
-        If it has none of the variables.
+        If the file has none of the variables.
     UnsupportedError, ValueError
-        If it is not a file that xarray reads, or holds what a collection cannot.
+        If xarray cannot read the file, or a collection cannot store its content.
     """
     variables = reading.variables
     with _opened(path, reading) as dataset:
@@ -41,22 +41,22 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
             kept = [variable for variable in variables if variable in dataset.data_vars]
             if not kept:
                 raise _core.NotFoundError(
-                    f"has none of {', '.join(variables)}, but "
+                    f"has none of the variables {', '.join(variables)}; available: "
                     f"{', '.join(map(str, dataset.data_vars)) or 'no variables'}"
                 )
-            # Without what they do not need; in the file's order, which `dataset[kept]` loses.
+            # `dataset[kept]` would lose the order of the file.
             needed = dataset[kept].variables
             dropped = [name for name in dataset.variables if name not in needed]
             dataset = dataset.drop_vars(dropped)  # noqa: PLW2901 - the whole is closed all the same
         record = as_record(name, _without_calendars(dataset))
     if path.is_dir():
-        # Zarr stores list their arrays in any order, another for each store.
+        # The order of the arrays differs between Zarr stores.
         return record._replace(variables=dict(sorted(record.variables.items())))
     return record
 
 
 def engine_of(path: Path) -> str | None:
-    """Return the engine for a file; None where xarray is to find out."""
+    """Return the engine for a file; None if xarray has to determine it."""
     if path.is_dir():
         return "zarr"
     with path.open("rb") as file:
@@ -69,7 +69,7 @@ def engine_of(path: Path) -> str | None:
 def _opened(path: Path, reading: Reading) -> xr.Dataset:
     engine = reading.engine or engine_of(path)
     try:
-        # Without indices opening takes half as long, and none is asked here.
+        # Opening is twice as fast without indices, which are not used here.
         return xr.open_dataset(
             path,
             engine=engine,
@@ -89,7 +89,7 @@ def _opened(path: Path, reading: Reading) -> xr.Dataset:
 
 
 def _undecodable(error: ValueError) -> str:
-    """Return which variable xarray could not decode, and why."""
+    """Return the variable that xarray could not decode, and the reason."""
     text = str(error).partition(" Try opening")[0].rstrip(".")
     # Newer versions of xarray name the variable in a note.
     found = re.search("variable '[^']*'", "\n".join([text, *getattr(error, "__notes__", ())]))
@@ -97,7 +97,7 @@ def _undecodable(error: ValueError) -> str:
 
 
 def _unknown(path: Path) -> str:
-    """Return what is said of a file that no engine of xarray recognises."""
+    """Return the error message for a file that no engine of xarray recognizes."""
     with path.open("rb") as file:
         start = file.read(8)
     if start == _HDF5 or start[:4] in _CLASSIC:
@@ -106,10 +106,9 @@ def _unknown(path: Path) -> str:
 
 
 def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:
-    """Return times that NumPy has no type for (a year of 360 days) as the file has them.
+    """Return times of calendars that NumPy lacks (360 days a year) as numbers, as in the file.
 
-    They are numbers, with "units" and "calendar" in their attributes; `xarray.decode_cf` makes
-    them times again.
+    Their attributes are "units" and "calendar"; `xarray.decode_cf` decodes them.
     """
     changed = {
         name: xr.conventions.encode_cf_variable(variable.load())

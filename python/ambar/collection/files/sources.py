@@ -1,4 +1,4 @@
-"""Finding the NetCDF files and Zarr stores that make up a collection, and naming them."""
+"""Finds the NetCDF files and Zarr stores to ingest, and names their datasets."""
 
 from __future__ import annotations
 
@@ -18,33 +18,31 @@ from ambar.store.locations import refuse_store
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
 SUFFIXES = (".nc", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf5", ".he5", ".zarr")
-"""What files in a folder are taken by; files named one by one may be called anything."""
+"""Suffixes of files that are found in folders; files that are given by path have any name."""
 _ZARR = ("zarr.json", ".zgroup", ".zmetadata")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read."""
+    """Options of reading files."""
 
     variables: list[str] | None = None
-    """Data variables to keep, with their coordinates, of those that a file has; None for all."""
+    """Data variables to read, with their coordinates; None for all of each file."""
     engine: str | None = None
-    """xarray's engine; by default chosen by what a file begins with."""
+    """xarray's engine; None to determine it from the first bytes of a file."""
     decode_times: bool = True
-    """Whether numbers with units of times become times."""
+    """Whether numbers with units of time become times."""
 
 
 def find_sources(paths: Paths) -> list[Path]:
-    """Return the files and Zarr stores that paths, folders and globs stand for, each once.
+    """Return the files and Zarr stores of paths, folders and globs, without duplicates.
 
-    Folders are searched with all that is in them, but for what is hidden; in the order of names.
+    Folders are searched recursively in the order of names, without hidden files.
 
     Raises
     ------
     FileNotFoundError
-        If there is nothing at a path, or nothing that a glob matches.
-    FileNotFoundError
-        If none of the folders contains one.
+        If a path does not exist, a glob has no matches, or no folder contains such files.
     ValueError
         If one of them is a store of ambar.
     """
@@ -56,14 +54,14 @@ def find_sources(paths: Paths) -> list[Path]:
         refuse_store(source)
     if not found:
         raise FileNotFoundError(
-            f"{', '.join(map(str, given)) or 'no paths'}: no NetCDF files and no Zarr stores "
-            f"({', '.join(SUFFIXES)})"
+            f"{', '.join(map(str, given)) or 'no paths'}: expected NetCDF files or Zarr stores "
+            f"({', '.join(SUFFIXES)}), found none"
         )
     return list(found)
 
 
 def is_source(path: str | os.PathLike[str]) -> bool:
-    """Whether there are NetCDF files or Zarr stores at a path, in a folder, or by a glob."""
+    """Whether a path, a folder or a glob has NetCDF files or Zarr stores."""
     try:
         return next(_of(os.fspath(path)), None) is not None
     except FileNotFoundError:
@@ -71,10 +69,10 @@ def is_source(path: str | os.PathLike[str]) -> bool:
 
 
 def named(sources: list[Path]) -> dict[str, Path]:
-    """Return the sources by the names that their datasets get.
+    """Return the sources by the names of their datasets.
 
-    A name is the file's without its suffix; where several files have the same, their paths from the
-    folder that holds all sources, with the suffix where they differ in nothing else.
+    A name is that of the file without its suffix. Files of equal names are named by their paths
+    below the common folder of all sources, with the suffix if the paths differ in nothing else.
     """
     base = Path(os.path.commonpath([source.parent.absolute() for source in sources]))
     stems = Counter(source.stem for source in sources)
@@ -90,14 +88,14 @@ def named(sources: list[Path]) -> dict[str, Path]:
         else:
             name = path.as_posix()
         if name in names:
-            # "a.nc" and "a.nc.nc" with an "a.h5" beside them: nothing shorter tells them apart.
+            # "a.nc", "a.nc.nc" and "a.h5" differ only with their suffixes.
             name = path.as_posix()
         names[name] = source
     return names
 
 
 def check_readable(sources: Iterable[Path], engine: str | None) -> None:
-    """Raise ModuleNotFoundError if what reads such files is not installed."""
+    """Raise ModuleNotFoundError if no installed library reads such files."""
     if find_spec("xarray") is None:
         raise missing("xarray", purpose="reading these files", install="ambar[netcdf]")
     if engine is not None:
@@ -132,7 +130,7 @@ def _of(path: str) -> Iterator[Path]:
     elif glob.has_magic(path):
         matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - of any root
         if not matches:
-            raise FileNotFoundError(errno.ENOENT, "nothing matches", path)
+            raise FileNotFoundError(errno.ENOENT, "no matches", path)
         for match in matches:
             yield from _of(match)
     else:

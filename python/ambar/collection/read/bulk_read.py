@@ -14,7 +14,7 @@ from ambar._util import html, text
 from ambar.collection.read.indexing import Isel, Piece, row_ranges, with_leading
 from ambar.collection.storage.family import Column, Family, open_array
 from ambar.collection.storage.ragged import RaggedArray
-from ambar.collection.storage.texts import MISSING, decode_texts
+from ambar.collection.storage.strings import MISSING, decode_strings
 from ambar.collection.storage.times import decoded_dtype
 from ambar.store.array import Array
 from ambar.store.dtypes import common_dtype
@@ -86,7 +86,7 @@ class CollectionData(Mapping[str, "np.ndarray | RaggedArray"]):
 
 
 class Reader:
-    """Reads from the families of one commit."""
+    """Reads the arrays of the families of one commit."""
 
     def __init__(self, store: Store, threads: int | None = None) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class Reader:
         self._arrays: dict[tuple[int, str], Array] = {}
 
     def array(self, family: Family, variable: str) -> Array:
-        """Return the array of a variable; raises CorruptError where it does not fit the family."""
+        """Return the array of a variable; raises CorruptError if it does not match the family."""
         found = self._arrays.get((family.number, variable))
         if found is None:
             column = family.columns[variable]
@@ -110,7 +110,7 @@ class Reader:
         return found
 
     def offsets(self, family: Family, dim: str) -> np.ndarray:
-        """Return where the rows of a family begin along a ragged dimension: int64 (rows + 1)."""
+        """Return the offsets of the rows of a family along a ragged dimension: int64 (rows + 1)."""
         key = family.number, dim
         if key not in self._offsets:
             path = family.counts(dim)
@@ -118,8 +118,8 @@ class Reader:
             starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
             if len(counts) != family.rows or (counts < 0).any() or (starts < 0).any():
                 raise _core.CorruptError(
-                    f"{self._store.location}: /{path} does not count {family.rows} rows; "
-                    "restore the store from a copy"
+                    f"{self._store.location}: /{path} has {len(counts)} counts, expected "
+                    f"{family.rows} of at least 0; restore the store from a copy"
                 )
             self._offsets[key] = starts
         return self._offsets[key]
@@ -132,7 +132,7 @@ class Reader:
         out: np.ndarray | None,
         stack: bool,
     ) -> tuple[np.ndarray | RaggedArray, np.ndarray]:
-        """Read a variable of `count` datasets; return its values and which datasets lack it."""
+        """Read a variable of `count` datasets; return its values, and a mask of missing ones."""
         having = [piece for piece in pieces if variable in piece.family.columns]
         missing = np.ones(count, bool)
         for piece in having:
@@ -183,7 +183,7 @@ class Reader:
         leading = piece.family.leading(variable)
         keys = tuple(piece.isel.get(dim, slice(None)) for dim in dims[:leading])
         values, counts = self.end_to_end(variable, piece)
-        # What indices leave of the dimensions before the ragged one, each of length 1.
+        # The dimensions before the ragged one have length 1; indices remove some of them.
         before = with_leading(np.empty(()), keys).shape
         if isinstance(piece.isel.get(dims[leading]), (int, np.integer)):
             shape = (len(values), *(1,) * len(before), *values.shape[1:])
@@ -206,11 +206,11 @@ class Reader:
     def end_to_end(self, variable: str, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
         """Read a ragged variable, without the dimensions before the ragged one.
 
-        Returns the values of all rows, and how many there are of each.
+        Returns the values of all rows consecutively, and the number of values of each row.
         """
         family, column = piece.family, piece.family.columns[variable]
         dim, *after = column.dims[family.leading(variable) :]
-        array = self.array(family, variable)  # the offsets lie in it
+        array = self.array(family, variable)  # its length is checked against the offsets
         starts = self.offsets(family, dim)
         rows = piece.rows
         wanted = piece.isel.get(dim, slice(None))
@@ -223,28 +223,28 @@ class Reader:
         return decoded(column, values), counts
 
     def coordinate(self, family: Family, dim: str, rows: np.ndarray) -> np.ndarray:
-        """Return a coordinate: (length,) where all rows share it, else (rows, length)."""
+        """Return a coordinate: (length,) if it is shared by all rows, otherwise (rows, length)."""
         column = family.columns[dim]
         array = self.array(family, dim)
         return decoded(column, array.read(... if column.shared else (rows,)))
 
 
 def dtype_of(column: Column) -> np.dtype[Any]:
-    """Return the dtype of a variable as it is read."""
+    """Return the dtype of decoded values."""
     if column.times:
         return decoded_dtype(column.times)
     return np.dtype(object if column.type_name in MISSING else column.type_name)
 
 
 def decoded(column: Column, values: np.ndarray) -> np.ndarray:
-    """Return values of a variable as they were before they were stored."""
+    """Return decoded values: times and strings."""
     if column.times:
         return values.view(decoded_dtype(column.times))
-    return decode_texts(values, column.type_name) if column.escaped else values
+    return decode_strings(values, column.type_name) if column.escaped else values
 
 
 def isel_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
-    """Check that each dimension of a selection is one of a variable's."""
+    """Check that a variable has each dimension of a selection."""
     known = {
         dim
         for family in families
@@ -264,7 +264,7 @@ def _ascending(indices: np.ndarray) -> bool:
 
 
 def _nulls(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """Return an array of what stands for missing values."""
+    """Return an array of missing values: NaN, NaT, 0 or an empty string."""
     kind = dtype.kind
     if kind == "O":
         return np.full(shape, "", object)
@@ -277,7 +277,7 @@ def _check_out(out: np.ndarray, values: np.ndarray | RaggedArray) -> None:
     if isinstance(values, RaggedArray) or out.shape != values.shape or out.dtype != values.dtype:
         found = "ragged" if isinstance(values, RaggedArray) else f"{values.dtype}{values.shape}"
         raise _core.InvalidError(
-            f"out= is {out.dtype}{out.shape}, but the selection is {found}; give one that fits"
+            f"out= is {out.dtype}{out.shape}, expected {found} as the selection"
         )
 
 
@@ -287,14 +287,14 @@ def _in_order(
     count: int,
     dtype: np.dtype[Any],
 ) -> RaggedArray:
-    """Return the parts of all datasets in their order; those that lack the variable have none."""
+    """Return the values of all datasets in order; datasets without the variable have none."""
     example = found[0][0] if len(found[0]) else np.empty((0,), dtype)
     empty = np.empty((0,) * max(example.ndim, 1), dtype)
     if example.ndim > 1:
         empty = np.empty((0, *example.shape[1:]), dtype)
     if len({values.ndim for part in found for values in part[:1]}) > 1:
         raise _core.InvalidError(
-            "datasets have the variable with different numbers of dimensions; read those of one"
+            "the variable has different numbers of dimensions; select datasets of one family"
         )
     parts = [empty] * count
     for piece, values in zip(pieces, found, strict=True):

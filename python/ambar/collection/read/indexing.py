@@ -1,4 +1,4 @@
-"""What a bulk read wants: which datasets, and which part of each."""
+"""Selections of a bulk read: rows of families, and the parts of dimensions."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Isel: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of one family, and which part of each is wanted."""
+    """Rows of one family, and the selected part of each."""
 
     family: Family
     rows: np.ndarray
     """Rows of the family: int64."""
     at: np.ndarray
-    """Their places in the result: int64."""
+    """Their positions in the result: int64."""
     isel: Isel
 
     def is_all(self, count: int) -> bool:
-        """Whether the rows are the whole result, in its order."""
+        """Whether the rows are the whole result, in order."""
         return len(self.at) == count and bool((self.at == np.arange(count)).all())
 
     @cached_property
     def row_key(self) -> slice | np.ndarray:
-        """The rows as an index: a slice where their distances are equal."""
+        """The rows as an index: a slice if their distances are equal."""
         rows = self.rows
         if len(rows) == 0:
             return slice(0, 0)
@@ -43,10 +43,10 @@ class Piece:
 
 
 def by_family(families: list[Family], places: np.ndarray, isel: Isel) -> list[Piece]:
-    """Return the datasets at `places`, (datasets, 2) of family and row, by family."""
+    """Return a selection for each family; `places` are families and rows, (datasets, 2)."""
     numbers = places[:, 0]
     if not len(places):
-        # Of each family nothing, which has its shapes and types nevertheless.
+        # An empty selection of each family still has shapes and dtypes.
         return [Piece(family, np.empty(0, int), np.empty(0, int), isel) for family in families]
     pieces = []
     for number in np.unique(numbers):
@@ -58,13 +58,13 @@ def by_family(families: list[Family], places: np.ndarray, isel: Isel) -> list[Pi
 def row_ranges(
     starts: np.ndarray, stops: np.ndarray, wanted: Any, dim: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices that `wanted` means in each of the ranges, and how many each has."""
+    """Return the indices that `wanted` selects in each of the ranges, and their numbers."""
     lengths = stops - starts
     if isinstance(wanted, slice):
         step = 1 if wanted.step is None else int(wanted.step)
         if step < 1:
             raise _core.InvalidError(
-                f"{dim} is ragged: steps must be positive, not {step}; turn round what was read"
+                f"{dim} is ragged: expected a positive step, found {step}; reverse the result"
             )
         first = _bound(wanted.start, lengths, 0)
         last = _bound(wanted.stop, lengths, lengths)
@@ -75,14 +75,14 @@ def row_ranges(
     listed = np.atleast_1d(np.asarray(wanted))
     if listed.dtype.kind not in "iu" or listed.ndim != 1:
         raise _core.InvalidError(
-            f"{dim} is ragged: it takes integers, lists of them and slices, not {wanted!r}"
+            f"{dim} is ragged: expected integers, lists of integers or slices, found {wanted!r}"
         )
     signed = listed.astype(np.int64)[np.newaxis, :]
     indices = np.where(signed < 0, signed + lengths[:, np.newaxis], signed)
     outside = (indices < 0) | (indices >= lengths[:, np.newaxis])
     if outside.any():
         raise IndexError(
-            f"index {listed[outside.any(axis=0)][0]} is outside dimension {dim!r} of "
+            f"index {listed[outside.any(axis=0)][0]} is out of range of dimension {dim!r} of "
             f"{np.count_nonzero(outside.any(axis=1))} datasets"
         )
     counts = np.full(len(lengths), len(listed))
@@ -109,7 +109,7 @@ def split_by_labels(
     sel: Mapping[str, Any],
     coordinate: Callable[[Family, str, np.ndarray], np.ndarray],
 ) -> list[Piece]:
-    """Turn labels into indices; rows whose coordinates differ become pieces of their own."""
+    """Convert labels to indices; rows of different coordinates become separate selections."""
     pieces = [piece]
     for dim, label in sel.items():
         new = []
@@ -117,8 +117,7 @@ def split_by_labels(
             family = part.family
             if dim not in family.columns or family.columns[dim].dims != (dim,):
                 raise _core.InvalidError(
-                    f"sel=: {dim!r} is no coordinate with labels of its own in /{family.group}; "
-                    "use isel="
+                    f"sel=: {dim!r} has no coordinate of labels in /{family.group}; use isel="
                 )
             if dim in family.ragged:
                 raise _core.InvalidError(f"sel=: {dim!r} is ragged; use isel=")
@@ -139,10 +138,10 @@ def _with(piece: Piece, dim: str, index: Any, rows: Any) -> Piece:
 
 
 def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
-    """Return the index that a label, a list of them, or a slice from label to label means.
+    """Return the index of a label, of a list of labels, or of a slice of labels.
 
-    Slices hold both ends, as pandas' and xarray's. Raises KeyError for a label that is not
-    there, ValueError for a slice of labels in no order.
+    Slices include both ends, as in pandas and xarray. Raises KeyError if a label does not exist,
+    ValueError for a slice of unsorted labels.
     """
     if isinstance(label, slice):
         steps = values[1:] >= values[:-1]
@@ -158,7 +157,7 @@ def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
             backwards = find_labels(values[::-1], slice(label.stop, label.start), dim)
             size = len(values)
             return slice(size - backwards.stop, size - backwards.start, label.step)
-        raise _core.InvalidError(f"sel=: the labels of {dim!r} are in no order; use isel=")
+        raise _core.InvalidError(f"sel=: the labels of {dim!r} are not sorted; use isel=")
     if isinstance(label, (list, tuple, np.ndarray)):
         return [find_labels(values, one, dim) for one in label]
     found = np.flatnonzero(values == _as(values, label))
@@ -168,5 +167,5 @@ def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
 
 
 def _as(values: np.ndarray, label: Any) -> Any:
-    """Return a label as a value of the coordinate: texts stand for times."""
+    """Return a label as a value of the coordinate; strings become times."""
     return np.array(label, values.dtype) if values.dtype.kind in "mM" else label

@@ -1,4 +1,4 @@
-"""Rows of families, decoded a chunk of rows at a time and kept: the next dataset is often near."""
+"""Cache of decoded rows of families, by chunks: the next dataset is often in the same chunk."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Part: TypeAlias = slice | int
 Key: TypeAlias = tuple[str, int, str]
 
 AHEAD = 2 << 20
-"""Bytes of values that are decoded together where rows are read one after the other."""
+"""Bytes of values that are decoded in one call if rows are read sequentially."""
 
 KEPT = 64 << 20
-"""Bytes of decoded values that are kept."""
+"""Bytes of decoded values in the cache of a store."""
 
 
 def blocks_of(store: Store) -> Blocks:
-    """Return the blocks that this process keeps of a store: a child inherits locked locks."""
+    """Return the cache of a store in this process; a forked child may inherit a locked lock."""
     blocks: Blocks = store._cache.setdefault(f"blocks {os.getpid()}", Blocks(store))
     return blocks
 
 
 class Blocks:
-    """Decoded rows of the arrays of one commit; the least recently used are dropped."""
+    """Decoded rows of the arrays of one commit, with least recently used eviction."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -38,14 +38,14 @@ class Blocks:
         self._bytes = 0
 
     def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
-        """Return a copy of a row of an array, or of the part of it that slices and integers say."""
+        """Return a copy of a row of an array, or of a part by slices and integers."""
         array = self._store._array(path)
         length = array.chunks[0]
         if length == 1:
             values: np.ndarray = array.read((row, *part))
             return values
         number = row // length
-        # Slices cannot be hashed before Python 3.12.
+        # Slices are not hashable before Python 3.12.
         key = (path, number, repr(part))
         with self._lock:
             block = self._blocks.get(key)
@@ -57,7 +57,7 @@ class Blocks:
         return found
 
     def _read(self, array: Array, key: Key, part: tuple[Part, ...]) -> np.ndarray:
-        """Read the rows of a chunk; of several, where those before them are at hand."""
+        """Read the rows of a chunk; of several chunks if the previous chunk is in the cache."""
         path, number, text = key
         length = array.chunks[0]
         count = 1

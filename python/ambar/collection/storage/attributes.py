@@ -1,8 +1,8 @@
-"""Attributes of datasets and variables: those in common once, those that differ as columns of JSON.
+"""Attributes of datasets and variables: equal ones once, different ones as columns of JSON.
 
-JSON lacks times and floats that are no numbers: they are objects of one key,
-``{"datetime64": ...}``, ``{"timedelta64": ...}`` and ``{"float": "nan"}``; an object that looks
-like one of these is the value of another, ``{"dict": ...}``.
+JSON lacks times and non-finite floats: these are objects of one key, ``{"datetime64": ...}``,
+``{"timedelta64": ...}`` and ``{"float": "nan"}``. A mapping with just one of these keys is stored
+as ``{"dict": ...}``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key: TypeAlias = tuple[str | None, str]
 """The variable (None: the dataset itself) and the attribute's name."""
 
 ABSENT = ""
-"""What stands in a column for a dataset that lacks the attribute."""
+"""The value in a column for a dataset without the attribute."""
 
 _TAKEN = "ambar"
 
@@ -36,12 +36,12 @@ _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
-    """Return an attribute's value as JSON can hold it.
+    """Return the value of an attribute as JSON can represent it.
 
     Raises
     ------
     ValueError
-        If it cannot.
+        If JSON cannot represent it.
     """
     if (
         isinstance(value, (str, bool))
@@ -60,21 +60,21 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
         return _times("datetime64", np.asarray(np.datetime64(value)))
     if isinstance(value, Mapping):
         parts = {str(key): plain(part) for key, part in value.items()}
-        # What would be taken for something else is marked.
+        # A mapping that looks like a time or a float is marked.
         return {"dict": parts} if len(parts) == 1 and _MARKS.issuperset(parts) else parts
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     raise _core.InvalidError(
-        f"an attribute is a {type(value).__name__}{_shown(value)}; texts, numbers of up to 64 "
-        "bits, bools, times, lists and dictionaries of them can be stored"
+        f"expected strings, numbers of at most 64 bits, bools, times, lists or mappings of these, "
+        f"found {type(value).__name__}{_shown(value)}"
     )
 
 
-def texts_of(owner: tuple[str, ...], attributes: Mapping[Any, Any]) -> dict[str, str]:
-    """Return attributes as JSON texts, as they are stored.
+def attributes_as_json(owner: tuple[str, ...], attributes: Mapping[Any, Any]) -> dict[str, str]:
+    """Return attributes as JSON.
 
-    `owner` is named in errors: a dataset, and its variable if they are one's. Raises ValueError
-    for attributes that cannot be stored.
+    `owner` is the dataset, and the variable, for errors. Raises ValueError for attributes that
+    cannot be stored.
     """
     texts: dict[str, str] = {}
     for key, value in attributes.items():
@@ -89,10 +89,10 @@ def texts_of(owner: tuple[str, ...], attributes: Mapping[Any, Any]) -> dict[str,
 def _check_name(key: Any, others: Mapping[str, str]) -> None:
     name = str(key)
     if name == _TAKEN:
-        raise _core.InvalidError(f'none may be named "{_TAKEN}", which the store needs; rename it')
+        raise _core.InvalidError(f'the name "{_TAKEN}" is reserved; rename it')
     if name in others:
-        raise _core.InvalidError(f'another is named "{name}" too; rename it')
-    name.encode()  # what is no Unicode is refused
+        raise _core.InvalidError(f'another attribute is named "{name}" too; rename it')
+    name.encode()  # raises UnicodeEncodeError
 
 
 def _text(value: Any) -> str:
@@ -123,9 +123,9 @@ def _times(kind: str, values: np.ndarray) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """Return what `plain` was given, arrays as lists.
+    """Return the value that `plain` converted, with lists in place of arrays.
 
-    Raises CorruptError for what `plain` never returns.
+    Raises CorruptError for a value that `plain` does not return.
     """
     if isinstance(value, list):
         return [restored(part) for part in value]
@@ -137,7 +137,7 @@ def restored(value: Any) -> Any:
             return _RESTORED[kind](part)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise _core.CorruptError(
-                f"{value} stands for no attribute ({error!r}); restore the store from a copy"
+                f"invalid attribute {value} ({error!r}); restore the store from a copy"
             ) from error
     return _parts(value)
 
@@ -153,28 +153,28 @@ _RESTORED: dict[str, Callable[[Any], Any]] = {
     "dict": _parts,
 }
 _MARKS = frozenset(_RESTORED)
-"""Keys of objects that stand for what JSON lacks."""
+"""Keys of objects for values that JSON lacks."""
 
 
 def parse(texts: Iterable[str], node: str) -> list[Any]:
-    """Return the values of a column, `node`; None where a dataset lacks the attribute.
+    """Return the values of the column `node`; None for datasets without the attribute.
 
-    Raises CorruptError for texts that are no attributes.
+    Raises CorruptError for invalid JSON.
     """
     try:
         values = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
         return [restored(value) if type(value) in (dict, list) else value for value in values]
     except (ValueError, RecursionError, _core.CorruptError) as error:
         raise _core.CorruptError(
-            f"/{node}: a text is no attribute ({error}); restore the store from a copy"
+            f"/{node}: invalid attribute ({error}); restore the store from a copy"
         ) from error
 
 
 def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], list[Key]]:
-    """Take the attributes of more datasets into a family.
+    """Add the attributes of more datasets to a family.
 
-    Returns the texts of the new rows of each column, and the columns that are new: their earlier
-    rows all have what was in common so far, which is ``family``'s no longer.
+    Returns the JSON of the new rows of each column, and the new columns. All earlier rows of a new
+    column have the value that was common so far.
     """
     columns: dict[Key, list[str]] = {}
     new: list[Key] = []
@@ -196,14 +196,17 @@ def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], 
                 new.append((scope, key))
             columns[scope, key] = column
     for scope in {variable for variable, _ in family.varying} - {None, *family.columns}:
-        raise _core.CorruptError(f"/{family.group} has attributes of {scope}, which it lacks")
+        raise _core.CorruptError(
+            f"/{family.group} has attributes of the unknown variable {scope!r}; restore the store "
+            "from a copy"
+        )
     for place in family.varying:
         columns.setdefault(place, [ABSENT] * len(records))
     return columns, new
 
 
 def forget(family: Family, key: Key) -> str:
-    """Make an attribute vary that was in common; return the text that all earlier rows have."""
+    """Make a common attribute vary; return the JSON that all earlier rows have."""
     scope, name = key
     common = family.attributes if scope is None else family.columns[scope].attributes
     family.varying.append(key)

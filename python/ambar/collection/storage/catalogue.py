@@ -1,8 +1,9 @@
-"""The catalogue: which datasets there are, in which order, and where each of them lies."""
+"""The catalogue: the names of the datasets in order, and their families and rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -14,13 +15,14 @@ GROUP = "datasets"
 NAMES = f"{GROUP}/name"
 PLACES = f"{GROUP}/place"
 _LEAST = 1024
+_MOST_COMPARED = 10_000
 
 
 class Catalogue:
-    """Names of datasets, and their families and rows there.
+    """Names of datasets, with their families and rows.
 
-    Names and places are one chunk each, so that they are read at once; the chunks' length, a power
-    of two times 1024, is doubled where they become too short.
+    Names and places are one chunk each, so that one read fetches them. The length of a chunk is
+    1024 times a power of two, and is doubled when it becomes too short.
     """
 
     def __init__(self, names: Iterable[str] = (), places: np.ndarray | None = None) -> None:
@@ -33,7 +35,7 @@ class Catalogue:
 
     @classmethod
     def read(cls, store: Store) -> Catalogue:
-        """Read the catalogue of a store; raises CorruptError where it contradicts itself."""
+        """Read the catalogue of a store; raises CorruptError if it is inconsistent."""
         for path in (NAMES, PLACES):
             array = store._array(path)
             # One chunk bounds the memory that a hostile shape can ask for.
@@ -56,14 +58,14 @@ class Catalogue:
             or len(catalogue._positions) != len(names)
         ):
             raise _core.CorruptError(
-                f"{store.location}: {len(names)} names, {len(catalogue._positions)} of them "
-                f"different, and places of {places.dtype}{places.shape}; restore the store from a "
-                "copy"
+                f"{store.location}: expected unique names and as many places, found {len(names)} "
+                f"names, {len(catalogue._positions)} of them unique, and places of "
+                f"{places.dtype}{places.shape}; restore the store from a copy"
             )
         return catalogue
 
     def check(self, rows: list[int], location: str) -> None:
-        """Raise CorruptError where a place is outside of the families, which have so many rows."""
+        """Raise CorruptError if a place is outside of the families; `rows` are their lengths."""
         if not len(self):
             return
         family, row = self.places.T
@@ -76,7 +78,7 @@ class Catalogue:
 
     @property
     def names(self) -> list[str]:
-        """The names, in the order of the datasets; not to be changed."""
+        """The names in order; callers must not change the list."""
         return self._names
 
     def __contains__(self, name: object) -> bool:
@@ -90,11 +92,13 @@ class Catalogue:
         try:
             return self._positions[name]
         except KeyError:
-            raise _core.NotFoundError(f"no dataset {name!r} among {len(self)}") from None
+            raise _core.NotFoundError(
+                f"no dataset {name!r} among {len(self):,}{_similar(name, self._names)}"
+            ) from None
 
     @property
     def places(self) -> np.ndarray:
-        """Return uint32 (datasets, 2): family and row."""
+        """The family and the row of each dataset: uint32 (datasets, 2)."""
         if self._added:
             new = np.array(self._added, np.uint32)
             self._places = np.concatenate([self._places, new])
@@ -105,31 +109,33 @@ class Catalogue:
         """Add a dataset at the end; raises ValueError if the name is taken."""
         if name in self._positions:
             raise _core.InvalidError(
-                f"there is a dataset {name!r} already; replace it, or choose another name"
+                f"a dataset {name!r} exists already; replace it, or choose another name"
             )
         self._positions[name] = len(self._names)
         self._names.append(name)
         self._added.append((family, row))
 
     def move(self, name: str, family: int, row: int) -> None:
-        """Let a name stand for another row."""
+        """Assign another row to a name."""
         self.places[self.position(name)] = family, row
         self._moved = True
 
     def rename(self, old: str, new: str) -> None:
-        """Give a dataset another name."""
+        """Rename a dataset."""
         at = self.position(old)
         if new in self._positions:
-            raise _core.InvalidError(f"there is a dataset {new!r} already; remove it first")
+            raise _core.InvalidError(f"a dataset {new!r} exists already; remove it first")
         if not isinstance(new, str) or not new:
-            raise _core.InvalidError(f"a dataset's name is a text of at least one letter: {new!r}")
+            raise _core.InvalidError(
+                f"a dataset's name must be a string that is not empty, found {new!r}"
+            )
         del self._positions[old]
         self._positions[new] = at
         self._names[at] = new
         self._moved = True
 
     def remove(self, names: set[str]) -> None:
-        """Take datasets out."""
+        """Remove datasets."""
         kept = np.array([name not in names for name in self._names], bool)
         places = self.places[kept]
         self._names = [name for name in self._names if name not in names]
@@ -138,7 +144,7 @@ class Catalogue:
         self._moved = True
 
     def write(self, writer: Writer) -> None:
-        """Write what is new; all of it where rows have moved or chunks are too short."""
+        """Write new rows, or all rows if some have moved or the chunks are too short."""
         first = self._stored
         capacity = _capacity(first)
         if self._moved or first == 0 or len(self) > capacity:
@@ -155,6 +161,12 @@ class Catalogue:
             writer._core.append(f"/{NAMES}", names, '"string"', [rows])
             writer._core.append(f"/{PLACES}", [places], '"uint32"', [rows, 2])
         self._stored, self._moved = len(self), False
+
+
+def _similar(name: object, names: list[str]) -> str:
+    """Return names that are like a wrong one, for an error message."""
+    found = get_close_matches(str(name), names[:_MOST_COMPARED], n=3)
+    return f"; similar: {', '.join(map(repr, found))}" if found else ""
 
 
 def _capacity(rows: int) -> int:

@@ -1,4 +1,4 @@
-"""Which family a dataset belongs to."""
+"""The families of a collection, and the choice of a family for a dataset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ambar.collection.storage.records import Record
 
 
 class Families:
-    """The families of a collection, found by the schema and the lengths of a dataset."""
+    """The families of a collection, by schema and lengths of dimensions."""
 
     def __init__(self, families: list[Family], ragged: Sequence[str] = ()) -> None:
         self._all = families
@@ -38,17 +38,16 @@ class Families:
         return self._all[number]
 
     def place(self, record: Record, can_change: Callable[[Family], bool]) -> Family:
-        """Return the family of a dataset, a new one where there is none.
+        """Return the family of a dataset; a new family if no existing one matches.
 
-        A dataset that differs from a family in lengths of dimensions that can be ragged makes them
-        ragged for all that differ so: in that family, if `can_change` says that nothing of it is
-        written, else in a new one.
+        A dataset may differ from a family only in the lengths of dimensions that can be ragged.
+        Then these dimensions become ragged: in that family, if `can_change` returns True for it,
+        otherwise in a new one.
 
         Raises
         ------
         ValueError
-            If the dataset has a dimension that the collection's settings call ragged, but it cannot
-            be.
+            If a dimension of the setting `ragged` cannot be ragged in this dataset.
         """
         schema, sizes = schema_of(record), record.sizes
         if found := self._exact.get((schema, _key(sizes))):
@@ -61,9 +60,9 @@ class Families:
         if why := why_not_ragged(schema, sizes, wanted):
             raise _core.InvalidError(
                 f"dataset {record.name!r}: ragged={list(self._ragged)}, but {why}; leave the "
-                "dimension out of ragged, or take out the variable"
+                "dimension out of ragged, or drop the variable"
             )
-        # Of several families the one that is ragged along most: few families, not many.
+        # The family with most ragged dimensions keeps the number of families small.
         nearest = max(
             (family for family in like if _ragged_with(family, schema, sizes)),
             key=lambda family: len(family.ragged),
@@ -89,9 +88,9 @@ class Families:
 
 
 def _ragged_with(family: Family, schema: Schema, sizes: dict[str, int]) -> set[str]:
-    """Return the dimensions along which a family with a dataset's lengths too would be ragged.
+    """Return the dimensions along which a family would be ragged with a dataset's lengths.
 
-    They are none if the values cannot lie end to end then.
+    An empty set if the values could not be stored consecutively then.
     """
     different = {dim for dim, size in sizes.items() if family.sizes.get(dim) != size}
     return set() if why_not_ragged(schema, sizes, different) else different

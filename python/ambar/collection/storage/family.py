@@ -1,8 +1,9 @@
-"""Families: datasets of one schema, whose variables lie side by side in one array each.
+"""Families: datasets of equal schema, each variable of which is one array.
 
-A family is regular, all its datasets of one shape and each variable an array (datasets, ...); or
-ragged along some dimensions, of which a variable has at most one: its values lie end to end, and a
-count says how much of it is whose (CF conventions 1.11, section 9.3.3: contiguous ragged arrays).
+The datasets of a regular family have equal shapes, and each variable is an array (datasets, ...). A
+ragged family has dimensions of different lengths, and a variable has at most one of them: its
+values are stored consecutively, with a count for each dataset (contiguous ragged arrays of the CF
+conventions 1.11, section 9.3.3).
 """
 
 from __future__ import annotations
@@ -31,29 +32,30 @@ _DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]{1,9}")
 
 @dataclass
 class Column:
-    """What a family knows of one variable."""
+    """A variable of a family."""
 
     dims: tuple[str, ...]
     type_name: str
-    """NumPy's name of the dtype stored; "string" or "bytes"."""
+    """NumPy's name of the stored dtype; "string" or "bytes"."""
     times: str | None
+    """CF units of times; None for other values."""
     coordinate: bool
     shared: bool = False
     """Whether all datasets have the same values, which are stored once."""
     escaped: bool = False
-    """Whether some strings are stored as `ambar.collection.storage.texts` encodes them."""
+    """Whether some strings are stored as `ambar.collection.storage.strings` encodes them."""
     attributes: dict[str, Any] = field(default_factory=dict)
-    """Attributes that all datasets have in common."""
+    """Attributes that are equal in all datasets."""
 
     @classmethod
     def of(cls, variable: Variable) -> Column:
-        """Return what a variable says of its column."""
+        """Return the column of a variable."""
         return cls(variable.dims, variable.type_name, variable.times, variable.coordinate)
 
 
 @dataclass
 class Family:
-    """A family: its schema and how much there is of it."""
+    """A family: its schema, its dimensions and the number of its rows."""
 
     number: int
     sizes: dict[str, int]
@@ -63,9 +65,9 @@ class Family:
     columns: dict[str, Column]
     rows: int = 0
     attributes: dict[str, Any] = field(default_factory=dict)
-    """Attributes that all datasets have in common."""
+    """Attributes that are equal in all datasets."""
     varying: list[tuple[str | None, str]] = field(default_factory=list)
-    """Attributes that differ, by variable (None: the dataset's own) and key: columns of texts."""
+    """Attributes that differ, by variable (None for the dataset) and key: columns of JSON."""
 
     @property
     def group(self) -> str:
@@ -73,7 +75,7 @@ class Family:
         return f"f{self.number}"
 
     def counts(self, dim: str) -> str:
-        """Return the path of the counts of a ragged dimension, which is no variable's."""
+        """Return the path of the counts of a ragged dimension, different from all variables."""
         name = f"{dim}_count"
         while name in self.columns:
             name += "_"
@@ -84,18 +86,18 @@ class Family:
         return f"{self.group}/{variable}"
 
     def ragged_dim(self, variable: str) -> str | None:
-        """Return the dimension along which a variable's values lie end to end, if there is one."""
+        """Return the ragged dimension of a variable, or None."""
         return next((dim for dim in self.columns[variable].dims if dim in self.ragged), None)
 
     def leading(self, variable: str) -> int:
-        """Return how many dimensions a variable has before its ragged one: all of length 1."""
+        """Return the number of dimensions before the ragged one: all have length 1."""
         dim = self.ragged_dim(variable)
         return 0 if dim is None else self.columns[variable].dims.index(dim)
 
     def shape(self, variable: str) -> tuple[int, ...]:
-        """Return the shape of a row of the variable's array.
+        """Return the shape of a row of the array of a variable.
 
-        It is a dataset's; if values lie end to end, that of the dimensions after the ragged one.
+        This is the shape in one dataset, or that of the dimensions after the ragged one.
         """
         dims = self.columns[variable].dims
         start = 0 if self.ragged_dim(variable) is None else self.leading(variable) + 1
@@ -119,7 +121,7 @@ class Family:
         return attributes
 
     def group_attributes(self) -> dict[str, Any]:
-        """Return the attributes of the group, from which `load` makes the family again."""
+        """Return the attributes of the group, which `load` reads."""
         columns = {
             name: {
                 "dims": list(column.dims),
@@ -144,7 +146,7 @@ class Family:
 
 
 def schema_of(record: Record) -> Schema:
-    """Return what datasets of one family have in common, lengths and order apart."""
+    """Return what datasets of one family have in common, except lengths and order."""
     return tuple(
         (name, v.dims, v.type_name, v.times, v.coordinate)
         for name, v in sorted(record.variables.items())
@@ -152,7 +154,7 @@ def schema_of(record: Record) -> Schema:
 
 
 def schema_of_family(family: Family) -> Schema:
-    """Return what `schema_of` says of the family's datasets."""
+    """Return the schema of the datasets of a family, as `schema_of` returns it."""
     return tuple(
         (name, c.dims, c.type_name, c.times, c.coordinate)
         for name, c in sorted(family.columns.items())
@@ -160,10 +162,10 @@ def schema_of_family(family: Family) -> Schema:
 
 
 def why_not_ragged(schema: Schema, sizes: Mapping[str, int], ragged: Container[str]) -> str | None:
-    """Return why these dimensions cannot be ragged together; None if they can.
+    """Return the reason why these dimensions cannot all be ragged; None if they can.
 
-    A variable has at most one of them, and before it only dimensions of length 1: then the values
-    of all datasets can lie end to end.
+    The values of all datasets can be stored consecutively if a variable has at most one of the
+    dimensions, and only dimensions of length 1 before it.
     """
     for name, dims, *_ in schema:
         at = [axis for axis, dim in enumerate(dims) if dim in ragged]
@@ -182,14 +184,14 @@ def why_not_ragged(schema: Schema, sizes: Mapping[str, int], ragged: Container[s
 
 
 def load(store: Store, number: int) -> Family:
-    """Return a family as a store has it.
+    """Read a family from a store.
 
     Raises
     ------
     CorruptError
-        If the group does not say what a family is.
+        If the attributes of the group are invalid.
     UnsupportedError
-        If a newer version wrote it.
+        If a newer version of ambar wrote it.
     """
     path = f"f{number}"
     attributes = store._attributes(path)
@@ -218,7 +220,7 @@ def _column(about: Description) -> Column:
     dims, times = about.texts("dims"), about.optional_text("times")
     type_name = about.text("dtype")
     if len(set(dims)) != len(dims):
-        raise about.damaged(f"a dimension stands twice in {dims!r:.80}")
+        raise about.damaged(f"duplicate dimension in {dims!r:.80}")
     if not _is_type(type_name):
         raise about.damaged(f"'dtype' is {type_name!r:.80}, which is not a type of a collection")
     if times is not None:
@@ -251,7 +253,7 @@ def _pair(pair: Any, about: Description) -> tuple[str | None, str]:
 
 
 def _check(family: Family, about: Description) -> None:
-    """Check that a family's dimensions and attributes are those of its variables."""
+    """Check that dimensions and attributes refer to variables."""
     for name, column in family.columns.items():
         for dim in column.dims:
             if dim not in family.sizes and dim not in family.ragged:
@@ -270,9 +272,9 @@ def _check(family: Family, about: Description) -> None:
 
 
 def open_array(store: Store, path: str, shape: tuple[int, ...], type_name: str) -> Array:
-    """Return an array of a collection, which must have this type and shape, or more rows.
+    """Return an array of a collection; raises CorruptError if its type or shape differs.
 
-    Raises CorruptError where it has not.
+    It may have more rows than `shape`.
     """
     array = store._array(path)
     found = array.shape

@@ -1,4 +1,4 @@
-"""How the arrays of a family are cut: for slices of all datasets, and for one dataset."""
+"""Chunks and shards of the arrays of a family, for slices of all datasets and for single ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections.abc import Sequence
 
 PARTS = 4
-"""Parts that each dimension is cut into: what a quarter of each asks for lies in few chunks."""
+"""Parts of each dimension: a slice of a quarter of a dimension touches few chunks."""
 MOST_PARTS = 64
-"""Parts of a dataset at most."""
+"""Largest number of parts of a dataset."""
 CHUNK = 32 << 10
-"""Raw bytes of a chunk, about: several datasets' parts where they are small."""
+"""Approximate raw bytes of a chunk: small parts of several datasets share one."""
 LARGEST = 64 << 10
-"""Raw bytes of a chunk of one dataset at most."""
+"""Largest raw bytes of a chunk of one dataset."""
 SHARD = 4 << 20
-"""Raw bytes of a shard, about: adding a dataset writes the last shard of each variable anew."""
+"""Approximate raw bytes of a shard: adding a dataset rewrites the last shard of each variable."""
 COLUMN = 64 << 10
-"""Raw bytes of a chunk of values that follow each other without a fixed length."""
+"""Raw bytes of a chunk of consecutive values without a fixed length."""
 
 
 def cut(
@@ -31,7 +31,7 @@ def cut(
     itemsize
         Bytes of a value.
     chunks
-        The part of one dataset that a chunk holds, where the caller chooses it.
+        The part of one dataset that a chunk contains, if the user chose it.
     """
     inner = (
         [min(c, max(n, 1)) for c, n in zip(chunks, shape, strict=True)]
@@ -46,7 +46,7 @@ def cut(
 
 
 def _inner(shape: Sequence[int], itemsize: int) -> list[int]:
-    """Return the part of a dataset that a chunk holds."""
+    """Return the part of a dataset that a chunk contains."""
     parts = [1] * len(shape)
     lengths = [max(n, 1) for n in shape]
     for axis in sorted(range(len(shape)), key=lambda axis: -lengths[axis]):

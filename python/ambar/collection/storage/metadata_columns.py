@@ -1,4 +1,4 @@
-"""What a collection knows of its datasets, as columns: attributes and statistics."""
+"""Attributes and statistics of datasets, as columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATISTICS = ("min", "max", "count", "nulls")
 
 
 class Columns:
-    """The columns of the families of one commit; read a chunk of rows at a time, and kept."""
+    """The columns of the families of one commit, with a cache of their chunks."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class Columns:
         self._asked: set[tuple[str, int]] = set()
 
     def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
-        """Return all attributes of a row: of one variable, or (None) of the dataset."""
+        """Return the attributes of a row: of a variable, or of the dataset for None."""
         found = common_attributes(family, scope)
         for index, (variable, key) in enumerate(family.varying):
             if variable == scope:
@@ -35,7 +35,7 @@ class Columns:
         return found
 
     def _attribute(self, family: Family, index: int, row: int) -> Any:
-        """Return an attribute of one row; None where the dataset lacks it."""
+        """Return an attribute of one row; None if the dataset lacks it."""
         path = _path(family, index)
         array = open_array(self._store, path, (family.rows,), "string")
         length = array.chunks[0]
@@ -43,7 +43,7 @@ class Columns:
         if (path, part) in self._parts:
             return parse([self._parts[path, part][row % length]], path)[0]
         if (path, part) in self._asked:
-            # Asked for the second time: others of the chunk are likely to follow.
+            # A second row of this chunk: more are likely to follow.
             self._parts[path, part] = array.read(slice(part * length, (part + 1) * length))
         self._asked.add((path, part))
         return parse(array.read([row]), path)[0]
@@ -73,7 +73,7 @@ class Columns:
 
 
 def common_attributes(family: Family, scope: str | None) -> dict[str, Any]:
-    """Return the attributes that all rows have: of one variable, or (None) of the dataset."""
+    """Return the attributes that are equal in all rows: of a variable, or for None of datasets."""
     common = family.attributes if scope is None else family.columns[scope].attributes
     return {key: restored(value) for key, value in common.items()}
 
@@ -83,7 +83,7 @@ def _path(family: Family, index: int) -> str:
 
 
 def as_column(values: list[Any]) -> np.ndarray:
-    """Return values as an array of their own dtype where they have one, else of objects."""
+    """Return values as an array of their common dtype, or of objects."""
     kinds = {type(value) for value in values}
     if kinds <= {str} or kinds <= {bool} or kinds <= {int} or kinds <= {int, float}:
         try:
@@ -98,8 +98,11 @@ def as_column(values: list[Any]) -> np.ndarray:
 
 
 def arrow_column(values: np.ndarray) -> np.ndarray:
-    """Return a column as Arrow takes it: objects as JSON texts."""
+    """Return a column of a type that Arrow supports: objects become JSON."""
     if values.dtype.kind != "O":
         return values
-    texts = ["" if v is None else v if isinstance(v, str) else json.dumps(plain(v)) for v in values]
-    return np.array(texts, dtype=str)
+    strings = [
+        "" if value is None else value if isinstance(value, str) else json.dumps(plain(value))
+        for value in values
+    ]
+    return np.array(strings, dtype=str)

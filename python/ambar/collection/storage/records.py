@@ -1,4 +1,4 @@
-"""A dataset as a collection takes it: its variables as NumPy arrays of types that are stored."""
+"""Datasets to add to a collection: variables as NumPy arrays of types that can be stored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ambar import _core
-from ambar.collection.storage.attributes import texts_of
-from ambar.collection.storage.texts import MISSING, all_missing, count_missing, encode_texts
+from ambar.collection.storage.attributes import attributes_as_json
+from ambar.collection.storage.strings import MISSING, all_missing, count_missing, encode_strings
 from ambar.collection.storage.times import dtype_name, encode_times
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ROW = "dataset"
 """The name of the dimension that counts datasets."""
 
 _TAKEN = {"attributes", "statistics", "zarr.json", "", ".", ".."}
-"""What no variable can be named: a family's own groups, and what is no name of a Zarr node."""
+"""Names that variables cannot have: groups of a family, and invalid names of Zarr nodes."""
 
 
 class Variable(NamedTuple):
@@ -30,14 +30,14 @@ class Variable(NamedTuple):
     dims: tuple[str, ...]
     values: np.ndarray
     attributes: dict[str, str]
-    """JSON texts."""
+    """JSON, by name."""
     coordinate: bool
     times: str | None
-    """CF units where the values count time; see `times`."""
+    """CF units of times; see `ambar.collection.storage.times`."""
     type_name: str
-    """NumPy's name of the dtype; "string" or "bytes" where values are of any length."""
+    """NumPy's name of the dtype; "string" or "bytes" for objects."""
     escaped: bool = False
-    """Whether some strings are encoded; see `texts`."""
+    """Whether some strings are encoded; see `ambar.collection.storage.strings`."""
 
 
 class Record(NamedTuple):
@@ -46,7 +46,7 @@ class Record(NamedTuple):
     name: str
     variables: dict[str, Variable]
     attributes: dict[str, str]
-    """JSON texts."""
+    """JSON, by name."""
     sizes: dict[str, int]
     """The lengths of the dimensions."""
 
@@ -57,11 +57,10 @@ class Record(NamedTuple):
 
 
 def as_record(name: str, dataset: Input) -> Record:
-    """Return a dataset of xarray, or a mapping from names to arrays, as a record that is checked.
+    """Return a dataset of xarray, or a mapping from names to arrays, as a checked record.
 
-    Nothing of it is shared: the caller may go on changing the dataset while it is written. What can
-    be found wrong with a dataset is found here: an error while records are written would be one of
-    all that were added with it.
+    The record has copies: the caller may change the dataset while it is written. All checks of a
+    dataset are here, because an error of the writing thread would affect other datasets as well.
 
     A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
@@ -69,15 +68,17 @@ def as_record(name: str, dataset: Input) -> Record:
     Raises
     ------
     ValueError
-        If the name is no text or empty, a dimension has two lengths, or is named "dataset"; if a
-        variable is named as no array can be, or an attribute cannot be stored.
+        If a name is invalid, a dimension has two lengths or is named "dataset", or an attribute
+        cannot be stored.
     UnsupportedError
         If values are of a type that cannot be stored.
     """
     if isinstance(dataset, Record):
         return dataset if dataset.name == name else dataset._replace(name=name)
     if not isinstance(name, str) or not name or not _is_unicode(name):
-        raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
+        raise _core.InvalidError(
+            f"a dataset's name must be a string that is not empty, found {name!r}"
+        )
     attributes: Mapping[Any, Any] = {}
     if not hasattr(dataset, "coords"):
         variables = {str(key): _of_mapping(name, str(key), v) for key, v in dataset.items()}
@@ -92,16 +93,16 @@ def as_record(name: str, dataset: Input) -> Record:
                 v.values,
                 v.attrs,
                 key in coords,
-                _text_type(v.encoding.get("dtype")),
+                _string_type(v.encoding.get("dtype")),
             )
             for key, v in dataset.variables.items()
         }
         attributes = dataset.attrs
-    return record_of(name, variables, texts_of((name,), attributes))
+    return record_of(name, variables, attributes_as_json((name,), attributes))
 
 
 def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, str]) -> Record:
-    """Return a record that is checked; raises as `as_record` does."""
+    """Return a checked record; raises the errors of `as_record`."""
     for key, variable in variables.items():
         _check(name, key, variable)
     return Record(name, variables, attributes, _sizes(name, variables))
@@ -126,13 +127,13 @@ def variable_of(
     values: np.ndarray,
     attributes: Mapping[Any, Any],
     coordinate: bool,
-    text_type: str = "string",
+    string_type: str = "string",
 ) -> Variable:
-    """Return a copy of values as a variable; times as integers, texts as objects, in C order.
+    """Return a variable with a copy of values in C order: times as integers, strings as objects.
 
-    `owner` is named in errors: the dataset, and the variable. `text_type` is the type of
-    objects that are all missing, or of an empty array. Raises ValueError for attributes that
-    cannot be stored, UnsupportedError for objects that are not strings.
+    `owner` is the dataset and the variable, for errors. `string_type` is the type of objects
+    that are all missing, or of an empty array. Raises ValueError for attributes that cannot be
+    stored, UnsupportedError for objects that are not strings.
     """
     times = None
     escaped = False
@@ -140,23 +141,23 @@ def variable_of(
     if kind in "mM":
         values, times = encode_times(values)
     elif kind in "UST":
-        text_type = "bytes" if kind == "S" else "string"
+        string_type = "bytes" if kind == "S" else "string"
         values = values.astype(object)
     native = values.dtype.newbyteorder("=")
     values = np.array(values, native, order="C")
     if values.dtype.kind == "O":
         what = f"dataset {owner[0]!r}: {owner[1]}"
-        values, type_name, escaped = encode_texts(what, values, text_type)
+        values, type_name, escaped = encode_strings(what, values, string_type)
     else:
         type_name = _type_name(values.dtype)
-    texts = texts_of(owner, attributes) if attributes else {}
-    return Variable(dims, values, texts, coordinate, times, type_name, escaped)
+    stored = attributes_as_json(owner, attributes) if attributes else {}
+    return Variable(dims, values, stored, coordinate, times, type_name, escaped)
 
 
 def retyped(variable: Variable, type_name: str) -> Variable:
-    """Return texts of which none is present as texts of another type; all else unchanged.
+    """Return strings or bytes that are all missing in the other type; all else unchanged.
 
-    Whether such texts are strings or bytes is known from other datasets alone.
+    Only other datasets determine whether such values are strings or bytes.
     """
     if variable.type_name == type_name or not {variable.type_name, type_name} <= MISSING.keys():
         return variable
@@ -173,25 +174,25 @@ def _type_name(dtype: np.dtype[Any]) -> str:
     return name
 
 
-def _text_type(encoded: Any) -> str:
-    """Return the type of objects that a file has as values of this dtype."""
+def _string_type(encoded: Any) -> str:
+    """Return the type of objects that a file encodes with this dtype."""
     return "bytes" if isinstance(encoded, np.dtype) and encoded.kind == "S" else "string"
 
 
 _OF_TIMES = frozenset({"units", "calendar", "dtype", "_FillValue"})
 
-# NumPy makes the text anew each time it is asked for.
+# `dtype.str` is slow, because NumPy builds the string in each call.
 _TYPE_NAMES: dict[np.dtype[Any], str] = {}
 
 
 def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
-    """Return the lengths of the dimensions, which must agree."""
+    """Return the lengths of the dimensions; raises ValueError if one has two lengths."""
     sizes: dict[str, int] = {}
     for key, (dims, values, *_) in variables.items():
         shape = values.shape
         if len(dims) != len(shape):
             raise _core.InvalidError(
-                f"dataset {name!r}: {key} has {len(shape)} dimensions, named {dims}; name each"
+                f"dataset {name!r}: {key} has {len(shape)} dimensions, but the names {dims}"
             )
         for dim, size in zip(dims, shape, strict=True):
             if sizes.setdefault(dim, size) != size:
@@ -201,8 +202,7 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
                 )
     if ROW in sizes:
         raise _core.InvalidError(
-            f"dataset {name!r}: no dimension may be named {ROW!r}, along which collections count "
-            "their datasets; rename it"
+            f"dataset {name!r}: the dimension name {ROW!r} is reserved; rename it"
         )
     return sizes
 
@@ -211,18 +211,17 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
     """Check the name and the type of a variable."""
     if name in _TAKEN or "/" in name or not _is_unicode(name):
         raise _core.InvalidError(
-            f"dataset {dataset!r}: no variable may be named {name!r}, as arrays of a collection "
-            "are not; rename it"
+            f"dataset {dataset!r}: {name!r} is not a valid name of a variable; rename it"
         )
     if variable.values.dtype.kind not in "biufcO":
         raise _core.UnsupportedError(
-            f"dataset {dataset!r}: {name} is of dtype {variable.values.dtype}; numbers, bools, "
-            "datetimes, strings and bytes can be stored"
+            f"dataset {dataset!r}: {name} has dtype {variable.values.dtype}; expected numbers, "
+            "bools, datetimes, strings or bytes"
         )
     if variable.times and (found := _OF_TIMES.intersection(variable.attributes)):
         raise _core.InvalidError(
-            f"dataset {dataset!r}: {name} is of times, and says in {sorted(found)} how they are "
-            "stored, which the store does itself: remove these attributes"
+            f"dataset {dataset!r}: the times {name} have the attributes {sorted(found)}, which the "
+            "store sets; remove them"
         )
 
 
@@ -235,15 +234,15 @@ def _is_unicode(text: str) -> bool:
 
 
 def grown(old: Record, new: Record, dim: str) -> Record:
-    """Return a dataset with another behind it along `dim`; the rest must be as it was.
+    """Return a dataset with the values of another one appended along `dim`.
 
-    Raises ValueError where the two have other variables, `dim` is none of theirs, or what lacks
-    it has changed.
+    Raises ValueError if the variables differ, `dim` is not a dimension, or a variable without it
+    has other values.
     """
     if old.variables.keys() != new.variables.keys() or dim not in old.sizes:
         raise _core.InvalidError(
             f"dataset {old.name!r} has variables {list(old.variables)} and dimensions "
-            f"{list(old.sizes)}; it cannot grow along {dim!r} by {list(new.variables)}"
+            f"{list(old.sizes)}; it cannot be extended along {dim!r} by {list(new.variables)}"
         )
     variables = {}
     for key, was in old.variables.items():
@@ -260,5 +259,7 @@ def grown(old: Record, new: Record, dim: str) -> Record:
         elif np.array_equal(was.values, more.values):
             variables[key] = was
         else:
-            raise _core.InvalidError(f"dataset {old.name!r}: {key} lacks {dim!r}, but has changed")
+            raise _core.InvalidError(
+                f"dataset {old.name!r}: {key} has no dimension {dim!r}, and its values differ"
+            )
     return record_of(old.name, variables, old.attributes)

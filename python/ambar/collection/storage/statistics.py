@@ -1,4 +1,4 @@
-"""Statistics of a dataset's variable: smallest and largest value, number of values and of nulls."""
+"""Statistics of a variable in a dataset: value range, numbers of values and nulls."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def has_range(type_name: str) -> bool:
 def measure(  # noqa: PLR0911 - a case each
     values: np.ndarray, times: bool
 ) -> tuple[Any, Any, int, int]:
-    """Return the smallest and the largest value, the number of values and of nulls among them.
+    """Return the smallest and the largest value, the number of values and the number of nulls.
 
-    Nulls are NaN and NaT; they are left out of the range. Where nothing is left, the range is that
+    Nulls are NaN and NaT, which do not count in the range. Without other values the range is that
     of nulls (0 for integers).
     """
     kind = values.dtype.kind

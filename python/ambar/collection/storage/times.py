@@ -10,7 +10,7 @@ import numpy as np
 from ambar import _core
 
 NOT_A_TIME = np.iinfo(np.int64).min
-"""What stands for NaT, as in NumPy; stored as the attribute ``_FillValue``."""
+"""The stored value of NaT, as in NumPy; the attribute ``_FillValue`` has it."""
 
 _UNITS = {
     "D": "days",
@@ -30,7 +30,7 @@ def encode_times(values: np.ndarray) -> tuple[np.ndarray, str]:
     Raises
     ------
     UnsupportedError
-        If they count what CF has no unit for: weeks, months, years, or multiples of a unit.
+        If CF has no such unit: weeks, months, years, or multiples of a unit.
     """
     unit, count = np.datetime_data(values.dtype)
     if unit not in _UNITS or count != 1:
@@ -49,7 +49,7 @@ def decoded_dtype(units: str) -> np.dtype[np.generic]:
     name, since, _ = units.partition(_EPOCH)
     unit = next((unit for unit, cf in _UNITS.items() if cf == name), None)
     if unit is None:
-        raise _core.CorruptError(f"{units!r} are no units of time that ambar writes")
+        raise _core.CorruptError(f"invalid units of time {units!r}; restore the store from a copy")
     return np.dtype(f"{'datetime64' if since else 'timedelta64'}[{unit}]")
 
 
@@ -69,7 +69,7 @@ def dtype_name(type_name: str, units: str | None) -> str:
 
 
 def attributes_of(units: str) -> dict[str, object]:
-    """Return the attributes that tell CF readers how the integers count time."""
+    """Return the attributes with which CF readers decode the integers as times."""
     attributes: dict[str, object] = {"units": units, "_FillValue": NOT_A_TIME}
     if units.endswith(_EPOCH):
         attributes["calendar"] = "proleptic_gregorian"

@@ -1,4 +1,4 @@
-"""Work done on another thread, in order: encoding goes on while the next datasets are taken in."""
+"""A thread that encodes batches of datasets in order, while the caller adds the next ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 
 class Background:
-    """One thread that does one thing after the other, with at most one of them waiting.
+    """One thread that runs tasks in order, with at most one task in the queue.
 
-    After an error nothing more is done, and everything asked for raises it again.
+    After an error it runs no further task, and all methods raise the error again.
     """
 
     def __init__(self) -> None:
@@ -20,25 +20,25 @@ class Background:
         self._error: BaseException | None = None
 
     def check(self) -> None:
-        """Raise the error of what was done before, if there was one."""
+        """Raise the error of an earlier task, if any."""
         if self._error is not None:
             raise self._error
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Have something done once all before it is; raises the error of what is done by now."""
+        """Queue a task; raises the error of an earlier task."""
         self.check()
         if len(self._last) > 1:
             self._finish_first()
         self._last.append(self._pool.submit(work))
 
     def wait(self) -> None:
-        """Wait until everything is done; raises the first error, and does not do the rest."""
+        """Wait for all tasks; raises the first error, without running the tasks after it."""
         self.check()
         while self._last:
             self._finish_first()
 
     def close(self) -> None:
-        """Finish what has begun; what waits is not done. A forked child has no thread to end."""
+        """Finish the running task, and cancel the queued one. Does nothing in a forked child."""
         if os.getpid() != self._process:
             return
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -46,7 +46,7 @@ class Background:
 
     def _finish_first(self) -> None:
         first = self._last[0]
-        # Ctrl-C here leaves the work where it is: it is waited for again.
+        # Ctrl-C here leaves the task in the queue, so that it can be waited for again.
         wait([first])
         del self._last[0]
         self._error = first.exception()

@@ -1,4 +1,4 @@
-"""Writing datasets: gathered by family, and appended to the families' arrays."""
+"""Writes the datasets of a family: gathers them, and appends them to the arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ambar.collection.storage.attributes import Key, forget, merge
 from ambar.collection.storage.family import Column, Family
 from ambar.collection.storage.records import ROW, Record, Variable
 from ambar.collection.storage.statistics import has_range, measure
-from ambar.collection.storage.texts import MISSING, count_missing
+from ambar.collection.storage.strings import MISSING, count_missing
 from ambar.collection.storage.times import NOT_A_TIME
 from ambar.collection.write.background import Background
 from ambar.store.dtypes import to_zarr
@@ -22,16 +22,16 @@ BATCH = 16 << 20
 """Raw bytes of a family's datasets that are encoded together."""
 
 FEW = 16
-"""Datasets of a family up to which another one's lengths make all of it ragged."""
+"""A family of at most so many unwritten datasets becomes ragged if another length is added."""
 
-_TEXT_BYTES = 32
+_STRING_BYTES = 32
 
 Statistics: TypeAlias = dict[str, tuple[Any, Any, int, int]]
-"""What is known of a dataset's variables; see `measure`."""
+"""Statistics of each variable of a dataset; see `measure`."""
 
 
 class FamilyWriter:
-    """Appends datasets to one family; on another thread, see `background`."""
+    """Appends datasets to one family, on the thread of a `Background`."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class FamilyWriter:
         self._made = family.rows > 0
         self._begun = self._made
         self._shared: dict[str, np.ndarray] = {}
-        # Columns of little per dataset, written with the commit.
+        # Small columns are written with the commit.
         self._columns: dict[str, list[np.ndarray]] = {}
 
     @property
     def can_change(self) -> bool:
-        """Whether the family's layout may change: it has few datasets, and none is written."""
+        """Whether the layout of the family may change: it has few datasets, all unwritten."""
         return not self._begun and len(self._pending) <= FEW
 
     def add(self, record: Record) -> int:
-        """Add a dataset, which is written with others; return its row."""
+        """Add a dataset, which is written with the next batch; return its row."""
         self._pending.append(record)
-        # Here, and not with the writing, as that has more to do.
+        # The writing thread has more work than this one.
         self._measured.append({name: _measure(v) for name, v in record.variables.items()})
         self._bytes += record.nbytes
         if self._bytes >= BATCH:
@@ -71,7 +71,7 @@ class FamilyWriter:
         return self._next_row - 1
 
     def finish(self) -> None:
-        """Have what waits written, and what the group says."""
+        """Write the gathered datasets and the metadata of the group."""
         self._flush(len(self._pending))
         self._background.submit(self._finish)
 
@@ -104,11 +104,11 @@ class FamilyWriter:
             )
 
     def share(self, name: str, values: np.ndarray) -> None:
-        """Say what the values of a shared variable are, as the store has them."""
+        """Set the values of a shared variable that the store has."""
         self._shared[name] = values
 
     def _filling(self) -> int:
-        """Return how many of the datasets that wait fill shards, so that none is written twice."""
+        """Return the number of gathered datasets that fill shards, which avoids rewriting."""
         family = self._family
         if family.ragged:
             return len(self._pending)
@@ -118,7 +118,7 @@ class FamilyWriter:
         return (self._next_row + 1) // rows * rows - first
 
     def _make(self, records: list[Record]) -> None:
-        """Make the arrays; coordinates that all first datasets have in common are stored once."""
+        """Create the arrays; coordinates that are equal in all datasets are stored once."""
         family = self._family
         for name, column in family.columns.items():
             values = [record.variables[name].values for record in records]
@@ -141,7 +141,7 @@ class FamilyWriter:
     def _cut(self, name: str) -> tuple[list[int], list[int]]:
         family, column = self._family, self._family.columns[name]
         kind = column.type_name
-        itemsize = _TEXT_BYTES if kind in ("string", "bytes") else np.dtype(kind).itemsize
+        itemsize = _STRING_BYTES if kind in ("string", "bytes") else np.dtype(kind).itemsize
         chunks = self._encoding.get(name, {}).get("chunks")
         if family.ragged_dim(name) is not None:
             inner = family.shape(name)
@@ -173,8 +173,8 @@ class FamilyWriter:
         *,
         width: int | None = None,
     ) -> None:
-        """Declare a column of one value a dataset, or of `width`."""
-        itemsize = _TEXT_BYTES if dtype is str else np.dtype(dtype).itemsize
+        """Create a column of one value for each dataset, or of `width` values."""
+        itemsize = _STRING_BYTES if dtype is str else np.dtype(dtype).itemsize
         rows, shards = layout.column(itemsize * (width or 1))
         inner = [] if width is None else [width]
         self._writer.create_array(
@@ -195,8 +195,8 @@ class FamilyWriter:
             path = self._column(key)
             self._declare_column(path, str)
             self._columns[path] = [np.full(family.rows, earlier, object)]
-        for key, texts in found.items():
-            self._columns.setdefault(self._column(key), []).append(np.array(texts, object))
+        for key, column in found.items():
+            self._columns.setdefault(self._column(key), []).append(np.array(column, object))
 
     def _column(self, key: Key) -> str:
         return f"{self._family.group}/attributes/{self._family.varying.index(key)}"
@@ -229,7 +229,7 @@ class FamilyWriter:
             rest -= rows
 
     def _append(self, path: str, pieces: list[np.ndarray]) -> None:
-        """Append arrays of one dtype without looking at each of them again."""
+        """Append arrays of equal dtype, which are not checked again."""
         first = pieces[0]
         if first.dtype.kind == "O":
             self._writer.append(path, *pieces)
@@ -271,5 +271,5 @@ def _dtype(type_name: str) -> Any:
 
 
 def _are_same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of a shape and dtype are the same bit for bit; NaN and -0 too."""
+    """Whether two arrays of equal dtype are equal bit for bit, also in NaN and -0."""
     return bool((a == b).all()) if a.dtype.kind == "O" else a.tobytes() == b.tobytes()

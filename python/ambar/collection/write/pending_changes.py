@@ -1,4 +1,4 @@
-"""Adding datasets to a collection and committing them."""
+"""The changes of a collection since its last commit."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class PendingChanges:
         self.pending = False
 
     def check(self) -> None:
-        """Raise the error that writing met, if any: what is not committed is lost then.
+        """Raise an error of writing, if any; changes since the last commit are lost then.
 
-        In a forked child, raise ValueError: it must not use what its parent writes with.
+        Raises ValueError in a forked child, which must not use the writer of its parent.
         """
         self._background.check()
         self._writer._core.check()
@@ -84,22 +84,22 @@ class PendingChanges:
         """Add a dataset of a new name."""
         if record.name in self._catalogue:
             raise _core.InvalidError(
-                f"there is a dataset {record.name!r} already; replace it, or choose another name"
+                f"a dataset {record.name!r} exists already; replace it, or choose another name"
             )
         number, row = self._put(record)
         self._catalogue.add(record.name, number, row)
 
     def replace(self, record: Record) -> None:
-        """Put a dataset in the place of the one of its name."""
+        """Replace the dataset of this name."""
         self._catalogue.position(record.name)
         self._catalogue.move(record.name, *self._put(record))
 
     def touch(self) -> None:
-        """Note that the catalogue has changed."""
+        """Record that the catalogue has changed."""
         self.pending = True
 
     def commit(self) -> None:
-        """Write everything, visible at once."""
+        """Write and commit all changes."""
         self.check()
         for writer in self._writers.values():
             writer.finish()
@@ -117,7 +117,7 @@ class PendingChanges:
         self.pending = False
 
     def close(self) -> None:
-        """Let go of the file; what was not committed is lost."""
+        """Close the store; changes since the last commit are lost."""
         self._background.close()
         self._writer.close()
 
@@ -145,7 +145,7 @@ class PendingChanges:
         return writer is not None and writer.can_change
 
     def _matched(self, record: Record) -> Record:
-        """Return the dataset with the dtypes of the first that had its variables, as was asked."""
+        """Return the dataset with the dtypes that the setting `on_mismatch` requires."""
         policy = self._settings["on_mismatch"]
         changed: dict[str, Variable] = {}
         for name, given in record.variables.items():
@@ -171,7 +171,7 @@ class PendingChanges:
 
 
 def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:
-    """Check that what is asked for variables can be done to those that the dataset has."""
+    """Check that the encodings apply to the variables of the dataset."""
     for name, options in encoding.items():
         variable = record.variables.get(name)
         if variable is None:
@@ -179,14 +179,13 @@ def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -
         what = f"dataset {record.name!r}: encoding of {name}"
         if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
             raise _core.InvalidError(
-                f"{what}: an error bound is for float32 and float64, not for "
-                f"{_dtype(variable)}; leave it out"
+                f"{what}: an error bound needs float32 or float64, found {_dtype(variable)}; leave "
+                "it out"
             )
         chunks = options.get("chunks")
         if chunks is not None and len(chunks) != variable.values.ndim:
             raise _core.InvalidError(
-                f"{what}: chunks {tuple(chunks)} of {len(chunks)} dimensions, where it has "
-                f"{variable.dims}"
+                f"{what}: expected chunks for the dimensions {variable.dims}, found {tuple(chunks)}"
             )
 
 
@@ -199,7 +198,7 @@ def _dtype(variable: Variable | Column) -> str:
 
 
 def _castable(variable: Variable, first: Column) -> bool:
-    texts = ("string", "bytes")
-    if variable.times or first.times or first.type_name in texts or variable.type_name in texts:
+    strings = ("string", "bytes")
+    if variable.times or first.times or {first.type_name, variable.type_name}.intersection(strings):
         return False
     return np.can_cast(variable.values.dtype, first.type_name, "same_kind")

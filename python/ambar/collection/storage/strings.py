@@ -1,7 +1,7 @@
-"""Strings and bytes of any length, some of which may be missing: encoded as strings alone.
+"""Encoding of strings and bytes with missing values.
 
-A missing value is a single NUL. A value that begins with NUL has one more, so that every value can
-be stored.
+A missing value is stored as a single NUL. A value that begins with NUL gets another NUL in front,
+so that every value can be stored.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ import numpy as np
 from ambar import _core
 
 MISSING: dict[str, Any] = {"string": "\0", "bytes": b"\0"}
-"""What a missing value is stored as, by the type."""
+"""The stored value of a missing one, by type."""
 
 
-def encode_texts(what: str, values: np.ndarray, type_name: str) -> tuple[np.ndarray, str, bool]:
-    """Return objects as they are stored, their type, and whether some are encoded.
+def encode_strings(what: str, values: np.ndarray, type_name: str) -> tuple[np.ndarray, str, bool]:
+    """Return the stored form of objects, their type, and whether some are encoded.
 
     Parameters
     ----------
     what
-        The dataset and variable, for errors.
+        The dataset and the variable, for errors.
     values
-        Strings, or bytes, with None or NaN where they are missing; in C order.
+        Strings or bytes in C order; missing ones are None or NaN.
     type_name
-        "string" or "bytes": what they are if no value says so.
+        "string" or "bytes": the type if all values are missing.
 
     Raises
     ------
     UnsupportedError
-        If there are other objects, or both, or strings that are not Unicode.
+        If other objects are among them, or strings and bytes, or invalid Unicode.
     """
     flat = values.ravel()
     first = flat[0] if flat.size else MISSING[type_name]
     if isinstance(first, (str, bytes)):
         type_name = "bytes" if isinstance(first, bytes) else "string"
         try:
-            # Joining is the quickest look at all objects.
+            # Joining is the fastest check of all objects.
             joined = b"".join(flat) if isinstance(first, bytes) else "".join(flat)
         except TypeError:
             return _encode_some_missing(what, values, type_name)
@@ -61,9 +61,8 @@ def _encode_some_missing(
     if not all(isinstance(value, kind) for value in present):
         found = sorted({type(value).__name__ for value in present})
         raise _core.UnsupportedError(
-            f"{what} has objects of {', '.join(found)}; arrays of objects can be stored if all are "
-            "strings, or all are bytes, with None or NaN where they are missing: convert them, "
-            "times to datetime64"
+            f"{what} has objects of {', '.join(found)}; expected only strings or only bytes, with "
+            "None or NaN for missing values: convert them, times to datetime64"
         )
     if type_name == "string":
         _check_unicode(what, "".join(present))
@@ -80,8 +79,8 @@ def _encoded(values: np.ndarray, type_name: str) -> np.ndarray:
     return encoded
 
 
-def decode_texts(values: np.ndarray, type_name: str) -> np.ndarray:
-    """Return what `encode_texts` was given; NaN for missing values, as xarray has it."""
+def decode_strings(values: np.ndarray, type_name: str) -> np.ndarray:
+    """Return the values that `encode_strings` encoded, with NaN for missing ones as in xarray."""
     missing = MISSING[type_name]
     decoded = np.empty(values.shape, object)
     decoded.reshape(-1)[:] = [
@@ -92,15 +91,15 @@ def decode_texts(values: np.ndarray, type_name: str) -> np.ndarray:
 
 
 def all_missing(values: np.ndarray, type_name: str) -> np.ndarray:
-    """Return encoded values of another type, none of which is present, as values of this one."""
+    """Return the encoded form, in another type, of values that are all missing."""
     missing = np.empty(values.shape, object)
     missing.fill(MISSING[type_name])
     return missing
 
 
 def count_missing(values: np.ndarray, type_name: str) -> int:
-    """Return how many of encoded values are missing."""
-    # NumPy drops a NUL at the end of what it compares with.
+    """Return the number of missing values among encoded ones."""
+    # NumPy ignores trailing NULs in comparisons.
     return int(values.ravel().tolist().count(MISSING[type_name]))
 
 
@@ -112,4 +111,6 @@ def _check_unicode(what: str, joined: str) -> None:
     try:
         joined.encode()
     except UnicodeEncodeError as error:
-        raise _core.UnsupportedError(f"{what} has a string that is no Unicode: {error}") from None
+        raise _core.UnsupportedError(
+            f"{what} has a string that is not valid Unicode: {error}"
+        ) from None
