@@ -376,7 +376,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     result = run(app, ["compare", str(source), str(target), "--json", "--bound", "T*=1e-9"])
     assert result.exit_code == 1
     fields = {one["field"]: one for one in json.loads(result.stdout)["fields"]}
-    assert fields["Temp"]["asked"] == {"Temp": "1e-9"}
+    assert fields["Temp"]["bounds"] == {"Temp": "1e-9"}
     assert fields["Temp"]["held"] is False
     result = run(app, ["compare", str(source), str(target), "--bound", "Tmep=1e-9"])
     assert isinstance(result.exception, KeyError)

@@ -94,7 +94,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory, stores: dict[str, Path]) -> 
         )
         writer.create_array("texts", np.array(["a", "b"] * 5000, dtype=object), chunks=(100,))
     plotfiles.write(folder / "plotfile")
-    ambar.convert(folder / "plotfile", folder / "plotfile.ambar", durability="none")
+    ambar.convert(folder / "plotfile", folder / "plotfile.ambar", fsync=False)
     with ambar.open_collection(folder / "collection.ambar", "w-") as collection:
         for number in range(20):
             collection.add(f"d{number}", {"v": np.arange(20.0)})

@@ -22,7 +22,7 @@ from campaigns import seal
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    options: Any = {"durability": "none", "ragged": ["t"]}
+    options: Any = {"fsync": False, "ragged": ["t"]}
     with ambar.open_collection(tmp_path / "x.ambar", "w-", **options) as made:
         for number in range(4):
             values = np.arange(3.0 + number % 2)

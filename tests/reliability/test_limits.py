@@ -172,7 +172,7 @@ def test_fill_values_are_within_the_memory_limit(tmp_path: Path) -> None:
 def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None:
     """Cells, particles, indices and collections were decoded within the default limits alone."""
     cells, fleet, array = tmp_path / "cells.ambar", tmp_path / "fleet.ambar", tmp_path / "a.ambar"
-    ambar.convert(output("gravpart"), cells, durability="none")
+    ambar.convert(output("gravpart"), cells, fsync=False)
     with ambar.open_collection(fleet, "w-", fsync=False) as writer:
         for number in range(20):
             writer.add(f"d{number}", {"t": ("x", np.arange(2000.0) + number)})
