@@ -38,7 +38,7 @@ PAGES = {
         "Snapshots",
         "Outputs of a simulation: cells, particles, run information and units.",
         ["Snapshot", "Series", "Amr", "Particles", "Table", "Box", "Sphere", "Shell", "RamsesInfo",
-         "AmrexInfo", "Units", "read_ramses", "read_amrex"],
+         "AmrexInfo", "Units"],
     ),
     "meshes": (
         "Meshes",

@@ -70,7 +70,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def gravpart(request: pytest.FixtureRequest, stores: dict[str, Path]) -> ambar.Snapshot:
     """The case with gravity and particles, from a store and from RAMSES' files."""
     if request.param == "ramses":
-        return ambar.read_ramses(output("gravpart"))
+        return ambar.open_snapshot(output("gravpart")).load()
     opened = ambar.open(stores["gravpart"])
     assert isinstance(opened, ambar.Snapshot)
     return opened

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from ambar.collection.files.ingest import Ingest, ingest
     from ambar.comparison.compare import Comparison, compare
-    from ambar.io.convert import convert, export, read_amrex, read_ramses
+    from ambar.io.convert import convert, export
     from ambar.io.openers import (
         open,  # noqa: A004
         open_mesh,
@@ -106,9 +106,7 @@ __all__ = [
     "open_series",
     "open_snapshot",
     "open_store",
-    "read_amrex",
     "read_mesh",
-    "read_ramses",
     "references",
     "repair",
     "write_mesh",
@@ -159,9 +157,7 @@ _HOMES = {
     "open_store": "ambar.io.openers",
     "open_collection": "ambar.collection",
     "export": "ambar.io.convert",
-    "read_amrex": "ambar.io.convert",
     "read_mesh": "ambar.mesh",
-    "read_ramses": "ambar.io.convert",
     "references": "ambar.store.chunk_references",
     "repair": "ambar.store.maintenance",
     "write_mesh": "ambar.mesh",

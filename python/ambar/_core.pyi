@@ -329,7 +329,24 @@ class Amr:
         levels: tuple[int, int] | None = None,
         condition: str | None = None,
         threads: int | None = None,
-    ) -> dict[str, _Array]: ...
+        chunks: tuple[int, int] | None = None,
+    ) -> dict[str, _Array]:
+        """Read columns of selected cells; `chunks` is a half-open range of chunk numbers."""
+
+    @property
+    def chunk_lengths(self) -> list[int]:
+        """Leaf cells of each chunk."""
+
+    def load(
+        self,
+        fields: Sequence[str],
+        region: _Region | None = None,
+        levels: tuple[int, int] | None = None,
+        max_level: int | None = None,
+        threads: int | None = None,
+    ) -> Amr:
+        """Return cells in memory; `levels` applies to trees, `max_level` to patches."""
+
     def grid(
         self,
         field: str,
@@ -378,7 +395,21 @@ class Table:
         region: _Region | None = None,
         condition: str | None = None,
         threads: int | None = None,
-    ) -> dict[str, _Array]: ...
+        chunks: tuple[int, int] | None = None,
+    ) -> dict[str, _Array]:
+        """Read columns of selected rows; `chunks` is a half-open range of chunk numbers."""
+
+    @property
+    def chunk_lengths(self) -> list[int]:
+        """Rows of each chunk."""
+
+    def load(
+        self,
+        columns: Sequence[str],
+        region: _Region | None = None,
+        threads: int | None = None,
+    ) -> Table:
+        """Return rows in memory."""
 
 @final
 class Ramses:

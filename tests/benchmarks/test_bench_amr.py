@@ -62,7 +62,7 @@ def test_generated_plotfiles_are_plotfiles(monkeypatch: pytest.MonkeyPatch, tmp_
     coarse, fine = load_levels(path).levels
     assert sum(box.values["density"].size for box in coarse.boxes) == 32**3
     assert sum(box.values["density"].size for box in fine.boxes) == 64**3 // 4
-    read = ambar.read_amrex(path).amr.read(["density", "level"])
+    read = ambar.open_snapshot(path).amr.read(["density", "level"])
     assert (read["level"] == read["level"].max()).sum() == 64**3 // 4
     assert read["density"].min() > 0
 

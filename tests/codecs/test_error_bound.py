@@ -14,7 +14,7 @@ OUTPUT = output("gravpart")
 
 @pytest.fixture(scope="module")
 def exact():
-    return ambar.read_ramses(OUTPUT)
+    return ambar.open_snapshot(OUTPUT).load()
 
 
 def off(a, b):

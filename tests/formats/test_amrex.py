@@ -57,7 +57,7 @@ def snapshot(
     request: pytest.FixtureRequest, plotfile: Path, converted: dict[str, Path]
 ) -> ambar.Snapshot:
     if request.param == "native":
-        return ambar.read_amrex(plotfile)
+        return ambar.open_snapshot(plotfile)
     opened = ambar.open(store_of(plotfile, converted))
     assert isinstance(opened, ambar.Snapshot)
     return opened
@@ -148,7 +148,7 @@ def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:
 
 
 def test_the_same_cells_in_the_same_order(plotfile: Path, converted: dict[str, Path]) -> None:
-    native = ambar.read_amrex(plotfile).amr.read()
+    native = ambar.open_snapshot(plotfile).amr.read()
     stored = ambar.open(store_of(plotfile, converted)).amr.read()
     assert native.columns == stored.columns
     for name in native.columns:
@@ -211,7 +211,7 @@ def test_an_error_bound_holds_in_every_box(bound: float, plotfile: Path, tmp_pat
         plotfile, target, components=["cells"], error_bound=f"{bound} of range", fsync=False
     )
     assert done.ratio > (1 if plotfile.name == "small" else 2)
-    cells, exact = ambar.open(target).amr, ambar.read_amrex(plotfile).amr
+    cells, exact = ambar.open(target).amr, ambar.open_snapshot(plotfile).amr
     spans = {}
     for name in exact.fields:
         want, got = exact.read([name])[name], cells.read([name])[name]
@@ -232,7 +232,9 @@ def test_bounds_of_particles(tmp_path: Path) -> None:
     bounds = {"DM/position_x": 1e-6, "Temp": 1.0}
     ambar.convert(plotfile, target, error_bound=bounds, fsync=False)
     got = ambar.open(target).species["DM"].read(["id", "cpu", "position_x", "position_y"])
-    want = ambar.read_amrex(plotfile).species["DM"].read(["id", "cpu", "position_x", "position_y"])
+    want = (
+        ambar.open_snapshot(plotfile).species["DM"].read(["id", "cpu", "position_x", "position_y"])
+    )
     got = {name: got[name][np.lexsort((got["id"], got["cpu"]))] for name in got}
     want = {name: want[name][np.lexsort((want["id"], want["cpu"]))] for name in want}
     assert 0 < np.abs(got["position_x"] - want["position_x"]).max() <= 1e-6
@@ -246,10 +248,10 @@ def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
     ambar.convert(small, target, fields=["Temp"], components="cells")
     snapshot = ambar.open(target)
     assert snapshot.components == {"cells": ["Temp"]}
-    expected = ambar.read_amrex(small, fields=["Temp"]).amr.read(["Temp"])
+    expected = ambar.open_snapshot(small).load(fields=["Temp"]).amr.read(["Temp"])
     np.testing.assert_array_equal(snapshot.amr.read(["Temp"])["Temp"], expected["Temp"])
     ambar.export(target, tmp_path / "plt")
-    again = ambar.read_amrex(tmp_path / "plt").amr
+    again = ambar.open_snapshot(tmp_path / "plt").amr
     assert again.fields == ["Temp"]
     np.testing.assert_array_equal(again.read(["Temp"])["Temp"], expected["Temp"])
 
@@ -257,7 +259,7 @@ def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["advection_none.h5", "advection_mdset.h5"])
 def test_hdf5_is_the_native_plotfile(name: str, tmp_path: Path) -> None:
     pytest.importorskip("h5py")
-    native = ambar.read_amrex(amrex_sample("advection_plt00006"), components=["cells"])
+    native = ambar.open_snapshot(amrex_sample("advection_plt00006")).load("cells")
     opened = ambar.open(amrex_sample(name))
     assert opened.info.time == native.info.time
     assert opened.info.levels == native.info.levels
@@ -269,7 +271,7 @@ def test_hdf5_is_the_native_plotfile(name: str, tmp_path: Path) -> None:
         for column in expected.columns:
             np.testing.assert_array_equal(cells[column], expected[column], column)
     ambar.export(target, tmp_path / "plt")
-    again = ambar.read_amrex(tmp_path / "plt")
+    again = ambar.open_snapshot(tmp_path / "plt")
     assert again.info.time == native.info.time
     assert again.info.steps == native.info.steps
     np.testing.assert_array_equal(again.amr.read()["phi"], expected["phi"])
@@ -319,7 +321,7 @@ def test_particles_without_a_header_are_not_left_out(
         (path / "tracers" / "Header").write_bytes(header)
     with pytest.raises(ambar.AmbarError, match="tracers/Header.*name the components"):
         ambar.convert(path, tmp_path / "x.ambar")
-    assert len(ambar.read_amrex(path).amr.read()) > 0
+    assert len(ambar.open_snapshot(path).amr.read()) > 0
     done = ambar.convert(path, tmp_path / "x.ambar", components=["cells"])
     assert done.left_out == {}
 
@@ -342,7 +344,7 @@ def test_what_is_left_out_is_told(
     ("name", "species"), [("advection_plt00006", "particles"), ("nyx64_plt00040", "DM")]
 )
 def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
-    native = ambar.read_amrex(amrex_sample(name))
+    native = ambar.open_snapshot(amrex_sample(name))
     stored = ambar.open(store_of(amrex_sample(name), converted))
     assert list(native.species) == list(stored.species) == [species]
     assert len(native.particles) == len(stored.particles) > 0
@@ -368,7 +370,7 @@ def test_what_makes_no_sense_is_refused(small: Path, tmp_path: Path, stores) -> 
     with pytest.raises(KeyError, match="cells"):
         ambar.convert(small, target, components=["DM"])
     with pytest.raises(KeyError, match="density, Temp"):
-        ambar.read_amrex(small, fields=["rho"])
+        ambar.open_snapshot(small).load(fields=["rho"])
     with pytest.raises(KeyError, match="rho"):
         ambar.convert(small, target, error_bound={"rho": 1e-3})
     assert not target.exists()
@@ -478,7 +480,7 @@ def test_fields_without_a_finite_value_take_little_room(tmp_path: Path, value: f
     for bound in (0.5, "1e-3 of range", "1e-3   of  range"):
         ambar.convert(plotfile, store, error_bound=bound, mode="w")
         assert ambar.compare(plotfile, store).held
-        opened = ambar.open(store).stored_at[0]
+        opened = ambar.open(store)._stored_at[0]
         bytes_[bound] = sum(opened[path].stored_bytes for path in opened if path.endswith("/a"))
     assert len(set(bytes_.values())) == 1
     assert bytes_[0.5] < 10_000

@@ -45,7 +45,7 @@ def way(request: pytest.FixtureRequest) -> str:
 
 def read(output: Path, way: str, scratch: Path) -> ambar.Snapshot:
     if way == "direct":
-        return ambar.read_ramses(output)
+        return ambar.open_snapshot(output).load()
     ambar.convert(output, scratch / "x.ambar", fsync=False)
     opened = ambar.open(scratch / "x.ambar")
     assert isinstance(opened, ambar.Snapshot)
@@ -106,8 +106,10 @@ def test_cell_centres_of_every_kind_of_output(written: Truth) -> None:
     if not written.fields:
         pytest.skip("this kind has no cells")
     spec = written.spec
-    cells = ambar.read_ramses(written.folder).amr.read(
-        ["level", "dx", *spec.axes, *(f"i{axis}" for axis in spec.axes)]
+    cells = (
+        ambar.open_snapshot(written.folder)
+        .load()
+        .amr.read(["level", "dx", *spec.axes, *(f"i{axis}" for axis in spec.axes)])
     )
     size = spec.boxlen / spec.box[0] * 0.5 ** cells["level"]
     np.testing.assert_array_equal(cells["dx"], size)
@@ -165,19 +167,19 @@ def test_levels_select_leaves_of_a_tree_that_ends_at_max_level(
 ) -> None:
     """Read `levels` of one output in every way.
 
-    `levels` used to keep refined cells of the highest level in `read_ramses` and `convert`, and to
+    `levels` used to keep refined cells of the highest level in `load` and `convert`, and to
     drop them in `cells`.
     """
     truth = write_output(tmp_path, SYNTHETIC[kind])
     true = truth.cells(levels, max_level)
     if len(true["level"]) == 0:
         pytest.skip("this kind has no cells of these levels")
-    direct = ambar.read_ramses(truth.folder, levels=levels, max_level=max_level)
+    direct = ambar.open_snapshot(truth.folder).load(levels=levels, max_level=max_level)
     assert_cells(direct.amr, true)
     target = tmp_path / "x.ambar"
     ambar.convert(truth.folder, target, levels=levels, max_level=max_level, fsync=False)
     assert_cells(ambar.open(target).amr, true)
-    whole = ambar.read_ramses(truth.folder, max_level=max_level)
+    whole = ambar.open_snapshot(truth.folder).load(max_level=max_level)
     assert_cells(whole.amr, true, levels=levels)
 
 
@@ -193,7 +195,7 @@ def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path
         assert set(expected["level"]) <= set(range(levels[0], levels[1] + 1))
         target = tmp_path / f"{levels}.ambar"
         ambar.convert(output, target, levels=levels, fsync=False, mode="w")
-        for amr in (ambar.read_ramses(output, levels=levels).amr, ambar.open(target).amr):
+        for amr in (ambar.open_snapshot(output).load(levels=levels).amr, ambar.open(target).amr):
             found = amr.read()
             assert found.columns == expected.columns
             for name in expected:
@@ -234,7 +236,7 @@ def test_regions_reach_over_periodic_faces(kind: str, way: str, tmp_path: Path) 
         np.testing.assert_array_equal(found["x"], centres[inside, 0], err_msg=str(region))
         np.testing.assert_array_equal(found["level"], amr.read(["level"])["level"][inside])
         if way == "direct":
-            part = ambar.read_ramses(truth.folder, region=region).amr.read(["x"])
+            part = ambar.open_snapshot(truth.folder).load(region=region).amr.read(["x"])
             np.testing.assert_array_equal(part["x"], centres[inside, 0], err_msg=str(region))
         if truth.particles is None:
             continue
@@ -244,7 +246,9 @@ def test_regions_reach_over_periodic_faces(kind: str, way: str, tmp_path: Path) 
         chosen = snapshot.particles.read(["identity"], region=region)["identity"]
         np.testing.assert_array_equal(chosen, rows["identity"][inside], err_msg=str(region))
         if way == "direct":
-            part = ambar.read_ramses(truth.folder, region=region).particles.read(["identity"])
+            part = (
+                ambar.open_snapshot(truth.folder).load(region=region).particles.read(["identity"])
+            )
             np.testing.assert_array_equal(part["identity"], chosen, err_msg=str(region))
 
 
@@ -344,20 +348,20 @@ def assert_region(truth: Truth, low: tuple[float, ...], high: tuple[float, ...])
     opposite = tuple(share * side for share, side in zip(high, sides, strict=True))
     region = ambar.Box(corner, opposite, unit="code")
     chosen = {name: column[inside] for name, column in true.items()}
-    assert_cells(ambar.read_ramses(truth.folder, region=region).amr, chosen)
-    assert_cells(ambar.read_ramses(truth.folder).amr, chosen, region=region)
+    assert_cells(ambar.open_snapshot(truth.folder).load(region=region).amr, chosen)
+    assert_cells(ambar.open_snapshot(truth.folder).load().amr, chosen, region=region)
 
 
 def test_regions_of_bench48_lose_no_cell_and_no_particle() -> None:
     output = bench48()
-    whole = ambar.read_ramses(output)
+    whole = ambar.open_snapshot(output).load()
     cells, rows = dict(whole.amr.read(["x", "y", "z", "density"])), dict(whole.particles.read())
     for centre, radius in [
         ((0.5, 0.5, 0.5), 0.07),
         ((0.2, 0.7, 0.4), 0.2),
         ((0.99, 0.5, 0.01), 0.3),
     ]:
-        part = ambar.read_ramses(output, region=ambar.Sphere(centre, radius))
+        part = ambar.open_snapshot(output).load(region=ambar.Sphere(centre, radius))
         for found, true, names in (
             (part.amr.read(["density"])["density"], cells, ("x", "y", "z", "density")),
             (
@@ -382,7 +386,7 @@ def bench48() -> Path:
 
 def test_ghosts_and_boundaries_never_show(tmp_path: Path) -> None:
     spec = replace(FULL, walls=((1, 1), (1, 1), (1, 1)), specials=False)
-    cells = ambar.read_ramses(write_output(tmp_path, spec).folder).amr.read()
+    cells = ambar.open_snapshot(write_output(tmp_path, spec).folder).load().amr.read()
     for name in cells:
         assert not (cells[name] == POISON).any(), name
 
@@ -390,21 +394,21 @@ def test_ghosts_and_boundaries_never_show(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads: int, tmp_path: Path) -> None:
     truth = write_output(tmp_path, FULL)
-    assert_cells(ambar.read_ramses(truth.folder, threads=threads).amr, truth.cells())
+    assert_cells(ambar.open_snapshot(truth.folder).load(threads=threads).amr, truth.cells())
 
 
 def test_components_and_fields_can_be_chosen(tmp_path: Path) -> None:
     truth = write_output(tmp_path, FULL)
-    chosen = ambar.read_ramses(truth.folder, components=["hydro"], fields=["density", "pressure"])
+    chosen = ambar.open_snapshot(truth.folder).load(["hydro/density", "hydro/pressure"])
     assert chosen.components == {"hydro": ["density", "pressure"]}
     true = truth.cells()
     names = ("level", "ix", "iy", "iz", "density", "pressure")
     assert_cells(chosen.amr, {name: true[name] for name in names})
     with pytest.raises(KeyError, match="entropy"):
-        ambar.read_ramses(truth.folder, fields=["entropy"])
+        ambar.open_snapshot(truth.folder).load(fields=["entropy"])
     bare = write_output(tmp_path / "bare", without(FULL, "groups"))
     with pytest.raises(KeyError, match="rt"):
-        ambar.read_ramses(bare.folder, components=["rt"])
+        ambar.open_snapshot(bare.folder).load("rt")
 
 
 @pytest.mark.campaign
@@ -426,7 +430,7 @@ def test_random_kinds_of_outputs(tmp_path: Path) -> None:
         assert_region(truth, tuple(low[: spec.ndim]), tuple(high[: spec.ndim]))
         levels, last = (int(rng.integers(1, 4)), int(rng.integers(4, 8))), int(rng.integers(3, 8))
         if len(truth.cells(levels, last)["level"]):
-            cut = ambar.read_ramses(truth.folder, levels=levels, max_level=last)
+            cut = ambar.open_snapshot(truth.folder).load(levels=levels, max_level=last)
             assert_cells(cut.amr, truth.cells(levels, last))
 
 
@@ -465,7 +469,7 @@ def test_a_file_cut_short_is_an_error_that_names_it(kind: str, tmp_path: Path) -
     for length in (len(whole) - 1, len(whole) // 2, 10, 0):
         path.write_bytes(whole[:length])
         with pytest.raises(ambar.CorruptError, match=path.name):
-            everything(ambar.read_ramses(truth.folder))
+            everything(ambar.open_snapshot(truth.folder).load())
 
 
 @pytest.mark.parametrize("component", ["hydro", "gravity", "rt", "particles"])
@@ -475,16 +479,16 @@ def test_a_component_that_lacks_a_domain_is_told_by_the_file(
     truth = write_output(tmp_path, FULL)
     name = f"{FILES[component]}_00007.out00002"
     (truth.folder / name).unlink()
-    assert name in ambar.read_ramses(truth.folder).missing[component]
+    assert name in ambar.open_snapshot(truth.folder).load().missing[component]
     with pytest.raises(KeyError, match=name):
-        ambar.read_ramses(truth.folder, components=[component])
+        ambar.open_snapshot(truth.folder).load(component)
 
 
 def test_an_output_that_lacks_a_tree_is_an_error(tmp_path: Path) -> None:
     truth = write_output(tmp_path, FULL)
     (truth.folder / "amr_00007.out00002").unlink()
     with pytest.raises(KeyError, match=r"amr_00007\.out00002"):
-        everything(ambar.read_ramses(truth.folder))
+        everything(ambar.open_snapshot(truth.folder).load())
 
 
 def everything(snapshot: ambar.Snapshot) -> None:
@@ -527,12 +531,12 @@ YT_KINDS = ["plain", "more_domains_than_octs", "bisection", "overload", "quad", 
 def test_synthetic_outputs_equal_what_yt_reads(kind: str, tmp_path: Path) -> None:
     spec = replace(SYNTHETIC[kind], specials=False, particles=PARTICLES)
     folder = write_output(tmp_path, spec).folder
-    assert_like_yt(folder, ambar.read_ramses(folder))
+    assert_like_yt(folder, ambar.open_snapshot(folder).load())
 
 
 def test_bench48_equals_what_yt_reads() -> None:
     output = bench48()
-    assert_like_yt(output, ambar.read_ramses(output))
+    assert_like_yt(output, ambar.open_snapshot(output).load())
 
 
 def assert_like_yt(output: Path, snapshot: ambar.Snapshot) -> None:
@@ -560,7 +564,7 @@ def test_synthetic_outputs_equal_what_osyris_reads(kind: str, tmp_path: Path) ->
     spec: Spec = replace(SYNTHETIC[kind], specials=False)
     output = write_output(tmp_path, spec).folder
     mesh = osyris.RamsesDataset(spec.number, path=str(output.parent)).load()["mesh"]
-    snapshot = ambar.read_ramses(output)
+    snapshot = ambar.open_snapshot(output).load()
     cells = snapshot.amr.read(["level", "density"])
     np.testing.assert_array_equal(np.sort(mesh["level"].values), np.sort(cells["level"]))
     ours = np.sort(cells["density"]) * snapshot.info.unit_d

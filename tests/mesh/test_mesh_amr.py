@@ -17,7 +17,7 @@ pv = pytest.importorskip("pyvista")
 from vtkmodules.util.numpy_support import vtk_to_numpy  # noqa: E402 - with PyVista
 from vtkmodules.vtkCommonDataModel import vtkDataObject  # noqa: E402
 
-from ambar.snapshot.vtk_amr import REFINED, blocks_of  # noqa: E402
+from ambar.snapshot.interop.vtk_amr import REFINED, blocks_of  # noqa: E402
 
 GHOSTS = "vtkGhostType"
 

@@ -28,7 +28,7 @@ from vtkmodules.vtkCommonExecutionModel import (  # noqa: E402
 )
 from vtkmodules.vtkIOHDF import vtkHDFReader  # noqa: E402
 
-from ambar.snapshot.vtk_amr import blocks_of  # noqa: E402
+from ambar.snapshot.interop.vtk_amr import blocks_of  # noqa: E402
 
 # None of them is a float32.
 TIMES = [0.1, 0.2, 0.3, 0.4]

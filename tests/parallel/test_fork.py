@@ -48,11 +48,11 @@ ACTS = {
     "particles" in snapshot.components and snapshot.particles.read()
     """,
     "ramses": """
-    snapshot = ambar.read_ramses(path)
+    snapshot = ambar.open_snapshot(path).load()
     snapshot.amr.read(), snapshot.particles.read(), snapshot.amr.project("density")
     """,
     "plotfile": """
-    snapshot = ambar.read_amrex(path)
+    snapshot = ambar.open_snapshot(path)
     snapshot.amr.read(), snapshot.amr.slice(snapshot.amr.fields[0])
     "particles" in snapshot.components and snapshot.particles.read()
     """,

@@ -23,7 +23,7 @@ from tests.helpers.sample_outputs import CASES, by_place, output, truth
 @pytest.mark.parametrize("way", ["fast", "balanced", "small", "ramses"])
 def test_cells_equal_the_truth(case: str, way: str, tmp_path: Path) -> None:
     if way == "ramses":
-        snapshot = ambar.read_ramses(output(case))
+        snapshot = ambar.open_snapshot(output(case)).load()
     else:
         ambar.convert(output(case), tmp_path / "x.ambar", profile=way)
         snapshot = ambar.open(tmp_path / "x.ambar")
@@ -44,7 +44,7 @@ def test_particles_equal_the_truth(gravpart: ambar.Snapshot) -> None:
 
 
 def test_both_ways_give_the_same(stores: dict[str, Path]) -> None:
-    stored, direct = ambar.open(stores["gravpart"]), ambar.read_ramses(output("gravpart"))
+    stored, direct = ambar.open(stores["gravpart"]), ambar.open_snapshot(output("gravpart")).load()
     left, right = stored.amr.read(), direct.amr.read()
     assert left.columns == right.columns
     for name in left:
@@ -188,13 +188,13 @@ def test_grid_and_slice_have_the_cells_values(gravpart: ambar.Snapshot) -> None:
 
 
 def test_missing_components_are_a_clear_statement(stores: dict[str, Path]) -> None:
-    for snapshot in (ambar.open(stores["sedov"]), ambar.read_ramses(output("sedov"))):
+    for snapshot in (ambar.open(stores["sedov"]), ambar.open_snapshot(output("sedov")).load()):
         assert "particles" in snapshot.missing
         with pytest.raises(KeyError, match="no particles"):
             _ = snapshot.particles
         assert "hydro" in repr(snapshot)
     with pytest.raises(KeyError, match="no particles"):
-        ambar.read_ramses(output("sedov"), components=["particles"])
+        ambar.open_snapshot(output("sedov")).load("particles")
 
 
 def test_unknown_names_name_those_there_are(gravpart: ambar.Snapshot) -> None:
@@ -220,14 +220,14 @@ def test_partial_conversion(tmp_path: Path) -> None:
     assert list(snapshot.components) == ["hydro"]
     cells = snapshot.amr.read(["density", "dx", "level"])
     assert set(cells["level"]) <= {4, 5}
-    whole = ambar.read_ramses(output("gravpart"), ["hydro"], ["rho", "p"], max_level=5)
+    whole = ambar.open_snapshot(output("gravpart")).load(["rho", "p"], max_level=5)
     np.testing.assert_array_equal(cells["density"], whole.amr.read(["rho"])["rho"])
     assert (cells["dx"] ** 3).sum() == pytest.approx(1.0)
 
 
-def test_read_ramses_of_a_region(stores: dict[str, Path]) -> None:
+def test_loading_a_region(stores: dict[str, Path]) -> None:
     region = ambar.Sphere(("bc", "bc", 0.4), 0.2)
-    part = ambar.read_ramses(output("gravpart"), region=region)
+    part = ambar.open_snapshot(output("gravpart")).load(region=region)
     stored = ambar.open(stores["gravpart"])
     expected = stored.amr.read(["density", "x", "iz"], region=region)
     found = part.amr.read(["density", "x", "iz"])
@@ -268,7 +268,7 @@ def test_a_run_becomes_a_series_that_can_be_continued(run: Path, tmp_path: Path)
     assert (len(series), series.outputs) == (2, [1, 2])
     assert series.times[0] < series.times[1]
     assert series[-1].info == series.output(2).info
-    expected = ambar.read_ramses(later).amr.read()
+    expected = ambar.open_snapshot(later).load().amr.read()
     for name, values in series.output(2).amr.read().items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     with pytest.raises(KeyError, match="1, 2"):
@@ -376,7 +376,7 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     file = run / "output_00001" / "hydro_00001.out00001"
     content = bytearray(file.read_bytes())
     # The last value of the last record, of a domain's own or a neighbour's octs.
-    before = ambar.read_ramses(run / "output_00001").amr.read()
+    before = ambar.open_snapshot(run / "output_00001").load().amr.read()
     value = np.float64(before["pressure"].max()).tobytes()
     at = content.index(value)
     content[at : at + 8] = np.float64(1234.5).tobytes()
@@ -385,7 +385,7 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     assert (done.replaced, done.skipped, done.converted) == (["output_00001"], ["output_00002"], [])
     series = ambar.open(target)
     assert series.outputs == [1, 2]
-    expected = ambar.read_ramses(run / "output_00001").amr.read()
+    expected = ambar.open_snapshot(run / "output_00001").load().amr.read()
     for name, values in series.output(1).amr.read().items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     assert ambar.convert(run, target, mode="a").skipped == ["output_00001", "output_00002"]

@@ -64,7 +64,7 @@ def test_particles(gravpart: ambar.Snapshot) -> None:
 def both(folder: Path, spec: Spec, *, cosmological: bool = False):
     """Return our dataset of a synthetic output, and yt's own."""
     run = write_output(folder, spec).folder
-    snapshot = ambar.read_ramses(run)
+    snapshot = ambar.open_snapshot(run).load()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = snapshot.to_yt()
@@ -143,7 +143,7 @@ def test_cosmology_is_that_of_yts_own_reader(tmp_path: Path) -> None:
 def test_conformal_birth_times_are_not_taken_for_times(tmp_path: Path) -> None:
     """A cosmological run writes conformal times: converted as times they were -2254 Myr."""
     spec = replace(SYNTHETIC["v0_particles"], expansion=0.125)
-    snapshot = ambar.read_ramses(write_output(tmp_path / "expanding", spec).folder)
+    snapshot = ambar.open_snapshot(write_output(tmp_path / "expanding", spec).folder).load()
     table = snapshot.particles.read()
     assert np.isfinite(table["birth_time"]).all()
     np.testing.assert_array_equal(table.column("birth_time"), table["birth_time"])
@@ -160,7 +160,7 @@ def test_conformal_birth_times_are_not_taken_for_times(tmp_path: Path) -> None:
     assert ("io", "creation_time") not in dataset.field_list
     # In a run that does not expand, birth times are times.
     spec = replace(spec, expansion=1.0)
-    snapshot = ambar.read_ramses(write_output(tmp_path / "static", spec).folder)
+    snapshot = ambar.open_snapshot(write_output(tmp_path / "static", spec).folder).load()
     table = snapshot.particles.read()
     factor = snapshot.info.units.time("Myr")
     np.testing.assert_allclose(table.column("birth_time", "Myr"), table["birth_time"] * factor)
@@ -177,7 +177,7 @@ def test_what_is_left_out_is_named(gravpart: ambar.Snapshot) -> None:
 
 
 def test_particles_of_plotfiles_keep_their_lengths() -> None:
-    snapshot = ambar.read_amrex(amrex_sample("nyx64_plt00040"))
+    snapshot = ambar.open_snapshot(amrex_sample("nyx64_plt00040"))
     dataset = snapshot.particles.to_yt()
     rows = snapshot.particles.read()
     found = dataset.all_data()["io", "particle_position_x"].to("code_length")
@@ -185,6 +185,6 @@ def test_particles_of_plotfiles_keep_their_lengths() -> None:
 
 
 def test_what_yt_cannot_take_is_refused() -> None:
-    part = ambar.read_ramses(output("sedov"), region=ambar.Sphere("bc", 0.2))
+    part = ambar.open_snapshot(output("sedov")).load(region=ambar.Sphere("bc", 0.2))
     with pytest.raises(ambar.UnsupportedError, match="fill"):
         part.to_yt()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ambar::kinds::amr::patches::IndexBox;
+use ambar::kinds::amr::patches::{IndexBox, PatchSource};
 use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
 use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
@@ -22,7 +22,7 @@ enum Cells {
     Tree(AmrTree),
     /// A tree of a RAMSES output, read on first use.
     Output(OutputCells),
-    Patches(PatchAmr),
+    Patches(Arc<PatchAmr>),
 }
 
 /// Calls a method that all layouts have, and that returns a result of the library.
@@ -60,7 +60,7 @@ impl Amr {
     /// Binds patches.
     pub fn of_patches(patches: PatchAmr) -> Self {
         Self {
-            inner: Arc::new(Cells::Patches(patches)),
+            inner: Arc::new(Cells::Patches(Arc::new(patches))),
         }
     }
 
@@ -284,7 +284,7 @@ impl Amr {
         levels: Option<(u8, u8)>,
         condition: Option<&str>,
     ) -> PyResult<u64> {
-        let selection = selection(region, levels, condition)?;
+        let selection = selection(region, levels, condition, None)?;
         let cells = &*self.inner;
         detached(
             py,
@@ -293,7 +293,49 @@ impl Amr {
         )
     }
 
-    #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None))]
+    /// Leaf cells of each chunk.
+    #[getter]
+    fn chunk_lengths(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        let cells = &*self.inner;
+        detached(py, None, || match cells {
+            Cells::Tree(tree) => Ok(tree.chunk_lengths()),
+            Cells::Output(output) => Ok(output.tree()?.chunk_lengths()),
+            Cells::Patches(patches) => patches.chunk_lengths(),
+        })
+    }
+
+    /// Selected cells with some of the fields, in memory. `levels` are for trees, `max_level` is for patches.
+    #[pyo3(signature = (fields, region=None, levels=None, max_level=None, threads=None))]
+    fn load(
+        &self,
+        py: Python<'_>,
+        fields: Vec<String>,
+        region: Option<&Bound<'_, PyAny>>,
+        levels: Option<(u8, u8)>,
+        max_level: Option<usize>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let selection = selection(region, levels, None, None)?;
+        let names: Vec<&str> = fields.iter().map(String::as_str).collect();
+        match &*self.inner {
+            Cells::Tree(tree) => {
+                detached(py, threads, || tree.load(&names, &selection)).map(Self::of_tree)
+            }
+            Cells::Output(output) => {
+                let load = || output.tree()?.load(&names, &selection);
+                detached(py, threads, load).map(Self::of_tree)
+            }
+            Cells::Patches(patches) => {
+                let source = Arc::clone(patches) as Arc<dyn PatchSource>;
+                let region = selection.region.as_ref();
+                let load = || PatchAmr::load_boxes(source, fields, region, max_level);
+                detached(py, threads, load).map(Self::of_patches)
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None, chunks=None))]
     fn cells<'py>(
         &self,
         py: Python<'py>,
@@ -302,8 +344,9 @@ impl Amr {
         levels: Option<(u8, u8)>,
         condition: Option<&str>,
         threads: Option<usize>,
+        chunks: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, levels, condition)?;
+        let selection = selection(region, levels, condition, chunks)?;
         let dict = PyDict::new(py);
         let rest = self.lend(&dict, columns, &selection, threads)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();

@@ -73,8 +73,10 @@ pub fn selection(
     region: Option<&Bound<'_, PyAny>>,
     levels: Option<(u8, u8)>,
     condition: Option<&str>,
+    chunks: Option<(u64, u64)>,
 ) -> PyResult<Selection> {
     Ok(Selection {
+        chunks: chunks.map(|(start, end)| start..end),
         region: region.map(self::region).transpose()?,
         levels,
         condition: condition.map(Predicate::parse).transpose().or_raise()?,
@@ -132,7 +134,28 @@ impl Table {
         Ok(numpy_dtype(&self.rows_of().dtype(name).or_raise()?))
     }
 
-    #[pyo3(signature = (columns, region=None, condition=None, threads=None))]
+    /// The number of rows of each chunk.
+    #[getter]
+    fn chunk_lengths(&self) -> Vec<u64> {
+        self.rows_of().chunk_lengths()
+    }
+
+    /// Some columns of the rows in a region, in memory.
+    #[pyo3(signature = (columns, region=None, threads=None))]
+    fn load(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        region: Option<&Bound<'_, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let selection = selection(region, None, None, None)?;
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let rows = detached(py, threads, || self.rows_of().load(&names, &selection))?;
+        Ok(Self::of_rows(rows))
+    }
+
+    #[pyo3(signature = (columns, region=None, condition=None, threads=None, chunks=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -140,8 +163,9 @@ impl Table {
         region: Option<&Bound<'py, PyAny>>,
         condition: Option<&str>,
         threads: Option<usize>,
+        chunks: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, None, condition)?;
+        let selection = selection(region, None, condition, chunks)?;
         let dict = PyDict::new(py);
         if selection.is_all() {
             let names: Vec<&str> = columns.iter().map(String::as_str).collect();

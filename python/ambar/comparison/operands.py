@@ -28,7 +28,8 @@ from ambar.mesh.storage.description import blocks_of, description_of, field_entr
 from ambar.mesh.storage.extents import lattice_points
 from ambar.mesh.storage.references import components_of, references_in
 from ambar.snapshot.amr import AXES, Amr
-from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
+from ambar.snapshot.loading import CELL_COMPONENTS
+from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import PartBound
 from ambar.store.store import Store
 
@@ -140,10 +141,10 @@ class Cells(Operand):
     def __init__(self, snapshot: Snapshot, threads: int | None) -> None:
         self._snapshot = snapshot
         self.tables = table_components(snapshot)
-        self._has_cells = any(name in snapshot.components for name in AMR_COMPONENTS)
+        self._has_cells = any(name in snapshot.components for name in CELL_COMPONENTS)
         self._threads = threads
         self._info = snapshot.info
-        self._stored_at = snapshot.stored_at
+        self._stored_at = snapshot._stored_at
         self.location = snapshot.location
         self.ndim = snapshot.info.ndim
         self.fields = list(self._amr.fields) if self._has_cells else []

@@ -10,8 +10,9 @@ import numpy as np
 
 from ambar.comparison.error_metrics import errors
 from ambar.snapshot.field_names import resolve
+from ambar.snapshot.loading import SPECIES, TABLE_COMPONENTS
 from ambar.snapshot.particles import Particles
-from ambar.snapshot.snapshot import TABLE_COMPONENTS, Snapshot
+from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import (
     PartBound,
     are_kept,
@@ -77,9 +78,7 @@ class RowComparison:
 def table_components(snapshot: Snapshot) -> list[str]:
     """Return the components of a snapshot that are tables of rows."""
     return [
-        name
-        for name in snapshot.components
-        if name in TABLE_COMPONENTS or name.startswith("particles/")
+        name for name in snapshot.components if name in TABLE_COMPONENTS or name.startswith(SPECIES)
     ]
 
 
@@ -147,9 +146,9 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
 
 def _stored(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
     """Return the attributes of a component in a store; None if the snapshot has no store."""
-    if snapshot.stored_at is None:
+    if snapshot._stored_at is None:
         return None
-    store, path = snapshot.stored_at
+    store, path = snapshot._stored_at
     return store._ambar_attributes(f"{path.rstrip('/')}/{component}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,8 +14,6 @@ from ambar import _core
 from ambar._util.modes import WriteMode, check_mode
 from ambar._util.replacement import replaced
 from ambar._util.scratch import already_there
-from ambar.formats.amrex.source import AmrexSource
-from ambar.formats.ramses.source import RamsesSource
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
 from ambar.kinds.request import (
     Conversion,
@@ -25,12 +22,8 @@ from ambar.kinds.request import (
     ExportRequest,
     Progress,
     build,
-    listed,
 )
 from ambar.kinds.request import Path as AnyPath
-from ambar.snapshot.regions import Region
-from ambar.snapshot.run_info import RamsesInfo
-from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import open_store, refuse_store
 from ambar.store.urls import is_url, refuse_url
@@ -241,90 +234,6 @@ def _check_folder(target: AnyPath) -> None:
     if not folder.is_dir():
         why = "the folder to write to does not exist; create it first"
         raise FileNotFoundError(errno.ENOENT, why, os.fspath(folder))
-
-
-def read_ramses(
-    path: str | os.PathLike[str],
-    components: Iterable[str] | None = None,
-    fields: Iterable[str] | None = None,
-    region: Region | None = None,
-    levels: tuple[int, int] | None = None,
-    max_level: int | None = None,
-    threads: int | None = None,
-) -> Snapshot:
-    """Read a RAMSES output into memory, without a store: the same object as `ambar.open` gives.
-
-    `ambar.open` reads nothing until it is asked for, and then only the fields asked for.
-
-    Parameters
-    ----------
-    path
-        An ``output_NNNNN`` folder.
-    components, fields, levels, max_level, threads
-        As for `convert`.
-    region
-        A `Box`, `Sphere` or `Shell`: cells whose centre, and particles whose position, is inside.
-        It reaches over periodic faces of the box.
-
-    Raises
-    ------
-    KeyError
-        If an output, component or field does not exist.
-    CorruptError
-        If a file of the output is damaged or cut short.
-    """
-    core = _core.Ramses(os.fspath(path))
-    info = RamsesInfo.from_dict(json.loads(core.info))
-    source = RamsesSource(
-        core,
-        os.fspath(path),
-        components=listed(components),
-        fields=listed(fields),
-        region=None if region is None else region.to_code(info),
-        levels=levels,
-        max_level=max_level,
-        threads=threads,
-        whole=True,
-    )
-    snapshot = Snapshot(source)
-    if any(name in source.components for name in AMR_COMPONENTS):
-        _ = snapshot.amr
-    if "particles" in source.components:
-        _ = snapshot.particles
-    return snapshot
-
-
-def read_amrex(
-    path: str | os.PathLike[str],
-    components: Iterable[str] | None = None,
-    fields: Iterable[str] | None = None,
-    threads: int | None = None,
-) -> Snapshot:
-    """Read a plotfile of AMReX without a store: the same object as `ambar.open` gives.
-
-    Boxes are read when cells in them are first asked for, and kept.
-
-    Parameters
-    ----------
-    path
-        The plotfile's folder, or its file of HDF5.
-    components
-        "cells", and names of species; by default all there are.
-    fields
-        Fields of the cells; by default all.
-    threads
-        Threads to read particles with; all cores by default.
-
-    Raises
-    ------
-    KeyError
-        If the plotfile, a component or a field does not exist.
-    CorruptError
-        If a file of the plotfile is damaged or cut short.
-    """
-    return Snapshot(
-        AmrexSource(path, components=listed(components), fields=listed(fields), threads=threads)
-    )
 
 
 def export(

@@ -54,7 +54,7 @@ class AmrMesh:
         CorruptError
             If a checksum differs.
         """
-        from ambar.snapshot.vtk_amr import overlapping_amr
+        from ambar.snapshot.interop.vtk_amr import overlapping_amr
 
         if original_ids:
             raise _core.InvalidError(
@@ -80,7 +80,7 @@ class AmrMesh:
 
     def _block(self, mesh: Any, block: Block) -> Any:
         """Return the grid of (level, block); raises KeyError if it does not exist."""
-        from ambar.snapshot.vtk_amr import blocks_of
+        from ambar.snapshot.interop.vtk_amr import blocks_of
 
         steps = [block] if isinstance(block, (int, str)) else list(block)
         if len(steps) == 2 and steps[0] in range(mesh.GetNumberOfLevels()):

@@ -84,7 +84,7 @@ def read_mesh(
         from ambar.mesh.amr_mesh import AmrMesh
         from ambar.snapshot.snapshot import Snapshot, StoredSource
 
-        mesh = AmrMesh(Snapshot(StoredSource(store, "/", store._ambar_attributes())))
+        mesh = AmrMesh(Snapshot(StoredSource(store, "/")))
     else:
         mesh = Mesh(store)
     return mesh.read(

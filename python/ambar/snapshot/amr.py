@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.optional import require
+from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import asked_for, quantity_of, resolve, resolve_where
 from ambar.snapshot.regions import Box, Region, length_of_unit
+from ambar.snapshot.representation import StoredFields, field_details, field_rows
 from ambar.snapshot.table import Table
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar.snapshot.loading import Source
     from ambar.snapshot.run_info import RunInfo
 
 AXES = "xyz"
@@ -37,19 +41,18 @@ class Amr:
     are no cubes), and ix, iy, iz (int64, the cell's place at its own level).
     """
 
-    def __init__(self, core: _core.Amr, info: RunInfo) -> None:
+    def __init__(self, core: _core.Amr, info: RunInfo, source: Source) -> None:
         self._core = core
         self._info = info
+        self._source = source
+
+    def __reduce__(self) -> tuple[object, tuple[Source]]:
+        return _amr_of, (self._source,)
 
     @property
     def info(self) -> RunInfo:
         """The snapshot's run information."""
         return self._info
-
-    @property
-    def core(self) -> _core.Amr:
-        """What reads the cells."""
-        return self._core
 
     @property
     def fields(self) -> list[str]:
@@ -96,12 +99,36 @@ class Amr:
         return int(self._core.cells_count)
 
     def __repr__(self) -> str:
-        """Return one line: cells, dimensions, levels, fields."""
-        low, high = self.levels
-        return (
-            f"<ambar.Amr: {len(self):,} leaf cells, {self.ndim}-D, levels {low} to {high}, "
-            f"fields {', '.join(self.fields)}>"
+        """Return sizes, levels, and a line per field: dtype, unit, size, codecs."""
+        return text.representation(
+            f"<ambar.Amr> {self._source.location}",
+            self._properties(),
+            text.columns(self._field_rows(), 4),
         )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        return html.representation(
+            f"ambar.Amr {self._source.location}",
+            self._properties(),
+            field_details(f"{len(self.fields)} fields", self._field_rows()),
+        )
+
+    def _properties(self) -> dict[str, object]:
+        low, high = self.levels
+        return {
+            "Layout": f"{self.layout}, {self.ndim}-D",
+            "Cells": f"{len(self):,}",
+            "Levels": f"{low} to {high}",
+            "Size": None if self._stored is None else self._stored.sizes,
+        }
+
+    def _field_rows(self) -> list[tuple[str, ...]]:
+        return field_rows(self.fields, self._info, self.dtype, self._stored)
+
+    @cached_property
+    def _stored(self) -> StoredFields | None:
+        return self._source.stored_fields("amr")
 
     def cell_size(self, level: int) -> list[float]:
         """Return the sides of a cell of `level`, code length."""
@@ -174,7 +201,7 @@ class Amr:
         CorruptError
             If a checksum differs.
         """
-        columns = asked_for(self.default_columns if fields is None else fields, self._names)
+        columns = asked_for(self._default_columns if fields is None else fields, self._names)
         arrays = self._core.cells(
             list(dict.fromkeys(columns.values())),
             self._region(region),
@@ -238,7 +265,7 @@ class Amr:
         xarray.DataArray
             float64, dimensions x, y, z (as many as there are), coordinates in code length.
         """
-        lo, hi = self.extent(region)
+        lo, hi = self._extent(region)
         side = _CUBE_SIDE if self.ndim == 3 else _IMAGE_SIDE
         level = self._fitting_level(level, lo, hi, side)
         name = self._name(field)
@@ -281,7 +308,7 @@ class Amr:
             float64, the other dimensions, coordinates in code length.
         """
         number, others = self._axis(axis)
-        lo, hi = self.extent(region)
+        lo, hi = self._extent(region)
         if at_unit == "box":
             start, end = self._core.lower[number], self._core.upper[number]
             place = start + at * (end - start)
@@ -326,7 +353,7 @@ class Amr:
             float64, the other dimensions, coordinates in code length.
         """
         number, others = self._axis(axis)
-        lo, hi = self.extent(region)
+        lo, hi = self._extent(region)
         level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
         name = self._name(field)
         weight = None if weight is None else self._name(weight)
@@ -335,13 +362,51 @@ class Amr:
         image = self._labelled(values, origin, others, level, field, unit, factor)
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
-    def to_xarray(self, fields: Iterable[str] | None = None) -> xr.Dataset:
-        """Return all cells as a Dataset with the dimension "cell"; level and centres coordinates.
+    def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return a stored or derived column of the leaf cells in chunks `start` to `stop` - 1."""
+        return self._core.cells([name], chunks=(start, stop))[name]
 
-        Loads what it returns; ``xarray.open_dataset(path, engine="ambar", group="amr")`` does not.
+    def to_xarray(self, fields: Iterable[str] | None = None) -> xr.Dataset:
+        """Return all leaf cells as a Dataset with the dimension "cell".
+
+        Levels and cell centres are coordinates. Data in a store are dask arrays, of about 16 MiB a
+        chunk, and are read when they are computed; other data are read into memory.
+
+        Parameters
+        ----------
+        fields : iterable of str, optional
+            Fields and derived columns; by default every field but ``domain``.
+
+        Returns
+        -------
+        xarray.Dataset
+            Values in code units.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ModuleNotFoundError
+            If xarray is not installed, or, for data in a store, dask.
+
+        Examples
+        --------
+        >>> cells = ambar.open_snapshot("run.ambar").amr.to_xarray(["rho"])
+        >>> type(cells["rho"].data).__name__, list(cells.coords)
+        ('Array', ['level', 'x', 'y', 'z'])
+        >>> bool(cells["rho"].max().compute() > 1)
+        True
         """
-        names = None if fields is None else [*self._tree_columns, *fields]
-        dataset = self.read(names).to_xarray()
+        names = [*self._tree_columns, *fields] if fields is not None else self._default_columns
+        if self._stored is not None:
+            import xarray as xr
+
+            from ambar.snapshot.interop.lazy_columns import lazy_columns
+
+            arrays = lazy_columns(self, asked_for(names, self._names))
+            dataset = xr.Dataset({name: ("cell", array) for name, array in arrays.items()})
+        else:
+            dataset = self.read(names).to_xarray()
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
 
     def to_vtk(
@@ -390,7 +455,7 @@ class Amr:
             If a checksum differs.
         """
         require("vtkmodules", purpose="to_vtk", install="ambar[mesh]")
-        from ambar.snapshot.vtk_amr import overlapping_amr
+        from ambar.snapshot.interop.vtk_amr import overlapping_amr
 
         return overlapping_amr(self, fields, levels, region, threads)
 
@@ -399,7 +464,7 @@ class Amr:
 
         Needs yt, and cells in three dimensions that fill the box (UnsupportedError otherwise).
         """
-        from ambar.snapshot.yt_dataset import cells_to_yt
+        from ambar.snapshot.interop.yt_dataset import cells_to_yt
 
         if self.layout != "tree":
             raise _core.UnsupportedError(
@@ -408,7 +473,7 @@ class Amr:
         return cells_to_yt(self, fields)
 
     @property
-    def default_columns(self) -> list[str]:
+    def _default_columns(self) -> list[str]:
         """The columns that `read` reads where none are named."""
         return [*self._tree_columns, *(name for name in self.fields if name != "domain")]
 
@@ -436,7 +501,7 @@ class Amr:
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]
 
-    def extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def _extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners of `region`, cut to the simulation's box, code length.
 
         Raises ValueError if it is not a box, or does not overlap the domain.
@@ -511,3 +576,7 @@ class Amr:
         attrs = {"long_name": field.replace("_", " "), "units": unit, "level": level}
         dims = [AXES[axis] for axis in axes]
         return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
+
+
+def _amr_of(source: Source) -> Amr:
+    return Amr(source.amr(), source.info, source)

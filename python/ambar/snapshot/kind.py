@@ -57,8 +57,7 @@ class SeriesPlot(CellsPlot):
 
 
 def _open_snapshot(resource: Resource) -> Snapshot:
-    store = resource.store
-    return Snapshot(StoredSource(store, "/", store._ambar_attributes()))
+    return Snapshot(StoredSource(resource.store, "/"))
 
 
 def _open_series(resource: Resource) -> Series:

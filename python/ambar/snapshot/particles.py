@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
+from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import resolve, resolve_where
+from ambar.snapshot.representation import StoredFields, field_details, field_rows
 from ambar.snapshot.table import Table
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar.snapshot.loading import Source
     from ambar.snapshot.regions import Region
     from ambar.snapshot.run_info import RunInfo
 
@@ -29,10 +33,14 @@ class Particles:
     (x, vx, id, ...).
     """
 
-    def __init__(self, core: _core.Table, info: RunInfo, component: str = "particles") -> None:
+    def __init__(self, core: _core.Table, info: RunInfo, component: str, source: Source) -> None:
         self._core = core
         self._info = info
         self._component = component
+        self._source = source
+
+    def __reduce__(self) -> tuple[object, tuple[Source, str]]:
+        return _particles_of, (self._source, self._component)
 
     @property
     def info(self) -> RunInfo:
@@ -44,14 +52,50 @@ class Particles:
         """Names of the fields, in the order of the file."""
         return list(self._core.fields)
 
+    @property
+    def _default_columns(self) -> list[str]:
+        return [name for name in self.fields if name not in _BOOKKEEPING]
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return int(self._core.rows)
 
     def __repr__(self) -> str:
-        """Return one line: rows and fields."""
-        fields, name = ", ".join(self.fields), self._component.replace("/", " ")
-        return f"<ambar.Particles: {len(self):,} {name}, fields {fields}>"
+        """Return sizes, and a line per field: dtype, unit, size, codecs."""
+        return text.representation(
+            f"<ambar.Particles> {self._title}",
+            self._properties(),
+            text.columns(self._field_rows(), 4),
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        return html.representation(
+            f"ambar.Particles {self._title}",
+            self._properties(),
+            field_details(f"{len(self.fields)} fields", self._field_rows()),
+        )
+
+    @property
+    def _title(self) -> str:
+        return f"{self._component} of {self._source.location}"
+
+    def _properties(self) -> dict[str, object]:
+        return {
+            "Rows": f"{len(self):,}",
+            "Size": None if self._stored is None else self._stored.sizes,
+        }
+
+    def _field_rows(self) -> list[tuple[str, ...]]:
+        return field_rows(self.fields, self._info, self.dtype, self._stored)
+
+    @cached_property
+    def _stored(self) -> StoredFields | None:
+        return self._source.stored_fields(self._component)
+
+    def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return a column of the rows in chunks `start` to `stop` - 1."""
+        return self._core.read([name], chunks=(start, stop))[name]
 
     def dtype(self, field: str) -> np.dtype[np.generic]:
         """Return the dtype of a field."""
@@ -88,7 +132,7 @@ class Particles:
         """
         known = self.fields
         if fields is None:
-            fields = [name for name in known if name not in _BOOKKEEPING]
+            fields = self._default_columns
         columns = {
             name: resolve(name.removeprefix(f"{self._component}/"), known)
             for name in ([fields] if isinstance(fields, str) else fields)
@@ -102,14 +146,48 @@ class Particles:
         return Table({name: arrays[stored] for name, stored in columns.items()}, info=self._info)
 
     def to_xarray(self) -> xr.Dataset:
-        """Return all rows as a Dataset with the dimension "row"."""
-        return self.read().to_xarray()
+        """Return all rows as a Dataset with the dimension "row".
+
+        Data in a store are dask arrays, of about 16 MiB a chunk, and are read when they are
+        computed; other data are read into memory.
+
+        Returns
+        -------
+        xarray.Dataset
+            The fields that `read` reads by default, in code units.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If xarray is not installed, or, for data in a store, dask.
+
+        Examples
+        --------
+        >>> stars = ambar.open_snapshot("run.ambar").particles.to_xarray()
+        >>> stars["mass"].dims, float(stars["mass"].sum().compute()) > 0
+        (('row',), True)
+        """
+        if self._stored is None:
+            return self.read().to_xarray()
+        import xarray as xr
+
+        from ambar.snapshot.interop.lazy_columns import lazy_columns
+
+        arrays = lazy_columns(self, {name: name for name in self._default_columns})
+        return xr.Dataset({name: ("row", array) for name, array in arrays.items()})
 
     def to_yt(self) -> Any:
         """Return a yt particle dataset in memory; fields are ("io", "particle_mass") and so on.
 
         Needs yt, and particles in three dimensions (UnsupportedError otherwise).
         """
-        from ambar.snapshot.yt_dataset import particles_to_yt
+        from ambar.snapshot.interop.yt_dataset import particles_to_yt
 
         return particles_to_yt(self)
+
+
+def _particles_of(source: Source, component: str) -> Particles:
+    core = source.table(component)
+    if core is None:
+        raise _core.NotFoundError(f"{source.location}: no {component} any more")
+    return Particles(core, source.info, component, source)

@@ -90,7 +90,7 @@ def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndar
         return None
     lower = np.array(amr.lower)
     size = np.array(amr.cell_size(level))
-    lo, hi = amr.extent(region)
+    lo, hi = amr._extent(region)
     # A corner that is a cell's own, but for rounding, is not to take in the cell beside it.
     first = np.floor((np.array(lo) - lower) / size + 1e-9).astype(np.int64)
     behind = np.ceil((np.array(hi) - lower) / size - 1e-9).astype(np.int64)
@@ -101,7 +101,7 @@ def _of_patches(
     amr: Amr, numbers: Sequence[int], ends: tuple[np.ndarray, np.ndarray] | None
 ) -> list[Level]:
     infos = [cast(AmrexInfo, amr.info).levels[number] for number in numbers]
-    whole = [amr.core.boxes(number) - info.lo for number, info in zip(numbers, infos, strict=True)]
+    whole = [amr._core.boxes(number) - info.lo for number, info in zip(numbers, infos, strict=True)]
     made: list[Level] = []
     for place, (number, info, boxes) in enumerate(zip(numbers, infos, whole, strict=True)):
         kept, cut = np.arange(len(boxes)), boxes
@@ -120,7 +120,7 @@ def _of_patches(
                 cut,
                 tuple(amr.cell_size(number)),
                 ratio,
-                _reader(amr.core, number, kept, boxes, cut),
+                _reader(amr._core, number, kept, boxes, cut),
                 _coverer(cut, finer // ratio),
             )
         )

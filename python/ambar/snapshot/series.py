@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 
 if TYPE_CHECKING:
     from ambar.store.store import Store
 
+_MOST_ROWS = 40
+_OPEN_ROWS = 12
 _STEP = re.compile(r"output_(\d+)")
 
 
@@ -27,14 +30,17 @@ class Series(Sequence[Snapshot]):
         self._steps = sorted((int(match[1]), name) for match, name in steps if match)
         self._opened: dict[int, Snapshot] = {}
 
+    def __reduce__(self) -> tuple[object, tuple[Store]]:
+        return Series, (self._store,)
+
     @property
     def location(self) -> str:
         """The file or folder it comes from."""
-        return self._store.location
+        return self.store.location
 
     @property
     def store(self) -> Store:
-        """The store with its plain arrays."""
+        """The store of the series, as a mapping of arrays."""
         return self._store
 
     @property
@@ -72,15 +78,36 @@ class Series(Sequence[Snapshot]):
             return [self[i] for i in range(*index.indices(len(self)))]
         number, name = self._steps[index]
         if number not in self._opened:
-            attributes = self._store._ambar_attributes(name)
-            self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}", attributes))
+            self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}"))
         return self._opened[number]
 
     def __repr__(self) -> str:
-        """Return a line per output: its number and time."""
-        lines = [f"<ambar.Series: {self.location}, {len(self)} outputs>"]
-        lines += [
-            f"  output {number:>5}  time {time:g}"
-            for number, time in zip(self.outputs, self.times, strict=True)
+        """Return sizes, and a line per output: number and time."""
+        rows, left_out = self._output_rows()
+        more = [f"    ... and {left_out} more"] if left_out else []
+        return text.representation(
+            f"<ambar.Series> {self.location}", self._properties(), text.columns(rows, 4), more
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        rows, left_out = self._output_rows()
+        more = f" ({left_out} of them not shown)" if left_out else ""
+        table = html.table(rows, ("output", "time"))
+        return html.representation(
+            f"ambar.Series {self.location}",
+            self._properties(),
+            html.details(f"{len(self)} outputs{more}", table, is_open=len(rows) <= _OPEN_ROWS),
+        )
+
+    def _properties(self) -> dict[str, object]:
+        return {"Outputs": len(self), "Size": text.size(self.store.usage()["total"])}
+
+    def _output_rows(self) -> tuple[list[tuple[str, str]], int]:
+        """Return number and time of each of the first outputs, and the number of the others."""
+        first = self[:_MOST_ROWS]
+        rows = [
+            (name, dict(snapshot.info.summary())["time"])
+            for (_, name), snapshot in zip(self._steps, first, strict=False)
         ]
-        return "\n".join(lines)
+        return rows, len(self) - len(first)

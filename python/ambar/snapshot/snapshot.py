@@ -3,61 +3,49 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ambar import _core
+from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.snapshot.amr import Amr
+from ambar.snapshot.loading import (
+    CELL_COMPONENTS,
+    SPECIES,
+    TABLE_COMPONENTS,
+    LoadedSource,
+    LoadRequest,
+    Source,
+    choose_fields,
+    load_cells,
+    load_rows,
+)
 from ambar.snapshot.particles import Particles
+from ambar.snapshot.representation import (
+    StoredFields,
+    code_unit,
+    field_details,
+    field_rows,
+)
 from ambar.snapshot.run_info import RunInfo, info_of
 from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar.snapshot.regions import Region
     from ambar.store.store import Store
-
-# RAMSES' components of cells, and AMReX' only one.
-AMR_COMPONENTS = ("hydro", "gravity", "rt", "cells")
-TABLE_COMPONENTS = ("particles", "sinks", "clumps")
-# AMReX' species are components of their own: "particles/DM".
-_SPECIES = "particles/"
-
-
-class Source(Protocol):
-    """Where a snapshot's data come from."""
-
-    @property
-    def location(self) -> str:
-        """The file or folder, with the step of a series."""
-
-    @property
-    def info(self) -> RunInfo:
-        """The run information."""
-
-    @property
-    def components(self) -> Mapping[str, list[str]]:
-        """The components there are, and their fields."""
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """The components there are not, and why."""
-
-    def amr(self) -> _core.Amr:
-        """Return the cells."""
-
-    def table(self, name: str) -> _core.Table | None:
-        """Return particles, sinks or clumps."""
 
 
 class StoredSource:
     """A snapshot in a store, at `path`: the root, or a step of a series."""
 
-    def __init__(self, store: Store, path: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, path: str) -> None:
         self.store = store
         self.path = path.rstrip("/")
         self.location = store.location + (f" {path}" if self.path else "")
+        attributes = store._ambar_attributes(path)
         try:
             self.info = info_of(attributes.get("source"), attributes["info"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -69,6 +57,9 @@ class StoredSource:
         self.components = {name: list(components.texts(name)) for name in components}
         self.missing: Mapping[str, str] = {name: missing.text(name) for name in missing}
 
+    def __reduce__(self) -> tuple[object, tuple[Store, str]]:
+        return StoredSource, (self.store, self.path or "/")
+
     def amr(self) -> _core.Amr:
         """Return the cells."""
         return self.store._core.amr(f"{self.path}/amr")
@@ -76,6 +67,18 @@ class StoredSource:
     def table(self, name: str) -> _core.Table | None:
         """Return particles, sinks or clumps."""
         return self.store._core.table(f"{self.path}/{name}")
+
+    def stored_fields(self, group: str) -> StoredFields:
+        """Return the arrays of "amr" or of a component."""
+        return StoredFields(self.store, f"{self.path}/{group}")
+
+    def load_amr(self, request: LoadRequest) -> _core.Amr:
+        """Return cells in memory."""
+        return load_cells(self, request)
+
+    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
+        """Return particles, sinks or clumps in memory."""
+        return load_rows(self, name, request)
 
 
 class Snapshot:
@@ -89,6 +92,9 @@ class Snapshot:
     def __init__(self, source: Source) -> None:
         self._source = source
 
+    def __reduce__(self) -> tuple[object, tuple[Source]]:
+        return Snapshot, (self._source,)
+
     @property
     def location(self) -> str:
         """The file or folder it comes from, with the step of a series."""
@@ -100,8 +106,8 @@ class Snapshot:
         return self._source.info
 
     @property
-    def stored_at(self) -> tuple[Store, str] | None:
-        """The store it lies in, and the path of its group there; None for a code's own files."""
+    def _stored_at(self) -> tuple[Store, str] | None:
+        """The store and the path of its group; None for data that are not in a store."""
         if isinstance(self._source, StoredSource):
             return self._source.store, self._source.path or "/"
         return None
@@ -128,9 +134,9 @@ class Snapshot:
     @cached_property
     def amr(self) -> Amr:
         """The leaf cells of all levels, with all fields on cells."""
-        if not any(name in self._source.components for name in AMR_COMPONENTS):
-            raise self._absent("cells", *AMR_COMPONENTS)
-        return Amr(self._source.amr(), self.info)
+        if not any(name in self._source.components for name in CELL_COMPONENTS):
+            raise self._absent("cells", *CELL_COMPONENTS)
+        return Amr(self._source.amr(), self.info, self._source)
 
     @property
     def particles(self) -> Particles:
@@ -147,8 +153,8 @@ class Snapshot:
     @property
     def species(self) -> dict[str, Particles]:
         """The species of an AMReX run's particles, by name; empty for other codes."""
-        names = [name for name in self._source.components if name.startswith(_SPECIES)]
-        return {name.removeprefix(_SPECIES): self._rows(name) for name in names}
+        names = [name for name in self._source.components if name.startswith(SPECIES)]
+        return {name.removeprefix(SPECIES): self._rows(name) for name in names}
 
     @property
     def sinks(self) -> Particles:
@@ -160,20 +166,99 @@ class Snapshot:
         """Clumps, as RAMSES' clump finder wrote them."""
         return self._rows("clumps")
 
-    def to_xarray(self) -> xr.DataTree:
-        """Return everything as a DataTree, loaded: cells in /amr, rows in /particles and so on.
+    def load(
+        self,
+        fields: Sequence[str] | str | None = None,
+        *,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        max_level: int | None = None,
+        threads: int | None = None,
+    ) -> Snapshot:
+        """Return the snapshot, or a part of it, in memory.
 
-        ``xarray.open_datatree(path, engine="ambar")`` opens a store without loading it.
+        Parameters
+        ----------
+        fields : str or sequence of str, optional
+            Components ("hydro", "cells", "particles"), fields of one component ("particles/mass"),
+            and fields of any component ("density", also as "rho"). By default everything.
+        region : Box, Sphere or Shell, optional
+            Cells whose centre, and particles whose position, is inside. It extends across periodic
+            faces of the box. Sinks and clumps are loaded completely. Of patches, the boxes are cut
+            to the bounding box of the region, rounded outward to cells of level 0.
+        levels : tuple of int, optional
+            `(lowest, highest)` level of the leaf cells, both included, as in `Amr.read`. Not for
+            patches.
+        max_level : int, optional
+            The level at which the hierarchy ends: refined cells of this level become leaves, with
+            the values that the simulation code stores in them. `levels` then selects among these
+            leaves. Not for trees in stores, which have leaf cells only: `ambar.convert` has a
+            `max_level`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        Snapshot
+            With the chosen components and fields. Reading from it does not touch files any more.
+
+        Raises
+        ------
+        KeyError
+            If a component or field does not exist.
+        ValueError
+            If the region or the levels are invalid.
+        UnsupportedError
+            If `levels` are given for patches, or `max_level` for a tree in a store.
+        CorruptError
+            If a file is damaged or cut short.
+
+        Examples
+        --------
+        >>> snapshot = ambar.open_snapshot("output_00002")
+        >>> part = snapshot.load(["rho", "particles/mass"], region=ambar.Sphere("bc", 0.25))
+        >>> part.components
+        {'hydro': ['density'], 'particles': ['mass']}
+        >>> len(part.amr) < len(snapshot.amr)
+        True
+        """
+        chosen = choose_fields(self._source, fields)
+        request = LoadRequest(chosen, region, levels, max_level, threads)
+        return Snapshot(LoadedSource(self._source, request))
+
+    def to_xarray(self) -> xr.DataTree:
+        """Return everything as a DataTree: cells in /amr, rows in /particles and so on.
+
+        Data in a store are dask arrays and are read when they are computed; other data are read
+        into memory.
+
+        Returns
+        -------
+        xarray.DataTree
+            Datasets of `Amr.to_xarray` and `Particles.to_xarray`.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If xarray is not installed, or, for data in a store, dask.
+
+        Examples
+        --------
+        >>> tree = ambar.open_snapshot("run.ambar").to_xarray()
+        >>> list(tree.children)
+        ['amr', 'particles']
+        >>> tree["particles/mass"].dims
+        ('particles',)
         """
         import xarray as xr
 
         tree = {}
-        if any(name in self._source.components for name in AMR_COMPONENTS):
+        if any(name in self._source.components for name in CELL_COMPONENTS):
             tree["/amr"] = self.amr.to_xarray()
         for name in self._source.components:
-            if name in TABLE_COMPONENTS or name.startswith(_SPECIES):
+            if name in TABLE_COMPONENTS or name.startswith(SPECIES):
                 rows = self._rows(name).to_xarray()
-                dimension = name.removeprefix(_SPECIES)
+                dimension = name.removeprefix(SPECIES)
                 tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, dimension))
         return xr.DataTree.from_dict(tree)
 
@@ -185,7 +270,7 @@ class Snapshot:
         whose unit is not known, such as photon densities, are dimensionless, in code units. A
         warning lists the components that are left out.
         """
-        has_cells = any(name in self._source.components for name in AMR_COMPONENTS)
+        has_cells = any(name in self._source.components for name in CELL_COMPONENTS)
         if not has_cells:
             return self.particles.to_yt()
         dataset = self.amr.to_yt()
@@ -200,21 +285,50 @@ class Snapshot:
         return dataset
 
     def __repr__(self) -> str:
-        """Return a few lines: where it is, what it has, box and time."""
-        lines = [f"<ambar.Snapshot: {self.location}>"]
-        lines += [f"  {name:<11} {text}" for name, text in self.info.summary()[:3]]
-        for name, fields in self._source.components.items():
-            lines.append(f"  {name:<11} {', '.join(fields)}")
-        if self.missing:
-            lines.append(f"  {'missing':<11} {', '.join(self.missing)}")
-        return "\n".join(lines)
+        """Return box, time, levels and sizes, and the fields of each component."""
+        components = [(name, ", ".join(fields)) for name, fields in self._source.components.items()]
+        return text.representation(
+            f"<ambar.Snapshot> {self.location}", self._properties(), text.columns(components, 4)
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks; with the fields' sizes."""
+        return html.representation(
+            f"ambar.Snapshot {self.location}",
+            self._properties(),
+            *map(self._section, self.components),
+        )
+
+    def _properties(self) -> dict[str, object]:
+        known = dict(self.info.summary())
+        names = ("dimensions", "box", "domain", "time", "aexp", "levels", "boxes")
+        stored = self._source.stored_fields("")
+        return {
+            **{name.capitalize(): known[name] for name in names if name in known},
+            "Size": None if stored is None else stored.sizes,
+            "Missing": ", ".join(self.missing) or None,
+            "Components": len(self._source.components),
+        }
+
+    def _section(self, component: str) -> str:
+        """Return the fields of a component as HTML; no data are read."""
+        fields = self._source.components[component]
+        title = f"{component}: {len(fields)} fields"
+        group = "amr" if component in CELL_COMPONENTS else component
+        stored = self._source.stored_fields(group)
+        if stored is None:
+            return html.details(
+                title, html.table([(name, code_unit(name, self.info)) for name in fields])
+            )
+        owner = self.amr if component in CELL_COMPONENTS else self._rows(component)
+        return field_details(title, field_rows(fields, self.info, owner.dtype, stored))
 
     def _rows(self, name: str) -> Particles:
         if name not in self._tables:
             core = self._source.table(name) if name in self._source.components else None
             if core is None:
                 raise self._absent(name, name)
-            self._tables[name] = Particles(core, self.info, name)
+            self._tables[name] = Particles(core, self.info, name, self._source)
         return self._tables[name]
 
     @cached_property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util import html, text
 from ambar.snapshot.field_names import ALIASES, resolve
 
 if TYPE_CHECKING:
@@ -195,26 +196,31 @@ class Table:
         return xr.Dataset({name: (self._dim, column) for name, column in self._columns.items()})
 
     def __repr__(self) -> str:
-        """Return the first and last rows as text."""
-        head = f"<ambar.Table: {len(self):,} rows x {len(self._columns)} columns>"
-        if not self._columns:
-            return head
-        if len(self) > _HEAD + _TAIL + 1:
-            rows: list[int | None] = [*range(_HEAD), None, *range(len(self) - _TAIL, len(self))]
-        else:
-            rows = list(range(len(self)))
-        texts = [
-            [name, *("..." if row is None else _text(column[row]) for row in rows)]
-            for name, column in self._columns.items()
+        """Return sizes, and the first and last rows."""
+        names = [str(name) for name in self._columns]
+        rows = self._first_and_last()
+        return text.representation(
+            f"<ambar.Table> {len(self):,} rows x {len(names)} columns, {text.size(self.nbytes)}",
+            {},
+            _aligned([names, *rows]) if names else [],
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        title = f"ambar.Table: {len(self):,} rows x {len(self._columns)} columns"
+        rows = html.table(self._first_and_last(), list(self._columns))
+        return html.representation(title, {"Size": text.size(self.nbytes)}, rows)
+
+    def _first_and_last(self) -> list[list[str]]:
+        """Return the values of the first and the last rows as text."""
+        count = len(self)
+        rows: list[int | None] = [*range(min(count, _HEAD + _TAIL + 1))]
+        if count > _HEAD + _TAIL + 1:
+            rows = [*range(_HEAD), None, *range(count - _TAIL, count)]
+        columns = self._columns.values()
+        return [
+            ["..." if row is None else _text(column[row]) for column in columns] for row in rows
         ]
-        widths = [max(map(len, column)) for column in texts]
-        lines = [
-            "  ".join(
-                column[line].rjust(width) for column, width in zip(texts, widths, strict=True)
-            )
-            for line in range(len(rows) + 1)
-        ]
-        return "\n".join([head, *lines])
 
     def _find(self, name: str) -> str | None:
         """Return the column that `name` means: the name itself, or an alias in either direction."""
@@ -227,6 +233,15 @@ class Table:
 def _native(column: np.ndarray) -> np.ndarray:
     """Return a column contiguous and in native byte order, as Arrow requires."""
     return np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Return rows as lines whose columns are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
 
 
 def _text(value: Any) -> str:

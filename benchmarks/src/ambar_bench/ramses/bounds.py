@@ -62,7 +62,7 @@ def in_a_row(values: dict[str, np.ndarray], bounds: dict[str, float]) -> tuple[i
 
 def measure(output: Path, bound: float, folder: Path) -> str:
     """Return a line of the table."""
-    amr: Any = ambar.read_ramses(output).amr
+    amr: Any = ambar.open_snapshot(output).load("cells").amr
     spans = {}
     for name, column in amr.read(list(amr.fields)).items():
         if column.dtype.kind == "f" and column.max() > column.min():

@@ -70,7 +70,7 @@ class Ambar(Reader):
         if self.path.suffix == ".ambar":
             opened = self._ambar.open(self.path)
         else:
-            opened = self._ambar.read_ramses(self.path, components=self.parts, threads=self.threads)
+            opened = self._ambar.open_snapshot(self.path).load(self.parts, threads=self.threads)
         columns: Columns = {}
         if self.cells:
             names = [n for part in self.parts for n in opened.components[part] if n != "domain"]

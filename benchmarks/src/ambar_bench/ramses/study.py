@@ -172,7 +172,7 @@ def run_study(
     NotFoundError
         If the output lacks one of `components`, before anything is measured.
     """
-    output = ambar.read_ramses(path)
+    output = ambar.open_snapshot(path)
     there = [name for name in FILES if name in output.components]
     _require(output, path, components, there)
     kinds = files_of(path)

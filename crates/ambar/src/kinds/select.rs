@@ -19,6 +19,7 @@ use crate::kinds::predicate::{Outcome, Predicate};
 use crate::kinds::region::Region;
 use crate::kinds::rows::{PickedRows, WantedColumn};
 pub(crate) use crate::kinds::rows::{Rows, chunk_count, chunk_range};
+use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
 
 /// Which rows are wanted: those that meet every condition given. The default is all rows.
@@ -30,24 +31,29 @@ pub struct Selection {
     pub levels: Option<(u8, u8)>,
     /// A condition on the values of any columns.
     pub condition: Option<Predicate>,
+    /// Rows of these chunks, which are counted over all levels that `levels` picks.
+    pub chunks: Option<Range<u64>>,
 }
 
 impl Selection {
     /// Whether it picks all rows.
     pub fn is_all(&self) -> bool {
-        self.region.is_none() && self.levels.is_none() && self.condition.is_none()
+        self.region.is_none()
+            && self.levels.is_none()
+            && self.condition.is_none()
+            && self.chunks.is_none()
     }
 }
 
-/// Reads `columns` of the rows that `region` and all `conditions` pick, in the order of the file.
-/// Runs on the current rayon pool.
+/// Reads `columns` of the rows that region and chunks of `selection` and all `conditions` pick, in the
+/// order of the file. Runs on the current rayon pool.
 pub(crate) fn select(
     table: &dyn Rows,
     columns: &[&str],
-    region: Option<&Region>,
+    selection: &Selection,
     conditions: &[&Predicate],
 ) -> Result<Vec<(String, Column)>> {
-    select_all(table, &[table], columns, region, conditions)
+    select_all(table, &[table], columns, selection, conditions)
 }
 
 /// As `select`, of several tables one after another. All have the columns of `schema`.
@@ -55,9 +61,10 @@ pub(crate) fn select_all(
     schema: &dyn Rows,
     tables: &[&dyn Rows],
     columns: &[&str],
-    region: Option<&Region>,
+    selection: &Selection,
     conditions: &[&Predicate],
 ) -> Result<Vec<(String, Column)>> {
+    let region = selection.region.as_ref();
     let wanted = columns
         .iter()
         .map(|name| {
@@ -71,8 +78,15 @@ pub(crate) fn select_all(
         })
         .collect::<Result<Vec<_>>>()?;
     let mut parts = Vec::new();
+    let mut first = 0;
     for table in tables {
-        parts.extend(pick(*table, &wanted, region, conditions)?);
+        let count = chunk_count(table.source());
+        let chunks = selection.chunks.as_ref().map_or(0..count, |all| {
+            let end = all.end.saturating_sub(first).min(count);
+            all.start.saturating_sub(first).min(end)..end
+        });
+        parts.extend(pick(*table, &wanted, region, conditions, chunks)?);
+        first += count;
     }
     let rows = parts.iter().map(PickedRows::len).sum();
     let dtypes: Vec<DataType> = wanted.iter().map(|column| column.dtype.clone()).collect();
@@ -80,6 +94,12 @@ pub(crate) fn select_all(
     fill(&wanted, &parts, &mut columns)?;
     let names = wanted.iter().map(|column| column.name.to_owned());
     Ok(names.zip(columns).collect())
+}
+
+/// The number of rows of each chunk.
+pub(crate) fn chunk_lengths(source: &dyn ColumnSource) -> Vec<u64> {
+    let lengths = (0..chunk_count(source)).map(|chunk| chunk_range(source, chunk));
+    lengths.map(|rows| rows.end - rows.start).collect()
 }
 
 fn fixed_size(name: &str, dtype: &DataType) -> Result<usize> {
@@ -96,9 +116,9 @@ fn pick<'a>(
     wanted: &[WantedColumn<'_>],
     region: Option<&Region>,
     conditions: &[&Predicate],
+    chunks: Range<u64>,
 ) -> Result<Vec<PickedRows<'a>>> {
     let source = table.source();
-    let count = chunk_count(source);
     let whole = |chunk: u64| PickedRows {
         table,
         rows: chunk_range(source, chunk),
@@ -107,10 +127,10 @@ fn pick<'a>(
     };
     let masked = table.is_masked();
     if region.is_none() && conditions.is_empty() && !masked {
-        return Ok((0..count).map(whole).collect());
+        return Ok(chunks.map(whole).collect());
     }
     let known = Known::new(table, region, conditions)?;
-    let parts = (0..count as usize)
+    let parts = (chunks.start as usize..chunks.end as usize)
         .into_par_iter()
         .with_max_len(1)
         .map(|place| match known.open(place)? {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::kinds::attributes::{self, names};
 use crate::kinds::memory_source::{Loader, MemoryColumns};
 use crate::kinds::predicate::Predicate;
-use crate::kinds::select::{Rows, Selection, select};
+use crate::kinds::select::{Rows, Selection, chunk_lengths, select};
 use crate::kinds::source::ColumnSource;
 use crate::kinds::stored::StoredColumns;
 use crate::memory::Column;
@@ -131,6 +131,28 @@ impl Table {
         &self.source
     }
 
+    /// The number of rows of each chunk.
+    pub fn chunk_lengths(&self) -> Vec<u64> {
+        chunk_lengths(&*self.source)
+    }
+
+    /// Some columns of the rows that `selection` picks, as a table in memory.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn load(&self, columns: &[&str], selection: &Selection) -> Result<Self> {
+        let has_positions = self
+            .positions
+            .iter()
+            .all(|name| columns.contains(&&name[..]));
+        let positions = if has_positions {
+            self.positions.clone()
+        } else {
+            Vec::new()
+        };
+        Self::with_positions(self.read(columns, selection)?, positions)
+    }
+
     /// Columns of the rows that `selection` picks, in the order of the file. Only the chunks that
     /// may hold such rows are read.
     ///
@@ -159,7 +181,7 @@ impl Table {
             needed.extend(self.positions.iter().map(String::as_str));
         }
         self.source.prepare(&needed)?;
-        select(self, columns, selection.region.as_ref(), &conditions)
+        select(self, columns, selection, &conditions)
     }
 }
 

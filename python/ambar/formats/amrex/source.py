@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.loading import SPECIES, LoadRequest, load_cells, load_rows
 
 if TYPE_CHECKING:
     from ambar.formats.amrex.hdf5 import Hdf5Plotfile
@@ -151,25 +152,19 @@ def _json_number(value: float) -> float | str:
 
 
 class AmrexSource:
-    """A plotfile of AMReX; boxes are read when they are first asked for, and kept."""
+    """A plotfile of AMReX. A box is read on first access to its cells, and kept."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        components: Iterable[str] | None = None,
-        fields: Iterable[str] | None = None,
-        threads: int | None = None,
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         plotfile = open_plotfile(path)
         self._core = plotfile.core
-        self._threads = threads
         self.location = os.fspath(path)
         self.info = plotfile.info
         self.missing: Mapping[str, str] = plotfile.missing
-        there = {"cells": _chosen(plotfile.fields, fields, self.location)}
-        there |= {f"particles/{name}": names for name, names in plotfile.species.items()}
-        self.components = there if components is None else self._named(there, components)
+        self.components = {"cells": plotfile.fields}
+        self.components |= {SPECIES + name: names for name, names in plotfile.species.items()}
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return AmrexSource, (self.location,)
 
     def amr(self) -> _core.Amr:
         """Return the cells."""
@@ -179,29 +174,18 @@ class AmrexSource:
         """Read the particles of a species."""
         if isinstance(self._core, _core.Patches):
             return None
-        return self._core.particles(name.removeprefix("particles/"), self._threads)
+        return self._core.particles(name.removeprefix(SPECIES))
 
-    def _named(self, there: dict[str, list[str]], names: Iterable[str]) -> dict[str, list[str]]:
-        chosen = {}
-        for name in [names] if isinstance(names, str) else names:
-            full = name if name in there else f"particles/{name}"
-            if full not in there:
-                why = self.missing.get(full, f"available: {', '.join(there)}")
-                raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
-            chosen[full] = there[full]
-        return chosen
+    def stored_fields(self, group: str) -> None:
+        """Return None: the data are not in a store."""
 
+    def load_amr(self, request: LoadRequest) -> _core.Amr:
+        """Return cells in memory."""
+        return load_cells(self, request)
 
-def _chosen(known: list[str], wanted: Iterable[str] | None, location: str) -> list[str]:
-    if wanted is None:
-        return known
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
-    for name in names:
-        if name not in known:
-            raise _core.NotFoundError(
-                f"{location}: no field {name!r}; available: {', '.join(known)}"
-            )
-    return names
+    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
+        """Return the particles of a species in memory."""
+        return load_rows(self, name, request)
 
 
 def source_of(path: str | os.PathLike[str]) -> Any:

@@ -53,7 +53,7 @@ def _open(resource: Resource) -> Snapshot:
             f"{path} is a folder of {len(outputs(path))} RAMSES outputs: open one of them, or "
             f"convert all to a series: ambar.convert({path!r}, 'run.ambar')"
         )
-    return Snapshot(RamsesSource(_core.Ramses(path), path))
+    return Snapshot(RamsesSource(path))
 
 
 def _summarize(resource: Resource) -> dict[str, Any]:

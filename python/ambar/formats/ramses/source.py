@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 
 from ambar import _core
-from ambar.snapshot.field_names import resolve_all
+from ambar.snapshot.loading import CELL_COMPONENTS, LoadRequest, load_rows
 from ambar.snapshot.run_info import RamsesInfo
-from ambar.snapshot.snapshot import AMR_COMPONENTS
 
 
 def is_ramses(path: str | os.PathLike[str]) -> bool:
@@ -30,71 +29,57 @@ def outputs(path: str | os.PathLike[str]) -> list[Path]:
 
 
 class RamsesSource:
-    """A RAMSES output. Its files are read on first access and then cached.
+    """A RAMSES output. Opening reads headers; a field is read on first access, and kept.
 
-    With `whole` a component is read as a whole, out of what `region`, `levels` and `max_level`
-    leave of it. Without, each field is read when it is first asked for, and a region of cells is
-    read out of the domains around it as long as nothing else was.
+    A region of cells is read from the domains that overlap it, as long as the tree of all cells was
+    not read.
     """
 
-    def __init__(
-        self,
-        core: _core.Ramses,
-        location: str,
-        *,
-        components: list[str] | None = None,
-        fields: list[str] | None = None,
-        region: _core._Region | None = None,
-        levels: tuple[int, int] | None = None,
-        max_level: int | None = None,
-        threads: int | None = None,
-        whole: bool = False,
-    ) -> None:
-        self._core = core
-        self._whole = whole
-        self.location = location
-        self.info = RamsesInfo.from_dict(json.loads(core.info))
-        self._selection = (region, levels, max_level)
-        self._threads = threads
-        found = json.loads(core.components)
+    def __init__(self, path: str) -> None:
+        self._core = _core.Ramses(path)
+        self.location = path
+        self.info = RamsesInfo.from_dict(json.loads(self._core.info))
+        found = json.loads(self._core.components)
         self.missing = {c["name"]: str(c["why"]) for c in found if not c["present"]}
-        there = {c["name"]: list(c["fields"]) for c in found if c["present"]}
-        self.components = self._chosen(there, components, fields)
+        self.components = {c["name"]: list(c["fields"]) for c in found if c["present"]}
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return RamsesSource, (self.location,)
 
     def amr(self) -> _core.Amr:
-        """Read the cells."""
-        chosen = [name for name in AMR_COMPONENTS if name in self.components]
-        fields = [field for name in chosen for field in self.components[name]]
-        if not self._whole:
-            return self._core.amr_on_demand(fields)
-        return self._core.amr(chosen, fields, *self._selection, self._threads, None)
+        """Return the cells."""
+        named = (self.components.get(name, ()) for name in CELL_COMPONENTS)
+        return self._core.amr_on_demand([field for fields in named for field in fields])
 
     def table(self, name: str) -> _core.Table | None:
-        """Read particles, sinks or clumps."""
+        """Return particles, sinks or clumps."""
         if name == "particles":
-            if not self._whole:
-                return self._core.particles_on_demand(self.components[name])
-            region, *_ = self._selection
-            return self._core.particles(self.components[name], region, self._threads, None)
+            return self._core.particles_on_demand(self.components[name])
         return self._core.sinks() if name == "sinks" else self._core.clumps()
 
-    def _chosen(
-        self, there: dict[str, list[str]], components: list[str] | None, fields: list[str] | None
-    ) -> dict[str, list[str]]:
-        """Return the requested components and fields; raises KeyError if one does not exist."""
-        for name in components or []:
-            if name not in there:
-                why = self.missing.get(name, f"available: {', '.join(there)}")
-                raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
-        chosen = {name: there[name] for name in (there if components is None else components)}
-        if fields is None:
-            return chosen
-        known = [field for names in chosen.values() for field in names]
-        wanted = resolve_all(fields, known)
-        for field in wanted:
-            if field not in known:
-                raise _core.NotFoundError(
-                    f"{self.location}: no field {field!r}; available: {', '.join(known)}"
-                )
-        kept = {name: [f for f in names if f in wanted] for name, names in chosen.items()}
-        return {name: names for name, names in kept.items() if names}
+    def stored_fields(self, group: str) -> None:
+        """Return None: the data are not in a store."""
+
+    def load_amr(self, request: LoadRequest) -> _core.Amr:
+        """Return cells in memory."""
+        return self._core.amr(
+            [name for name in CELL_COMPONENTS if name in request.components],
+            request.cell_fields,
+            request.code_region(self.info),
+            request.levels,
+            request.max_level,
+            request.threads,
+            None,
+        )
+
+    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
+        """Return particles, sinks or clumps in memory."""
+        if name != "particles":
+            return load_rows(self, name, request)
+        fields = request.components[name]
+        # The reader needs the positions to find the particles of a region.
+        places = [f"position_{axis}" for axis in "xyz"[: self.info.ndim]]
+        needed = list(dict.fromkeys([*fields, *places]))
+        region = request.code_region(self.info)
+        core = self._core.particles(needed, region, request.threads, None)
+        return core if len(needed) == len(fields) else core.load(fields)

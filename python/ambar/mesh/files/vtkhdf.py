@@ -23,7 +23,7 @@ from ambar import _core
 from ambar.interop.vtk_arrays import values_of
 from ambar.mesh.files.export_checks import arrays_of
 from ambar.mesh.files.pyvista_readers import HDF_TIME
-from ambar.snapshot.vtk_amr import REFINED, blocks_of
+from ambar.snapshot.interop.vtk_amr import REFINED, blocks_of
 
 _CHUNK = 1 << 20
 """Bytes of a chunk of an HDF5 dataset."""

@@ -111,7 +111,8 @@ impl OutputCells {
     /// # Errors
     /// As `AmrTree::cells` and `Output::read_cells`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
-        if selection.region.is_none() || self.tree.get().is_some() {
+        let is_of_region = selection.region.is_some() && selection.chunks.is_none();
+        if !is_of_region || self.tree.get().is_some() {
             return self.tree()?.cells(columns, selection);
         }
         let named = selection

@@ -31,6 +31,11 @@ impl BoxCache {
         }
     }
 
+    /// The bytes of a box that was read.
+    pub fn kept(&self, place: usize) -> Option<Arc<Column>> {
+        self.slots.get(place)?.values.lock().clone()
+    }
+
     /// The bytes of a box; on first access `read` reads them. Concurrent callers that need the same
     /// box wait.
     ///

@@ -5,6 +5,7 @@ mod blocks;
 mod box_cache;
 mod chunk_cache;
 mod hierarchy;
+mod load;
 mod open;
 mod ranks;
 mod read;

@@ -6,6 +6,7 @@ mod geometry;
 mod grid;
 mod leaf_positions;
 mod leaves;
+mod load;
 mod open;
 mod project;
 mod select;

@@ -25,7 +25,7 @@ impl AmrTree {
         let levels = self.check_selection(selection)?;
         let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
         self.prepare(columns, &conditions)?;
-        select(self, columns, selection.region.as_ref(), &conditions)
+        select(self, columns, selection, &conditions)
     }
 
     /// Number of [`AmrTree::chunks`] of which [`AmrTree::cells`] reads fields for `selection`.

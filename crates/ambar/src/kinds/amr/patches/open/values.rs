@@ -11,6 +11,7 @@ use crate::kinds::amr::patches::box_cache::BoxCache;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::kinds::amr::patches::hierarchy::rows::copy;
+use crate::memory::Column;
 
 /// Fields on the unit blocks of a hierarchy.
 pub(crate) trait Values: Send + Sync {
@@ -45,8 +46,19 @@ pub(crate) trait Values: Send + Sync {
         false
     }
 
-    /// What reads whole boxes, where that is not put together from blocks.
-    fn source(&self) -> Option<&dyn PatchSource> {
+    /// Reads a field on all cells of a box, and keeps it, where boxes are kept.
+    fn load(&self, _level: usize, _index: usize, _field: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Reads a field on all cells of a box; `None` where boxes are put together from blocks.
+    fn read_box(
+        &self,
+        _level: usize,
+        _index: usize,
+        _field: usize,
+        _out: &mut [u8],
+    ) -> Option<Result<()>> {
         None
     }
 
@@ -101,6 +113,15 @@ impl BoxValues {
     }
 }
 
+impl BoxValues {
+    /// The values of a box, which are read on first access.
+    fn values_of(&self, level: usize, index: usize, field: usize) -> Result<Arc<Column>> {
+        let name = &self.fields[field].0;
+        let read = |out: &mut [u8]| self.source.read_box(level, index, name, out);
+        self.read[field][level].get(index, read)
+    }
+}
+
 impl Values for BoxValues {
     fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks> {
         Blocks::choose(nest, level, CellSet::Leaves, None)
@@ -113,7 +134,7 @@ impl Values for BoxValues {
         range: Range<usize>,
         out: &mut [u8],
     ) -> Result<()> {
-        let (name, size) = &self.fields[field];
+        let size = &self.fields[field].1;
         let level = blocks.level();
         let outs = out.chunks_exact_mut(blocks.block_cells() * size);
         for (block, out) in range.zip(outs) {
@@ -122,8 +143,7 @@ impl Values for BoxValues {
             self.nest
                 .boxes_in(level, &extent, |place, part| parts.push((place, part)));
             for (place, part) in parts {
-                let read = |out: &mut [u8]| self.source.read_box(level, place, name, out);
-                let values = self.read[field][level].get(place, read)?;
+                let values = self.values_of(level, place, field)?;
                 let frame = &self.nest.level(level).boxes[place];
                 copy(&part, *size, (frame, values.bytes()), (&extent, &mut *out));
             }
@@ -131,8 +151,28 @@ impl Values for BoxValues {
         Ok(())
     }
 
-    fn source(&self) -> Option<&dyn PatchSource> {
-        Some(&*self.source)
+    fn load(&self, level: usize, index: usize, field: usize) -> Result<()> {
+        self.values_of(level, index, field).map(drop)
+    }
+
+    fn read_box(
+        &self,
+        level: usize,
+        index: usize,
+        field: usize,
+        out: &mut [u8],
+    ) -> Option<Result<()>> {
+        let kept = self.read[field].get(level)?.kept(index);
+        match kept {
+            Some(values) if values.bytes().len() == out.len() => {
+                out.copy_from_slice(values.bytes());
+                Some(Ok(()))
+            }
+            _ => Some(
+                self.source
+                    .read_box(level, index, &self.fields[field].0, out),
+            ),
+        }
     }
 
     fn ranges(&self, _blocks: &Blocks, _field: usize) -> Result<Option<Vec<[f64; 2]>>> {

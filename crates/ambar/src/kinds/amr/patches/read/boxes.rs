@@ -28,15 +28,15 @@ impl PatchSource for PatchAmr {
 
     /// Covered cells that were left out are the averages of the finer level.
     fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()> {
-        if let Some(source) = self.values.source() {
-            return source.read_box(level, index, field, out);
+        let place = self.field(field)?;
+        if let Some(read) = self.values.read_box(level, index, place, out) {
+            return read;
         }
         let levels = &self.nest.hierarchy().levels;
         let frame = levels.get(level).and_then(|level| level.boxes.get(index));
         let frame = frame.ok_or_else(|| {
             Error::not_found(format!("box {index} of level {level} does not exist"))
         })?;
-        let place = self.field(field)?;
         let size = self.dtypes[place].size().unwrap_or(1);
         if out.len() != frame.cells() * size {
             return Err(Error::invalid(format!(

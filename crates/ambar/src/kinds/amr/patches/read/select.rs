@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::derived_columns::DerivedColumn;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -29,8 +31,26 @@ impl PatchAmr {
         let levels = self.levels()?;
         let tables: Vec<&dyn Rows> = self.chosen(&levels, selection)?;
         let conditions: Vec<&Predicate> = selection.condition.iter().collect();
-        let region = selection.region.as_ref();
-        select_all(&levels[0], &tables, columns, region, &conditions)
+        select_all(&levels[0], &tables, columns, selection, &conditions)
+    }
+
+    /// The number of leaf cells in each chunk, on all levels.
+    ///
+    /// # Errors
+    /// As [`PatchAmr::chunks`].
+    pub fn chunk_lengths(&self) -> Result<Vec<u64>> {
+        let mut lengths = Vec::new();
+        for level in 0..self.nest.levels() {
+            let blocks = self.blocks(level)?;
+            let leaves = |block| {
+                let extent = blocks.extent(block);
+                self.nest.count(level, &extent, CellSet::Leaves)
+            };
+            let chunks = (0..blocks.chunks()).into_par_iter();
+            let of_level = chunks.map(|chunk| blocks.chunk(chunk).map(leaves).sum());
+            lengths.extend(of_level.collect::<Vec<u64>>());
+        }
+        Ok(lengths)
     }
 
     /// Number of the chunks that [`PatchAmr::cells`] reads of a field for `selection`.

@@ -103,6 +103,65 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn loaded_boxes_hold_the_cells_of_the_region(
+        recipe in recipes(), seed: u64, last in 0usize..4, periodic: bool,
+    ) {
+        let sample = Arc::new(Sample::new(&recipe));
+        let h = &sample.hierarchy;
+        let mut random = Random(seed);
+        let mut corners = [[0.0; 3]; 2];
+        for d in 0..h.ndim {
+            let mut place = || {
+                h.lower[d] + (h.upper[d] - h.lower[d]) * (random.below(129) as f64 - 14.0) / 100.0
+            };
+            let (a, b) = (place(), place());
+            (corners[0][d], corners[1][d]) = (a.min(b), a.max(b));
+        }
+        let [lo, hi] = corners;
+        let mut region = Region::cuboid(&lo[..h.ndim], &hi[..h.ndim]).unwrap();
+        if periodic {
+            let size: Vec<f64> = (0..h.ndim).map(|d| h.upper[d] - h.lower[d]).collect();
+            region = region.in_periodic_box(&h.lower[..h.ndim], &size).unwrap();
+        }
+        let (stored, _folder) = sample.stored(Covered::Keep, 500);
+        let sources: [Arc<dyn PatchSource>; 2] = [Arc::clone(&sample) as _, Arc::new(stored)];
+        let finest = last.min(h.levels.len() - 1);
+        let axes = ["ix", "iy", "iz"];
+        let mut names = vec!["level"];
+        names.extend(&axes[..h.ndim]);
+        names.extend(sample.fields.iter().map(String::as_str));
+        for source in sources {
+            let fields = sample.fields.clone();
+            let loaded = PatchAmr::load_boxes(source, fields, Some(&region), Some(last)).unwrap();
+            prop_assert_eq!(loaded.hierarchy().levels.len(), finest + 1);
+            let columns = loaded.cells(&names, &Selection::default()).unwrap();
+            let mut found = std::collections::BTreeSet::new();
+            for row in 0..columns[0].1.rows() {
+                let index = |d: usize| columns[1 + d].1.values::<i64>()[row];
+                let place = std::array::from_fn(|d| if d < h.ndim { index(d) } else { 0 });
+                let cell = (columns[0].1.values::<i32>()[row] as usize, place);
+                for (name, column) in &columns[1 + h.ndim..] {
+                    let size = column.dtype().size().unwrap();
+                    let value = &column.bytes()[row * size..(row + 1) * size];
+                    prop_assert_eq!(value, sample.bytes(name, cell), "{} of {:?}", name, cell);
+                }
+                prop_assert!(found.insert(cell));
+            }
+            for (cell, covered) in &sample.cells {
+                let is_leaf = cell.0 == finest || cell.0 < finest && !covered;
+                if is_leaf && region.contains(&sample.centre(*cell)) {
+                    prop_assert!(found.contains(cell), "{:?} is missing", cell);
+                }
+            }
+            let lengths: u64 = loaded.chunk_lengths().unwrap().iter().sum();
+            prop_assert_eq!(lengths, loaded.rows());
+        }
+    }
+}
+
 /// Counts the chunks read of each level.
 struct Counting {
     inner: Box<dyn Values>,

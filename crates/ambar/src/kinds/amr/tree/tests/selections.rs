@@ -46,7 +46,44 @@ fn region(random: &mut Random, ndim: usize) -> Region {
     }
 }
 
+const EVERY: [&str; 8] = ["mass", "density", "level", "x", "dx", "ix", "iy", "iz"];
+
 proptest! {
+    #[test]
+    fn loaded_cells_are_a_tree_of_their_own(recipe in recipes(30), which in 0u8..4) {
+        let sample = Sample::new(&recipe);
+        let tree = sample.tree(recipe.chunk_rows);
+        let names = &EVERY[..5 + recipe.ndim];
+        let mut random = Random(recipe.seed ^ 5);
+        let selection = Selection {
+            region: (which & 1 == 1).then(|| region(&mut random, recipe.ndim)),
+            levels: (which & 2 == 2).then(|| (1, random.below(4) as u8 + 1)),
+            ..Selection::default()
+        };
+        let loaded = tree.load(&names[..2], &selection).unwrap();
+        let expected = tree.cells(names, &selection).unwrap();
+        let found = loaded.cells(names, &Selection::default()).unwrap();
+        for ((name, found), (_, expected)) in found.iter().zip(&expected) {
+            prop_assert_eq!(found.bytes(), expected.bytes(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn chunks_together_are_all_cells(recipe in recipes(30)) {
+        let sample = Sample::new(&recipe);
+        let tree = sample.tree(recipe.chunk_rows);
+        let all = tree.cells(&["x"], &Selection::default()).unwrap();
+        let mut found = Vec::new();
+        for (chunk, length) in (0..).zip(tree.chunk_lengths()) {
+            let chunks = Some(chunk..chunk + 1);
+            let selection = Selection { chunks, ..Selection::default() };
+            let part = tree.cells(&["x"], &selection).unwrap();
+            prop_assert_eq!(part[0].1.rows() as u64, length);
+            found.extend_from_slice(part[0].1.bytes());
+        }
+        prop_assert_eq!(&found[..], all[0].1.bytes());
+    }
+
     #[test]
     fn selections_pick_the_right_cells(recipe in recipes(30), which in 0u8..16) {
         let sample = Sample::new(&recipe);

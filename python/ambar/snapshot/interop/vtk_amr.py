@@ -87,7 +87,7 @@ def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
     if fields is None:
         names = [name for name in amr.fields if name != "domain"]
     else:
-        known = amr.fields if amr.layout == "patches" else [*amr.fields, *amr.core.derived]
+        known = amr.fields if amr.layout == "patches" else [*amr.fields, *amr._core.derived]
         names = resolve_all([fields] if isinstance(fields, str) else fields, set(known))
         for name in names:
             if name not in known:

@@ -1,0 +1,1 @@
+"""Cells and particles as objects of yt, VTK and dask."""

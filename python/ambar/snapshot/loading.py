@@ -1,0 +1,255 @@
+"""Snapshots in memory: the fields, the region and the levels that are loaded of another one."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ambar import _core
+from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.field_names import resolve
+
+if TYPE_CHECKING:
+    from ambar.snapshot.regions import Region
+    from ambar.snapshot.representation import StoredFields
+    from ambar.snapshot.run_info import RunInfo
+
+CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
+"""Components of cells: of RAMSES, and the only one of AMReX."""
+TABLE_COMPONENTS = ("particles", "sinks", "clumps")
+SPECIES = "particles/"
+"""Start of the component of a species of AMReX: "particles/DM"."""
+
+
+class Source(Protocol):
+    """The data of a snapshot: files of a simulation code, a store, or memory. Pickles."""
+
+    @property
+    def location(self) -> str:
+        """The file or folder, with the step of a series."""
+
+    @property
+    def info(self) -> RunInfo:
+        """The run information."""
+
+    @property
+    def components(self) -> Mapping[str, list[str]]:
+        """The available components, and their fields."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Unavailable components, and the reasons."""
+
+    def amr(self) -> _core.Amr:
+        """Return the cells."""
+
+    def table(self, name: str) -> _core.Table | None:
+        """Return particles, sinks or clumps."""
+
+    def stored_fields(self, group: str) -> StoredFields | None:
+        """Return the arrays of "amr" or of a component; None for data that are not in a store."""
+
+    def load_amr(self, request: LoadRequest) -> _core.Amr:
+        """Return cells in memory."""
+
+    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
+        """Return particles, sinks or clumps in memory."""
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """What `Snapshot.load` loads."""
+
+    components: dict[str, list[str]]
+    """Components, and the fields of each."""
+    region: Region | None = None
+    levels: tuple[int, int] | None = None
+    max_level: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for invalid levels."""
+        low, high = self.levels or (0, 0)
+        if not 0 <= low <= high < 256:
+            raise _core.InvalidError(
+                f"invalid levels: {self.levels}; expected (lowest, highest) from 0 to 255"
+            )
+        if self.max_level is not None and not 0 <= self.max_level < 256:
+            raise _core.InvalidError(
+                f"invalid max_level: {self.max_level}; expected a number from 0 to 255"
+            )
+
+    def code_region(self, info: RunInfo) -> _core._Region | None:
+        """Return the region in code length."""
+        return None if self.region is None else self.region.to_code(info)
+
+    @property
+    def cell_fields(self) -> list[str]:
+        """The fields of cells."""
+        named = (self.components.get(name, ()) for name in CELL_COMPONENTS)
+        return [field for fields in named for field in fields]
+
+
+class LoadedSource:
+    """A snapshot in memory. Pickles as its source and the request, not as the values."""
+
+    def __init__(self, source: Source, request: LoadRequest) -> None:
+        self._source = source
+        self._request = request
+        self.location = source.location
+        self.components = request.components
+        self.missing = source.missing
+        self.info = source.info
+        self._amr: _core.Amr | None = None
+        if any(name in request.components for name in CELL_COMPONENTS):
+            self._amr = source.load_amr(request)
+            self.info = _info_of_loaded(source.info, self._amr)
+        self._tables = {
+            name: source.load_table(name, request)
+            for name in request.components
+            if name not in CELL_COMPONENTS
+        }
+
+    def __reduce__(self) -> tuple[object, tuple[Source, LoadRequest]]:
+        return LoadedSource, (self._source, self._request)
+
+    def amr(self) -> _core.Amr:
+        """Return the cells."""
+        if self._amr is None:
+            raise _core.NotFoundError(f"{self.location}: no cells were loaded")
+        return self._amr
+
+    def table(self, name: str) -> _core.Table | None:
+        """Return particles, sinks or clumps."""
+        return self._tables[name]
+
+    def stored_fields(self, group: str) -> None:
+        """Return None: the data are in memory."""
+
+    def load_amr(self, request: LoadRequest) -> _core.Amr:
+        """Return some of the cells."""
+        return load_cells(self, request)
+
+    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
+        """Return some of the rows."""
+        return load_rows(self, name, request)
+
+
+def load_cells(source: Source, request: LoadRequest) -> _core.Amr:
+    """Return cells of a source in memory, from what `source.amr` returns.
+
+    Raises
+    ------
+    UnsupportedError
+        If the cells are patches and there are `levels`, or a tree and there is a `max_level`.
+    """
+    core = source.amr()
+    if core.layout == "patches":
+        if request.levels is not None:
+            raise _core.UnsupportedError(
+                f"{source.location}: levels={request.levels} selects leaf cells, but a level of "
+                "patches is loaded with its covered cells, which would become leaves; use "
+                "max_level, or read one table with snapshot.amr.read(levels=...)"
+            )
+    elif request.max_level is not None and request.max_level < core.levels[1]:
+        raise _core.UnsupportedError(
+            f"{source.location}: max_level={request.max_level} needs the values of refined cells, "
+            f"but only leaf cells are available (to level {core.levels[1]}); load the RAMSES "
+            f"output, or convert it with max_level={request.max_level}"
+        )
+    last = request.max_level if core.layout == "patches" else None
+    region = request.code_region(source.info)
+    return core.load(request.cell_fields, region, request.levels, last, request.threads)
+
+
+def load_rows(source: Source, name: str, request: LoadRequest) -> _core.Table | None:
+    """Return rows of a source in memory, from what `source.table` returns.
+
+    The region selects particles; sinks and clumps, which have no common positions, are loaded
+    completely.
+    """
+    core = source.table(name)
+    if core is None:
+        return None
+    is_placed = name == "particles" or name.startswith(SPECIES)
+    region = request.code_region(source.info) if is_placed else None
+    return core.load(request.components[name], region, request.threads)
+
+
+def _info_of_loaded(info: RunInfo, core: _core.Amr) -> RunInfo:
+    """Return the run information, for patches with the levels and boxes that were loaded."""
+    if not isinstance(info, AmrexInfo) or core.layout != "patches":
+        return info
+    levels = []
+    for number, level in enumerate(info.levels):
+        try:
+            boxes = core.boxes(number)
+        except ValueError:  # this level and finer ones were not loaded
+            break
+        cells = int((boxes[:, 1] - boxes[:, 0]).prod(axis=1).sum())
+        levels.append(dataclasses.replace(level, boxes=len(boxes), cells=cells))
+    levels[-1] = dataclasses.replace(levels[-1], ratio=(1,) * info.ndim)
+    return dataclasses.replace(info, levels=tuple(levels), steps=info.steps[: len(levels)])
+
+
+def choose_fields(source: Source, fields: Sequence[str] | str | None) -> dict[str, list[str]]:
+    """Return the components and fields that `fields` names; all if it is None.
+
+    Raises
+    ------
+    KeyError
+        If a component or field does not exist.
+    """
+    there = source.components
+    if fields is None:
+        return {name: list(known) for name, known in there.items()}
+    chosen: dict[str, set[str]] = {}
+    for entry in [fields] if isinstance(fields, str) else fields:
+        found = _named(entry, there)
+        if not found:
+            raise _unknown(source, entry)
+        for name, names in found.items():
+            chosen.setdefault(name, set()).update(names)
+    return {
+        name: [field for field in known if field in chosen[name]]
+        for name, known in there.items()
+        if name in chosen
+    }
+
+
+def _components(name: str, there: Iterable[str]) -> list[str]:
+    """Return the components that `name` means: one, all of cells, or all species."""
+    if name in there:
+        return [name]
+    if name == "cells":
+        return [one for one in there if one in CELL_COMPONENTS]
+    if name == "particles":
+        return [one for one in there if one.startswith(SPECIES)]
+    return [one for one in there if one == SPECIES + name]
+
+
+def _named(entry: str, there: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return the fields by component of "particles", "particles/mass", "mass" or "rho"."""
+    if components := _components(entry, there):
+        return {name: there[name] for name in components}
+    owner, slash, field = entry.rpartition("/")
+    components = _components(owner, there) if slash else list(there)
+    found = {name: resolve(field, there[name]) for name in components}
+    return {name: [full] for name, full in found.items() if full in there[name]}
+
+
+def _unknown(source: Source, entry: str) -> Exception:
+    owner = entry.rpartition("/")[0]
+    for name in (entry, SPECIES + entry, owner, SPECIES + owner):
+        if name in source.missing:
+            return _core.NotFoundError(f"{source.location}: no {name}: {source.missing[name]}")
+    there = source.components
+    known = [*there, *dict.fromkeys(field for names in there.values() for field in names)]
+    close = difflib.get_close_matches(entry, known, 1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return _core.NotFoundError(
+        f"{source.location}: no component or field {entry!r}; {hint}available: {', '.join(known)}"
+    )
