@@ -370,7 +370,7 @@ def test_what_makes_no_sense_is_refused(small: Path, tmp_path: Path, stores) -> 
     with pytest.raises(KeyError, match="cells"):
         ambar.convert(small, target, components=["DM"])
     with pytest.raises(KeyError, match="density, Temp"):
-        ambar.open_snapshot(small).load(fields=["rho"])
+        ambar.open_snapshot(small).load(fields=["entropy"])
     with pytest.raises(KeyError, match="rho"):
         ambar.convert(small, target, error_bound={"rho": 1e-3})
     assert not target.exists()

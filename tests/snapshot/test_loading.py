@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -321,3 +324,42 @@ def test_representations_escape_html() -> None:
     assert "&lt;b&gt;" in table._repr_html_()
     assert "<b>" not in table._repr_html_()
     assert table._repr_html_().count("<tr>") == 2 + 5 + 1 + 5
+
+
+COUNT_BYTES_READ = """
+import sys
+from pathlib import Path
+import ambar
+
+def bytes_read():
+    return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+
+def open_and_read(path):
+    start = bytes_read()
+    snapshot = ambar.open_snapshot(path)
+    opened = bytes_read()
+    side = 0.01 ** (1 / 3)
+    cells = snapshot.amr.read(["density"], region=ambar.Box((0.4,) * 3, (0.4 + side,) * 3))
+    return opened - start, bytes_read() - opened, len(cells)
+
+open_and_read(sys.argv[1])  # imports modules
+print(*open_and_read(sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="/proc/self/io is of Linux")
+def test_opening_reads_headers_and_a_region_reads_its_domains(tmp_path: Path) -> None:
+    spec = replace(FULL, domains=24, level_min=5, level_max=5, root=(), walls=(), number=2)
+    folder = write_output(tmp_path, spec).folder
+    sizes: dict[str, int] = {}
+    for file in folder.iterdir():
+        kind = file.name.split("_")[0]
+        sizes[kind] = sizes.get(kind, 0) + file.stat().st_size
+    assert {"amr", "hydro", "grav", "rt", "part"} <= set(sizes)
+    arguments = [sys.executable, "-c", COUNT_BYTES_READ, str(output("sedov")), str(folder)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    opened, read, cells = map(int, done.stdout.split())
+    assert cells > 0
+    assert opened < 0.03 * sum(sizes.values())
+    # All fields of hydro of all domains are several times as much; other components even more.
+    assert read < 0.2 * (sizes["amr"] + sizes["hydro"])

@@ -1,4 +1,4 @@
-"""The cells of an AMR hierarchy: selected as a table, or drawn onto a regular grid."""
+"""The cells of an AMR hierarchy: selected as a table, or mapped to a regular grid."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ambar.snapshot.run_info import RunInfo
 
 AXES = "xyz"
-# Largest side, in cells, of a grid whose level was left open: 2048^2 or 256^3 values are 32 and
-# 128 MiB, and as much as a screen shows.
+# Largest side of a grid without a given level, in cells: 2048^2 and 256^3 values take 32 and 128 MiB,
+# and screens do not show more.
 _IMAGE_SIDE = 2048
 _CUBE_SIDE = 256
 
@@ -32,13 +32,23 @@ _CUBE_SIDE = 256
 class Amr:
     """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
 
-    Those of a tree come in their order along the Morton curve, those of patches level by level, the
-    coarsest first, along the curve within a level.
+    Cells of a tree are in the order of the Morton curve. Cells of patches are ordered by level, the
+    coarsest first, and along the curve within a level.
 
-    Values are in code units. Fields may be named as in RAMSES' descriptors or as in Mera.jl
-    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, derived columns can be asked for: level
-    (int32), x, y, z (cell centres, code length, float64), dx (cell size; also dy and dz where cells
-    are no cubes), and ix, iy, iz (int64, the cell's place at its own level).
+    Values are in code units. Fields have the names of RAMSES' descriptors, or aliases as in Mera.jl
+    (rho, vx, vy, vz, p, epot, ax, ...). Derived columns can be requested like fields: level
+    (int32), x, y, z (cell centres, float64, code length), dx (cell size, float64, code length; also
+    dy and dz if cells are not cubes), and ix, iy, iz (int64, the index of the cell on its level).
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> len(amr), amr.levels, amr.fields[:2]
+    (49680, (4, 6), ['density', 'velocity_x'])
+    >>> dense = amr.read(["x", "y", "z", "rho"], where="rho > 2")
+    >>> image = amr.project("rho", axis="z", level=5)
+    >>> image.sizes
+    Frozen({'x': 32, 'y': 32})
     """
 
     def __init__(self, core: _core.Amr, info: RunInfo, source: Source) -> None:
@@ -51,7 +61,7 @@ class Amr:
 
     @property
     def info(self) -> RunInfo:
-        """The snapshot's run information."""
+        """Run information of the snapshot."""
         return self._info
 
     @property
@@ -66,7 +76,7 @@ class Amr:
 
     @property
     def levels(self) -> tuple[int, int]:
-        """Coarsest and finest level there is a leaf cell of; RAMSES' own numbers, AMReX' from 0."""
+        """Coarsest and finest level with leaf cells; numbered as in RAMSES, or from 0 for AMReX."""
         return self._core.levels
 
     @property
@@ -81,12 +91,12 @@ class Amr:
 
     @property
     def layout(self) -> str:
-        """How the cells lie: "tree" or "patches"."""
+        """Layout of the cells: "tree" or "patches"."""
         return self._core.layout
 
     @property
     def cells_per_level(self) -> dict[int, int]:
-        """Leaf cells of each level that has any."""
+        """Number of leaf cells of each level that has some."""
         return dict(self._core.cells_per_level)
 
     @property
@@ -131,14 +141,40 @@ class Amr:
         return self._source.stored_fields("amr")
 
     def cell_size(self, level: int) -> list[float]:
-        """Return the sides of a cell of `level`, code length."""
+        """Return the sides of the cells of a level.
+
+        Parameters
+        ----------
+        level : int
+            The level.
+
+        Returns
+        -------
+        list of float
+            A side for each dimension, code length.
+
+        Raises
+        ------
+        ValueError
+            If the level does not exist.
+
+        Examples
+        --------
+        >>> ambar.open_snapshot("run.ambar").amr.cell_size(2)
+        [0.25, 0.25, 0.25]
+        """
         try:
             return self._core.cell_size(level)
         except (OverflowError, ValueError) as error:
-            raise _core.InvalidError(f"there are no cells of level {level}: {error}") from error
+            raise _core.InvalidError(f"no cells of level {level}: {error}") from error
 
     def boxes(self, level: int) -> np.ndarray:
         """Return the boxes of a level of patches.
+
+        Parameters
+        ----------
+        level : int
+            The level; 0 is the coarsest.
 
         Returns
         -------
@@ -149,7 +185,12 @@ class Amr:
         Raises
         ------
         ValueError
-            If the cells lie in a tree, or there is no such level.
+            If the cells are a tree, or the level does not exist.
+
+        Examples
+        --------
+        >>> ambar.open_snapshot("plt00200").amr.boxes(0).tolist()
+        [[[0, 0, 0], [10, 8, 8]], [[10, 0, 0], [16, 8, 8]]]
         """
         try:
             return self._core.boxes(level)
@@ -157,7 +198,23 @@ class Amr:
             raise _core.InvalidError(f"no boxes of level {level}: {error}") from error
 
     def dtype(self, field: str) -> np.dtype[np.generic]:
-        """Return the dtype of a field or derived column."""
+        """Return the dtype of a field or derived column.
+
+        Parameters
+        ----------
+        field : str
+            A field, an alias, or a derived column.
+
+        Raises
+        ------
+        KeyError
+            If the field does not exist.
+
+        Examples
+        --------
+        >>> ambar.open_snapshot("run.ambar").amr.dtype("rho")
+        dtype('float64')
+        """
         return np.dtype(self._core.dtype(self._name(field)))
 
     def read(
@@ -169,37 +226,46 @@ class Amr:
         where: str | None = None,
         threads: int | None = None,
     ) -> Table:
-        """Read leaf cells; only the chunks that the selection touches are read and decoded.
+        """Read leaf cells; only the chunks that overlap the selection are read and decoded.
 
         Parameters
         ----------
-        fields
+        fields : str or sequence of str, optional
             Fields and derived columns to read. By default level, the cell centres, and every
             field but ``domain``.
-        region
-            A `Box`, `Sphere` or `Shell`: cells whose centre is inside. It reaches over periodic
-            faces of the box.
-        levels
+        region : Box, Sphere or Shell, optional
+            Cells whose centre is inside. It extends across periodic faces of the box.
+        levels : tuple of int, optional
             `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
-            them: `ambar.read_ramses` and `ambar.convert` take a `max_level` to have the tree end
-            at a level.
-        where
+            them; `Snapshot.load` and `ambar.convert` have a `max_level`, at which the tree ends.
+        where : str, optional
             A condition on fields, for example ``"density > 1e-3 and not level == 7"``; also chained
-            comparisons and parentheses. The fields it names need not be among `fields`.
-        threads
-            Threads to use; all cores by default.
+            comparisons and parentheses. Its fields need not be among `fields`.
+        threads : int, optional
+            Number of threads; all cores by default.
 
         Returns
         -------
         Table
-            A column per name, in the order asked for, a row per cell.
+            Columns with the requested names in the requested order, in code units; a row per cell.
 
         Raises
         ------
         KeyError
             If a field does not exist.
+        ValueError
+            If the region, the levels or the condition are invalid.
         CorruptError
-            If a checksum differs.
+            If a checksum differs, or a file is damaged.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> cells = amr.read(["level", "rho"], region=ambar.Sphere("bc", 0.2), where="rho > 1.5")
+        >>> cells.columns, len(cells)
+        (['level', 'rho'], 487)
+        >>> len(amr.read("level", levels=(6, 6)))
+        19904
         """
         columns = asked_for(self._default_columns if fields is None else fields, self._names)
         arrays = self._core.cells(
@@ -220,7 +286,24 @@ class Amr:
         levels: tuple[int, int] | None = None,
         where: str | None = None,
     ) -> int:
-        """Return how many of the `chunk_count` chunks of a field `read` decodes for a selection."""
+        """Return how many of the `chunk_count` chunks of a field `read` decodes for a selection.
+
+        Parameters
+        ----------
+        region, levels, where
+            As for `read`.
+
+        Returns
+        -------
+        int
+            From 0 to `chunk_count`.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> amr.chunks_touched(where="rho > 1e30")
+        0
+        """
         return int(
             self._core.chunks_touched(
                 self._region(region), levels, resolve_where(where, self._names)
@@ -237,33 +320,49 @@ class Amr:
         unit: str = "code",
         threads: int | None = None,
     ) -> xr.DataArray:
-        """Return a field on the regular grid of a level: the covering grid.
+        """Return a field on the regular grid of a level (a covering grid).
 
-        Finer cells are averaged, coarser ones fill all grid cells they cover; NaN where there is no
-        cell.
+        Finer cells are averaged; coarser cells fill all grid cells that they cover. Grid cells
+        without a cell are NaN.
 
         Parameters
         ----------
-        field
-            The field.
-        level
-            The grid's level: of a tree, it has ``2**level`` cells along a root cell; of patches, it
-            is one of theirs. By default the finest at which no side of the grid exceeds 256 cells,
-            or 2048 cells in one and two dimensions.
-        region
-            A `Box`; the grid has all cells it touches. By default everything.
-        preview
+        field : str
+            A field or derived column.
+        level : int, optional
+            Level of the grid. For a tree, the grid has ``2**level`` cells along a root cell; for
+            patches, it is one of their levels. By default the finest level at which no side of the
+            grid exceeds 256 cells, or 2048 cells in one and two dimensions.
+        region : Box, optional
+            The grid has all cells that the box overlaps. By default the whole domain.
+        preview : bool, default False
             Whether to sample finer cells of patches instead of averaging all of them: only the
-            coarser levels of their chunks are read and decoded. Trees ignore it.
-        unit
-            Of the values: "code", or a unit of the field's quantity ("g/cm3", "km/s").
-        threads
-            Threads to use; all cores by default.
+            coarser levels of their chunks are read and decoded. Ignored for trees.
+        unit : str, default "code"
+            Unit of the values: "code", or a unit of the quantity of the field ("g/cm3", "km/s").
+        threads : int, optional
+            Number of threads; all cores by default.
 
         Returns
         -------
         xarray.DataArray
-            float64, dimensions x, y, z (as many as there are), coordinates in code length.
+            float64; dimensions x, y, z, as many as the data have; coordinates in code length.
+
+        Raises
+        ------
+        KeyError
+            If the field does not exist.
+        ValueError
+            If the level, the region or the unit is invalid.
+        LimitError
+            If the grid exceeds the memory limit.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> cube = amr.grid("rho", level=5, region=ambar.Box((0, 0, 0), (0.5, 0.5, 0.25)))
+        >>> cube.shape, cube.dims
+        ((16, 16, 8), ('x', 'y', 'z'))
         """
         lo, hi = self._extent(region)
         side = _CUBE_SIDE if self.ndim == 3 else _IMAGE_SIDE
@@ -285,27 +384,41 @@ class Amr:
         unit: str = "code",
         threads: int | None = None,
     ) -> xr.DataArray:
-        """Return a field on the plane that cuts `axis` at `at`.
+        """Return a field on a plane perpendicular to an axis.
 
-        Each grid cell has the value of the leaf cell at its place; where leaves are finer than
-        the grid, their mean.
+        Each grid cell has the value of the leaf cell at its position, or the mean of the leaf cells
+        that are finer than the grid.
 
         Parameters
         ----------
         field, region, unit, threads
             As for `grid`.
-        axis
-            "x", "y" or "z": the axis the plane is perpendicular to.
-        at
-            Where it cuts the axis, in `at_unit`: "box" (a fraction of the box's size along it),
-            "code", or a unit of length.
-        level
-            The grid's level, by default the finest at which no side exceeds 2048 cells.
+        axis : {"x", "y", "z"}, default "z"
+            The axis that is perpendicular to the plane.
+        at : float, default 0.5
+            Position of the plane on the axis, in `at_unit`.
+        level : int, optional
+            Level of the grid; by default the finest at which no side exceeds 2048 cells.
+        at_unit : str, default "box"
+            "box" (fraction of the size of the box along the axis), "code", or a unit of length.
 
         Returns
         -------
         xarray.DataArray
-            float64, the other dimensions, coordinates in code length.
+            float64; the other dimensions; coordinates in code length.
+
+        Raises
+        ------
+        KeyError
+            If the field does not exist.
+        ValueError
+            If the axis, the position, the level, the region or a unit is invalid.
+
+        Examples
+        --------
+        >>> image = ambar.open_snapshot("run.ambar").amr.slice("p", axis="y", at=0.25, level=5)
+        >>> image.dims, image.shape
+        (('x', 'z'), (32, 32))
         """
         number, others = self._axis(axis)
         lo, hi = self._extent(region)
@@ -331,26 +444,41 @@ class Amr:
         unit: str = "code",
         threads: int | None = None,
     ) -> xr.DataArray:
-        """Return a field summed, or averaged, along `axis`.
+        """Return a field integrated, or averaged, along an axis.
 
         Parameters
         ----------
         field, level, region, threads
             As for `slice`.
-        axis
-            "x", "y" or "z": the axis to look along.
-        weight
-            None: the integral of the field along the axis, in code units of field times length
-            (for the density: the surface density). A field: the mean weighted with it, with
-            "density" the mass-weighted mean. "volume": the plain mean over volume.
-        unit
-            Of the result: "code", or a unit of its quantity, for example "Msol/pc2" for the
+        axis : {"x", "y", "z"}, default "z"
+            The axis of the integral or average.
+        weight : str, optional
+            None: the integral of the field along the axis, in code units of field times length; for
+            the density this is the surface density. A field: the mean weighted with this field, for
+            example the mass-weighted mean with "density". "volume": the volume-weighted mean.
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of its quantity, for example "Msol/pc2" for the
             density without `weight`.
 
         Returns
         -------
         xarray.DataArray
-            float64, the other dimensions, coordinates in code length.
+            float64; the other dimensions; coordinates in code length.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If the axis, the level, the region or the unit is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> surface = amr.project("rho", axis="z", level=5)
+        >>> velocity = amr.project("vx", axis="z", level=5, weight="rho")
+        >>> surface.shape == velocity.shape == (32, 32)
+        True
         """
         number, others = self._axis(axis)
         lo, hi = self._extent(region)
@@ -417,42 +545,46 @@ class Amr:
         region: Box | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Return the cells as VTK's overlapping AMR data, which ParaView draws and PyVista takes.
+        """Return the cells as VTK overlapping AMR data, for ParaView and PyVista.
 
-        Patches are the boxes of the plotfile; a tree's cells are joined to boxes that hold them and
-        nothing else. Cells that a finer level covers are marked as refined, and not drawn.
+        Patches are the boxes of the plotfile. Cells of a tree are combined to boxes. Cells that a
+        finer level covers are marked as refined and are not drawn.
 
         Parameters
         ----------
-        fields
-            Fields and derived columns (of patches, fields only); by default every field but
-            ``domain``.
-        levels
-            `(lowest, highest)` level; cells of the highest that are refined further are drawn, with
-            their own values or the mean of the finer ones. By default all.
-        region
-            A `Box`; the cells in it, rounded outward to cells of the lowest level.
-        threads
-            Threads to read boxes with; all cores by default.
+        fields : str or sequence of str, optional
+            Fields and, for trees, derived columns; by default every field but ``domain``.
+        levels : tuple of int, optional
+            `(lowest, highest)` level. Refined cells of the highest level are drawn with their own
+            values, or with the mean of the finer cells. By default all levels.
+        region : Box, optional
+            Cells inside, rounded outward to cells of the lowest level.
+        threads : int, optional
+            Number of threads that read boxes; all cores by default.
 
         Returns
         -------
         vtkmodules.vtkCommonDataModel.vtkOverlappingAMR
-            Lengths and values in code units; of a tree, level 0 is its lowest one.
+            Lengths and values in code units. Level 0 is the lowest level of a tree.
 
         Raises
         ------
         ValueError
-            If there are no such levels, or the region is no box.
+            If the levels do not exist, or the region is not a box.
         KeyError
-            If a field does not exist, or no cell in the region.
+            If a field does not exist, or the region has no cells.
         ModuleNotFoundError
             If VTK is not installed.
         UnsupportedError
-            If the cells have one dimension, or levels are refined by other
-            ratios in x than in y and z.
+            If the cells have one dimension, or refinement ratios differ between dimensions.
         CorruptError
             If a checksum differs.
+
+        Examples
+        --------
+        >>> mesh = ambar.open_snapshot("plt00200").amr.to_vtk("density")
+        >>> mesh.GetNumberOfLevels()
+        2
         """
         require("vtkmodules", purpose="to_vtk", install="ambar[mesh]")
         from ambar.snapshot.interop.vtk_amr import overlapping_amr
@@ -462,19 +594,41 @@ class Amr:
     def to_yt(self, fields: list[str] | None = None) -> Any:
         """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
 
-        Needs yt, and cells in three dimensions that fill the box (UnsupportedError otherwise).
+        Parameters
+        ----------
+        fields : list of str, optional
+            Fields; by default all.
+
+        Returns
+        -------
+        yt.data_objects.static_output.Dataset
+            The dataset; fields of gas, such as ("gas", "density"), have units.
+
+        Raises
+        ------
+        UnsupportedError
+            If the cells are patches, do not have three dimensions, or do not fill the box.
+        ModuleNotFoundError
+            If yt is not installed.
+
+        Examples
+        --------
+        >>> dataset = ambar.open_snapshot("run.ambar").amr.to_yt(["density"])
+        >>> len(dataset.all_data()["stream", "density"])
+        49680
         """
         from ambar.snapshot.interop.yt_dataset import cells_to_yt
 
         if self.layout != "tree":
             raise _core.UnsupportedError(
-                "yt reads plotfiles itself: write one with ambar.export and give it to yt.load"
+                "to_yt supports trees of cells, found patches; write a plotfile with ambar.export "
+                "and open it with yt.load"
             )
         return cells_to_yt(self, fields)
 
     @property
     def _default_columns(self) -> list[str]:
-        """The columns that `read` reads where none are named."""
+        """The columns that `read` reads by default."""
         return [*self._tree_columns, *(name for name in self.fields if name != "domain")]
 
     @property
@@ -511,15 +665,16 @@ class Amr:
             return tuple(start), tuple(end)
         if not isinstance(region, Box):
             raise _core.InvalidError(
-                f"a grid is cut out by an ambar.Box; {type(region).__name__} works with read()"
+                f"expected an ambar.Box as the region of a grid, found a {type(region).__name__}; "
+                "read() supports all regions"
             )
         low, high = region.corners(self._info)
         lo = tuple(max(border, value) for border, value in zip(start, low, strict=True))
         hi = tuple(min(border, value) for border, value in zip(end, high, strict=True))
         if any(a >= b for a, b in zip(lo, hi, strict=True)):
             raise _core.InvalidError(
-                f"the region {region} and the simulation's box, from {start} to {end} in code "
-                "length, have no part in common"
+                f"the region {region} does not overlap the box of the simulation, from {start} to "
+                f"{end} in code length"
             )
         return lo, hi
 

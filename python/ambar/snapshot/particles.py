@@ -1,4 +1,4 @@
-"""Particles, sinks and clumps: rows of a table that stays where it is until it is read."""
+"""Particles, sinks and clumps: rows of a table that are read on demand."""
 
 from __future__ import annotations
 
@@ -22,15 +22,23 @@ if TYPE_CHECKING:
     from ambar.snapshot.run_info import RunInfo
 
 
-# Where a particle lay in its code's files: its domain, its grid, its row.
+# The position of a particle in the files of the simulation code: domain, grid and row.
 _BOOKKEEPING = ("domain", "grid", "file_row")
 
 
 class Particles:
-    """Rows with a number of fields: particles of all families, sinks, or clumps.
+    """Rows with fields: particles of all families, sinks, or clumps.
 
-    Values are in code units. Fields may be named as in RAMSES' descriptors or as in Mera.jl
+    Values are in code units. Fields have the names of RAMSES' descriptors, or aliases as in Mera.jl
     (x, vx, id, ...).
+
+    Examples
+    --------
+    >>> particles = ambar.open_snapshot("run.ambar").particles
+    >>> len(particles), particles.fields[:3]
+    (4000, ['position_x', 'position_y', 'position_z'])
+    >>> particles.read(["id", "mass"], region=ambar.Sphere("bc", 0.2)).columns
+    ['id', 'mass']
     """
 
     def __init__(self, core: _core.Table, info: RunInfo, component: str, source: Source) -> None:
@@ -44,7 +52,7 @@ class Particles:
 
     @property
     def info(self) -> RunInfo:
-        """The snapshot's run information."""
+        """Run information of the snapshot."""
         return self._info
 
     @property
@@ -98,7 +106,23 @@ class Particles:
         return self._core.read([name], chunks=(start, stop))[name]
 
     def dtype(self, field: str) -> np.dtype[np.generic]:
-        """Return the dtype of a field."""
+        """Return the dtype of a field.
+
+        Parameters
+        ----------
+        field : str
+            A field or an alias.
+
+        Raises
+        ------
+        KeyError
+            If the field does not exist.
+
+        Examples
+        --------
+        >>> ambar.open_snapshot("run.ambar").particles.dtype("id")
+        dtype('int32')
+        """
         return np.dtype(self._core.dtype(resolve(field, self.fields)))
 
     def read(
@@ -109,26 +133,41 @@ class Particles:
         where: str | None = None,
         threads: int | None = None,
     ) -> Table:
-        """Read rows; only the chunks that the selection touches are read and decoded.
+        """Read rows; only the chunks that overlap the selection are read and decoded.
 
         Parameters
         ----------
-        fields
-            Fields to read, also as "particles/mass"; the columns are named as asked for. By default
-            all but ``domain`` and those that only tell a particle's place in a plotfile.
-        region
-            A `Box`, `Sphere` or `Shell`: rows whose position is inside.
-        where
+        fields : str or sequence of str, optional
+            Fields to read, also as "particles/mass". By default all fields except ``domain`` and
+            the position of particles in the files of a plotfile.
+        region : Box, Sphere or Shell, optional
+            Rows whose position is inside. It extends across periodic faces of the box. Sinks and
+            clumps have no positions for it.
+        where : str, optional
             A condition on fields, for example ``"family == 2 and mass > 1e-4"``.
-        threads
-            Threads to use; all cores by default.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        Table
+            Columns with the requested names in the requested order, in code units.
 
         Raises
         ------
         KeyError
             If a field does not exist.
+        ValueError
+            If the region or the condition is invalid.
         CorruptError
-            If a checksum differs.
+            If a checksum differs, or a file is damaged.
+
+        Examples
+        --------
+        >>> particles = ambar.open_snapshot("run.ambar").particles
+        >>> rows = particles.read(["x", "particles/mass"], where="vx > 0")
+        >>> rows.columns, len(rows) < len(particles)
+        (['x', 'particles/mass'], True)
         """
         known = self.fields
         if fields is None:
@@ -179,7 +218,23 @@ class Particles:
     def to_yt(self) -> Any:
         """Return a yt particle dataset in memory; fields are ("io", "particle_mass") and so on.
 
-        Needs yt, and particles in three dimensions (UnsupportedError otherwise).
+        Returns
+        -------
+        yt.data_objects.static_output.Dataset
+            The dataset. Birth times of cosmological runs are left out, with a warning.
+
+        Raises
+        ------
+        UnsupportedError
+            If the particles do not have three dimensions.
+        ModuleNotFoundError
+            If yt is not installed.
+
+        Examples
+        --------
+        >>> dataset = ambar.open_snapshot("run.ambar").particles.to_yt()
+        >>> len(dataset.all_data()["io", "particle_mass"])
+        4000
         """
         from ambar.snapshot.interop.yt_dataset import particles_to_yt
 

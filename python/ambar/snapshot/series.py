@@ -22,7 +22,20 @@ _STEP = re.compile(r"output_(\d+)")
 
 
 class Series(Sequence[Snapshot]):
-    """Snapshots in the order of their output numbers; ``series[0]``, ``series.output(2)``."""
+    """The outputs of one run in a store: a sequence of snapshots, ordered by output number.
+
+    `ambar.open_series` returns it; `ambar.convert` writes it from a folder of RAMSES outputs.
+
+    Examples
+    --------
+    >>> ambar.convert("sedov", "sedov.ambar").converted
+    ['output_00001', 'output_00002']
+    >>> series = ambar.open_series("sedov.ambar")
+    >>> len(series), series.outputs, series[-1].info.output
+    (2, [1, 2], 2)
+    >>> [float(snapshot.amr.read("rho")["rho"].max().round(2)) for snapshot in series]
+    [1.0, 2.15]
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,7 +48,7 @@ class Series(Sequence[Snapshot]):
 
     @property
     def location(self) -> str:
-        """The file or folder it comes from."""
+        """File, folder or URL of the store."""
         return self.store.location
 
     @property
@@ -45,16 +58,38 @@ class Series(Sequence[Snapshot]):
 
     @property
     def outputs(self) -> list[int]:
-        """The outputs' numbers."""
+        """Numbers of the outputs."""
         return [number for number, _ in self._steps]
 
     @cached_property
     def times(self) -> np.ndarray:
-        """The outputs' times, code units, float64."""
+        """Times of the outputs: float64, code units."""
         return np.array([snapshot.info.time for snapshot in self], dtype=np.float64)
 
     def output(self, number: int) -> Snapshot:
-        """Return the snapshot of RAMSES' output `number`; raises KeyError if it does not exist."""
+        """Return the snapshot of an output of RAMSES.
+
+        Parameters
+        ----------
+        number : int
+            The number of the output, such as 2 for ``output_00002``.
+
+        Returns
+        -------
+        Snapshot
+            The same object as ``series[position]``.
+
+        Raises
+        ------
+        KeyError
+            If the series does not have this output.
+
+        Examples
+        --------
+        >>> _ = ambar.convert("sedov", "sedov.ambar")
+        >>> ambar.open_series("sedov.ambar").output(2).info.output
+        2
+        """
         if number not in self.outputs:
             raise _core.NotFoundError(
                 f"{self.location}: no output {number}; available: "
@@ -73,7 +108,7 @@ class Series(Sequence[Snapshot]):
     def __getitem__(self, index: slice) -> list[Snapshot]: ...
 
     def __getitem__(self, index: int | slice) -> Snapshot | list[Snapshot]:
-        """Return the snapshot at a position, or those of a slice."""
+        """Return the snapshot at a position, or the snapshots of a slice."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         number, name = self._steps[index]

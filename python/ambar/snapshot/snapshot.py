@@ -82,11 +82,22 @@ class StoredSource:
 
 
 class Snapshot:
-    """One output of a simulation.
+    """One output of a simulation: a RAMSES output, an AMReX plotfile, or one in a store.
 
-    `info` and `components` are known when it is opened; `amr`, `particles`, `sinks` and `clumps`
-    open a component, and raise KeyError with the reason if the output lacks it. Values are
-    read when a method of these asks for them.
+    `ambar.open_snapshot` returns it. `info` and `components` are known when it is opened. `amr`,
+    `particles`, `sinks` and `clumps` are its components; they raise KeyError with the reason if the
+    output lacks them. Their methods read values. `load` reads a part into memory.
+
+    A snapshot pickles as its location, not as its values: another process opens the files again.
+
+    Examples
+    --------
+    >>> snapshot = ambar.open_snapshot("output_00002")
+    >>> snapshot.info.ndim, list(snapshot.components)
+    (3, ['hydro', 'gravity', 'particles'])
+    >>> cells = snapshot.amr.read(["rho", "x"], region=ambar.Sphere("bc", 0.1))
+    >>> len(cells), list(cells)
+    (136, ['rho', 'x'])
     """
 
     def __init__(self, source: Source) -> None:
@@ -97,12 +108,12 @@ class Snapshot:
 
     @property
     def location(self) -> str:
-        """The file or folder it comes from, with the step of a series."""
+        """File, folder or URL of the snapshot, with the step of a series."""
         return self._source.location
 
     @property
     def info(self) -> RunInfo:
-        """Box, time, cosmology, levels, units: no data are read."""
+        """Run information: box, time, cosmology, levels and units."""
         return self._source.info
 
     @property
@@ -114,45 +125,48 @@ class Snapshot:
 
     @property
     def components(self) -> dict[str, list[str]]:
-        """The components there are and their fields.
+        """The available components and their fields.
 
-        Of RAMSES hydro, gravity, rt, particles, sinks, clumps; of AMReX cells, and a component for
-        each species of particles, such as particles/DM.
+        Components of RAMSES are hydro, gravity, rt, particles, sinks and clumps. Those of AMReX are
+        cells and, for each species, particles/SPECIES.
         """
         return {name: list(fields) for name, fields in self._source.components.items()}
 
     @property
     def missing(self) -> dict[str, str]:
-        """The components there are not, and why."""
+        """Unavailable components, and the reason for each."""
         return dict(self._source.missing)
 
     @property
     def namelist(self) -> str:
-        """The run's namelist as text; empty where the output has none."""
+        """The namelist of the run as text; empty if the output has none."""
         return self.info.namelist
 
     @cached_property
     def amr(self) -> Amr:
-        """The leaf cells of all levels, with all fields on cells."""
+        """The leaf cells of all levels with all their fields."""
         if not any(name in self._source.components for name in CELL_COMPONENTS):
             raise self._absent("cells", *CELL_COMPONENTS)
         return Amr(self._source.amr(), self.info, self._source)
 
     @property
     def particles(self) -> Particles:
-        """Particles of all families; of AMReX the only species, else see `species`."""
+        """Particles of all families; for AMReX the only species.
+
+        Raises ValueError if there are several species: use `species`.
+        """
         if "particles" in self._source.components or not self.species:
             return self._rows("particles")
         if len(self.species) > 1:
             raise _core.InvalidError(
-                f"{self.location}: there are several species: {', '.join(self.species)}; take one "
-                "of snapshot.species"
+                f"{self.location}: expected one species of particles, found "
+                f"{', '.join(self.species)}; use one of snapshot.species"
             )
         return next(iter(self.species.values()))
 
     @property
     def species(self) -> dict[str, Particles]:
-        """The species of an AMReX run's particles, by name; empty for other codes."""
+        """Species of the particles of an AMReX run, by name; empty for other codes."""
         names = [name for name in self._source.components if name.startswith(SPECIES)]
         return {name.removeprefix(SPECIES): self._rows(name) for name in names}
 
@@ -163,7 +177,7 @@ class Snapshot:
 
     @property
     def clumps(self) -> Particles:
-        """Clumps, as RAMSES' clump finder wrote them."""
+        """Clumps, as the clump finder of RAMSES wrote them."""
         return self._rows("clumps")
 
     def load(
@@ -263,12 +277,30 @@ class Snapshot:
         return xr.DataTree.from_dict(tree)
 
     def to_yt(self) -> Any:
-        """Return a yt dataset in memory: of the cells, or where there are none, of the particles.
+        """Return a yt dataset in memory: of the cells or, without cells, of the particles.
 
-        ``snapshot.amr.to_yt()`` and ``snapshot.particles.to_yt()`` give either. Units, gamma and
-        cosmology are those of yt's own reader of RAMSES; ("gas", "temperature") is T/mu. Fields
-        whose unit is not known, such as photon densities, are dimensionless, in code units. A
-        warning lists the components that are left out.
+        ``snapshot.particles.to_yt()`` returns a dataset of the particles. Units, gamma and
+        cosmology are those of yt's reader of RAMSES; ("gas", "temperature") is T/mu. Fields without
+        a known unit, such as photon densities, are dimensionless, in code units. A warning lists
+        the components that are left out.
+
+        Returns
+        -------
+        yt.data_objects.static_output.Dataset
+            An octree dataset, or a particle dataset.
+
+        Raises
+        ------
+        UnsupportedError
+            If the data do not have three dimensions, or cells do not fill the box or are patches.
+        ModuleNotFoundError
+            If yt is not installed.
+
+        Examples
+        --------
+        >>> dataset = ambar.open_snapshot("run.ambar").load("cells").to_yt()
+        >>> float(dataset.all_data()["gas", "cell_volume"].sum() / dataset.domain_width.prod())
+        1.0
         """
         has_cells = any(name in self._source.components for name in CELL_COMPONENTS)
         if not has_cells:
@@ -277,9 +309,9 @@ class Snapshot:
         tables = [name for name in self._source.components if name in TABLE_COMPONENTS]
         if tables:
             warnings.warn(
-                f"to_yt leaves out {', '.join(tables)}: a dataset of yt has the cells alone; "
-                "snapshot.particles.to_yt() returns one of the particles, and "
-                "snapshot.sinks.read() and snapshot.clumps.read() tables",
+                f"to_yt leaves out {', '.join(tables)}: the dataset has only the cells; "
+                "snapshot.particles.to_yt() returns a dataset of the particles, and "
+                "snapshot.sinks.read() and snapshot.clumps.read() return tables",
                 stacklevel=2,
             )
         return dataset
@@ -338,5 +370,5 @@ class Snapshot:
     def _absent(self, what: str, *components: str) -> Exception:
         reasons = [self.missing[name] for name in components if name in self.missing]
         there = ", ".join(self._source.components) or "nothing"
-        why = "; ".join(dict.fromkeys(reasons)) or f"there is: {there}"
+        why = "; ".join(dict.fromkeys(reasons)) or f"available: {there}"
         return _core.NotFoundError(f"{self.location}: no {what}: {why}")
