@@ -23,11 +23,11 @@ from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, hyper_trees, tab
         (ambar.Sphere((0, 0, 0), 1), "invalid part of a mesh: Sphere"),
         ((0, 1, 0, 1, 0), "expected an ambar.Box, or bounds"),
         (ambar.Box((0, 0), (1, 1)), "corners of three numbers"),
-        (ambar.Box((0, 0, 2), (1, 1, 1)), "lower corner .* is above"),
-        (ambar.Box((0, 0, 0), (1, 1, 1), unit="kpc"), "are in no unit, so not in 'kpc'"),
-        (ambar.Box((0, 0, 0), (1, 1, 1), center="bc"), "corners of three|no middle"),
-        (ambar.Box((0, 0, 0), (1, 1, 1), center=("bc", 0, 0)), "no middle of it"),
-        (ambar.Box((0, 0, np.nan), (1, 1, 1)), "nan cannot place a region"),
+        (ambar.Box((0, 0, 2), (1, 1, 1)), "expected lo <= hi"),
+        (ambar.Box((0, 0, 0), (1, 1, 1), unit="kpc"), "have no unit, found unit='kpc'"),
+        (ambar.Box((0, 0, 0), (1, 1, 1), center="bc"), "corners of three|numbers as the center"),
+        (ambar.Box((0, 0, 0), (1, 1, 1), center=("bc", 0, 0)), "expected numbers as the center"),
+        (ambar.Box((0, 0, np.nan), (1, 1, 1)), "invalid coordinate of a region: nan"),
     ],
 )
 def test_boxes_that_make_no_sense(region: Any, message: str, tmp_path: Path) -> None:

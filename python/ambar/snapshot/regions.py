@@ -1,4 +1,4 @@
-"""Parts of space to read: a box, a sphere, a shell, in any unit of length."""
+"""Regions of space: a box, a sphere or a shell, in any unit of length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Numbers: TypeAlias = Sequence[float | None]
 Center: TypeAlias = str | Sequence[float | str]
 
 Bounds: TypeAlias = Sequence[float]
-"""As VTK has them: (x0, x1, y0, y1, z0, z1)."""
+"""Bounds as in VTK: (x0, x1, y0, y1, z0, z1)."""
 
 _CENTER_NAMES = ("bc", "boxcenter")
 
@@ -33,12 +33,12 @@ def _center(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
     ndim, scale, start = info.ndim, length_of_unit(info, unit), _start(info, unit)
     parts = [center] * ndim if isinstance(center, str) else list(center)
     if len(parts) != ndim:
-        raise InvalidError(f"the center {center!r} has {len(parts)} numbers; the data have {ndim}")
+        raise InvalidError(f"expected a center of {ndim} numbers, found {center!r}")
     numbers = []
     for axis, part in enumerate(parts):
         if isinstance(part, str):
             if part not in _CENTER_NAMES:
-                raise InvalidError(f"{part!r} is no center; use numbers or 'bc', the box's middle")
+                raise InvalidError(f"invalid center {part!r}; expected a number, or 'bc' for the middle of the box")
             numbers.append(info.lower[axis] + info.box_size[axis] / 2)
         else:
             numbers.append(start[axis] + _finite(part) * scale)
@@ -46,12 +46,12 @@ def _center(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
 
 
 def _start(info: RunInfo, unit: str) -> tuple[float, ...]:
-    """Return where numbers count from: fractions from the box's lower corner, others from 0."""
+    """Return the origin of numbers: the lower corner of the box for fractions, otherwise 0."""
     return info.lower if unit == "box" else (0.0,) * info.ndim
 
 
 def _periodic(info: RunInfo) -> Periodic:
-    """Return the lower corner and the sides of the box, infinite where it is not periodic."""
+    """Return the lower corner and the sides of the box; infinite if it is not periodic."""
     periodic = info.periodic or (False,) * info.ndim
     sides = (
         size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
@@ -61,34 +61,49 @@ def _periodic(info: RunInfo) -> Periodic:
 
 def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise InvalidError(f"{value} cannot place a region; use finite numbers")
+        raise InvalidError(f"invalid coordinate of a region: {value}; expected a finite number")
     return float(value)
 
 
 def _radius(value: float, scale: float) -> float:
     if _finite(value) < 0:
-        raise InvalidError(f"the radius {value} is negative")
+        raise InvalidError(f"invalid radius: {value}; expected a number >= 0")
     return float(value) * scale
 
 
 @dataclass(frozen=True)
 class Box:
-    """Everything from `lo` to `hi`; a cell or particle counts if its centre is inside.
+    """The half-open box ``lo <= point < hi``: cells whose centre, and particles that are inside.
 
-    Where the run's box is periodic (``info.periodic``), what reaches over a face enters again at
-    the opposite one; an open side ends at the face. Grids, slices and projections end at the faces.
+    In a periodic box (``info.periodic``) the region extends across faces; an open side ends at the
+    face. Grids, slices and projections end at the faces.
 
     Parameters
     ----------
-    lo, hi
-        Corners, a number per dimension; None leaves that side open.
-    unit
-        Of all numbers: "box" (fractions of the box's size in x), "code", or a unit of length
-        ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc"). Of meshes, numbers are coordinates.
-    center
-        Where `lo` and `hi` count from: if None the origin (for fractions of the box: its lower
-        corner), the middle of the box if "bc" (also for
-        single dimensions: ``("bc", "bc", 0.3)``), or numbers.
+    lo, hi : sequence of float or None
+        Lower and upper corner, a number per dimension; None leaves the side open.
+    unit : str, default "box"
+        Unit of all numbers: "box" (fractions of the size of the box in x), "code", or a unit of
+        length ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc"). For meshes, numbers are
+        coordinates.
+    center : "bc" or sequence of float and "bc", optional
+        Origin of `lo` and `hi`: "bc" is the middle of the box, also for single dimensions:
+        ``("bc", "bc", 0.3)``. By default the origin of code coordinates, or for the unit "box" the
+        lower corner of the box.
+
+    Raises
+    ------
+    ValueError
+        When it is used: if the number of dimensions differs from the data, a number is not finite,
+        or `lo` exceeds `hi`.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> octant = amr.read("x", region=ambar.Box((0, 0, 0), (0.5, 0.5, 0.5)))
+    >>> slab = amr.read("x", region=ambar.Box((None, None, -0.1), (None, None, 0.1), center="bc"))
+    >>> len(octant) < len(amr), float(octant["x"].max()) < 0.5
+    (True, True)
     """
 
     lo: Numbers
@@ -97,40 +112,83 @@ class Box:
     center: Center | None = None
 
     def to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length for data of `info`'s dimensions and units."""
+        """Return the region in code length, for the dimensions and units of the data.
+
+        Parameters
+        ----------
+        info : RamsesInfo or AmrexInfo
+            Run information.
+
+        Returns
+        -------
+        tuple
+            The region as the extension module accepts it.
+        """
         return ("box", *self.corners(info), _periodic(info))
 
     def coordinates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners as coordinates of a mesh, which has neither a box nor a unit.
 
+        Returns
+        -------
+        tuple of tuple of float
+            Lower and upper corner; infinite for open sides.
+
         Raises
         ------
         ValueError
-            If they have a unit of length, are not three numbers each, or count from "bc".
+            If the corners have a unit of length or the center "bc", or do not have three numbers.
+
+        Examples
+        --------
+        >>> ambar.Box((0, 0, None), (1, 1, 2)).coordinates()
+        ((0.0, 0.0, -inf), (1.0, 1.0, 2.0))
         """
         center = (0.0, 0.0, 0.0) if self.center is None else self.center
         if self.unit not in ("box", "code"):
             raise InvalidError(
-                f"the coordinates of a mesh are in no unit, so not in {self.unit!r} either; leave "
-                "it out"
+                f"coordinates of a mesh have no unit, found unit={self.unit!r}; leave it out"
             )
         if not len(self.lo) == len(self.hi) == len(center) == 3:
-            raise InvalidError(f"a part of a mesh has corners of three numbers, not {self!r}")
+            raise InvalidError(f"expected corners of three numbers for a mesh, found {self!r}")
         if any(isinstance(part, str) for part in center):
-            raise InvalidError(f"a mesh has no box, so no middle of it: give numbers, not {center}")
+            raise InvalidError(f"expected numbers as the center for a mesh, found {center}")
         origin = [_finite(float(part)) for part in center]
         lo = _corner(self.lo, origin, 1.0, -math.inf)
         hi = _corner(self.hi, origin, 1.0, math.inf)
         return _in_order(self, lo, hi)
 
     def corners(self, info: RunInfo) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the corners in code length; infinite where a side is open."""
+        """Return the corners in code length.
+
+        Parameters
+        ----------
+        info : RamsesInfo or AmrexInfo
+            Run information.
+
+        Returns
+        -------
+        tuple of tuple of float
+            Lower and upper corner; infinite for open sides.
+
+        Raises
+        ------
+        ValueError
+            If the number of dimensions differs from the data, a number is not finite, or `lo`
+            exceeds `hi`.
+
+        Examples
+        --------
+        >>> info = ambar.open_snapshot("plt00200").info
+        >>> ambar.Box((-0.25, -0.25, None), (0.25, 0.25, None), center="bc").corners(info)
+        ((-0.5, 0.0, -inf), (0.5, 1.0, inf))
+        """
         scale = length_of_unit(info, self.unit)
         for corner in (self.lo, self.hi):
             if len(corner) != info.ndim:
                 raise InvalidError(
-                    f"the corner {tuple(corner)} has {len(corner)} numbers; the data have "
-                    f"{info.ndim} dimensions"
+                    f"expected corners of {info.ndim} numbers for data of {info.ndim} dimensions, "
+                    f"found {tuple(corner)}"
                 )
         origin = _start(info, self.unit)
         if self.center is not None:
@@ -166,7 +224,7 @@ def _in_order(
     box: Box, lo: tuple[float, ...], hi: tuple[float, ...]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if any(low > high for low, high in zip(lo, hi, strict=True)):
-        raise InvalidError(f"the box's lower corner {box.lo} is above its upper one {box.hi}")
+        raise InvalidError(f"expected lo <= hi, found the corners {box.lo} and {box.hi}")
     return lo, hi
 
 
@@ -181,10 +239,25 @@ def _corner(
 
 @dataclass(frozen=True)
 class Sphere:
-    """Everything within `radius` of `center` (a disc in two dimensions, an interval in one).
+    """The points within `radius` of `center`: a disc in two dimensions, an interval in one.
 
-    `center` and `unit` are as for `Box`. Where the run's box is periodic, distances are those to
-    the nearest image of the center.
+    In a periodic box, distances are those to the nearest image of the center.
+
+    Parameters
+    ----------
+    center : "bc" or sequence of float and "bc"
+        The center; "bc" is the middle of the box.
+    radius : float
+        The radius, >= 0.
+    unit : str, default "box"
+        Unit of `center` and `radius`, as for `Box`.
+
+    Examples
+    --------
+    >>> particles = ambar.open_snapshot("run.ambar").particles
+    >>> inner = particles.read("mass", region=ambar.Sphere(("bc", "bc", 0.4), 0.2))
+    >>> 0 < len(inner) < len(particles)
+    True
     """
 
     center: Center
@@ -192,7 +265,18 @@ class Sphere:
     unit: str = "box"
 
     def to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length for data of `info`'s dimensions and units."""
+        """Return the region in code length, for the dimensions and units of the data.
+
+        Parameters
+        ----------
+        info : RamsesInfo or AmrexInfo
+            Run information.
+
+        Returns
+        -------
+        tuple
+            The region as the extension module accepts it.
+        """
         scale = length_of_unit(info, self.unit)
         center = _center(self.center, info, self.unit)
         return ("sphere", center, _radius(self.radius, scale), _periodic(info))
@@ -200,9 +284,24 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Shell:
-    """Everything between the distances `inner` and `outer` of `center`.
+    """The points whose distance from `center` is above `inner` and at most `outer`.
 
-    `center` and `unit` are as for `Box`, distances as for `Sphere`.
+    Parameters
+    ----------
+    center : "bc" or sequence of float and "bc"
+        The center; "bc" is the middle of the box.
+    inner, outer : float
+        The radii, ``0 <= inner <= outer``.
+    unit : str, default "box"
+        Unit of `center`, `inner` and `outer`, as for `Box`.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> parts = [ambar.Sphere("bc", 0.2), ambar.Shell("bc", 0.2, 0.4), ambar.Sphere("bc", 0.4)]
+    >>> ball, shell, both = (len(amr.read("level", region=region)) for region in parts)
+    >>> ball + shell == both
+    True
     """
 
     center: Center
@@ -211,11 +310,22 @@ class Shell:
     unit: str = "box"
 
     def to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length for data of `info`'s dimensions and units."""
+        """Return the region in code length, for the dimensions and units of the data.
+
+        Parameters
+        ----------
+        info : RamsesInfo or AmrexInfo
+            Run information.
+
+        Returns
+        -------
+        tuple
+            The region as the extension module accepts it.
+        """
         scale = length_of_unit(info, self.unit)
         inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
         if inner > outer:
-            raise InvalidError(f"the shell's inner radius {self.inner} exceeds {self.outer}")
+            raise InvalidError(f"expected inner <= outer, found the radii {self.inner}, {self.outer}")
         center = _center(self.center, info, self.unit)
         return ("shell", center, inner, outer, _periodic(info))
 

@@ -86,6 +86,7 @@ proptest! {
             region: Some(region),
             condition: Some(Predicate::parse(&text).unwrap()),
             levels: None,
+            chunks: None,
         };
         let expected: Vec<Row> = all
             .into_iter()

@@ -79,6 +79,7 @@ fn check_all(sample: &Sample, amr: &PatchAmr, random: &mut Random) {
         region: of_region.region,
         levels: Some(levels),
         condition: Some(Predicate::parse(text).unwrap()),
+        chunks: None,
     };
     check(sample, amr, &all, &|cell| {
         in_region(cell) && in_levels(cell) && holds(cell)

@@ -178,6 +178,7 @@ fn ranges_and_levels_spare_chunks_unread() {
             condition,
             levels,
             region: None,
+            chunks: None,
         };
         let cells = tree.cells(&["density"], &selection).unwrap();
         (cells[0].1.rows(), counting.fields.load(Ordering::Relaxed))
