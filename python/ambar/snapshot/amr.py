@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ambar.snapshot.run_info import RunInfo
 
 AXES = "xyz"
-# Largest side of a grid without a given level, in cells: 2048^2 and 256^3 values take 32 and 128 MiB,
-# and screens do not show more.
+# Largest side of a grid without a given level, in cells: 2048^2 and 256^3 values take 32 and 128
+# MiB, and screens do not show more.
 _IMAGE_SIDE = 2048
 _CUBE_SIDE = 256
 

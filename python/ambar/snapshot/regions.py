@@ -38,7 +38,9 @@ def _center(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
     for axis, part in enumerate(parts):
         if isinstance(part, str):
             if part not in _CENTER_NAMES:
-                raise InvalidError(f"invalid center {part!r}; expected a number, or 'bc' for the middle of the box")
+                raise InvalidError(
+                    f"invalid center {part!r}; expected a number, or 'bc' for the middle of the box"
+                )
             numbers.append(info.lower[axis] + info.box_size[axis] / 2)
         else:
             numbers.append(start[axis] + _finite(part) * scale)
@@ -325,7 +327,9 @@ class Shell:
         scale = length_of_unit(info, self.unit)
         inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
         if inner > outer:
-            raise InvalidError(f"expected inner <= outer, found the radii {self.inner}, {self.outer}")
+            raise InvalidError(
+                f"expected inner <= outer, found the radii {self.inner}, {self.outer}"
+            )
         center = _center(self.center, info, self.unit)
         return ("shell", center, inner, outer, _periodic(info))
 

@@ -113,15 +113,14 @@ proptest! {
         let sample = Arc::new(Sample::new(&recipe));
         let h = &sample.hierarchy;
         let mut random = Random(seed);
-        let mut corners = [[0.0; 3]; 2];
+        let (mut lo, mut hi) = ([0.0; 3], [0.0; 3]);
         for d in 0..h.ndim {
             let mut place = || {
                 h.lower[d] + (h.upper[d] - h.lower[d]) * (random.below(129) as f64 - 14.0) / 100.0
             };
             let (a, b) = (place(), place());
-            (corners[0][d], corners[1][d]) = (a.min(b), a.max(b));
+            (lo[d], hi[d]) = (a.min(b), a.max(b));
         }
-        let [lo, hi] = corners;
         let mut region = Region::cuboid(&lo[..h.ndim], &hi[..h.ndim]).unwrap();
         if periodic {
             let size: Vec<f64> = (0..h.ndim).map(|d| h.upper[d] - h.lower[d]).collect();
