@@ -1,4 +1,4 @@
-"""What is known of an AMReX run without reading its data: domain, time, levels, boxes."""
+"""Run information of AMReX plotfiles: domain, time, levels and boxes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class AmrexLevel:
     cell_size: tuple[float, ...]
     """Sides of a cell, code length."""
     ratio: tuple[int, ...]
-    """How many times finer the next level is; 1 for the finest one."""
+    """Refinement ratio to the next level; 1 for the finest level."""
     boxes: int
     """Number of boxes."""
     cells: int
-    """Number of cells in them, those that the next level covers among them."""
+    """Number of cells in the boxes, including those that the next level covers."""
 
 
 class CodeUnits(Units):
-    """Of a code that does not tell its units: values are in code units, and nothing else."""
+    """Units of a code that does not state them: only "code" exists."""
 
     def factor(self, quantity: str, unit: str) -> float:
         """Return 1 for "code"; raises UnsupportedError for anything else."""
@@ -39,14 +39,23 @@ class CodeUnits(Units):
         from ambar._core import UnsupportedError
 
         raise UnsupportedError(
-            f"a plotfile does not tell its units, so that {quantity} cannot be given in {unit}; "
-            "ask for 'code' units and multiply"
+            f"{quantity} cannot be converted to {unit!r}: plotfiles do not state their units; use "
+            "'code' and multiply by your own factor"
         )
 
 
 @dataclass(frozen=True)
 class AmrexInfo:
-    """A plotfile's run information, in the run's own units, which a plotfile does not tell."""
+    """Run information of an AMReX plotfile, in code units; plotfiles do not state physical units.
+
+    Examples
+    --------
+    >>> info = ambar.open_snapshot("plt00200").info
+    >>> info.ndim, info.lower, info.upper
+    (3, (-1.0, 0.0, 2.0), (1.0, 1.0, 3.0))
+    >>> [(level.boxes, level.cells) for level in info.levels]
+    [(2, 1024), (3, 1248)]
+    """
 
     ndim: int
     """Dimensions, 1 to 3."""
@@ -57,25 +66,40 @@ class AmrexInfo:
     upper: tuple[float, ...]
     """Upper corner of the domain, code length."""
     levels: tuple[AmrexLevel, ...]
-    """The levels, the coarsest first."""
+    """Levels, the coarsest first."""
     steps: tuple[int, ...] = ()
-    """Each level's number of steps."""
+    """Number of steps of each level."""
     coordinates: str = "cartesian"
     """The coordinate system: "cartesian", "cylindrical" or "spherical"."""
     format: str = ""
-    """The plotfile's format, such as "HyperCLaw-V1.1"."""
+    """Format of the plotfile, such as "HyperCLaw-V1.1"."""
     aexp: float | None = None
-    """Expansion factor, where the plotfile tells it (Nyx)."""
+    """Expansion factor, if the plotfile states it (Nyx)."""
     texts: tuple[str, ...] = ()
-    """Names of the texts beside the fields, such as "job_info"."""
+    """Names of text files, such as "job_info"."""
     periodic: tuple[bool, ...] = ()
-    """Whether the domain is periodic, in each dimension; empty, as plotfiles do not tell."""
+    """Whether the domain is periodic, in each dimension; empty if unknown, as in plotfiles."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AmrexInfo:
-        """Make an `AmrexInfo` of a mapping; names it does not know are left out.
+        """Return the run information in a mapping; unknown names are ignored.
 
-        Raises ValueError where a value is missing or of another type.
+        Parameters
+        ----------
+        values : mapping
+            Values by the names of the attributes, such as `dataclasses.asdict` returns.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing or of another type.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> info = ambar.open_snapshot("plt00200").info
+        >>> ambar.AmrexInfo.from_dict(asdict(info)) == info
+        True
         """
         try:
             aexp = values.get("aexp")
@@ -96,7 +120,7 @@ class AmrexInfo:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             from ambar._core import InvalidError
 
-            raise InvalidError(f"this is no run information of AMReX: {error!r}") from error
+            raise InvalidError(f"invalid run information of AMReX: {error!r}") from error
         return info
 
     def _check(self) -> None:
@@ -120,17 +144,17 @@ class AmrexInfo:
 
     @cached_property
     def units(self) -> Units:
-        """Code units alone: a plotfile does not tell others."""
+        """Units of which only "code" exists: plotfiles do not state others."""
         return CodeUnits(1.0, 1.0, 1.0)
 
     @property
     def physical(self) -> bool:
-        """False: a plotfile does not tell physical units."""
+        """False: plotfiles do not state physical units."""
         return False
 
     @property
     def redshift(self) -> float | None:
-        """1 / aexp - 1, where the expansion factor is known; infinite for a factor of 0."""
+        """1 / aexp - 1, if the expansion factor is known; infinite for a factor of 0."""
         if self.aexp is None:
             return None
         return 1.0 / self.aexp - 1.0 if self.aexp else math.inf
@@ -141,15 +165,42 @@ class AmrexInfo:
         return ""
 
     def age(self, unit: str = "code") -> float:
-        """Return the time; raises UnsupportedError for a unit other than "code"."""
+        """Return the time.
+
+        Parameters
+        ----------
+        unit : str, default "code"
+            Only "code".
+
+        Raises
+        ------
+        UnsupportedError
+            For another unit.
+
+        Examples
+        --------
+        >>> ambar.open_snapshot("plt00200").info.age()
+        0.25
+        """
         return self.time * self.units.time(unit)
 
     def __str__(self) -> str:
-        """Return the run information as lines to read."""
+        """Return the main values, a line each."""
         return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return what one wants to know first, as pairs of a name and a text."""
+        """Return the main values as text, with their names.
+
+        Returns
+        -------
+        list of tuple of str
+            Pairs of a name and a text.
+
+        Examples
+        --------
+        >>> dict(ambar.open_snapshot("plt00200").info.summary())["boxes"]
+        '2 + 3'
+        """
         sides = [f"{a:g} to {b:g}" for a, b in zip(self.lower, self.upper, strict=True)]
         step = f", step {self.steps[0]}" if self.steps else ""
         ratios = [", ".join(map(str, sorted(set(level.ratio)))) for level in self.levels[:-1]]

@@ -1,11 +1,11 @@
-"""Names of fields: Mera.jl's and older RAMSES ones as aliases, and what each measures."""
+"""Names of fields: aliases of Mera.jl and older RAMSES versions, and the quantity of each field."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-# What users say -> names in RAMSES' descriptors; the first of them that a file has counts.
+# Alias -> names in descriptors of RAMSES; the first one that a file contains is used.
 ALIASES: dict[str, tuple[str, ...]] = {
     "rho": ("density",),
     "vx": ("velocity_x",),
@@ -63,7 +63,7 @@ _PREFIXES = {
 
 
 def quantity_of(field: str) -> str | None:
-    """Return the quantity ("density", "velocity", ...) that a field measures; None if unknown."""
+    """Return the quantity of a field ("density", "velocity", ...); None if unknown."""
     for name in (field, *ALIASES.get(field, ())):
         if quantity := _QUANTITIES.get(name) or _PREFIXES.get(name.split("_")[0]):
             return quantity
@@ -71,7 +71,7 @@ def quantity_of(field: str) -> str | None:
 
 
 def resolve_all(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return `names` with aliases resolved, each once, in their order."""
+    """Return `names` with aliases resolved, in order and without duplicates."""
     known = set(known)
     return list(dict.fromkeys(resolve(name, known) for name in names))
 
@@ -92,7 +92,7 @@ def resolve_where(where: str | None, known: Iterable[str]) -> str | None:
 
 
 def resolve(name: str, known: Iterable[str]) -> str:
-    """Return the name among `known` that `name`, perhaps an alias, stands for; else `name`."""
+    """Return the name in `known` that `name` or its alias refers to; otherwise `name`."""
     known = known if isinstance(known, (set, frozenset, dict)) else set(known)
     if name in known:
         return name

@@ -1,8 +1,8 @@
-"""The cells of a hierarchy level by level, each level cut into boxes: the form of patch-based AMR.
+"""The cells of a hierarchy by level, each level as boxes: patch-based AMR.
 
-A tree's cells have none: a level's boxes are then runs of its cells along x, joined along y and z
-where they are equal, so that they hold every cell of the level once and nothing else. Its cells
-that are refined get the mean of the finer ones, of integers the first one's value.
+For trees, boxes are runs of cells along x, joined along y and z if they are equal: every cell of a
+level is in exactly one box. Refined cells have the mean of the finer cells; for integers, the value
+of the first finer cell.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Level:
-    """A level cut into boxes."""
+    """A level as boxes."""
 
     number: int
-    """Its number, as `Amr.levels` counts them."""
+    """Number of the level, as in `Amr.levels`."""
     boxes: np.ndarray
-    """(boxes, 2, ndim) int64: first cell, and behind the last, counted from the lower corner."""
+    """int64 of shape (boxes, 2, ndim): first cell, and after the last, from the lower corner."""
     cell_size: tuple[float, ...]
     """Sides of a cell, code length."""
     ratio: int
-    """How many times finer the next level is; 1 for the finest."""
+    """Refinement ratio to the next level; 1 for the finest level."""
     read: Callable[[str, int], np.ndarray]
     """Return a field on all cells of a box, x fastest."""
     refined: Callable[[int], np.ndarray]
@@ -49,18 +49,18 @@ def levels_of(
     amr
         The cells.
     levels
-        The lowest and the highest level; cells of the highest that are refined further have their
-        own values, or the mean of the finer ones. By default all that there are; of a tree, lower
-        ones hold refined cells only.
+        The lowest and the highest level. Refined cells of the highest level have their own values,
+        or the mean of the finer cells. By default all levels; the lower levels of a tree have
+        refined cells only.
     region
         A `Box`: the cells in it, rounded outward to cells of the lowest level.
 
     Raises
     ------
     ValueError
-        If there are no such levels, or the region is no box, or has no part of the domain.
+        If the levels do not exist, or the region is not a box, or does not overlap the domain.
     UnsupportedError
-        If a level is refined by different ratios in x, y and z.
+        If refinement ratios differ between dimensions.
     """
     there = _numbers(amr)
     low, high = amr.levels if levels is None else levels
@@ -78,20 +78,20 @@ def levels_of(
 
 
 def _numbers(amr: Amr) -> list[int]:
-    """Return the numbers of the levels that have cells, refined ones among them."""
+    """Return the numbers of the levels that have cells, including refined cells."""
     if amr.layout == "patches":
         return list(range(len(cast(AmrexInfo, amr.info).levels)))
     return list(range(amr.levels[1] + 1))
 
 
 def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the first cell of `level` in a region, and the one behind the last; None for all."""
+    """Return the first cell of `level` in a region, and the one after the last; None for all."""
     if region is None:
         return None
     lower = np.array(amr.lower)
     size = np.array(amr.cell_size(level))
     lo, hi = amr._extent(region)
-    # A corner that is a cell's own, but for rounding, is not to take in the cell beside it.
+    # A corner on a face of a cell, except for rounding, does not include the next cell.
     first = np.floor((np.array(lo) - lower) / size + 1e-9).astype(np.int64)
     behind = np.ceil((np.array(hi) - lower) / size - 1e-9).astype(np.int64)
     return first, np.maximum(behind, first + 1)
@@ -130,8 +130,8 @@ def _of_patches(
 def _ratio(number: int, ratios: Sequence[int]) -> int:
     if len(set(ratios)) != 1:
         raise _core.UnsupportedError(
-            f"level {number} is refined by {' x '.join(map(str, ratios))}; only one ratio for all "
-            "dimensions can be kept here"
+            f"level {number}: expected one refinement ratio for all dimensions, found "
+            f"{' x '.join(map(str, ratios))}"
         )
     return ratios[0]
 
@@ -139,7 +139,7 @@ def _ratio(number: int, ratios: Sequence[int]) -> int:
 def _reader(
     core: _core.Amr, level: int, kept: np.ndarray, boxes: np.ndarray, cut: np.ndarray
 ) -> Callable[[str, int], np.ndarray]:
-    """Return what reads the cells of a cut box out of those of the whole one."""
+    """Return a function that reads the cells of a part of a box."""
 
     def read(field: str, index: int) -> np.ndarray:
         place = int(kept[index])
@@ -154,7 +154,7 @@ def _reader(
 
 
 def _coverer(boxes: np.ndarray, finer: np.ndarray) -> Callable[[int], np.ndarray]:
-    """Return what tells which cells of a box are covered by the boxes `finer`, coarsened."""
+    """Return a function that returns which cells of a box the coarsened boxes `finer` cover."""
 
     def refined(index: int) -> np.ndarray:
         lo, hi = boxes[index]

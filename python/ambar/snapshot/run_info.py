@@ -1,4 +1,4 @@
-"""What is known of a run without reading its data: box, time, cosmology, levels, units."""
+"""Run information of RAMSES outputs: box, time, cosmology, levels and units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ambar._util.properties import cached_property
 from ambar.snapshot.units import TIMES, Units
 
-# What the values in JSON are, by the annotation of a field.
+# Types of values in JSON, by the annotation of a field.
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "bool": bool,
     "float": (int, float),
@@ -24,7 +24,7 @@ _KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
 
 
 class RunInfo(Protocol):
-    """What the run information of every code has."""
+    """The run information that all simulation codes have."""
 
     @property
     def ndim(self) -> int:
@@ -48,7 +48,7 @@ class RunInfo(Protocol):
 
     @property
     def periodic(self) -> tuple[bool, ...]:
-        """Whether the box is periodic, in each dimension; empty where this is not known."""
+        """Whether the box is periodic, in each dimension; empty if this is not known."""
 
     @property
     def units(self) -> Units:
@@ -60,17 +60,17 @@ class RunInfo(Protocol):
 
     @property
     def namelist(self) -> str:
-        """The run's parameters as text; empty where there are none."""
+        """The parameters of the run as text; empty if the output has none."""
 
     def age(self, unit: str = "Myr") -> float:
-        """Time since the run's time 0, in `unit`."""
+        """Return the time since time 0 of the run in `unit`."""
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return what one wants to know first, as pairs of a name and a text."""
+        """Return the main values as text, with their names."""
 
 
 def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
-    """Return the run information in `values`, which a snapshot of `source` has."""
+    """Return the run information in the attributes of a snapshot, whose origin is `source`."""
     if isinstance(source, Mapping) and source.get("format") == "amrex":
         from ambar.snapshot.amrex_info import AmrexInfo
 
@@ -83,9 +83,19 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True)
 class RamsesInfo:
-    """A snapshot's run information, in code units but for `unit_l`, `unit_d` and `unit_t`.
+    """Run information of a RAMSES output.
 
-    Names are those of RAMSES' ``info_NNNNN.txt``.
+    Values are in code units, except `unit_l`, `unit_d` and `unit_t`. Names are those of
+    ``info_NNNNN.txt``.
+
+    Examples
+    --------
+    >>> info = ambar.open_snapshot("output_00002").info
+    >>> info.ndim, info.boxlen, info.levels, info.periodic
+    (3, 1.0, (4, 6), (True, True, True))
+    >>> expanding = ambar.RamsesInfo(ndim=3, boxlen=1.0, time=-0.5, aexp=0.25, cosmological=True)
+    >>> expanding.redshift
+    3.0
     """
 
     ndim: int
@@ -101,47 +111,60 @@ class RamsesInfo:
     unit_t: float = 1.0
     """One code unit of time in s."""
     levelmin: int = 1
-    """The level of the coarsest cells RAMSES may have."""
+    """Level of the coarsest cells that the run allows."""
     levelmax: int = 1
-    """The level of the finest cells RAMSES may have."""
+    """Level of the finest cells that the run allows."""
     ncpu: int = 1
-    """Domains (files of a kind) the output was written in."""
+    """Number of domains: files of each component."""
     root: tuple[int, ...] = (1, 1, 1)
     """Root cells (of level 0) in each dimension."""
     periodic: tuple[bool, ...] = ()
-    """Whether the box is periodic, in each dimension: where the run has no boundary cells."""
+    """Whether the box is periodic, in each dimension: true without boundary cells."""
     aexp: float = 1.0
     """Expansion factor, 1 today and in runs without cosmology."""
     H0: float = 1.0
     """Hubble constant, km/s/Mpc."""
     omega_m: float = 1.0
-    """Matter's share of the critical density today."""
+    """Matter density today, as a fraction of the critical density."""
     omega_l: float = 0.0
-    """The cosmological constant's share."""
+    """Density of the cosmological constant."""
     omega_k: float = 0.0
-    """Curvature's share."""
+    """Curvature density."""
     omega_b: float = 0.0
-    """The baryons' share."""
+    """Baryon density."""
     cosmological: bool = False
-    """Whether the run expands."""
+    """Whether the run is cosmological."""
     gamma: float | None = None
-    """Ratio of specific heats, where the output has hydro files."""
+    """Ratio of specific heats; None without hydro files."""
     ngridmax: int | None = None
-    """Octs a domain could hold."""
+    """Maximum number of octs of a domain."""
     nstep_coarse: int | None = None
-    """Coarse steps done."""
+    """Number of coarse steps."""
     ordering: str = ""
-    """How the domains are laid out: "hilbert", "bisection", ..."""
+    """Decomposition into domains: "hilbert", "bisection", ..."""
     output: int | None = None
-    """The output's number."""
+    """Number of the output."""
     namelist: str = dataclasses.field(default="", repr=False)
-    """The run's namelist, as written; empty where the output has none."""
+    """Namelist of the run, verbatim; empty if the output has none."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RamsesInfo:
-        """Make a `RamsesInfo` of a mapping; names it does not know are left out.
+        """Return the run information in a mapping; unknown names are ignored.
 
-        Raises ValueError where a value is missing or of another type.
+        Parameters
+        ----------
+        values : mapping
+            Values by the names of the attributes, such as `dataclasses.asdict` returns.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing, out of range, or of another type.
+
+        Examples
+        --------
+        >>> ambar.RamsesInfo.from_dict({"ndim": 2, "boxlen": 1.5, "time": 0}).box_size
+        (1.5, 1.5)
         """
         chosen: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
@@ -151,7 +174,9 @@ class RamsesInfo:
             if str(field.type).startswith("tuple") and isinstance(value, list):
                 value = tuple(value)
             if not isinstance(value, _TYPES[str(field.type).removesuffix(" | None")]):
-                raise _invalid(f"the run information has {value!r} as its {field.name}")
+                raise _invalid(
+                    f"invalid {field.name} in the run information: {value!r}; expected {field.type}"
+                )
             chosen[field.name] = value
         info = cls(**chosen)
         info._check()
@@ -162,13 +187,18 @@ class RamsesInfo:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if type(value) is int and abs(value) > _LARGEST:
-                raise _invalid(f"the run information has {value!s:.40} as its {field.name}")
+                raise _invalid(
+                    f"invalid {field.name} in the run information: {value!s:.40}; expected a "
+                    "number below 2^63"
+                )
         if not all(isinstance(cells, int) and 0 < cells < _LARGEST for cells in self.root):
-            raise _invalid(f"the run information has {self.root!r:.80} as its root")
+            raise _invalid(
+                f"invalid root in the run information: {self.root!r:.80}; expected integers > 0"
+            )
         if self.cosmological and not (0 < self.aexp < _LARGEST and 0 < self.H0 < _LARGEST):
             raise _invalid(
-                f"the run information has aexp {self.aexp} and H0 {self.H0}; expected positive "
-                "numbers in a cosmological run"
+                f"invalid aexp {self.aexp} or H0 {self.H0} in the run information; expected "
+                "numbers > 0 in a cosmological run"
             )
 
     @cached_property
@@ -178,7 +208,7 @@ class RamsesInfo:
 
     @property
     def levels(self) -> tuple[int, int]:
-        """`(levelmin, levelmax)`: the levels RAMSES may have used."""
+        """`(levelmin, levelmax)`: the levels that the run allows."""
         return (self.levelmin, self.levelmax)
 
     @property
@@ -188,7 +218,7 @@ class RamsesInfo:
 
     @property
     def physical(self) -> bool:
-        """Whether code units are other than centimetre, gram and second."""
+        """Whether code units differ from centimetre, gram and second."""
         return not self.unit_l == self.unit_d == self.unit_t == 1.0
 
     @property
@@ -203,10 +233,26 @@ class RamsesInfo:
         return tuple(self.boxlen * root[axis] / root[0] for axis in range(self.ndim))
 
     def age(self, unit: str = "Myr") -> float:
-        """Time since the run's time 0, or since the Big Bang in a cosmological run, in `unit`.
+        """Return the time since time 0 of the run, or since the Big Bang in a cosmological run.
 
         The cosmological age is the integral of da / (a H(a)) from 0 to `aexp`, with matter,
-        curvature and a cosmological constant, as RAMSES has them.
+        curvature and a cosmological constant, as in RAMSES.
+
+        Parameters
+        ----------
+        unit : str, default "Myr"
+            A unit of time: "s", "yr", "kyr", "Myr", "Gyr", ...
+
+        Returns
+        -------
+        float
+            The age.
+
+        Examples
+        --------
+        >>> year = 3.15576e7
+        >>> ambar.RamsesInfo(ndim=3, boxlen=1.0, time=2.0, unit_t=1e6 * year).age("Myr")
+        2.0
         """
         if not self.cosmological:
             return self.time * self.units.time(unit)
@@ -223,11 +269,22 @@ class RamsesInfo:
         return seconds / TIMES[unit]
 
     def __str__(self) -> str:
-        """Return the run information as lines to read."""
+        """Return the main values, a line each."""
         return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return what one wants to know first, as pairs of a name and a text."""
+        """Return the main values as text, with their names.
+
+        Returns
+        -------
+        list of tuple of str
+            Pairs of a name and a text.
+
+        Examples
+        --------
+        >>> dict(ambar.open_snapshot("output_00002").info.summary())["levels"]
+        '4 to 6'
+        """
         physical = not math.isclose(self.unit_l, 1.0)
         size = f"{self.boxlen:g} code"
         time = f"{self.time:g} code"
@@ -259,7 +316,7 @@ class RamsesInfo:
 
 
 def readable_length(cm: float) -> str:
-    """Return a length in the unit in which it is a small number above 1: "3.2 kpc"."""
+    """Return a length as text in the largest unit that it exceeds: "3.2 kpc"."""
     from ambar.snapshot.units import LENGTHS
 
     names = ("cm", "m", "km", "Au", "pc", "kpc", "Mpc")
@@ -267,7 +324,7 @@ def readable_length(cm: float) -> str:
 
 
 def readable_time(seconds: float) -> str:
-    """Return a time in the unit in which it is a small number above 1: "14.2 Myr"."""
+    """Return a time as text in the largest unit that it exceeds: "14.2 Myr"."""
     return _readable(seconds, {name: TIMES[name] for name in ("s", "day", "yr", "Myr", "Gyr")})
 
 

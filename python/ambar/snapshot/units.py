@@ -1,8 +1,8 @@
-"""What one code unit is in physical units: lengths, times, densities and what follows from them.
+"""Conversion of code units to physical units.
 
-Constants are those of Mera.jl 1.9 (``createconstants``: IAU 2012 and 2015, CODATA 2018, and RAMSES'
-own mass of a hydrogen atom), so that converted values agree with Mera's to rounding. RAMSES'
-``units.f90`` defines nH and T/mu the same way, with ``X = 0.76``.
+Constants are those of Mera.jl 1.9 (``createconstants``: IAU 2012 and 2015, CODATA 2018, and the
+mass of a hydrogen atom of RAMSES), so that converted values agree with Mera.jl to rounding.
+``units.f90`` of RAMSES defines nH and T/mu the same way, with ``X = 0.76``.
 """
 
 from __future__ import annotations
@@ -67,19 +67,40 @@ class Units:
 
     Parameters
     ----------
-    unit_l, unit_d, unit_t
-        One code unit of length in cm, of density in g/cm3, of time in s, as in RAMSES' info file.
-        In a cosmological run they hold at the output's expansion factor: lengths are proper.
+    unit_l, unit_d, unit_t : float
+        One code unit of length in cm, of density in g/cm3 and of time in s, as in the info file of
+        RAMSES. In a cosmological run they apply at the expansion factor of the output: lengths are
+        proper.
+    cosmological : bool, default False
+        Whether the run is cosmological. Its birth times are conformal times.
+
+    Examples
+    --------
+    >>> units = ambar.Units(unit_l=3.08567758128e21, unit_d=1e-24, unit_t=3.15576e13)
+    >>> units.length("kpc"), units.time("Myr")
+    (1.0, 1.0)
+    >>> round(units.convert(2.0, "velocity_x", "km/s"))
+    1956
     """
 
     unit_l: float
     unit_d: float
     unit_t: float
     cosmological: bool = False
-    """Whether the run expands: it writes birth times as conformal times then."""
 
     def is_conformal(self, field: str) -> bool:
-        """Return whether a field holds conformal times: birth times of a cosmological run."""
+        """Return whether a field contains conformal times: birth times of a cosmological run.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+
+        Examples
+        --------
+        >>> ambar.Units(1.0, 1.0, 1.0, cosmological=True).is_conformal("birth_time")
+        True
+        """
         return self.cosmological and field != "time" and quantity_of(field) == "time"
 
     @property
@@ -94,7 +115,7 @@ class Units:
 
     @cached_property
     def factors(self) -> dict[str, dict[str, float]]:
-        """By quantity, then by unit: what to multiply a value in code units with."""
+        """Factors from code units, by quantity and unit."""
         velocity, pressure = self.unit_v, self.unit_d * self.unit_v**2
         acceleration = self.unit_v / self.unit_t
         kelvin = HYDROGEN_MASS / BOLTZMANN * velocity**2
@@ -150,22 +171,32 @@ class Units:
         }
 
     def factor(self, quantity: str, unit: str) -> float:
-        """Return what a value of `quantity` in code units is to be multiplied with to be in `unit`.
+        """Return the factor from code units to a unit.
 
         Parameters
         ----------
-        quantity
-            A quantity ("length", "density", ...) or a field's name ("density", "vx", ...).
-        unit
-            A unit of that quantity ("kpc", "g/cm3", ...), or "code".
+        quantity : str
+            A quantity ("length", "density", ...) or the name of a field ("density", "vx", ...).
+        unit : str
+            A unit of the quantity ("kpc", "g/cm3", ...), or "code".
+
+        Returns
+        -------
+        float
+            The value in `unit` of one code unit.
 
         Raises
         ------
         ValueError
-            If the quantity has no units here, or no unit of that name; the message names those
-            there are.
+            If the quantity or the unit does not exist; the message lists the available ones.
         UnsupportedError
             For birth times of a cosmological run, which are conformal times.
+
+        Examples
+        --------
+        >>> units = ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0)
+        >>> units.factor("length", "m"), units.factor("vx", "m/s")
+        (1.0, 1.0)
         """
         if unit == "code":
             return 1.0
@@ -173,8 +204,8 @@ class Units:
             from ambar._core import UnsupportedError
 
             raise UnsupportedError(
-                f"{quantity!r} cannot be converted to {unit!r}: a cosmological run writes birth "
-                "times as conformal times, whose conversion is not supported yet; ask for 'code'"
+                f"{quantity!r} cannot be converted to {unit!r}: birth times of a cosmological run "
+                "are conformal times, whose conversion is not supported; use 'code'"
             )
         known = self.factors
         kind = quantity if quantity in known else quantity_of(quantity)
@@ -190,9 +221,29 @@ class Units:
         return units[name]
 
     def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:
-        """Return `values` in code units converted to `unit`, as float64 of the same shape.
+        """Return values in code units converted to a unit.
 
-        `quantity` and `unit` are as in `factor`. A number gives a number.
+        Parameters
+        ----------
+        values : array_like
+            Values in code units.
+        quantity, unit : str
+            As for `factor`.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            float64 of the same shape; a float for a number.
+
+        Raises
+        ------
+        ValueError
+            If the quantity or the unit does not exist.
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).convert([1, 2], "length", "m")
+        array([1., 2.])
         """
         import numpy as np
 
@@ -200,31 +251,76 @@ class Units:
         return converted if converted.ndim else float(converted)
 
     def length(self, unit: str) -> float:
-        """One code unit of length in `unit`: cm, m, km, Au, ly, pc, kpc, Mpc, ..."""
+        """Return one code unit of length in `unit`: cm, m, km, Au, ly, pc, kpc, Mpc, ...
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).length("m")
+        1.0
+        """
         return self.factor("length", unit)
 
     def time(self, unit: str) -> float:
-        """One code unit of time in `unit`: s, yr, kyr, Myr, Gyr, ..."""
+        """Return one code unit of time in `unit`: s, yr, kyr, Myr, Gyr, ...
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).time("s")
+        1.0
+        """
         return self.factor("time", unit)
 
     def mass(self, unit: str) -> float:
-        """One code unit of mass in `unit`: g, kg, Msol, ..."""
+        """Return one code unit of mass in `unit`: g, kg, Msol, ...
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).mass("kg")
+        1000.0
+        """
         return self.factor("mass", unit)
 
     def density(self, unit: str) -> float:
-        """One code unit of density in `unit`: g/cm3, Msol/pc3, nH (hydrogen atoms in cm3), ..."""
+        """Return one code unit of density in `unit`: g/cm3, Msol/pc3, nH (H atoms in cm3), ...
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).density("kg/m3")
+        1000.0
+        """
         return self.factor("density", unit)
 
     def velocity(self, unit: str) -> float:
-        """One code unit of velocity in `unit`: cm/s, m/s, km/s."""
+        """Return one code unit of velocity in `unit`: cm/s, m/s, km/s.
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).velocity("m/s")
+        1.0
+        """
         return self.factor("velocity", unit)
 
     def pressure(self, unit: str) -> float:
-        """One code unit of pressure in `unit`: Ba, Pa, K/cm3."""
+        """Return one code unit of pressure in `unit`: Ba, Pa, K/cm3.
+
+        Examples
+        --------
+        >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).pressure("Pa")
+        1000.0
+        """
         return self.factor("pressure", unit)
 
     def temperature(self, unit: str) -> float:
-        """Pressure over density of one code unit in `unit`: T_mu (T/mu in K), K (mu = 1/0.76)."""
+        """Return one code unit of pressure over density in `unit`.
+
+        Units are T_mu (T/mu in K) and K (with the mean molecular weight mu = 1/0.76).
+
+        Examples
+        --------
+        >>> units = ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0)
+        >>> round(units.temperature("K") / units.temperature("T_mu"), 3)
+        1.316
+        """
         return self.factor("temperature", unit)
 
 
