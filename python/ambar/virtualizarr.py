@@ -1,4 +1,4 @@
-"""A parser for VirtualiZarr: stores as virtual datasets, whose chunks stay where they are.
+"""A parser for VirtualiZarr: stores as virtual datasets, whose chunks are not copied.
 
 Follows the interface of ``virtualizarr.parsers`` as of VirtualiZarr 2.5.
 """
@@ -20,16 +20,28 @@ from ambar.store.chunk_references import Referenced
 
 
 class AmbarParser:
-    """``virtualizarr.open_virtual_dataset(url, registry=registry, parser=AmbarParser())``.
+    """The parser of ``virtualizarr.open_virtual_dataset(url, registry=..., parser=AmbarParser())``.
 
     Parameters
     ----------
-    group
+    group : str, optional
         The group to open; the root by default.
-    skip_variables
-        Names of arrays to leave out, in any group.
-    url
-        How readers are to reach the store, if not as it is opened here: its future place.
+    skip_variables : iterable of str, optional
+        The names of arrays to leave out, in all groups.
+    url : str, optional
+        The URL at which readers will find the store; by default that of the local file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from ambar.virtualizarr import AmbarParser
+    >>> from obspec_utils.registry import ObjectStoreRegistry
+    >>> from obstore.store import LocalStore
+    >>> from virtualizarr import open_virtual_dataset
+    >>> url = Path("fields.ambar").absolute().as_uri()
+    >>> registry = ObjectStoreRegistry({"file://": LocalStore()})
+    >>> open_virtual_dataset(url, registry=registry, parser=AmbarParser()).density.shape
+    (16, 24, 32)
     """
 
     def __init__(
@@ -44,12 +56,26 @@ class AmbarParser:
         self._url = url
 
     def __call__(self, url: str, registry: Any) -> ManifestStore:
-        """Return the store at `url`, a path or ``file://`` URL, as manifests.
+        """Return the manifests of a store.
+
+        Parameters
+        ----------
+        url : str
+            A path or a ``file://`` URL.
+        registry : ObjectStoreRegistry
+            The object stores from which the chunks are read.
+
+        Returns
+        -------
+        virtualizarr.manifests.ManifestStore
+            The arrays, with the place of each chunk.
 
         Raises
         ------
+        FileNotFoundError
+            If the store does not exist.
         ValueError
-            If `url` is of another scheme.
+            If `url` has another scheme.
         """
         path = _local(url)
         source = Referenced(path, self._url or path.as_uri(), self._group)
@@ -65,14 +91,14 @@ def _local(url: str) -> Path:
     parts = urlsplit(url)
     if parts.scheme not in ("", "file"):
         raise _core.InvalidError(
-            f"{url}: stores are read here from a local path; give it, and AmbarParser(url=...) for "
-            "where readers are to find the store"
+            f"expected a local path or file:// URL, found {url}; AmbarParser(url=...) sets the URL "
+            "for readers"
         )
     return Path(url2pathname(parts.path) if parts.scheme else url).expanduser().absolute()
 
 
 def _manifest(source: Referenced, name: str, document: dict[str, Any]) -> ManifestArray:
-    """Return an array and where its chunks lie; what was never written has an empty path."""
+    """Return an array and the places of its chunks; unwritten chunks have an empty path."""
     metadata = ArrayV3Metadata.from_dict(document)
     chunk_shape = document["chunk_grid"]["configuration"]["chunk_shape"]
     lengths = zip(metadata.shape, chunk_shape, strict=True)
@@ -93,7 +119,7 @@ def _manifest(source: Referenced, name: str, document: dict[str, Any]) -> Manife
 def _tree(
     path: str, groups: dict[str, dict[str, Any]], arrays: dict[str, dict[str, ManifestArray]]
 ) -> ManifestGroup:
-    """Return the group at `path` with all below it."""
+    """Return the group at `path` with its arrays and groups."""
     children = [name for name in groups if name and name.rpartition("/")[0] == path]
     return ManifestGroup(
         arrays=arrays.get(path, {}),

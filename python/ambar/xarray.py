@@ -1,7 +1,15 @@
 """Registers the accessor ``.ambar`` of xarray's datasets, arrays and trees when it is imported.
 
-The engine "ambar" imports this module, too. The classes are documented in
-`ambar.interop.xarray.accessors`.
+The engine "ambar", with which xarray opens stores, is registered when ambar is installed, and
+registers the accessor too.
+
+Examples
+--------
+>>> import xarray as xr
+>>> xr.open_dataset("fields.ambar", engine="ambar").sizes["x"]
+32
+>>> xr.open_datatree("fields.ambar").groups
+('/', '/run')
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Pat
     shown = CliRunner().invoke(app, ["info", str(store)])
     assert shown.exit_code == 0, shown.output
     assert "samples  2" in shown.output
-    with pytest.raises(ValueError, match="holds no mesh: it is of the kind 'probe'"):
+    with pytest.raises(ValueError, match="expected meshes or cells, found the kind 'probe'"):
         steps_of(store)
     with pytest.raises(ValueError, match="levels does not apply to the kind 'probe'"):
         ambar.convert(probe, probe.with_name("x.ambar"), levels=(1, 2))

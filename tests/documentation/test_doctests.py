@@ -23,8 +23,17 @@ pytest.importorskip("xarray")
 
 from tests.helpers import example_files
 
-MODULES = ("ambar.codecs", "ambar.hdf5", "ambar.mpi", "ambar.virtualizarr", "ambar.xarray")
-"""Public modules; `ambar` itself offers the names in ``__all__``."""
+MODULES = (
+    "ambar.codecs",
+    "ambar.hdf5",
+    "ambar.interop.xarray.engine",
+    "ambar.mesh.viewers.pyvista_reader",
+    "ambar.mesh.viewers.pyvista_writer",
+    "ambar.mpi",
+    "ambar.virtualizarr",
+    "ambar.xarray",
+)
+"""Public modules, and those of entry points; `ambar` itself offers the names in ``__all__``."""
 NAMES = {"ambar": ambar, "np": np}
 """Names that an example may use without an import."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

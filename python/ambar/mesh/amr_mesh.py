@@ -1,4 +1,4 @@
-"""The cells of a snapshot as a mesh to read: overlapping AMR data of VTK, its fields by choice."""
+"""The cells of a snapshot as a mesh: VTK's overlapping AMR data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ambar.snapshot.snapshot import Snapshot
 
 
 class AmrMesh:
-    """Cells of all levels, read as a `Mesh` is; nothing is opened before it is asked for."""
+    """The cells of a snapshot with the interface of `Mesh`. Nothing is opened before it is used."""
 
     type = "OverlappingAMR"
     """The type of the VTK object, without its prefix vtk."""
@@ -27,7 +27,7 @@ class AmrMesh:
 
     @property
     def fields(self) -> list[str]:
-        """The names of the fields of the cells, which are cell arrays."""
+        """The names of the fields, which become cell arrays."""
         return [name for name in self.amr.fields if name != "domain"]
 
     def read(
@@ -50,7 +50,7 @@ class AmrMesh:
         Raises
         ------
         KeyError
-            If there is no such field or block; there are none but on cells.
+            If a field or block does not exist; there are only arrays on cells.
         CorruptError
             If a checksum differs.
         """
@@ -58,20 +58,18 @@ class AmrMesh:
 
         if original_ids:
             raise _core.InvalidError(
-                f"{self._snapshot.location}: cells of AMR data have no numbers that were changed; "
-                "leave original_ids out"
+                f"{self._snapshot.location}: original_ids does not apply to AMR data; leave it out"
             )
 
         known = self.fields
         wanted = {"point data": point_data, "cell data": cell_data, "field data": field_data}
         for where, names in wanted.items():
-            there = known if where == "cell data" else []
-            missing = [name for name in names or () if name not in there]
+            available = known if where == "cell data" else []
+            missing = [name for name in names or () if name not in available]
             if missing:
                 raise _core.NotFoundError(
-                    f"{self._snapshot.location}: there is no array "
-                    f"{', '.join(map(repr, missing))} in {where}; there are "
-                    f"{', '.join(map(repr, there)) or 'none'}"
+                    f"{self._snapshot.location}: no array {', '.join(map(repr, missing))} in "
+                    f"{where}; available: {', '.join(map(repr, available)) or 'none'}"
                 )
         mesh = overlapping_amr(
             self.amr, cell_data, levels, None if region is None else as_box(region), threads
@@ -88,6 +86,6 @@ class AmrMesh:
             if steps[1] in range(len(blocks)):
                 return blocks[int(steps[1])]
         raise _core.NotFoundError(
-            f"{self._snapshot.location}: there is no block {block!r}; give level and block of "
+            f"{self._snapshot.location}: no block {block!r}; give (level, block) of "
             f"{mesh.GetNumberOfLevels()} levels"
         )

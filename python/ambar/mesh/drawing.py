@@ -22,28 +22,28 @@ def draw_mesh(
 
     Parameters
     ----------
-    mesh
+    mesh : Mesh
         The mesh.
-    target
-        The PNG.
-    scalars
-        The array on points or cells to colour it by; by default the active one, if there is one.
-        No other is read.
-    colors
-        A colour map of matplotlib.
-    log
-        Whether colours follow the logarithm.
-    threads
-        Threads to decode with; all cores by default.
+    target : str or path-like
+        The path of the picture.
+    scalars : str, optional
+        The array on points or cells that colors show; the active array by default. Only this array
+        is read.
+    colors : str, default "viridis"
+        A color map of matplotlib.
+    log : bool, default False
+        Whether colors have a logarithmic scale.
+    threads : int, optional
+        The number of threads that decode; all cores by default.
 
     Raises
     ------
     KeyError
         If the array does not exist.
     UnsupportedError
-        If PyVista is not installed, or draws no such objects.
+        If PyVista is not installed, or cannot draw the type of the mesh.
     ValueError
-        If the mesh has no points, or PyVista writes no pictures of that suffix.
+        If the mesh has no points, or PyVista does not support the suffix of `target`.
     """
     require("pyvista", purpose="drawing meshes", install="ambar[mesh]")
     import pyvista
@@ -57,7 +57,7 @@ def draw_mesh(
         if not any(wanted.values()):
             known = sorted({str(name) for of in ("point", "cell") for name in names.get(of, ())})
             raise _core.NotFoundError(
-                f"{mesh.store.location}: no array {scalars!r} on points or cells; there are "
+                f"{mesh.store.location}: no array {scalars!r} on points or cells; available: "
                 f"{', '.join(known) or 'none'}"
             )
     read = mesh.read(
@@ -67,10 +67,10 @@ def draw_mesh(
         threads=threads,
     )
     if not isinstance(read, pyvista.DataObject) or isinstance(read, pyvista.Table):
-        raise _core.UnsupportedError(f"{mesh.store.location}: PyVista draws no {mesh.type}")
+        raise _core.UnsupportedError(f"{mesh.store.location}: PyVista cannot draw a {mesh.type}")
     if isinstance(read, pyvista.DataSet) and not read.n_points:
         raise _core.InvalidError(f"{mesh.store.location}: the mesh has no points to draw")
-    # VTK warns of every way to a screen that there is not, before it takes the one that needs none.
+    # VTK warns of each display that does not exist, before it renders without one.
     with pyvista.vtk_verbosity("off"):
         plotter = pyvista.Plotter(off_screen=True)
         try:
@@ -78,9 +78,9 @@ def draw_mesh(
             plotter.add_axes()
             plotter.screenshot(os.fspath(target))
         except ValueError as error:
-            what = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise _core.InvalidError(
-                f"{os.fspath(target)}: PyVista draws no such picture: {what}"
+                f"{os.fspath(target)}: PyVista cannot write this picture: {reason}"
             ) from error
         finally:
             plotter.close()

@@ -1,4 +1,4 @@
-"""The kinds of meshes: one mesh, or the time steps of a run, in stores and in mesh files."""
+"""The kinds "mesh" and "mesh series", in stores and in files of other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meshes in whatever `ambar.open` opens, step by step: what PyVista and ParaView read."""
+"""The meshes of a path for PyVista and ParaView: a mesh, a series, or the cells of outputs."""
 
 from __future__ import annotations
 
@@ -18,30 +18,27 @@ class Steps(NamedTuple):
     """Meshes over time."""
 
     meshes: Sequence[AnyMesh]
-    """One a step."""
+    """A mesh for each step."""
     times: list[float]
-    """Their times, their numbers where none was given; empty for a mesh alone."""
+    """The times of the steps, or their numbers; empty for a single mesh."""
 
 
 def steps_of(path: str | os.PathLike[str]) -> Steps:
-    """Return the mesh in a store, or those of a series; of outputs and plotfiles the cells.
+    """Return the meshes of a store; the cells of an output, a plotfile or a series of these.
 
-    Raises
-    ------
-    ValueError
-        If the store holds something else, and as `ambar.open`.
+    Raises ValueError if the path contains another kind. Other errors are those of `ambar.open`.
     """
     kind, resource = locate(path)
     if kind.steps is None:
         raise _core.InvalidError(
-            f"{os.fspath(path)} holds no mesh: it is of the kind {kind.name!r}"
+            f"{os.fspath(path)}: expected meshes or cells, found the kind {kind.name!r}"
         )
     steps: Steps = kind.steps(resource)
     return steps
 
 
 def array_names(mesh: AnyMesh) -> list[tuple[str, str | None]]:
-    """Return association and name of each array; rows of tables are called cells."""
+    """Return association and name of each array; "cell" for rows of tables."""
     if isinstance(mesh, AmrMesh):
         return [("cell", name) for name in mesh.fields]
     associations = {"row": "cell"}
@@ -54,9 +51,9 @@ def array_names(mesh: AnyMesh) -> list[tuple[str, str | None]]:
 def cells_over_time(
     path: str | os.PathLike[str], threads: int | None = None
 ) -> tuple[Iterator[Any], list[float] | None]:
-    """Return the cells of a store's outputs as AMR data, and their times; None for one alone.
+    """Return the cells of outputs as AMR data, and their times; None for a single output.
 
-    All have the same levels: from the lowest to the highest one that any of them has.
+    All steps have the same levels: from the lowest to the highest level of any step.
     """
     found = steps_of(path)
     cells = [mesh for mesh in found.meshes if isinstance(mesh, AmrMesh)]

@@ -1,4 +1,4 @@
-"""Time steps by their times, which need not be equal to the last bit."""
+"""Time steps found by times that differ by rounding errors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import pairwise
 from ambar import _core
 
 TOLERANCE = 1e-6
-"""How far a time may be off, relative to the time and to the smallest interval between steps.
+"""Largest difference of a time, relative to the time plus the smallest interval between steps.
 
-Times that went through float32, or a sum of steps, are found again.
+This covers times that were rounded to float32, or computed as a sum of steps.
 """
-_SHOWN = 3
+_LISTED = 3
 
 
 def is_near(time: float, known: float, times: Sequence[float]) -> bool:
-    """Whether `time` means `known`, one of the ascending `times`."""
+    """Whether `time` equals `known`, one of the ascending `times`, within the tolerance."""
     interval = min((later - earlier for earlier, later in pairwise(times)), default=0.0)
     return abs(time - known) <= TOLERANCE * (abs(known) + interval)
 
@@ -29,6 +29,6 @@ def step_at(times: Sequence[float], time: float, where: str) -> int:
     nearest = sorted(range(len(times)), key=lambda number: abs(times[number] - time))
     if nearest and is_near(time, times[nearest[0]], times):
         return nearest[0]
-    shown = ", ".join(repr(times[number]) for number in sorted(nearest[:_SHOWN]))
-    found = f"the nearest of {len(times):,} times are {shown}" if nearest else "it has no times"
+    listed = ", ".join(repr(times[number]) for number in sorted(nearest[:_LISTED]))
+    found = f"the nearest of {len(times):,} times are {listed}" if nearest else "it has no times"
     raise _core.NotFoundError(f"{where}: no step has the time {time}; {found}")

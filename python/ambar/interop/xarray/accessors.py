@@ -1,4 +1,4 @@
-"""The accessor ``.ambar`` of xarray's datasets, arrays and trees; importing this registers it."""
+"""The accessor ``.ambar`` of xarray's datasets, arrays and trees. Importing registers it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ambar.interop.xarray.dataset_writer import Mode, RegionLike
     from ambar.store.writer import Profile
 
-# Where xarray looks for the name of an array that is not a variable's.
+# The names with which xarray stores an array that is not named like a variable.
 _ARRAY_NAME = "__xarray_dataarray_name__"
 _ARRAY_VARIABLE = "__xarray_dataarray_variable__"
 
@@ -32,11 +32,20 @@ def _check(of_zarr: Mapping[str, Any]) -> None:
     if unknown := [name for name in of_zarr if name not in _OF_ZARR]:
         raise TypeError(f"write() got an unexpected keyword argument {unknown[0]!r}")
     if of_zarr.get("zarr_format") not in (None, 3):
-        raise ValueError(f"zarr_format={of_zarr['zarr_format']}: a store is of format 3")
+        raise ValueError(f"zarr_format={of_zarr['zarr_format']!r}: a store has format 3")
 
 
 class DatasetAccessor:
-    """``dataset.ambar``."""
+    """The attribute ``ambar`` of an `xarray.Dataset`, after ``import ambar.xarray``.
+
+    Examples
+    --------
+    >>> import xarray as xr, ambar.xarray
+    >>> dataset = xr.Dataset({"temperature": ("time", np.arange(4.0))})
+    >>> dataset.ambar.write("weather.ambar")
+    >>> xr.open_dataset("weather.ambar").temperature.values
+    array([0., 1., 2., 3.])
+    """
 
     def __init__(self, dataset: xr.Dataset) -> None:
         self._dataset = dataset
@@ -64,32 +73,37 @@ class DatasetAccessor:
 
         Parameters
         ----------
-        path
+        path : str or path-like
             The store: a file, or a folder.
-        group
-            The group's path; the root by default.
-        mode
+        group : str, optional
+            The path of the group; the root by default.
+        mode : {"w-", "w", "a", "a-", "r+"}, optional
             "w-" (default): create the group; an error if it exists. "w": replace it. "a": create
             it, or write new and existing variables. "a-": the same with `append_dim`, but
             variables without this dimension stay unchanged. "r+": write existing variables. The
             default with `append_dim` is "a", with `region` "r+".
-        region
+        region : dict of slice, or "auto", optional
             The part of each dimension to write: a slice, or "auto" for the place of the dataset's
             coordinate values in the store. "auto" alone applies to all dimensions. Each variable
             must have at least one of these dimensions.
-        append_dim
+        append_dim : hashable, optional
             The dimension along which variables become longer.
-        encoding
+        encoding : mapping, optional
             For each variable "chunks" and "shards" (shapes), "fill_value", "profile",
             "error_bound" (a number or such as ``"1e-3 of range"``), and those of the CF
             conventions: "dtype", "_FillValue", "scale_factor", "add_offset", "units", "calendar".
-        compute
-            With False, write the metadata and what is in memory, and return a
-            ``dask.delayed.Delayed`` that writes the rest. With `append_dim` it writes everything.
+        compute : bool, default True
+            Whether to compute dask arrays. If False, the metadata and the values in memory are
+            written, and the result writes the rest; with `append_dim` everything.
         profile, directory, threads, fsync
-            As for `ambar.create`; `directory` only where the store is new.
+            As for `ambar.create`; `directory` applies only to a new store.
         **of_zarr
             Other options of ``to_zarr``, such as `consolidated`; they have no effect.
+
+        Returns
+        -------
+        None or dask.delayed.Delayed
+            With ``compute=False``, an object whose ``compute()`` writes the rest.
 
         Raises
         ------
@@ -103,6 +117,15 @@ class DatasetAccessor:
             If JSON cannot represent an attribute, or an option is unknown.
         BusyError
             If another writer has the store open.
+
+        Examples
+        --------
+        >>> import xarray as xr, ambar.xarray
+        >>> for day in range(3):
+        ...     today = xr.Dataset({"rain": ("day", [float(day)])}, coords={"day": [day]})
+        ...     today.ambar.write("rain.ambar", append_dim="day" if day else None)
+        >>> xr.open_dataset("rain.ambar").rain.values
+        array([0., 1., 2.])
         """
         from ambar.interop.xarray.dataset_writer import Node, Options, write_nodes
 
@@ -114,15 +137,32 @@ class DatasetAccessor:
 
 
 class DataArrayAccessor:
-    """``array.ambar``."""
+    """The attribute ``ambar`` of an `xarray.DataArray`, after ``import ambar.xarray``."""
 
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
 
     def write(self, path: str | os.PathLike[str], *args: Any, **options: Any) -> Any:
-        """Write the array as a dataset of one variable, which ``xarray.open_dataarray`` reads.
+        """Write the array as a dataset of one variable, which `xarray.open_dataarray` reads.
 
-        Arguments are those of ``Dataset.ambar.write``.
+        Parameters
+        ----------
+        path : str or path-like
+            The store: a file, or a folder.
+        *args, **options
+            As for `DatasetAccessor.write`.
+
+        Returns
+        -------
+        None or dask.delayed.Delayed
+            As for `DatasetAccessor.write`, which also lists the errors.
+
+        Examples
+        --------
+        >>> import xarray as xr, ambar.xarray
+        >>> xr.DataArray(np.arange(3), dims="x").ambar.write("numbers.ambar")
+        >>> xr.open_dataarray("numbers.ambar").values
+        array([0, 1, 2])
         """
         name = self._array.name
         if name is None or name in self._array.coords or name in self._array.dims:
@@ -135,7 +175,7 @@ class DataArrayAccessor:
 
 
 class DataTreeAccessor:
-    """``tree.ambar``."""
+    """The attribute ``ambar`` of an `xarray.DataTree`, after ``import ambar.xarray``."""
 
     def __init__(self, tree: xr.DataTree) -> None:
         self._tree = tree
@@ -155,27 +195,41 @@ class DataTreeAccessor:
         fsync: bool = True,
         **of_zarr: Any,
     ) -> Any:
-        """Write the tree, a group for each of its nodes, as ``DataTree.to_zarr`` does.
+        """Write the tree, with a group for each node, as ``DataTree.to_zarr`` does.
 
         Parameters
         ----------
-        path
+        path : str or path-like
             The store: a file, or a folder.
-        group
-            The group that the tree's root becomes; the store's root by default.
-        mode
-            "w-", "w", "a" or "r+", as for ``Dataset.ambar.write``.
-        encoding
-            By the path of a node in the tree, encodings of its variables by their names.
-        write_inherited_coords
-            Write coordinates that a node inherits from its parents with the node, too.
+        group : str, optional
+            The group of the root of the tree; the root of the store by default.
+        mode : {"w-", "w", "a", "r+"}, optional
+            As for `DatasetAccessor.write`.
+        encoding : mapping, optional
+            By the path of a node in the tree, the encodings of its variables.
+        write_inherited_coords : bool, default False
+            Whether to write the coordinates that a node inherits also with the node.
         compute, profile, directory, threads, fsync, **of_zarr
-            As for ``Dataset.ambar.write``.
+            As for `DatasetAccessor.write`.
+
+        Returns
+        -------
+        None or dask.delayed.Delayed
+            As for `DatasetAccessor.write`.
 
         Raises
         ------
         ValueError
-            If `encoding` is for groups that the tree does not have.
+            If `encoding` has groups that the tree does not have. Other errors are those of
+            `DatasetAccessor.write`.
+
+        Examples
+        --------
+        >>> import xarray as xr, ambar.xarray
+        >>> tree = xr.DataTree.from_dict({"/run": xr.Dataset({"energy": ("step", [1.0, 2.0])})})
+        >>> tree.ambar.write("tree.ambar")
+        >>> xr.open_datatree("tree.ambar")["run/energy"].values
+        array([1., 2.])
         """
         from ambar.interop.xarray.dataset_writer import Options, nodes_of_tree, write_nodes
 

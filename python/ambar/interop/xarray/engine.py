@@ -22,9 +22,19 @@ from ambar.store.cache import OpenedStore, open_last, place_of
 from ambar.store.store import Store
 from ambar.store.urls import is_url
 
+__all__ = ["AmbarBackendEntrypoint"]
+
 
 class AmbarBackendEntrypoint(BackendEntrypoint):
-    """``xarray.open_dataset(path, engine="ambar", group="amr")`` and ``open_datatree``."""
+    """The backend of ``xarray.open_dataset(path, engine="ambar")`` and ``xarray.open_datatree``.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> run = xr.open_dataset("fields.ambar", group="run")
+    >>> sorted(run), run.sizes["step"]
+    (['names', 'time'], 10)
+    """
 
     description = "Open ambar stores"
     open_dataset_parameters = (
@@ -42,7 +52,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether this looks like a store of ambar: by its name."""
+        """Return whether a path or URL has the suffix ``.ambar``."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
         name = os.fspath(filename_or_obj)
@@ -59,7 +69,32 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, object] | None = None,
         **decoding: Any,
     ) -> xr.Dataset:
-        """Open the arrays of one group, by default the root, as a Dataset."""
+        """Open the arrays of a group as a Dataset. Values are read when they are used.
+
+        Parameters
+        ----------
+        filename_or_obj : str, path-like, bytes or binary file
+            The store, as for `ambar.open`.
+        drop_variables : str or iterable of str, optional
+            The names of arrays to leave out.
+        group : str, optional
+            The path of the group; the root by default.
+        storage_options : mapping, optional
+            Options for URLs, as for `ambar.open`.
+        **decoding
+            Options of `xarray.open_dataset`, such as `mask_and_scale` and `decode_times`.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the store does not exist.
+        KeyError
+            If the group does not exist.
+        ValueError
+            If xarray cannot represent the group as a Dataset.
+        CorruptError
+            If the store is damaged.
+        """
         opened = _opened(filename_or_obj, storage_options)
         return _dataset(opened, group or "", drop_variables, decoding)
 
@@ -72,7 +107,10 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, object] | None = None,
         **decoding: Any,
     ) -> dict[str, xr.Dataset]:
-        """Open every group at or below `group`, by its path from there."""
+        """Open every group at or below `group` as a Dataset, by its path relative to `group`.
+
+        Arguments and errors are those of `open_dataset`.
+        """
         opened = _opened(filename_or_obj, storage_options)
         base = (group or "").strip("/")
         GroupStore(opened, base).get_attrs()  # raises KeyError if the group does not exist
@@ -86,7 +124,10 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         filename_or_obj: Any,
         **options: Any,
     ) -> xr.DataTree:
-        """Open the groups as a DataTree."""
+        """Open the groups as a DataTree; arguments and errors are those of `open_dataset`.
+
+        Raises ValueError also if a group does not have the dimensions of its parents.
+        """
         groups = self.open_groups_as_dict(filename_or_obj, **options)
         try:
             return xr.DataTree.from_dict(groups)
@@ -99,8 +140,8 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
 
 def _opened(place: Any, storage_options: Mapping[str, object] | None) -> OpenedStore:
     """Open the last commit of a store."""
-    kept = place_of(place, storage_options)
-    return OpenedStore.of(kept, open_last(kept))
+    location = place_of(place, storage_options)
+    return OpenedStore.of(location, open_last(location))
 
 
 def _dataset(
@@ -110,7 +151,7 @@ def _dataset(
     decoding: Mapping[str, Any],
 ) -> xr.Dataset:
     open_dataset = StoreBackendEntrypoint().open_dataset
-    # An option that xarray does not know is a TypeError, and not the group's fault.
+    # Raises TypeError for options that xarray does not know.
     inspect.signature(open_dataset).bind(None, **decoding)
     try:
         dataset: xr.Dataset = open_dataset(
@@ -128,7 +169,7 @@ def _dataset(
 
 
 def _groups(store: Store, base: str) -> Iterator[tuple[str, str]]:
-    """Give the groups at or below `base`: their path from there, and their path in the store."""
+    """Yield the groups at or below `base`: the path relative to it, and the path in the store."""
     for full in store.groups:
         if not base or full == base or full.startswith(f"{base}/"):
             yield "/" + full.removeprefix(base).strip("/"), full

@@ -1,4 +1,4 @@
-"""Where ParaView's plugin is, and copies of it that know where ambar is."""
+"""The path of ParaView's plugin, and its installation with the path of ambar."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _UNKNOWN = 'AMBAR_PATH = ""\n'
 
 
 def plugin() -> Path:
-    """Return the plugin's file."""
+    """Return the path of the plugin."""
     return Path(__file__).with_name("paraview_plugin.py")
 
 
 def install_plugin(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Copy the plugin to a folder, in place of an earlier one; return the copy.
+    """Copy the plugin to a folder, replacing an earlier copy; return the path of the copy.
 
     `folder` is by default ``~/.config/ambar`` (or in ``$XDG_CONFIG_HOME``). Raises OSError if it
     cannot be written to.

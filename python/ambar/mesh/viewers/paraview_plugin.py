@@ -10,11 +10,11 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-# Where ambar is installed, if not in ParaView's own Python; filled in when the plugin is installed.
+# The folder with ambar, if it is not in ParaView's Python; set when the plugin is installed.
 AMBAR_PATH = ""
 
 if find_spec("ambar") is None:
-    # Behind ParaView's own packages, of which there must not be two.
+    # After ParaView's own packages, which must not be loaded twice.
     sys.path.append(AMBAR_PATH)
 
 from paraview.util.vtkAlgorithm import smdomain, smproperty, smproxy
@@ -53,7 +53,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
     @smproperty.stringvector(name="FileName")  # type: ignore[untyped-decorator]
     @smdomain.filelist()  # type: ignore[untyped-decorator]
     def SetFileName(self, path: str) -> None:  # noqa: N802 - ParaView's names, here and below
-        """Choose the store."""
+        """Set the path of the store."""
         if path != self._path:
             self._path, self._steps = path, None
             self.Modified()
@@ -75,18 +75,18 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
 
     @smproperty.intvector(name="FinestLevel", default_values=-1)  # type: ignore[untyped-decorator]
     def SetFinestLevel(self, level: int) -> None:  # noqa: N802
-        """Choose the highest level of AMR cells that is read, -1 for all."""
+        """Set the finest level of AMR cells that is read; -1 for all."""
         if level != self._finest:
             self._finest = level
             self.Modified()
 
     def FillOutputPortInformation(self, port: int, info: Any) -> int:  # noqa: ARG002, N802
-        """Say that the output is of a type that the store tells."""
+        """Declare that the type of the output depends on the store."""
         info.Set(vtkDataObject.DATA_TYPE_NAME(), "vtkDataObject")
         return 1
 
     def RequestDataObject(self, request: Any, inputs: Any, outputs: Any) -> int:  # noqa: ARG002, N802
-        """Make an empty object of the store's type."""
+        """Create an empty object of the type in the store."""
         made = new(self._opened().type)
         outputs.GetInformationObject(0).Set(vtkDataObject.DATA_OBJECT(), made)
         return 1
@@ -123,7 +123,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         name="TimestepValues", information_only="1", si_class="vtkSITimeStepsProperty"
     )
     def GetTimestepValues(self) -> list[float]:  # noqa: N802
-        """Return the times of the steps, their numbers where none was given."""
+        """Return the times of the steps, or their numbers."""
         self._opened()
         return [] if self._steps is None else self._steps.times
 

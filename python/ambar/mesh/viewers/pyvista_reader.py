@@ -19,11 +19,13 @@ from ambar.mesh.storage.description import Block
 from ambar.mesh.times import step_at
 from ambar.snapshot.regions import Bounds, Box
 
+__all__ = ["AmbarReader"]
+
 _ASSOCIATIONS = ("point", "cell", "field")
 
 
-class _MeshSource(BaseVTKReader):  # type: ignore[misc]
-    """What PyVista's reader asks of a VTK reader: names and status of arrays, and the mesh."""
+class _MeshReader(BaseVTKReader):  # type: ignore[misc]
+    """The VTK reader of PyVista's reader: names and status of arrays, and the mesh."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +58,7 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
     def read(self) -> Any:
         """Return the mesh with the arrays that are enabled."""
         if self.mesh is None:
-            raise _core.InvalidError("the reader has no file yet: set its path")
+            raise _core.InvalidError("the reader has no file: set its path")
         wanted: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
         return self.mesh.read(
             block=self.block,
@@ -66,11 +68,11 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
             **wanted,
         )
 
-    def choose(self, step: int) -> None:
-        """Go to a time step; arrays that are disabled stay so."""
+    def set_step(self, step: int) -> None:
+        """Select a time step; disabled arrays stay disabled."""
         if step not in range(len(self.times)):
             count = len(self.times)
-            raise _core.NotFoundError(f"{self._filename}: no time step {step}; there are {count}")
+            raise _core.NotFoundError(f"{self._filename}: no time step {step}; it has {count}")
         before, self.step = self.status, step
         self.UpdateInformation()
         for association, status in self.status.items():
@@ -78,7 +80,7 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
 
     @property
     def times(self) -> list[float]:
-        """The times of the steps, their numbers where none was given; none of a single mesh."""
+        """The times of the steps, or their numbers; empty for a single mesh."""
         return list(self.steps.times)
 
     def _wanted(self, association: str) -> list[str] | None:
@@ -90,8 +92,8 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         status = self.status[association]
         if name not in status:
             raise _core.NotFoundError(
-                f"{self._filename}: there is no {association} array {name!r}; there are "
-                f"{', '.join(map(repr, status))}"
+                f"{self._filename}: no {association} array {name!r}; available: "
+                f"{', '.join(map(repr, status)) or 'none'}"
             )
         status[name] = on
 
@@ -121,21 +123,40 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
 
 
 class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: ignore[misc]
-    """Reads meshes of `.ambar` stores, all arrays or those enabled, and the steps of series.
+    """The PyVista reader of meshes and series of meshes in stores.
 
-    The cells of an output, or a plotfile, are overlapping AMR data; their fields are cell arrays.
+    ``pyvista.get_reader("x.ambar")`` returns it. `point_data`, `cell_data`, `field_data`, `block`,
+    `region`, `original_ids` and `threads` are as for `ambar.read_mesh`, and are accepted by
+    ``pyvista.read``. The cells of an output or a plotfile are read as overlapping AMR data, with
+    fields as cell arrays.
 
-    ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`,
-    `region`, `original_ids` and `threads` are as for `ambar.read_mesh`, and can be given to
-    ``pyvista.read``.
+    Examples
+    --------
+    >>> import pyvista
+    >>> reader = pyvista.get_reader("steps.ambar")
+    >>> reader.time_values
+    [0.0, 0.5, 1.0]
+    >>> reader.set_active_time_value(0.5)
+    >>> reader.disable_all_cell_arrays()
+    >>> mesh = reader.read()
+    >>> mesh.array_names, float(mesh["pressure"][0])
+    (['pressure'], 1.0)
     """
 
-    _class_reader = _MeshSource
+    _class_reader = _MeshReader
 
     def read(self, *, validate: bool | None = None) -> Any:
-        """Return the mesh: VTK's own object where PyVista has none of its type.
+        """Return the mesh; a VTK object if PyVista does not have its type.
 
-        `validate` is as for ``pyvista.wrap``; errors are those of `ambar.read_mesh`.
+        Parameters
+        ----------
+        validate : bool, optional
+            As for `pyvista.wrap`.
+
+        Returns
+        -------
+        pyvista.DataObject or vtkDataObject
+            The mesh of the active time step. Errors are those of `ambar.read_mesh`.
         """
         if not _wraps(self.reader.mesh.type):
             return self.reader.read()
@@ -156,15 +177,15 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
         return self.time_point_value(self.reader.step)
 
     def set_active_time_value(self, time_value: float) -> None:
-        """Choose the step of the nearest time, within the tolerance of `ambar.MeshSeries.at`.
+        """Select the step with the nearest time, within the tolerance of `ambar.MeshSeries.at`.
 
-        Raises KeyError if no time is so near.
+        Raises KeyError if no step has such a time.
         """
         self.set_active_time_point(step_at(self.reader.times, time_value, self.path))
 
     def set_active_time_point(self, time_point: int) -> None:
-        """Choose a step by its number; raises KeyError if it does not exist."""
-        self.reader.choose(time_point)
+        """Select a step by its number; raises KeyError if it does not exist."""
+        self.reader.set_step(time_point)
 
     @property
     def point_data(self) -> list[str]:
@@ -186,7 +207,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
     @property
     def field_data(self) -> list[str]:
-        """Names of the arrays on the whole that are read."""
+        """Names of the arrays in field data that are read."""
         return self._enabled("field")
 
     @field_data.setter
@@ -195,7 +216,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
     @property
     def block(self) -> Block | None:
-        """The block that is read, None for all."""
+        """The block that is read; None for all."""
         block: Block | None = self.reader.block
         return block
 
@@ -205,7 +226,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
     @property
     def region(self) -> Box | Bounds | None:
-        """The box, or bounds, that cells must touch to be read; None for all."""
+        """The box, or bounds, whose cells are read; None for all."""
         region: Box | Bounds | None = self.reader.region
         return region
 
@@ -215,7 +236,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
     @property
     def original_ids(self) -> bool:
-        """Whether there are to be arrays of the numbers that points and cells had."""
+        """Whether to add arrays of the original numbers of points and cells."""
         return bool(self.reader.original_ids)
 
     @original_ids.setter
@@ -224,7 +245,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
     @property
     def threads(self) -> int | None:
-        """Threads to decode with, None for all cores."""
+        """The number of threads that decode; None for all cores."""
         threads: int | None = self.reader.threads
         return threads
 
@@ -245,7 +266,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 def _wraps(type_name: str) -> bool:
     """Whether PyVista has a class for a type of VTK.
 
-    Not asked by wrapping an empty object: VTK leaves the extent of a new vtkExplicitStructuredGrid
-    uninitialised, and copying one can end the process.
+    Wrapping an empty object would not do: VTK leaves the extent of a new vtkExplicitStructuredGrid
+    uninitialized, and copying it can crash the process.
     """
     return f"vtk{type_name}" in pyvista._wrappers

@@ -1,4 +1,4 @@
-"""The writer of ``mesh.save("x.ambar")``, and the accessor ``mesh.ambar``, of PyVista's objects."""
+"""The writer of ``mesh.save("x.ambar")``, and the accessor ``mesh.ambar`` of PyVista objects."""
 
 from __future__ import annotations
 
@@ -9,23 +9,52 @@ import pyvista
 
 from ambar.mesh.write import write_mesh
 
+__all__ = ["AmbarAccessor", "write"]
+
 
 def write(mesh: Any, path: str, **options: Any) -> None:
     """Write a mesh for ``mesh.save("x.ambar", **options)``.
 
-    Replaces an existing file by default, as PyVista's other writers do. Options and errors are
-    those of `ambar.write_mesh`.
+    Parameters
+    ----------
+    mesh : pyvista.DataObject
+        The mesh.
+    path : str
+        The path of the store. An existing file is replaced, as by PyVista's other writers.
+    **options
+        As for `ambar.write_mesh`, which also lists the errors; `mode` is "w" by default.
+
+    Examples
+    --------
+    >>> import pyvista
+    >>> pyvista.Sphere().save("sphere.ambar", profile="small")
+    >>> pyvista.read("sphere.ambar").n_points
+    842
     """
     write_mesh(mesh, path, **{"mode": "w", **options})
 
 
 @pyvista.register_dataset_accessor("ambar", pyvista.DataObject)
 class AmbarAccessor:
-    """``mesh.ambar.write("x.ambar")``."""
+    """The attribute ``ambar`` of PyVista objects."""
 
     def __init__(self, mesh: Any) -> None:
         self._mesh = mesh
 
     def write(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the mesh to a new store; options and errors are those of `ambar.write_mesh`."""
+        """Write the mesh to a store.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The path of the store.
+        **options
+            As for `ambar.write_mesh`, which also lists the errors. `mode` is "w-" by default: an
+            existing file is not replaced.
+
+        Examples
+        --------
+        >>> import pyvista
+        >>> pyvista.Sphere().ambar.write("sphere.ambar", mode="w-")
+        """
         write_mesh(self._mesh, path, **options)
