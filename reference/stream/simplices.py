@@ -1,6 +1,8 @@
 """The stream of the codec `ambar.simplices`: corners of cells (format.md, chapter 9)."""
 
+from bisect import bisect_left
 from collections import defaultdict
+from itertools import combinations, product
 
 import numpy as np
 
@@ -71,42 +73,35 @@ class Places:
     """Places of which each is taken once, in blocks of 64 (9.2)."""
 
     def __init__(self, coder: BinaryDecoder, count: int) -> None:
-        self.coder, self.count, self.blocks = coder, count, -(-count // 64)
-        self.free = [(1 << min(64, count - 64 * b)) - 1 for b in range(self.blocks)]
+        self.coder = coder
+        self.free = [list(range(b, min(b + 64, count))) for b in range(0, count, 64)]
 
     def probabilities(self) -> tuple[Magnitude, ...]:
         """Return new probabilities for places: of blocks, within, before and behind."""
-        return tuple(Magnitude(self.coder, most) for most in (2 * self.blocks, 128, 128, 128))
+        return tuple(Magnitude(self.coder, n) for n in (2 * len(self.free), 128, 128, 128))
 
     def decode(self, near: int, chances: tuple[Magnitude, ...]) -> int:
         """Take a place near another one, and return it."""
         away = chances[0].folded()
         block = near // 64 + away
-        check(0 <= block < self.blocks and self.free[block], "a place in no block, or a full one")
+        check(
+            0 <= block < len(self.free) and self.free[block], "a place in no block, or a full one"
+        )
         free = self.free[block]
-        count = free.bit_count()
         if away == 0:
-            number = (free & ((1 << near % 64) - 1)).bit_count() + chances[1].folded()
+            number = bisect_left(free, near) + chances[1].folded()
         elif away == -1:
-            number = count - 1 - chances[2].decode()
+            number = len(free) - 1 - chances[2].decode()
         elif away == 1:
             number = chances[3].decode()
         else:
-            number = self.coder.uniform(count)
-        check(0 <= number < count, "a place beyond those that are free")
-        for _ in range(number):
-            free &= free - 1
-        place = (free & -free).bit_length() - 1
-        self.free[block] ^= 1 << place
-        return 64 * block + place
+            number = self.coder.uniform(len(free))
+        check(0 <= number < len(free), "a place beyond those that are free")
+        return free.pop(number)
 
     def first(self) -> int:
         """Take the first free place, and return it."""
-        for block, free in enumerate(self.free):
-            if free:
-                self.free[block] &= free - 1
-                return 64 * block + (free & -free).bit_length() - 1
-        raise AssertionError
+        return next(filter(None, self.free)).pop(0)
 
 
 class Facet:
@@ -116,6 +111,10 @@ class Facet:
         self.corners, self.row, self.missing, self.state = corners, row, missing, OPEN
         self.touched: list = [None] * len(corners)  # facet and ridge, or None
         self.around = [1] * len(corners)
+
+    def ridge(self, i: int) -> list[int]:
+        """Return the corners of ridge `i`."""
+        return sorted(self.corners[:i] + self.corners[i + 1 :])
 
     def contact(self, i: int):
         """Return facet and ridge that ridge `i` touches, or None."""
@@ -186,13 +185,11 @@ class Walk:
         """Meet a cell behind no facet."""
         row, corners = self.rows.first(), []
         for j in range(self.width):
-            if self.bit("first new", j):
-                corners.append(self.new_point(self.ranks[-1] if self.ranks else 0))
-            else:
-                corners.append(self.old_point(self.since_begin))
+            near = self.ranks[-1] if self.ranks else 0
+            is_new = self.bit("first new", j)
+            corners.append(self.new_point(near) if is_new else self.old_point(self.since_begin))
         self.meet(row, corners)
-        facets = [Facet(corners[:j] + corners[j + 1 :], row, j) for j in range(self.width)]
-        connect(facets)
+        facets = facets_of(corners, row, range(self.width))
         for facet in facets:
             self.enter(facet)
         self.queue += [f for f in facets if f.state == OPEN]
@@ -222,8 +219,7 @@ class Walk:
 
     def leave(self, facet: Facet) -> None:
         """Take a facet out of the table."""
-        slot = self.slot(facet.corners)
-        if facet in slot:
+        if facet in (slot := self.slot(facet.corners)):
             slot.remove(facet)
 
     def go_through(self, facet: Facet) -> int:
@@ -255,11 +251,7 @@ class Walk:
         contacts = [facet.contact(i) for i in range(len(facet.corners))]
         around = list(facet.around)
         facet.state = MET
-        facets = []
-        for left_out in facet.corners:
-            missing = ordered.index(left_out)
-            facets.append(Facet(ordered[:missing] + ordered[missing + 1 :], row, missing))
-        connect(facets)
+        facets = facets_of(ordered, row, map(ordered.index, facet.corners))
         for i, new in enumerate(facets):
             if contacts[i]:
                 touch(new, new.corners.index(corner), *contacts[i], around[i] + 1)
@@ -281,22 +273,18 @@ class Walk:
                 seen[0], seen[1] = seen[0] + 1, max(seen[1], facet.around[i])
         candidates = sorted(((r, a, c) for c, (r, a) in across.items()), reverse=True)
         for i, (r, a, c) in enumerate(candidates):
-            following = candidates[i + 1][1] if i + 1 < len(candidates) else 0
+            following = next((a for _, a, _ in candidates[i + 1 :]), 0)
             if self.bit("candidates", i, r, min(7, a), min(7, following)):
                 return c
         if self.bit("new", min(7, around)):
             ranks = sorted(self.ranks[c] for c in facet.corners)
             return self.new_point(ranks[len(ranks) // 2])
-        listed = set(facet.corners) | set(across)
-        number = 0
-        for contact in filter(None, contacts):
-            for j in range(len(contact[0].corners)):
-                further = contact[0].contact(j)
-                if further and (c := further[0].corners[further[1]]) not in listed:
-                    listed.add(c)
-                    if self.bit("away", number):
-                        return c
-                    number += 1
+        near = [c[0].contact(j) for c in contacts if c for j in range(self.width - 1)]
+        further = dict.fromkeys(f.corners[j] for f, j in filter(None, near))
+        far = [c for c in further if c not in facet.corners and c not in across]
+        for number, c in enumerate(far):
+            if self.bit("away", number):
+                return c
         return self.old_point(self.since)
 
     def order(self, missing: int, corners: list[int]) -> list[int]:
@@ -311,15 +299,14 @@ class Walk:
         return [corners[i] for i in ordered + left]
 
 
-def connect(facets: list[Facet]) -> None:
-    """Make ridges of the same corners touch."""
-    for a, first in enumerate(facets):
-        for second in facets[a + 1 :]:
-            for i in range(len(first.corners)):
-                for j in range(len(second.corners)):
-                    if (sorted(first.corners[:i] + first.corners[i + 1 :])
-                            == sorted(second.corners[:j] + second.corners[j + 1 :])):  # fmt: skip
-                        touch(first, i, second, j, 1)
+def facets_of(corners: list[int], row: int, missing) -> list[Facet]:
+    """Return the facets of a cell without these corners. Ridges of the same corners touch."""
+    facets = [Facet(corners[:j] + corners[j + 1 :], row, j) for j in missing]
+    for a, b in combinations(facets, 2):
+        for i, j in product(range(len(corners) - 1), repeat=2):
+            if a.ridge(i) == b.ridge(j):
+                touch(a, i, b, j, 1)
+    return facets
 
 
 def join(first: Facet, second: Facet) -> None:

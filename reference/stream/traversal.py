@@ -115,7 +115,7 @@ class Traversal:
         dtype = self.T
         linear = self.options >> (2 + min(level, 3)) & 1
         weights = (dtype(0.5), dtype(0)) if linear else (dtype(0.5625), dtype(-0.0625))
-        both, one = Mean(size, dtype), Mean(size, dtype)
+        both, one = [], []  # of each dimension: where it counts, its value and curvature
         for d in (d for d in range(3) if t >> d & 1):
             (v0, v1, v2, v3), (_, h1, h2, _) = (
                 [array[shifted(size, {d: k}, PAD)] for k in (-1, 0, 1, 2)]
@@ -123,12 +123,16 @@ class Traversal:
             )
             inner, outer = v1 + v2, v0 + v3
             value = inner * weights[0] + outer * weights[1]
-            both.add(h1 & h2, value, np.abs(value - inner * dtype(0.5)))
+            both.append((h1 & h2, value, np.abs(value - inner * dtype(0.5))))
             near, far = np.where(h1, v1, v2), np.where(h1, v0, v3)
-            one.add(h1 ^ h2, near + (near - far) * dtype(0.5), np.abs(near - far) * dtype(0.5))
-        alone = both.count == 0
-        prediction, variation = (np.where(alone, o, b) for o, b in zip(one.end(), both.end()))
-        spread = np.where(alone, dtype(0), both.high - both.low)
+            half = (near - far) * dtype(0.5)
+            one.append((h1 ^ h2, near + half, np.abs(half)))
+        counts, values = np.array([used for used, _, _ in both]), np.array([v for _, v, _ in both])
+        low = np.where(counts, values, np.inf).min(axis=0)
+        high = np.where(counts, values, -np.inf).max(axis=0)
+        alone = ~counts.any(axis=0)
+        prediction, variation = (np.where(alone, o, b) for o, b in zip(means(one), means(both)))
+        spread = np.where(alone, 0, high - low).astype(dtype)
         return self.finite_or_zero(prediction), (variation + spread).astype(F32)
 
     def pieces(self, size, shape, bin_width: float):
@@ -185,26 +189,14 @@ class Traversal:
         return (value >> shift << shift).view(self.T)
 
 
-class Mean:
-    """Sums of values and curvatures over dimensions, with the smallest and largest value."""
-
-    def __init__(self, size, dtype) -> None:
-        self.total = self.curvatures = self.low = self.high = np.zeros(size, dtype)
-        self.count = np.zeros(size, np.int64)
-
-    def add(self, where, value, curvature) -> None:
-        """Add a dimension at the points `where` it counts."""
-        first = where & (self.count == 0)
-        self.total = np.where(first, value, np.where(where, self.total + value, self.total))
-        self.curvatures = np.where(where, self.curvatures + curvature, self.curvatures)
-        self.low = np.where(first | (where & (value < self.low)), value, self.low)
-        self.high = np.where(first | (where & (value > self.high)), value, self.high)
-        self.count = self.count + where
-
-    def end(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means of values and curvatures."""
-        part = (1 / np.maximum(self.count, 1)).astype(self.total.dtype)
-        return self.total * part, self.curvatures * part
+def means(terms: list[tuple]) -> list[np.ndarray]:
+    """Return the means of values and curvatures over the dimensions that count at each point."""
+    used, *columns = map(np.array, zip(*terms))
+    part = (1 / np.maximum(used.sum(axis=0), 1)).astype(columns[0].dtype)
+    # Adding -0 changes no number, not even -0.
+    return [
+        np.where(used, column, -0.0).astype(part.dtype).sum(axis=0) * part for column in columns
+    ]
 
 
 def shifted(size, moved: dict[int, int], pad: int) -> tuple[slice, ...]:
