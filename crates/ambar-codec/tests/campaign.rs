@@ -42,7 +42,7 @@ fn all_float32(bound: f64, odd: u32) {
 
 /// All bit patterns with all kinds of bounds that apply to single values. `AMBAR_STRIDE=16` tests every 16th chunk.
 #[test]
-#[ignore = "an hour or two: make campaign"]
+#[ignore = "eleven minutes of processor time: make campaign"]
 fn every_float32_keeps_every_kind_of_bound() {
     let bounds = [
         "1e-3 relative",

@@ -28,7 +28,9 @@ pub enum ErrorBound {
     Lossless,
     /// `|x' - x| <= bound`.
     Absolute(f64),
-    /// `|x' - x| <= relative |x|`: signs and zeros are preserved.
+    /// `|x' - x| <= relative |x|`: signs and zeros are preserved. Where the bound is close to the resolution of the type
+    /// (float32: below about 1e-5 to 1e-6, the more decades the values span the sooner), values are rounded as by
+    /// [`Bits`](Self::Bits) and stored without loss, which is smaller there.
     Relative(f64),
     /// `|x' - x| <= relative max(|x|, floor)`.
     RelativeAbove {
