@@ -169,7 +169,7 @@ def test_particles_are_refused_or_left_out(
     store = tmp_path / "nyx.ambar"
     ambar.convert(amrex_sample("nyx64_plt00040"), store, fields=["Temp"], fsync=False)
     target = tmp_path / "nyx.h5"
-    with pytest.raises(ambar.UnsupportedError, match="has DM; leave them out with without_part"):
+    with pytest.raises(ambar.UnsupportedError, match="found DM; leave them out with without_part"):
         ambar.export(store, target, amrex_hdf5=True)
     assert not target.exists()
     with pytest.raises(SystemExit) as done:

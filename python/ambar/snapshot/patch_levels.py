@@ -93,8 +93,8 @@ def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndar
     lo, hi = amr._extent(region)
     # A corner on a face of a cell, except for rounding, does not include the next cell.
     first = np.floor((np.array(lo) - lower) / size + 1e-9).astype(np.int64)
-    behind = np.ceil((np.array(hi) - lower) / size - 1e-9).astype(np.int64)
-    return first, np.maximum(behind, first + 1)
+    after = np.ceil((np.array(hi) - lower) / size - 1e-9).astype(np.int64)
+    return first, np.maximum(after, first + 1)
 
 
 def _of_patches(
@@ -159,9 +159,9 @@ def _coverer(boxes: np.ndarray, finer: np.ndarray) -> Callable[[int], np.ndarray
     def refined(index: int) -> np.ndarray:
         lo, hi = boxes[index]
         covered = np.zeros((hi - lo)[::-1], bool)
-        first, behind = np.maximum(finer[:, 0], lo), np.minimum(finer[:, 1], hi)
-        for number in np.flatnonzero((first < behind).all(axis=1)):
-            covered[_slices(np.array([first[number], behind[number]]), lo)] = True
+        first, after = np.maximum(finer[:, 0], lo), np.minimum(finer[:, 1], hi)
+        for number in np.flatnonzero((first < after).all(axis=1)):
+            covered[_slices(np.array([first[number], after[number]]), lo)] = True
         return covered.reshape(-1)
 
     return refined
@@ -181,7 +181,7 @@ class _Cells:
     refined: np.ndarray
     """Which are refined, bool."""
     parent: np.ndarray
-    """For each cell of the next level, the place of the cell here that it lies in."""
+    """For each cell of the next level, the index of the cell of this level that contains it."""
     boxes: np.ndarray
     """As in `Level`."""
     order: np.ndarray
@@ -212,7 +212,7 @@ def _of_tree(
 
 
 def _cells(level: np.ndarray, place: np.ndarray, levels: tuple[int, int]) -> dict[int, _Cells]:
-    """Return the cells of each level, from those of the leaves, which lie along the curve."""
+    """Return the cells of each level, from leaves in the order of the curve."""
     found: dict[int, _Cells] = {}
     finer, finer_rows = np.empty((0, place.shape[1]), np.int64), np.empty(0, np.int64)
     for number in range(levels[1], levels[0] - 1, -1):

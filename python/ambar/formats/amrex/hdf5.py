@@ -1,9 +1,9 @@
 """AMReX plotfiles in HDF5: boxes and fields of ``WriteMultiLevelPlotfileHDF5`` in both layouts.
 
-Both have a group a level, with the boxes (compound, inclusive corners), the places of their values
-(``data:offsets=0``) and the values, 1-D. In the layout of a single dataset (``data:datatype=0``)
-all fields of a box lie one behind the other; in that of many (``data:datatype=i``) each field has
-a dataset of its own, and the offsets count its values.
+Each level has a group with the boxes (compound, inclusive corners), the offsets of their values
+(``data:offsets=0``) and the values, 1-D. In the layout with one dataset (``data:datatype=0``), the
+fields of a box are consecutive. In the layout with a dataset per field (``data:datatype=i``), the
+offsets count the values of a field.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _AGAIN = "copy the file again"
 
 @dataclass(frozen=True)
 class Hdf5Level:
-    """One level: what its group says, checked."""
+    """One level, from its group; checked."""
 
     boxes: np.ndarray
     """(n, 2, ndim) int64: first and last cell of each box, both inclusive."""
     cell_size: np.ndarray
     """(ndim,) float64: sides of a cell."""
     ratio: int
-    """How many times finer the next level is; 1 for the finest one."""
+    """Refinement ratio to the next level; 1 for the finest level."""
     domain: np.ndarray
     """(2, ndim) int64: first and last cell of the problem domain, both inclusive."""
     time: float
     step: int
     offsets: np.ndarray = field(repr=False)
-    """(n + 1,) int64: where each box begins in the datasets, and where the last one ends."""
+    """int64 of shape (n + 1,): start of each box in the datasets, and the end of the last one."""
 
 
 @dataclass(frozen=True)
 class Hdf5Plotfile:
-    """An AMReX plotfile in HDF5; a context manager, which closes the file."""
+    """An AMReX plotfile in HDF5, open for reading; a context manager."""
 
     path: Path
     ndim: int
@@ -59,7 +59,7 @@ class Hdf5Plotfile:
     dtype: np.dtype[Any]
     """float32 or float64, in native byte order; the same for all fields and levels."""
     single: bool
-    """Whether the fields of a box lie one behind the other in one dataset."""
+    """Whether the fields of a box are consecutive in one dataset."""
     _file: Any = field(repr=False)
 
     def __enter__(self) -> Hdf5Plotfile:
@@ -71,7 +71,7 @@ class Hdf5Plotfile:
         self.close()
 
     def close(self) -> None:
-        """Close the file; nothing can be read from it any more."""
+        """Close the file; reading fails afterwards."""
         self._file.close()
 
     def read(self, level: int, box: int, name: str) -> np.ndarray:
@@ -82,24 +82,26 @@ class Hdf5Plotfile:
         level : int
             0 is the coarsest.
         box : int
-            The box's place in ``levels[level].boxes``.
+            Index of the box in ``levels[level].boxes``.
         name : str
             One of ``names``.
 
         Returns
         -------
         numpy.ndarray
-            (nx, ny, nz), as many dimensions as the plotfile; x is fastest in memory.
+            Shape (nx, ny, nz), with the dimensions of the plotfile; x is fastest in memory.
 
         Raises
         ------
         KeyError
-            There is no such field, level or box.
-        ambar.CorruptError
-            The values cannot be read: damage, or a compression filter that is not installed.
+            If the field, the level or the box does not exist.
+        CorruptError
+            If the values are damaged, or their compression filter is not installed.
         """
         if name not in self.names:
-            raise _core.NotFoundError(f"{self.path}: no field {name!r}; there are {self.names}")
+            raise _core.NotFoundError(
+                f"{self.path}: no field {name!r}; available: {', '.join(self.names)}"
+            )
         if not 0 <= level < len(self.levels) or not 0 <= box < len(self.levels[level].boxes):
             raise _core.NotFoundError(f"{self.path}: no box {box} on level {level}")
         part = self.levels[level]
@@ -112,7 +114,7 @@ class Hdf5Plotfile:
         try:
             values = self._file[key][start : start + count]
         except OSError as error:
-            message = f"{self.path}: {key}: {error}: {_AGAIN}, or install the filter it names"
+            message = f"{self.path}: {key}: {error}; {_AGAIN}, or install the filter that it names"
             raise _core.CorruptError(message) from error
         return np.ascontiguousarray(values, self.dtype).reshape(shape, order="F")
 
@@ -128,35 +130,35 @@ def is_hdf5_plotfile(path: str | os.PathLike[str]) -> bool:
 
 
 def read_hdf5(path: str | os.PathLike[str]) -> Hdf5Plotfile:
-    """Open a plotfile of AMReX in HDF5; no values are read yet.
+    """Open a plotfile of AMReX in HDF5, without reading values.
 
     Parameters
     ----------
-    path
-        The file that ``amrex::WriteMultiLevelPlotfileHDF5`` (or its variant of a single or of many
-        datasets) has written.
+    path : str or path-like
+        A file of ``amrex::WriteMultiLevelPlotfileHDF5`` or its variants with one or several
+        datasets.
 
     Raises
     ------
     KeyError
-        There is no such file.
-    ambar.CorruptError
-        It is no such plotfile, or parts of it are missing or contradict each other.
-    ambar.UnsupportedError
-        Its values do not lie on cells.
+        If the file does not exist.
+    CorruptError
+        If it is not such a plotfile, or parts of it are missing or inconsistent.
+    UnsupportedError
+        If its values are not cell-centred.
     """
     import h5py
 
-    # Registers the filter that files may have been written with.
+    # Registers the filter that the file may need.
     import ambar.hdf5  # noqa: F401
 
     path = Path(path)
     if not path.is_file():
-        raise _core.NotFoundError(f"{path}: no such file")
+        raise _core.NotFoundError(f"{path}: the file does not exist")
     try:
         file = h5py.File(path)
     except OSError as error:
-        raise _core.CorruptError(f"{path}: {error}: {_AGAIN}") from error
+        raise _core.CorruptError(f"{path}: {error}; {_AGAIN}") from error
     try:
         return _read_file(file, path)
     except (KeyError, OSError, TypeError, ValueError) as error:
@@ -212,7 +214,9 @@ def _read_file(file: Any, path: Path) -> Hdf5Plotfile:
 
 def _read_level(group: Any, path: Path, ndim: int, components: int) -> Hdf5Level:
     if np.any(np.atleast_1d(group.attrs.get("domain_type", 0))):
-        raise _core.UnsupportedError(f"{path}: {group.name}: values that do not lie on cells")
+        raise _core.UnsupportedError(
+            f"{path}: {group.name}: expected cell-centred values, found others"
+        )
     boxes = _corners(group["boxes"][()], ndim)
     domain = _corners(group.attrs["prob_domain"], ndim).reshape(2, ndim)
     offsets = np.asarray(group["data:offsets=0"][()], np.int64)
@@ -223,7 +227,7 @@ def _read_level(group: Any, path: Path, ndim: int, components: int) -> Hdf5Level
         raise _wrong(path, f"{group.name}/boxes", f"{_integer(group, 'ngrid')} boxes", len(boxes))
     complete = offsets.shape == (len(boxes) + 1,)
     room = np.diff(offsets) - cells * components if complete else -1
-    # Where a rank's values fill no whole chunk, the next one's may begin behind a gap.
+    # After the values of a rank, a gap may follow to the end of the chunk.
     if np.any(np.less(room, 0)) or (components > 1 and np.any(room)):
         expected = f"the sums of the boxes' {components} x cells"
         raise _wrong(path, f"{group.name}/data:offsets=0", expected, offsets)
@@ -251,7 +255,9 @@ def _corners(values: np.ndarray, ndim: int) -> np.ndarray:
 def _one(node: Any, name: str) -> Any:
     values = np.ravel(node.attrs[name])
     if len(values) != 1:
-        raise ValueError(f"{node.name}: the attribute {name} has {len(values)} values, not 1")
+        raise ValueError(
+            f"{node.name}: expected one value of the attribute {name}, found {len(values)}"
+        )
     return values[0]
 
 
@@ -262,7 +268,9 @@ def _integer(node: Any, name: str) -> int:
 def _row(node: Any, name: str, ndim: int) -> np.ndarray:
     values = np.asarray(node.attrs[name], np.float64)
     if values.shape != (ndim,):
-        raise ValueError(f"{node.name}: the attribute {name} has not {ndim} values")
+        raise ValueError(
+            f"{node.name}: expected {ndim} values of the attribute {name}, found {values.size}"
+        )
     return values
 
 
@@ -272,4 +280,4 @@ def _text(node: Any, name: str) -> str:
 
 
 def _wrong(path: Path, node: str, expected: str, found: object) -> _core.CorruptError:
-    return _core.CorruptError(f"{path}: {node}: {expected} expected, {found} found: {_AGAIN}")
+    return _core.CorruptError(f"{path}: {node}: expected {expected}, found {found}; {_AGAIN}")

@@ -1,8 +1,8 @@
-"""Stores of plotfiles as AMReX's plotfiles in HDF5, compressed by ambar's filter.
+"""Export of stores of plotfiles as AMReX plotfiles in HDF5, compressed by the filter of ambar.
 
-The layout is that of ``WriteMultiLevelPlotfileHDF5MultiDset``: a 1-D dataset a field and level, the
-boxes in it one behind the other. Its chunks are large, and no box lies in two of them, so that a
-box is read by decoding one chunk.
+The layout is that of ``WriteMultiLevelPlotfileHDF5MultiDset``: a 1-D dataset for each field and
+level, with consecutive boxes. Chunks are large, and a box is in a single chunk, so that reading a
+box decodes one chunk.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _COORDINATES = {"cartesian": 0, "cylindrical": 1, "spherical": 2}
 
 @dataclass(frozen=True)
 class _Placed:
-    """The boxes of a level, and where they lie in its datasets."""
+    """The boxes of a level, and their positions in its datasets."""
 
     boxes: np.ndarray
-    """(n, 2, ndim) int64: first cell, and behind the last, x first; in the order of the file."""
+    """int64 of shape (n, 2, ndim): first cell, and after the last, x first; in file order."""
     numbers: np.ndarray
-    """(n,) the boxes' numbers in the store."""
+    """Shape (n,): numbers of the boxes in the store."""
     cells: np.ndarray
     """(n,) int64."""
     starts: np.ndarray
-    """(n,) int64: where each begins in the datasets."""
+    """int64 of shape (n,): start of each box in the datasets."""
     chunk: int
     """Values of a chunk."""
     length: int
     """Values of a dataset."""
 
     def chunks(self) -> Iterator[tuple[int, slice]]:
-        """Yield where each chunk begins, and its boxes."""
+        """Yield the start of each chunk, and its boxes."""
         firsts = np.flatnonzero(np.diff(self.starts // self.chunk, prepend=-1))
         for first, end in zip(firsts, [*firsts[1:], len(self.starts)], strict=True):
             yield int(self.starts[first]), slice(int(first), int(end))
@@ -68,36 +68,36 @@ def export_hdf5(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write the cells of a store of a plotfile as a plotfile of AMReX in HDF5.
+    """Write the cells of a store of a plotfile as an AMReX plotfile in HDF5.
 
-    Any program whose HDF5 finds the plugin (HDF5_PLUGIN_PATH) reads the file. It has no particles:
-    AMReX writes those into files of their own.
+    Programs whose HDF5 finds the plugin (HDF5_PLUGIN_PATH) can read the file. It does not contain
+    particles: AMReX writes particles to separate files.
 
     Parameters
     ----------
-    store
+    store : str or path-like
         The store.
-    target
+    target : str or path-like
         The file to write.
-    error_bound
-        As for `ambar.convert`: a number, ``"1e-3 of range"`` (of the field's finite values on all
-        cells), or a dict of these by field. None: no loss.
-    without_particles
-        Leave out particles; by default a store with particles is refused.
-    threads
-        Threads that encode; all cores by default.
-    progress
-        A function called with the bytes done and all bytes.
+    error_bound : float, str or mapping, optional
+        As for `ambar.convert`: a number, ``"1e-3 of range"`` (of the finite values of the field on
+        all cells), or a mapping of fields to these. By default lossless.
+    without_particles : bool, default False
+        Whether to leave out particles; by default a store with particles is an error.
+    threads : int, optional
+        Number of threads that encode; all cores by default.
+    progress : callable, optional
+        Called with the bytes done and all bytes.
 
     Raises
     ------
     FileExistsError
-        If there is something at `target`.
+        If `target` exists.
     UnsupportedError
-        If the store has no cells of patches, or they are neither all float32 nor all float64; if
-        it has particles, and `without_particles` is not set.
+        If the cells are not patches, or have other types than float32 or float64, or several; if
+        the store has particles, and `without_particles` is not set.
     KeyError
-        If the field of a bound does not exist, or this installation has no plugin.
+        If the field of a bound does not exist, or the plugin is not installed.
     CorruptError
         If a checksum differs.
     """
@@ -111,11 +111,11 @@ def export_hdf5(
     opened = open_path(store)
     if not isinstance(opened, Snapshot) or opened.amr.layout != "patches":
         raise _core.UnsupportedError(
-            f"{os.fspath(store)}: only the cells of a plotfile become a plotfile in HDF5"
+            f"{os.fspath(store)}: a plotfile in HDF5 needs a store of a plotfile"
         )
     if opened.species and not without_particles:
         raise _core.UnsupportedError(
-            f"{os.fspath(store)}: a plotfile in HDF5 holds no particles, and the store has "
+            f"{os.fspath(store)}: plotfiles in HDF5 cannot contain particles, found "
             f"{', '.join(opened.species)}; leave them out with without_particles=True "
             "(--without-particles), or export a native plotfile"
         )
@@ -126,7 +126,7 @@ def export_hdf5(
 
 @contextmanager
 def _complete(target: Path) -> Iterator[Any]:
-    """Yield a file of HDF5 that gets its name when it is complete."""
+    """Yield an HDF5 file, which is renamed to `target` when it is complete."""
     import h5py
 
     with scratch_folder(target.parent) as folder:
@@ -136,7 +136,7 @@ def _complete(target: Path) -> Iterator[Any]:
 
 
 class _Export:
-    """What is written: cells, their geometry, and how far they may be off."""
+    """The cells to write, their geometry and error bounds."""
 
     def __init__(self, snapshot: Any, location: str, bounds: Sequence[tuple[str, str]]) -> None:
         self._core: _core.Amr = snapshot.amr._core
@@ -145,7 +145,7 @@ class _Export:
         dtypes = {np.dtype(self._core.dtype(field)) for field in self._fields}
         if len(dtypes) != 1 or not dtypes <= {np.dtype("f4"), np.dtype("f8")}:
             raise _core.UnsupportedError(
-                f"{location}: a plotfile in HDF5 has float32 or float64 everywhere, not "
+                f"{location}: expected float32 or float64 for all fields, found "
                 f"{', '.join(sorted(map(str, dtypes)))}"
             )
         self._dtype = dtypes.pop()
@@ -244,7 +244,7 @@ class _Export:
         pool: ThreadPoolExecutor,
         threads: int,
     ) -> Iterator[int]:
-        """Write the chunks of a field on a level, as many at once as there are threads."""
+        """Write the chunks of a field on a level; `threads` chunks are encoded in parallel."""
         placed = self._levels[number]
         chunks = list(placed.chunks())
         for first in range(0, len(chunks), threads):
@@ -260,7 +260,7 @@ class _Export:
     def _encode(
         self, number: int, field: str, bound: float | str, boxes: slice
     ) -> tuple[np.ndarray, bytes | None]:
-        """Return the values of a chunk, and what the filter would store, with boxes in place."""
+        """Return the values of a chunk with boxes in place, and the encoded chunk."""
         placed = self._levels[number]
         values = np.zeros(placed.chunk, self._dtype)
         begin = 0
@@ -277,7 +277,7 @@ class _Export:
         return values, _core.hdf5_boxes(values, described, bound)
 
     def _bound(self, field: str) -> float | str:
-        """Return the bound of a field's chunks; 0: lossless."""
+        """Return the bound of the chunks of a field; 0 for lossless."""
         bound = self._bounds.get(field, self._bounds.get("*"))
         if bound is None:
             return 0.0
@@ -298,7 +298,7 @@ def _integer(number: int) -> np.ndarray:
 
 
 def _renamed(store: Store | None) -> dict[str, str]:
-    """Return the names in the plotfile of fields that are stored under another, by that."""
+    """Return the original names of renamed fields, by their names in the store."""
     for path in ("source/layout", "source/run"):
         if store is not None and path in store:
             try:
@@ -306,14 +306,14 @@ def _renamed(store: Store | None) -> dict[str, str]:
                 return dict(found.get("run", found).get("renamed", {}))
             except (AttributeError, TypeError, ValueError) as error:
                 raise _core.CorruptError(
-                    f"{store.location}: {path}: not what is stored of a plotfile: {error!r}; "
+                    f"{store.location}: {path}: expected the layout of a plotfile: {error!r}; "
                     "restore the file from a copy"
                 ) from error
     return {}
 
 
 def _files(store: Store | None) -> dict[int, list[int]]:
-    """Return which file each box of a level was in, where a store tells: a file a writing rank."""
+    """Return the number of the file of each box by level, if known: a file per writing rank."""
     if store is None or "source/layout" not in store:
         return {}
     text = store._array("source/layout")[...].ravel()[0]
@@ -324,16 +324,16 @@ def _files(store: Store | None) -> dict[int, list[int]]:
         }
     except (KeyError, TypeError, ValueError) as error:
         raise _core.CorruptError(
-            f"{store.location}: source/layout: not the layout of a plotfile: {error!r}: restore "
-            "the file from a copy"
+            f"{store.location}: source/layout: expected the layout of a plotfile: {error!r}; "
+            "restore the file from a copy"
         ) from error
 
 
 def _place(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _Placed:
-    """Put the boxes of a level into chunks: a chunk holds what one rank wrote, or part of it.
+    """Assign the boxes of a level to chunks: the boxes of one rank, or a part of them.
 
-    Ranks that wrote little share chunks, so that no more than half of a chunk is padding but for
-    what does not fit.
+    Ranks with few cells share chunks, so that at most half of a chunk is padding, unless the next
+    box does not fit.
     """
     owners = np.zeros(len(boxes), np.int64)
     if files is not None and len(files) == len(boxes):
@@ -355,5 +355,5 @@ def _place(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _Placed
     inside = np.concatenate([np.cumsum(cells[chunk_of == n]) for n in range(len(used))])
     starts = chunk_of * chunk + inside - cells
     length = (len(used) - 1) * chunk + used[-1]
-    # HDF5 takes no chunk that is larger than the dataset.
+    # HDF5 refuses chunks that are larger than the dataset.
     return _Placed(boxes, numbers, cells, starts, chunk, max(length, chunk))

@@ -44,7 +44,7 @@ def _summarize(resource: Resource) -> dict[str, Any]:
 
 
 def files_of(path: Path) -> dict[str, dict[str, int]]:
-    """Return number and bytes of a plotfile's files by folder; other files count as "texts"."""
+    """Return number and bytes of the files of a plotfile by folder; others count as "texts"."""
     found: dict[str, dict[str, int]] = {}
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file():

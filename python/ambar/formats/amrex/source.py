@@ -21,19 +21,19 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 class Plotfile(NamedTuple):
-    """A plotfile that is open: what reads it, and what it has."""
+    """An open plotfile: its reader and its content."""
 
     core: _core.Amrex | _core.Patches
     info: AmrexInfo
     fields: list[str]
     species: dict[str, list[str]]
-    """Species that can be read, and their columns."""
+    """Readable species, and their columns."""
     missing: dict[str, str]
-    """What cannot be read, and why."""
+    """Unreadable parts, and the reason for each."""
 
 
 def is_amrex(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a plotfile of AMReX: a folder with its Header, or one in HDF5."""
+    """Return whether `path` is an AMReX plotfile: a folder with a Header, or an HDF5 file."""
     place = Path(path)
     if place.is_dir():
         return _core.is_plotfile(os.fspath(place))
@@ -48,7 +48,7 @@ def is_amrex(path: str | os.PathLike[str]) -> bool:
 
 
 def open_plotfile(path: str | os.PathLike[str]) -> Plotfile:
-    """Open a plotfile: its texts are read and checked, no values yet."""
+    """Open a plotfile; reads and checks its text files, but no values."""
     if Path(path).is_file():
         from ambar.formats.amrex.hdf5 import read_hdf5
 
@@ -67,10 +67,10 @@ def open_plotfile(path: str | os.PathLike[str]) -> Plotfile:
 
 
 def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
-    """Describe an HDF5 plotfile the way a native one's texts do; its boxes are read by h5py."""
+    """Describe an HDF5 plotfile as the text files of a native one do; h5py reads its boxes."""
     import numpy as np
 
-    # The domains tell the ratio in each dimension, the attribute only one.
+    # The attribute has one ratio for all dimensions; the domains have one for each.
     shapes = [level.domain[1] - level.domain[0] + 1 for level in file.levels]
     ratios = [(fine // np.maximum(coarse, 1)).tolist() for coarse, fine in pairwise(shapes)]
     ratios.append([1] * file.ndim)
@@ -114,7 +114,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         "rest": "",
         "texts": {},
     }
-    behind = [0, 1]  # corners are inclusive in the file, exclusive here
+    after = [0, 1]  # corners are inclusive in the file, exclusive here
     description = {
         "ndim": file.ndim,
         "lower": info["lower"],
@@ -124,8 +124,8 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         "levels": [
             part
             | {
-                "domain": (level.domain + np.array(behind)[:, None]).tolist(),
-                "boxes": (level.boxes + np.array(behind)[:, None]).tolist(),
+                "domain": (level.domain + np.array(after)[:, None]).tolist(),
+                "boxes": (level.boxes + np.array(after)[:, None]).tolist(),
             }
             for part, level in zip(geometry, file.levels, strict=True)
         ],
@@ -144,7 +144,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
 
 
 def _json_number(value: float) -> float | str:
-    """Return a number as JSON has it: those that are not finite as texts."""
+    """Return a number for JSON: a string if it is not finite."""
     if math.isfinite(value):
         return value
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -189,5 +189,5 @@ class AmrexSource:
 
 
 def source_of(path: str | os.PathLike[str]) -> Any:
-    """Return what `_core.convert_amrex` reads: a folder's path, or the boxes of an HDF5 file."""
+    """Return the source of `_core.convert_amrex`: the path of a folder, or an open HDF5 file."""
     return open_plotfile(path).core if Path(path).is_file() else os.fspath(path)

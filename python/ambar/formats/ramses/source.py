@@ -12,7 +12,7 @@ from ambar.snapshot.run_info import RamsesInfo
 
 
 def is_ramses(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a RAMSES output: its folder, or the info file in it."""
+    """Return whether `path` is a RAMSES output: its folder, or the info file in it."""
     place = Path(path)
     if place.is_file():
         return place.suffix == ".txt" and place.name.startswith("info_")
@@ -21,7 +21,7 @@ def is_ramses(path: str | os.PathLike[str]) -> bool:
 
 
 def outputs(path: str | os.PathLike[str]) -> list[Path]:
-    """Return `path` if it is a RAMSES output, else the outputs in it, by their numbers."""
+    """Return `path` if it is a RAMSES output, otherwise the outputs in it, ordered by number."""
     place = Path(path)
     if is_ramses(place):
         return [place]

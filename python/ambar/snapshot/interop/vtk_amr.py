@@ -1,4 +1,4 @@
-"""The cells of a hierarchy as VTK's overlapping AMR data, and as a mesh to read by its fields."""
+"""The cells of a hierarchy as VTK overlapping AMR data."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ambar.snapshot.regions import Box
 
 REFINED = vtkDataSetAttributes.REFINEDCELL
-"""The bit of VTK's ghost array that says that a cell is covered by finer ones."""
+"""The bit of VTK's ghost array that marks cells covered by finer ones."""
 _GHOSTS = vtkDataSetAttributes.GhostArrayName()
-_XY_PLANE, _XYZ_GRID = 5, 8  # of VTK's descriptions of grids, which older VTKs name otherwise
+_XY_PLANE, _XYZ_GRID = 5, 8  # descriptions of grids; their names differ between versions of VTK
 
 
 def overlapping_amr(
@@ -42,11 +42,13 @@ def overlapping_amr(
     names = _names(amr, fields)
     if amr.ndim == 1:
         raise _core.UnsupportedError(
-            "VTK has no AMR data of one dimension: take the cells as a table, amr.read()"
+            "VTK has no AMR data of one dimension; read the cells as a table with amr.read()"
         )
     found = levels_of(amr, levels, region)
     if not any(len(level.boxes) for level in found):
-        raise _core.NotFoundError(f"no cells of levels {levels} in {region}: there is nothing")
+        raise _core.NotFoundError(
+            f"no cells of levels {levels} in {region}; use other levels or a larger region"
+        )
     mesh = started([len(level.boxes) for level in found], amr.ndim)
     mesh.SetOrigin(_three(amr.lower, 0.0))
     for place, level in enumerate(found):
@@ -55,7 +57,7 @@ def overlapping_amr(
         for index, grid in enumerate(_grids(amr, level, names, threads)):
             (lo, hi) = level.boxes[index].tolist()
             last = [end - 1 for end in hi]
-            # Without a third dimension the last cell in it lies before the first.
+            # The last cell of a missing dimension precedes the first one.
             box = vtkAMRBox(*_three(lo, 0), *_three(last, -1))
             mesh.SetAMRBox(place, index, box)
             mesh.SetDataSet(place, index, grid)
@@ -64,7 +66,7 @@ def overlapping_amr(
 
 
 def started(blocks: Sequence[int], ndim: int) -> Any:
-    """Return AMR data without values, of as many levels and blocks."""
+    """Return AMR data without values; `blocks` has the number of blocks of each level."""
     mesh = vtkOverlappingAMR()
     if hasattr(mesh, "GetAMRMetaData"):
         mesh.Initialize(list(blocks))
@@ -75,7 +77,7 @@ def started(blocks: Sequence[int], ndim: int) -> Any:
 
 
 def blocks_of(mesh: Any, level: int) -> list[Any]:
-    """Return the grids of a level of AMR data, whichever VTK it is of."""
+    """Return the grids of a level of AMR data, for any version of VTK."""
     if hasattr(mesh, "GetDataSetAsCartesianGrid"):
         count, get = mesh.GetNumberOfBlocks(level), mesh.GetDataSetAsCartesianGrid
     else:  # before VTK 9.6
@@ -94,14 +96,14 @@ def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
                 raise _core.NotFoundError(f"no field {name!r}; available: {', '.join(known)}")
     if _GHOSTS in names:
         raise _core.UnsupportedError(
-            f"a field {_GHOSTS!r} is what VTK calls the array that says which cells are refined: "
-            "leave it out of the fields"
+            f"the field {_GHOSTS!r} has the name of VTK's array of refined cells; leave it out of "
+            "the fields"
         )
     return names
 
 
 def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> list[Any]:
-    """Return the boxes of a level as VTK's grids, with their fields."""
+    """Return the boxes of a level as VTK grids with fields."""
     for name in names if amr.layout == "tree" and len(level.boxes) else ():
         level.read(name, 0)  # reads the field with all threads, for all levels
 
@@ -115,7 +117,7 @@ def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> lis
             lambda index: {name: level.read(name, index) for name in names},
             range(len(level.boxes)),
         )
-        # VTK's objects are made in this thread, whose reference counts they share.
+        # VTK objects are created in one thread: their reference counts are not atomic.
         return [_grid(amr, level, index, fields) for index, fields in enumerate(values)]
 
 

@@ -1,11 +1,10 @@
 """yt datasets of cells and particles, in memory.
 
-Units, gamma and cosmology are those that yt's RAMSES frontend sets (yt 4.4): code_length is the
-side of the box, all other code units are RAMSES' own.
+Units, gamma and cosmology are those of yt's RAMSES frontend (yt 4.4): code_length is the side of
+the box, all other code units are those of RAMSES.
 
-yt's own loader of octrees (``yt.load_octree``) refines all cells of an oct or none, where RAMSES
-refines one by one; so the dataset it makes is given an index whose octs are added one by one,
-the way yt's RAMSES reader does it (yt 4.4).
+``yt.load_octree`` refines all cells of an oct or none; RAMSES refines single cells. The dataset
+therefore gets another index, to which octs are added one by one, as in yt's RAMSES frontend.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ _GAS_NAMES = {
 
 
 def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
-    """Return a yt octree dataset; the fields are ("stream", name), yt's own ones follow.
+    """Return a yt octree dataset; the fields are ("stream", name), and yt derives others.
 
     Parameters
     ----------
     amr
         Cells in three dimensions that fill the box.
     fields
-        The fields to take; all by default.
+        Fields; by default all.
 
     Raises
     ------
@@ -81,8 +80,8 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
     filled = float(np.ldexp(1.0, (-3 * level).astype(np.int32)).sum()) / root.prod()
     if filled != 1.0 or level.min() < 1:
         raise _core.UnsupportedError(
-            f"yt needs leaf cells of level 1 and finer that fill the box; these fill {filled:.3g} "
-            "of it; read all levels and no region"
+            "expected leaf cells of level 1 and finer that fill the box for yt, found cells that "
+            f"fill {filled:.3g} of it; use all levels and no region"
         )
     octs = _octs(level, place)
     cell = (place & 1) @ np.array([4, 2, 1])
@@ -105,7 +104,7 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
 def particles_to_yt(particles: Particles) -> Any:
     """Return a yt particle dataset with fields ("io", "particle_mass") and so on.
 
-    Birth times of cosmological runs are left out, with a warning: they are no times in code units.
+    Birth times of cosmological runs are left out, with a warning: they are conformal times.
 
     Raises
     ------
@@ -120,7 +119,7 @@ def particles_to_yt(particles: Particles) -> Any:
     names = [name for name in table if not info.units.is_conformal(name)]
     if left_out := [name for name in table if name not in names]:
         warnings.warn(
-            f"to_yt leaves out {', '.join(left_out)}: a cosmological run writes birth times as "
+            f"to_yt leaves out {', '.join(left_out)}: birth times of a cosmological run are "
             "conformal times, which are not converted; Particles.read() returns them unchanged",
             stacklevel=3,
         )
@@ -134,11 +133,11 @@ def particles_to_yt(particles: Particles) -> Any:
 
 def _check_dimensions(info: RunInfo) -> None:
     if info.ndim != 3:
-        raise _core.UnsupportedError(f"yt takes data in 3 dimensions; these have {info.ndim}")
+        raise _core.UnsupportedError(f"expected data of 3 dimensions for yt, found {info.ndim}")
 
 
 def _code_length(info: RunInfo) -> float:
-    """Return what yt calls one code_length: the side of RAMSES' box, else the run's own unit."""
+    """Return yt's code_length in code units: the side of a RAMSES box, otherwise 1."""
     return info.boxlen if isinstance(info, RamsesInfo) else 1.0
 
 
@@ -147,7 +146,7 @@ def _unit(name: str) -> str:
 
 
 def _frame(info: RunInfo) -> dict[str, Any]:
-    """Return box, time, units and parameters, as yt's loaders take them."""
+    """Return box, time, units and parameters as arguments of yt's loaders."""
     units = info.units
     gauss = math.sqrt(4 * math.pi * units.unit_d) * units.unit_v
     length = _code_length(info)
@@ -165,7 +164,7 @@ def _frame(info: RunInfo) -> dict[str, Any]:
 
 
 def _completed(dataset: Any, info: RunInfo) -> Any:
-    """Return the dataset with what yt's loaders take no arguments for."""
+    """Return the dataset after setting attributes that yt's loaders do not set."""
     from yt.utilities.physical_constants import kb, mp
 
     units = info.units
@@ -186,7 +185,7 @@ def _completed(dataset: Any, info: RunInfo) -> Any:
 
 
 def _field_info() -> type:
-    """Return a class of yt's fields that knows RAMSES' names, and derives what yt's RAMSES does."""
+    """Return a class of yt fields with the names and derived fields of yt's RAMSES frontend."""
     from yt.frontends.stream.fields import StreamFieldInfo
     from yt.utilities.physical_constants import boltzmann_constant_cgs, mass_hydrogen_cgs
 
@@ -211,7 +210,7 @@ def _field_info() -> type:
             super().setup_fluid_fields()
             system = self.ds.unit_system
             if ("gas", "pressure") in self and ("gas", "density") in self:
-                # yt's RAMSES frontend takes 1 for the mean molecular weight where it has no table.
+                # yt's RAMSES frontend assumes a mean molecular weight of 1 without a table.
                 for name in ("temperature_over_mu", "temperature"):
                     self.add_field(("gas", name), temperature, "cell", units=system["temperature"])
             for axis in "xyz":
@@ -228,9 +227,9 @@ class Octs(NamedTuple):
     level: np.ndarray
     """Level of the refined cell; its children are of the next one."""
     place: np.ndarray
-    """Place of the refined cell at its level, (n, 3)."""
+    """Index of the refined cell on its level, shape (n, 3)."""
     of_leaf: np.ndarray
-    """For each leaf, the oct that it is a child of."""
+    """For each leaf, its oct."""
 
 
 def _octs(level: np.ndarray, place: np.ndarray) -> Octs:
