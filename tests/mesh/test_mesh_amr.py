@@ -180,9 +180,9 @@ def test_pyvista_reads_cells(tmp_path: Path) -> None:
     for wrong in ["x", 0, (2, 0), (1, 3), (0, 0, 0)]:
         with pytest.raises(KeyError, match="no block "):
             ambar.read_mesh(tmp_path / "x.ambar", block=wrong)
-    with pytest.raises(KeyError, match="'phi' in cell data; there are 'density'"):
+    with pytest.raises(KeyError, match="'phi' in cell data; available: 'density'"):
         ambar.read_mesh(tmp_path / "x.ambar", cell_data=["phi"])
-    with pytest.raises(KeyError, match="'Temp' in point data; there are none"):
+    with pytest.raises(KeyError, match="'Temp' in point data; available: none"):
         ambar.read_mesh(tmp_path / "x.ambar", point_data=["Temp"])
 
 
