@@ -49,7 +49,7 @@ def _help(command: Callable[..., None]) -> str:
     )
 
 
-for name, command in {
+_COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert.convert,
     "export": convert.export,
     "info": look.info,
@@ -61,7 +61,8 @@ for name, command in {
     "repair": care.repair,
     "references": references.references,
     "paraview-plugin": paraview.paraview_plugin,
-}.items():
+}
+for name, command in _COMMANDS.items():
     app.command(name, help=_help(command))(command)
 
 
