@@ -196,7 +196,7 @@ def test_times_that_cannot_be_decoded(tmp_path: Path, capsys) -> None:
     odd = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": ("time", [1, 2, 3])})
     odd.time.attrs["units"] = "days since the flood"
     path, target = write(odd, tmp_path / "odd.zarr"), tmp_path / "x.ambar"
-    with pytest.raises(ambar.UnsupportedError, match=r"'time'.*decode_times=False \(--no-decode"):
+    with pytest.raises(ambar.UnsupportedError, match=r"'time'.*decode_times=False"):
         ambar.ingest(path, target, **QUICK)
     ambar.ingest(path, target, decode_times=False, **QUICK)
     xr.testing.assert_identical(ambar.open_collection(target).load("odd"), odd)

@@ -89,7 +89,9 @@ _ARGUMENTS = {
     'mode="w"': "--overwrite",
     'mode="a"': "--resume",
     "on_error='skip'": "--on-error skip",
+    "decode_times=False": "--no-decode-times",
     "amrex_hdf5=True": "--amrex-hdf5",
+    "without_particles=True": "--without-particles",
 }
 console = _console()
 errors = _console(stderr=True)
@@ -192,7 +194,7 @@ def show_report(done: Conversion | Export, *, as_json: bool) -> None:
 def show_failed(failed: Mapping[str, str]) -> None:
     """Print what failed, and why, to standard error."""
     for name, why in list(failed.items())[:LISTED]:
-        errors.print(f"failed: {name}: {why}", markup=False, soft_wrap=True)
+        errors.print(in_options(f"failed: {name}: {why}"), markup=False, soft_wrap=True)
     if len(failed) > LISTED:
         errors.print(f"... and {len(failed) - LISTED:,} more; --json lists all", markup=False)
 

@@ -74,14 +74,14 @@ Processes = Annotated[
 
 def convert(
     paths: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             help="A RAMSES output, a folder of them, or a plotfile; or files of NetCDF and Zarr "
             "stores, folders of them, and globs; or a mesh, or the files of its time steps.",
             metavar="PATH",
         ),
     ],
-    target: Annotated[Path, typer.Argument(help="The store to write, for example run.ambar.")],
+    target: Annotated[str, typer.Argument(help="The store to write, for example run.ambar.")],
     components: Annotated[
         str | None,
         typer.Option(
@@ -244,7 +244,7 @@ def convert(
                 **options,
             )
     except KeyboardInterrupt:
-        State.interrupted = _after_interrupt(target)
+        State.interrupted = _after_interrupt(Path(target))
         raise
     show_report(done, as_json=json)
 
@@ -270,9 +270,9 @@ def _after_interrupt(target: Path) -> str:
 
 
 def export(
-    store: Annotated[Path, typer.Argument(help="A store of a plotfile, a collection, or a mesh.")],
+    store: Annotated[str, typer.Argument(help="A store of a plotfile, a collection, or a mesh.")],
     target: Annotated[
-        Path,
+        str,
         typer.Argument(help="The folder to write, for example plt00200; a mesh's file, x.vtkhdf."),
     ],
     format: Annotated[  # noqa: A002 - the option's name

@@ -211,7 +211,10 @@ def _kind_to_convert(
         if not Path(path).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     if len(paths) != 1:
-        raise _core.InvalidError("outputs, plotfiles and meshes are converted one by one")
+        raise _core.InvalidError(
+            f"expected one output, plotfile or mesh, or files of one kind, found {len(paths)} "
+            "sources; convert each to a store of its own"
+        )
     raise _core.NotFoundError(
         f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
         "(output_NNNNN), a plotfile of AMReX (with Header), NetCDF files, Zarr stores or a mesh; "

@@ -261,7 +261,7 @@ class _Run:
     def _fail(self, path: Path, failure: Failure) -> None:
         """Raise the error of a file, or record it."""
         if self._on_error == "stop":
-            advice = "; use on_error='skip' (--on-error skip) to ingest the other files"
+            advice = "; use on_error='skip' to ingest the other files"
             raise failure.raised_for(str(path), advice * (self._count > 1) + self._kept())
         self.failed[str(path)] = failure.why
         if self._first_error is None:
@@ -274,7 +274,7 @@ class _Run:
             return ""
         return (
             f"; {self._committed} datasets are committed to {self._fleet.location}: resume with "
-            "mode='a' (--resume)"
+            'mode="a"'
         )
 
 

@@ -80,8 +80,7 @@ def _opened(path: Path, reading: Reading) -> xr.Dataset:
     except ValueError as error:
         if reading.decode_times and "decode_times" in str(error):
             raise _core.UnsupportedError(
-                f"{_undecodable(error)}; keep times as numbers with decode_times=False "
-                "(--no-decode-times)"
+                f"{_undecodable(error)}; keep times as numbers with decode_times=False"
             ) from None
         if engine is None and "did not find a match" in str(error):
             raise _core.UnsupportedError(_unknown(path)) from None

@@ -116,8 +116,8 @@ def export_hdf5(
     if opened.species and not without_particles:
         raise _core.UnsupportedError(
             f"{os.fspath(store)}: plotfiles in HDF5 cannot contain particles, found "
-            f"{', '.join(opened.species)}; leave them out with without_particles=True "
-            "(--without-particles), or export a native plotfile"
+            f"{', '.join(opened.species)}; leave them out with without_particles=True, "
+            "or export a native plotfile"
         )
     work = _Export(opened, os.fspath(store), listed_bounds(error_bound))
     with _complete(target) as file:
