@@ -47,7 +47,7 @@
 #define AMBAR_INTERRUPTED 7 ///< Cancelled by a callback.
 #define AMBAR_IO 8 ///< The operating system returned an error.
 #define AMBAR_PANIC 9 ///< A bug in ambar. A writer that was used can only be closed.
-#define AMBAR_EXISTS 10 ///< The file exists, and options do not permit to overwrite it.
+#define AMBAR_EXISTS 10 ///< The file exists, and the option `overwrite` is not set.
 
 /// A hierarchy that is being written, as seen by one rank.
 typedef struct ambar_amr ambar_amr;

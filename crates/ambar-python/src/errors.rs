@@ -98,10 +98,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The exception for `error`. Errors of the operating system become an `OSError` with their
 /// number, which Python maps to `FileNotFoundError`, `PermissionError` and so on.
 pub fn exception(error: &ambar::Error) -> PyErr {
-    let message = error.to_string();
+    // The option `overwrite` of Rust and C is a mode in Python.
+    let in_python = |text: &str| text.replace("`overwrite`", "mode=\"w\"");
+    let message = in_python(&error.to_string());
     if let Some(number) = error.raw_os_error() {
         let file = Some(error.file().to_owned()).filter(|file| !file.is_empty());
-        return PyOSError::new_err((number, error.message().to_owned(), file));
+        return PyOSError::new_err((number, in_python(error.message()), file));
     }
     let dynamic = |class: fn(Python<'_>) -> PyResult<&Py<PyAny>>| {
         Python::attach(

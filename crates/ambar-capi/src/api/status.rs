@@ -29,7 +29,7 @@ pub const AMBAR_INTERRUPTED: i32 = 7;
 pub const AMBAR_IO: i32 = 8;
 /// A bug in ambar. A writer that was used can only be closed.
 pub const AMBAR_PANIC: i32 = 9;
-/// The file exists, and options do not permit to overwrite it.
+/// The file exists, and the option `overwrite` is not set.
 pub const AMBAR_EXISTS: i32 = 10;
 
 thread_local! {

@@ -308,7 +308,7 @@ pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
 
 /// The error for a file that exists and must not be overwritten.
 pub fn already_exists(path: &Path) -> Error {
-    Error::exists("the file exists; choose another name, or permit to overwrite it")
+    Error::exists("the file exists; choose another name, or replace it with `overwrite`")
         .in_file(path.display())
 }
 
