@@ -250,7 +250,7 @@ def test_mode_a_creates_a_store_or_changes_it(tmp_path: Path) -> None:
         with ambar.create(path, "a", fsync=False) as writer:
             writer.create_array(name, np.arange(3))
     assert set(ambar.open_store(path)) == {"a", "b"}
-    with pytest.raises(FileExistsError, match="use mode 'w' to replace it"):
+    with pytest.raises(FileExistsError, match='or replace it with mode="w"'):
         ambar.create(path)
 
 

@@ -476,7 +476,7 @@ def create(
     except FileExistsError as error:
         if mode == "a":  # another process created it since
             return open_existing(path, profile=profile, threads=threads, fsync=fsync)
-        advice = "the path exists; choose another one, or use mode 'w' to replace it"
+        advice = 'the path exists; choose another one, or replace it with mode="w"'
         raise FileExistsError(errno.EEXIST, advice, error.filename) from None
     return Writer(core)
 
