@@ -1,9 +1,9 @@
-//! Columns' memory: one anonymous mapping for all columns of a read, advised to use huge pages.
+//! The memory of columns: one anonymous mapping for all columns of a read, advised to use huge pages.
 //!
 //! Page faults are the largest cost of a large read: copying 200 MB into fresh 4 KiB pages takes
 //! about five times as long as into huge pages. All columns of one read share one mapping, so that
-//! small columns get huge pages too. Mappings given back are kept for the next read, up to
-//! `KEPT_BYTES`, for clearing their pages anew is a quarter of the time of a warm read.
+//! small columns get huge pages too. Released mappings are cached for the next read, up to
+//! `CACHED_BYTES`: clearing new pages takes a quarter of the time of a warm read.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -17,11 +17,11 @@ use crate::limits::check_memory;
 const ALIGNMENT: usize = 128;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes of the mappings that are kept for the next read.
-const KEPT_BYTES: usize = 128 << 20;
+/// Maximum size in bytes of the cached mappings.
+const CACHED_BYTES: usize = 128 << 20;
 
-/// Mappings that are kept, the longest kept first.
-static KEPT: Mutex<Vec<Mapping>> = Mutex::new(Vec::new());
+/// Mappings that are cached for the next read, the oldest first.
+static CACHE: Mutex<Vec<Mapping>> = Mutex::new(Vec::new());
 
 /// An anonymous mapping; unmapped when dropped.
 struct Mapping {
@@ -36,7 +36,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(len: usize) -> Result<Self> {
-        // SAFETY: a fresh private anonymous mapping aliases nothing.
+        // SAFETY: a new private anonymous mapping aliases nothing.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -51,7 +51,7 @@ impl Mapping {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => start,
             _ => {
                 return Err(Error::limit(format!(
-                    "no memory for {len} bytes of columns"
+                    "cannot allocate {len} bytes for columns; read fewer rows or columns"
                 )));
             }
         };
@@ -71,22 +71,22 @@ impl Drop for Mapping {
     }
 }
 
-/// A mapping in use, kept for the next read when dropped.
+/// A mapping in use. It is cached for the next read when dropped.
 struct Block(Option<Mapping>);
 
 impl Block {
-    /// A block of at least `len` bytes of any content: a kept mapping not much larger, or a new one.
+    /// A block of at least `len` bytes of any content: a cached mapping that is at most a quarter larger, or a
+    /// new one.
     fn new(len: usize) -> Result<Self> {
         let page = if len >= HUGE_PAGE { HUGE_PAGE } else { 4096 };
-        let len = len
-            .max(1)
-            .checked_next_multiple_of(page)
-            .ok_or_else(|| Error::limit("the columns asked for do not fit in memory"))?;
-        // Never waits: in a child forked while another thread held the lock, it stays locked.
-        if let Ok(mut kept) = KEPT.try_lock() {
+        let len = len.max(1).checked_next_multiple_of(page).ok_or_else(|| {
+            Error::limit("the columns do not fit in memory; read fewer rows or columns")
+        })?;
+        // Never waits: in a child process that was forked while another thread held the lock, it stays locked.
+        if let Ok(mut cache) = CACHE.try_lock() {
             let fits = |mapping: &Mapping| mapping.len >= len && mapping.len - len <= len / 4;
-            if let Some(index) = kept.iter().rposition(fits) {
-                return Ok(Self(Some(kept.remove(index))));
+            if let Some(index) = cache.iter().rposition(fits) {
+                return Ok(Self(Some(cache.remove(index))));
             }
         }
         Ok(Self(Some(Mapping::new(len)?)))
@@ -104,14 +104,14 @@ impl Drop for Block {
         let Some(mapping) = self
             .0
             .take()
-            .filter(|mapping| mapping.len <= KEPT_BYTES / 2)
+            .filter(|mapping| mapping.len <= CACHED_BYTES / 2)
         else {
             return;
         };
-        if let Ok(mut kept) = KEPT.try_lock() {
-            kept.push(mapping);
-            while kept.iter().map(|mapping| mapping.len).sum::<usize>() > KEPT_BYTES {
-                kept.remove(0);
+        if let Ok(mut cache) = CACHE.try_lock() {
+            cache.push(mapping);
+            while cache.iter().map(|mapping| mapping.len).sum::<usize>() > CACHED_BYTES {
+                cache.remove(0);
             }
         }
     }
@@ -119,8 +119,8 @@ impl Drop for Block {
 
 /// A column of values: dtype, number of rows, and exclusive ownership of its part of a block.
 ///
-/// Not clonable: any caller that has `&mut Column` may write. What it holds before that is any bytes: a
-/// caller fills all of it.
+/// Not clonable: any caller that has `&mut Column` may write. The initial content is arbitrary: a caller
+/// fills all of it.
 pub struct Column {
     dtype: DataType,
     rows: usize,
@@ -143,12 +143,15 @@ impl Column {
 
     /// Columns, each with its own dtype and number of rows, all in one mapping.
     pub fn allocate_each(specs: &[(DataType, usize)]) -> Result<Vec<Self>> {
-        let too_much = || Error::limit("the columns asked for do not fit in memory");
+        let too_much =
+            || Error::limit("the columns do not fit in memory; read fewer rows or columns");
         let mut places = Vec::with_capacity(specs.len());
         let mut end = 0usize;
         for (dtype, rows) in specs {
             let size = dtype.size().ok_or_else(|| {
-                Error::invalid(format!("a column of {dtype} has no fixed size of values"))
+                Error::invalid(format!(
+                    "expected a type of values of fixed size, found {dtype}"
+                ))
             })?;
             let bytes = rows.checked_mul(size).ok_or_else(too_much)?;
             places.push((end, bytes));
@@ -160,7 +163,7 @@ impl Column {
         if end > isize::MAX as usize {
             return Err(too_much());
         }
-        check_memory("what is read", end as u64)?;
+        check_memory("the columns of a read", end as u64)?;
         let block = Arc::new(Block::new(end)?);
         let columns = specs
             .iter()
@@ -198,7 +201,7 @@ impl Column {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The values as `T`. Panics where `T` has not the size of the dtype (a programming error).
+    /// The values as `T`. Panics if the size of `T` differs from that of the dtype (a programming error).
     pub fn values<T: bytemuck::AnyBitPattern>(&self) -> &[T] {
         self.check_size_of::<T>();
         bytemuck::cast_slice(self.bytes())
@@ -219,7 +222,7 @@ impl Column {
         );
     }
 
-    /// Keeps the first `rows` rows. The memory behind them is given back with the mapping.
+    /// Keeps the first `rows` rows. The memory after them is released with the mapping.
     pub fn truncate(&mut self, rows: usize) {
         if rows < self.rows {
             self.bytes = self.bytes / self.rows * rows;
@@ -234,14 +237,14 @@ impl std::fmt::Debug for Column {
     }
 }
 
-/// Bytes written by several threads, each its own.
+/// Bytes that several threads write, each a part of its own.
 pub(crate) struct Shared<'a> {
     start: *mut u8,
     len: usize,
     _bytes: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: what threads do with it is written in `Shared::slice`.
+// SAFETY: `Shared::slice` states the rule for threads.
 unsafe impl Sync for Shared<'_> {}
 
 impl<'a> Shared<'a> {
@@ -262,11 +265,11 @@ impl<'a> Shared<'a> {
     pub(crate) unsafe fn slice(&self, range: Range<usize>) -> Result<&mut [u8]> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::invalid(
-                "a block is outside of the memory that it is written to",
+                "a block is outside of the memory of its target",
             ));
         }
-        // SAFETY: the range lies inside of the memory that `start` and `len` describe, and the
-        // caller promises that nothing else refers to it.
+        // SAFETY: the range is inside of the memory that `start` and `len` describe, and the
+        // caller guarantees that no other reference to it exists.
         Ok(unsafe {
             std::slice::from_raw_parts_mut(self.start.add(range.start), range.end - range.start)
         })
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_size_are_refused() {
+    fn values_of_another_size_are_rejected() {
         // Ten values of four bytes used to be read as five of eight.
         let mut columns = Column::allocate(&[DataType::Int32], 10).unwrap();
         let mut column = columns.remove(0);
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn blocks_are_used_again() {
-        // A size that no other test asks for.
+        // A size that no other test allocates.
         let rows = 3_333_333;
         let first = Column::allocate(&[DataType::Int64], rows).unwrap();
         let start = first[0].bytes().as_ptr();

@@ -1,4 +1,4 @@
-//! The documents of groups, including the root's, field by field.
+//! Parses the metadata documents of groups, including the root.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(super) struct GroupDocument<'a> {
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-/// Consolidated metadata: the documents of all nodes in the root's.
+/// Consolidated metadata: the documents of all nodes, inside the root's document.
 #[derive(Deserialize)]
 pub(super) struct Consolidated<'a> {
     #[serde(borrow)]
@@ -50,7 +50,7 @@ impl GroupDocument<'_> {
         self.attributes.map_or("{}", RawValue::get)
     }
 
-    /// Refuses unknown fields that must be understood.
+    /// Rejects unknown fields that must be understood.
     ///
     /// # Errors
     /// `Unsupported`.
@@ -63,7 +63,8 @@ impl GroupDocument<'_> {
             let extension: Option<Extension> = serde_json::from_str(value.get()).ok();
             if extension.is_none_or(|extension| extension.must_understand) {
                 return Err(Error::unsupported(format!(
-                    "metadata field {name:?} of a group must be understood"
+                    "expected a group without unknown fields, found {name:?}, which must be understood; use a \
+                     newer version of ambar"
                 )));
             }
         }
@@ -71,7 +72,8 @@ impl GroupDocument<'_> {
             Some(all) if all.kind != "inline" || all.must_understand => {
                 let kind = &all.kind;
                 Err(Error::unsupported(format!(
-                    "consolidated metadata of the kind {kind:?} that must be understood"
+                    "expected consolidated metadata of the kind \"inline\", found {kind:?}; use a newer version \
+                     of ambar"
                 )))
             }
             _ => Ok(()),
@@ -116,7 +118,7 @@ impl<'de> Visitor<'de> for Fields {
                 }
             };
             if twice {
-                return Err(A::Error::custom(format!("the field {key:?} stands twice")));
+                return Err(A::Error::custom(format!("duplicate field {key:?}")));
             }
         }
         Ok(GroupDocument {

@@ -1,4 +1,4 @@
-//! Fill values: from JSON to the bytes of one value, native byte order, and back.
+//! Converts fill values from JSON to the bytes of one value, native byte order, and back.
 
 use serde_json::{Value, json};
 use zarrs_metadata::v3::FillValueMetadataV3 as Fill;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// `Corrupt` if `fill` is not a value of the type.
 pub(super) fn parse(dtype: &DataType, fill: &Fill) -> Result<Vec<u8>> {
     bytes_of(dtype, fill)
-        .ok_or_else(|| Error::corrupt(format!("fill value {fill} is not a value of {dtype}")))
+        .ok_or_else(|| Error::corrupt(format!("fill value {fill} is not a valid value of {dtype}")))
 }
 
 fn bytes_of(dtype: &DataType, fill: &Fill) -> Option<Vec<u8>> {

@@ -1,4 +1,5 @@
-//! The documents of all nodes of a hierarchy in one text, indexed by node and parsed on demand.
+//! The metadata documents of all nodes of a hierarchy in one string, indexed by node and parsed on
+//! demand.
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::ops::Range;
@@ -45,15 +46,15 @@ enum Root {
 }
 
 impl Hierarchy {
-    /// Reads the documents in `container`: one with consolidated metadata, as this library writes it, or
-    /// those of all nodes.
+    /// Reads the documents in `container`: the root's, if it has consolidated metadata as this library
+    /// writes it, otherwise the documents of all nodes.
     ///
     /// # Errors
     /// `NotFound` if it is not a Zarr v3 hierarchy; `Corrupt`, `Unsupported`, `Limit`, `Io`.
     pub fn read(container: &dyn Container, limits: &Limits) -> Result<Self> {
         let Some(text) = read_text(container, "zarr.json", limits)? else {
             return Err(Error::not_found(
-                "there is no Zarr v3 hierarchy here (no zarr.json at the root)",
+                "expected a Zarr v3 hierarchy; zarr.json does not exist at the root",
             ));
         };
         let hierarchy = Self::parse(text)?;
@@ -66,7 +67,7 @@ impl Hierarchy {
     /// Parses the root's document `text` and verifies its checksum if it has one.
     pub fn parse(text: String) -> Result<Self> {
         let document: GroupDocument<'_> = serde_json::from_str(&text)
-            .map_err(|error| Error::corrupt(format!("no valid metadata of the root: {error}")))?;
+            .map_err(|error| Error::corrupt(format!("invalid metadata of the root: {error}")))?;
         if document.zarr_format != 3 {
             return Err(Error::unsupported(format!(
                 "Zarr format {}",
@@ -85,7 +86,7 @@ impl Hierarchy {
         let raw = document.attributes();
         let ours = verify_checksum(&text, raw)?;
         let mut attributes: Attributes = serde_json::from_str(raw)
-            .map_err(|error| Error::corrupt(format!("no valid attributes: {error}")))?;
+            .map_err(|error| Error::corrupt(format!("invalid attributes: {error}")))?;
         if ours {
             check_version(&mut attributes)?;
         }
@@ -94,7 +95,7 @@ impl Hierarchy {
             Some(consolidated) => consolidated.metadata.0,
             None if ours => {
                 return Err(Error::corrupt(
-                    "the root does not hold the documents of all nodes; restore it from a copy",
+                    "the root does not contain the documents of all nodes; restore it from a copy",
                 ));
             }
             None => Vec::new(),
@@ -137,18 +138,18 @@ impl Hierarchy {
 
     fn sorted(mut self, text: String) -> Result<Self> {
         self.text = text;
-        let count =
-            u32::try_from(self.nodes.len()).map_err(|_| Error::limit("more than 2^32 nodes"))?;
+        let count = u32::try_from(self.nodes.len())
+            .map_err(|_| Error::limit("a hierarchy has at most 2^32 nodes"))?;
         self.sorted = (0..count).collect();
         let nodes = &self.nodes;
         let name = |index: &u32| &*nodes[*index as usize].0;
         self.sorted.sort_by(|a, b| name(a).cmp(name(b)));
-        if let Some(twice) = self
+        if let Some(duplicate) = self
             .sorted
             .windows(2)
             .find(|pair| name(&pair[0]) == name(&pair[1]))
         {
-            return Err(Error::corrupt("two documents of one node").at_node(name(&twice[0])));
+            return Err(Error::corrupt("two documents of one node").at_node(name(&duplicate[0])));
         }
         Ok(self)
     }
@@ -168,8 +169,7 @@ impl Hierarchy {
                     && self.kind(parent)? == Some(NodeKind::Group));
             if !is_group {
                 return Err(
-                    Error::corrupt("the node stands in no group that comes before it")
-                        .at_node(name),
+                    Error::corrupt("expected the group of the node before the node").at_node(name),
                 );
             }
             group = parent;
@@ -177,7 +177,7 @@ impl Hierarchy {
         Ok(())
     }
 
-    /// Whether this library wrote it: its writers write all chunks, so that a missing one was lost.
+    /// True if this library wrote it. Its writers write all chunks: a missing chunk was lost.
     pub fn is_ours(&self) -> bool {
         self.ours
     }
@@ -211,7 +211,7 @@ impl Hierarchy {
             .collect()
     }
 
-    /// The document of the node `name`; the root's is given for an array alone.
+    /// The document of the node `name`. For the root, only if it is an array.
     pub fn document(&self, name: &str) -> Option<&str> {
         if name.is_empty() {
             return matches!(self.root, Root::Array).then_some(self.text.as_str());
@@ -240,11 +240,14 @@ impl Hierarchy {
             return Ok(None);
         };
         let KindDocument { node_type } = serde_json::from_str(document)
-            .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))?;
+            .map_err(|error| Error::corrupt(format!("invalid metadata: {error}")).at_node(name))?;
         match &*node_type {
             "group" => Ok(Some(NodeKind::Group)),
             "array" => Ok(Some(NodeKind::Array)),
-            other => Err(Error::corrupt(format!("a node is a {other:?}")).at_node(name)),
+            other => Err(Error::corrupt(format!(
+                "expected a node of the type \"group\" or \"array\", found {other:?}"
+            ))
+            .at_node(name)),
         }
     }
 
@@ -257,11 +260,11 @@ impl Hierarchy {
             return Ok(None);
         };
         let group: GroupDocument<'_> = serde_json::from_str(document).map_err(|error| {
-            Error::corrupt(format!("no valid group metadata: {error}")).at_node(name)
+            Error::corrupt(format!("invalid metadata of a group: {error}")).at_node(name)
         })?;
         if group.zarr_format != 3 || group.node_type != "group" {
             let message = format!(
-                "this is no group but a Zarr {} {}",
+                "expected a group of Zarr 3, found Zarr {} {}",
                 group.zarr_format, group.node_type
             );
             return Err(Error::invalid(message).at_node(name));
@@ -269,7 +272,7 @@ impl Hierarchy {
         group.check_fields().map_err(|error| error.at_node(name))?;
         serde_json::from_str(group.attributes())
             .map(Some)
-            .map_err(|error| Error::corrupt(format!("no valid attributes: {error}")).at_node(name))
+            .map_err(|error| Error::corrupt(format!("invalid attributes: {error}")).at_node(name))
     }
 }
 
@@ -301,7 +304,7 @@ fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
         checksum: Option<&'a RawValue>,
     }
     let outer: Outer<'_> = serde_json::from_str(attributes)
-        .map_err(|error| Error::corrupt(format!("no valid attribute `ambar`: {error}")))?;
+        .map_err(|error| Error::corrupt(format!("invalid attribute `ambar`: {error}")))?;
     let Some(checksum) = outer.ambar.and_then(|inner| inner.checksum) else {
         return Ok(None);
     };
@@ -341,8 +344,8 @@ fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
         return Ok(true);
     }
     Err(Error::corrupt(format!(
-        "the checksum of the metadata is {actual} where {stored} is stored: zarr.json is damaged, \
-         or another program has changed it; restore it from a copy"
+        "expected the checksum {stored} of the metadata, found {actual}: zarr.json is damaged, or \
+         another program has changed it; restore it from a copy"
     )))
 }
 
@@ -358,7 +361,7 @@ fn checksum_of(before: &str, after: &str) -> u32 {
     crc32c([before, ZEROS, after].concat().as_bytes())
 }
 
-/// Refuses newer versions, and removes the checksum, which belongs to the file.
+/// Rejects newer versions, and removes the checksum, which is not an attribute of the user.
 fn check_version(attributes: &mut Attributes) -> Result<()> {
     let Some(Value::Object(ambar)) = attributes.get_mut("ambar") else {
         return Ok(());
@@ -370,7 +373,7 @@ fn check_version(attributes: &mut Attributes) -> Result<()> {
             "format version {version}; this version of ambar reads up to {FORMAT_VERSION}: use a \
              newer one"
         ))),
-        _ => Err(Error::corrupt("the root does not say its format version")),
+        _ => Err(Error::corrupt("the root does not state its format version")),
     }
 }
 
@@ -415,7 +418,7 @@ pub(crate) fn root_document<'a>(
     text.push_str("}}}");
     let digits = locate_checksum(&attributes)?
         .map(|place| place.start + start.len()..place.end + start.len())
-        .ok_or_else(|| Error::invalid("the root's attributes hold no place for a checksum"))?;
+        .ok_or_else(|| Error::invalid("the root's attributes do not contain a checksum"))?;
     let checksum = checksum_of(&text[..digits.start], &text[digits.end..]);
     text.replace_range(digits, &format!("{checksum:08x}"));
     Ok(text)

@@ -80,7 +80,7 @@ impl RankWriter {
             store.declare_as(&name, &metadata)?;
         }
         if self.options.ranks > 1 {
-            let definition = Definition::array(&name, (&spec, &metadata), held.as_deref());
+            let definition = Definition::array(&name, &spec, &metadata, held.as_deref());
             self.definitions
                 .push(definition.map_err(|error| error.at_node(&name))?);
         }

@@ -1,7 +1,7 @@
-//! Definitions, compared between ranks: what ranks define differently is never committed.
+//! Compares definitions between ranks: definitions that differ are never committed.
 //!
-//! Each rank keeps what it said of every array, group and text that all ranks must define alike, and sends it
-//! with its index. Rank 0 compares before it adopts anything.
+//! Each rank records its definitions of the arrays, groups and texts that must be equal on all ranks, and sends them
+//! with its index. Rank 0 compares them before it adopts the index.
 
 use crate::codec::bound_to_json;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ const LONGEST: usize = 2048;
 /// Bytes that the definitions of a rank may decompress to.
 const MOST: usize = 1 << 30;
 
-/// What a rank said of one array, group or text.
+/// A rank's definition of one array, group or text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Definition {
     /// `array`, `text` or the kind of a group.
@@ -49,14 +49,15 @@ impl Definition {
         }
     }
 
-    /// What is to be the same of an array.
+    /// The definition of an array.
     pub fn array(
         name: &str,
-        (spec, metadata): (&ArraySpec, &ArrayMetadata),
+        spec: &ArraySpec,
+        metadata: &ArrayMetadata,
         held: Option<&Decomposition>,
     ) -> Result<Self> {
         let mut properties = Map::new();
-        // First, for the codecs repeat it.
+        // First: the codecs contain it, too, and the first difference is reported.
         let bound = spec.lossy_bound().map(bound_to_json);
         properties.insert("error_bound".into(), bound.into());
         if let Value::Object(document) = metadata.to_json()? {
@@ -79,7 +80,7 @@ impl Definition {
         (&self.kind, &self.path)
     }
 
-    /// An error of rank `rank`, which defined other things than rank 0.
+    /// The error for a definition that differs between ranks.
     fn error(&self, message: String) -> Error {
         let message = format!(
             "the {} is not defined alike on all ranks: {message}; define the same arrays, in the same \
@@ -90,24 +91,24 @@ impl Definition {
     }
 }
 
-/// All definitions of a rank as bytes, equal where the definitions are.
+/// Serialises the definitions of a rank; equal definitions have equal bytes.
 pub(super) fn encode(definitions: &[Definition]) -> Result<Vec<u8>> {
     let text = super::message::encode(&definitions)?;
     zstd::bulk::compress(&text, 1)
         .map_err(|error| Error::invalid(format!("compressing a rank's definitions: {error}")))
 }
 
-/// The definitions that `encode` has made bytes of.
+/// Deserialises the result of `encode`.
 fn decode(bytes: &[u8]) -> Result<Vec<Definition>> {
     let text = zstd::bulk::decompress(bytes, MOST)
         .map_err(|error| Error::invalid(format!("a rank's definitions: {error}")))?;
     super::message::decode(&text, "list of definitions")
 }
 
-/// Refuses definitions of rank `rank` that differ from those of rank 0.
+/// Rejects definitions of rank `rank` that differ from those of rank 0.
 ///
 /// # Errors
-/// `Invalid`, naming the array and what differs.
+/// `Invalid`, with the array and the difference.
 pub(super) fn compare(first: &[u8], other: &[u8], rank: usize) -> Result<()> {
     if first == other {
         return Ok(());
@@ -135,15 +136,20 @@ pub(super) fn compare(first: &[u8], other: &[u8], rank: usize) -> Result<()> {
                 there + 1
             )));
         }
-        if let Some((name, a_value, b_value)) = difference(&a.properties, &b.properties) {
+        if let Some(found) = difference(&a.properties, &b.properties) {
+            let Difference {
+                property,
+                first,
+                other,
+            } = found;
             return Err(a.error(format!(
-                "{name}: {a_value} on rank 0, {b_value} on rank {rank}"
+                "{property}: {first} on rank 0, {other} on rank {rank}"
             )));
         }
     }
     if first.len() != other.len() {
         let message = format!(
-            "rank 0 made {} definitions, rank {rank} {}; define the same arrays on all ranks",
+            "rank 0 has {} definitions, rank {rank} has {}; define the same arrays on all ranks",
             first.len(),
             other.len()
         );
@@ -152,8 +158,15 @@ pub(super) fn compare(first: &[u8], other: &[u8], rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// The innermost property that differs, and both of its values.
-fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<(String, String, String)> {
+/// A property that differs, with its value on rank 0 and on the other rank.
+struct Difference {
+    property: String,
+    first: String,
+    other: String,
+}
+
+/// The innermost property that differs.
+fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<Difference> {
     let names = a.keys().chain(b.keys());
     for name in names {
         let (x, y) = (a.get(name), b.get(name));
@@ -172,14 +185,21 @@ fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<(String,
             Some(value) => value.to_string(),
         };
         return Some(match inner {
-            Some((inside, x, y)) => (format!("{name}.{inside}"), x, y),
-            None => (name.clone(), shown(x), shown(y)),
+            Some(inner) => Difference {
+                property: format!("{name}.{}", inner.property),
+                ..inner
+            },
+            None => Difference {
+                property: name.clone(),
+                first: shown(x),
+                other: shown(y),
+            },
         });
     }
     None
 }
 
-/// A list as an object, whose keys are places.
+/// A list as an object with the indices as keys.
 fn numbered(list: &[Value]) -> Map<String, Value> {
     let places = list.iter().enumerate();
     places
