@@ -320,14 +320,14 @@ class Amr:
         self,
         region: _Region | None = None,
         levels: tuple[int, int] | None = None,
-        condition: str | None = None,
+        condition: Condition | None = None,
     ) -> int: ...
     def cells(
         self,
         columns: Sequence[str],
         region: _Region | None = None,
         levels: tuple[int, int] | None = None,
-        condition: str | None = None,
+        condition: Condition | None = None,
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
     ) -> dict[str, _Array]:
@@ -393,7 +393,7 @@ class Table:
         self,
         columns: Sequence[str],
         region: _Region | None = None,
-        condition: str | None = None,
+        condition: Condition | None = None,
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
     ) -> dict[str, _Array]:
@@ -410,6 +410,49 @@ class Table:
         threads: int | None = None,
     ) -> Table:
         """Return rows in memory."""
+
+@final
+class Condition:
+    """A condition on the values of fields, parsed from text: "rho * vx**2 > 1e-3"."""
+
+    def __new__(cls, text: str) -> Self:
+        """Parse a condition; raises ValueError, with the position, if it is invalid."""
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields it names, each once, in the order of the text."""
+
+    @property
+    def units(self) -> list[str]:
+        """The physical units of its numbers, each once."""
+
+    def rename(self, names: dict[str, str]) -> Condition:
+        """Return the condition with other names of fields, as a dict from old to new names."""
+
+    def convert_units(
+        self,
+        quantities: Sequence[tuple[str, tuple[float, float, float], Sequence[tuple[str, float]]]],
+        fields: dict[str, str],
+        spellings: dict[str, str],
+    ) -> Condition:
+        """Return the condition with numbers in code units in place of numbers with a unit.
+
+        `quantities` are names, exponents of length, mass and time, and units with the factors that
+        values in code units are multiplied by. `fields` and `spellings` are dicts from fields to
+        quantities and from other names of units to units. Raises ValueError, with the position, for
+        an unknown unit, another dimension, or a field that is not among `fields`.
+        """
+
+    def evaluate(self, columns: Mapping[str, Any]) -> _Array:
+        """Return where the condition is true: bool, of the shape that the columns broadcast to.
+
+        `columns` returns the values of a field: a number, a string, or an array of numbers, strings
+        or objects, of which None is a missing value. Other threads must not change an array during
+        the call.
+
+        Raises ValueError if numbers are compared with strings or shapes do not broadcast, TypeError
+        for values that are neither numbers nor strings, KeyError for a missing field.
+        """
 
 @final
 class Ramses:

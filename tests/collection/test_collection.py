@@ -127,9 +127,9 @@ def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
     with pytest.raises(KeyError, match="no label"):
         fleet.read("temperature", sel={"depth": 1.0})
     for bad in ["temperature.max +", "temperature.max", "__import__('os')", "id < (lambda: 1)"]:
-        with pytest.raises(ValueError, match="no condition|not understood"):
+        with pytest.raises(ValueError, match="invalid condition at character"):
             fleet.read("temperature", bad)
-    with pytest.raises(KeyError, match="no statistic 'mean'"):
+    with pytest.raises(KeyError, match="statistic 'mean' of 'temperature' does not exist"):
         fleet.read("temperature", "temperature.mean > 1")
 
 

@@ -467,7 +467,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
     ambar.convert(plotfile, part, fields=["x_field"])
     ambar.export(part, tmp_path / "part")
     assert (tmp_path / "part" / "Header").read_text().startswith("HyperCLaw-V1.1\n1\nx\n3\n")
-    with pytest.raises(ValueError, match="two fields have the name"):
+    with pytest.raises(ValueError, match="expected unique names of fields"):
         ambar.convert(plotfile, part, fields=["density", "density"], mode="w")
 
 

@@ -157,7 +157,7 @@ def test_a_box_that_is_missing_keeps_all_from_committing(
         mpi, 3, program, describe(small, folder), path, "0", KEEP, "0", "1", expect=None
     )
     assert done.returncode != 0
-    assert "has not given the values of all of its boxes" in done.stderr
+    assert "expected the values of all boxes of rank" in done.stderr
     assert not path.exists()
 
 

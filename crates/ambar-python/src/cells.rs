@@ -12,6 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::kinds::{fill, lend_whole, selection};
 use crate::memory::{numpy_dtype, to_numpy};
@@ -282,7 +283,7 @@ impl Amr {
         py: Python<'_>,
         region: Option<&Bound<'_, PyAny>>,
         levels: Option<(u8, u8)>,
-        condition: Option<&str>,
+        condition: Option<&Condition>,
     ) -> PyResult<u64> {
         let selection = selection(region, levels, condition, None)?;
         let cells = &*self.inner;
@@ -342,7 +343,7 @@ impl Amr {
         columns: Vec<String>,
         region: Option<&Bound<'py, PyAny>>,
         levels: Option<(u8, u8)>,
-        condition: Option<&str>,
+        condition: Option<&Condition>,
         threads: Option<usize>,
         chunks: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyDict>> {

@@ -2,7 +2,6 @@
 
 use ambar::Column;
 use ambar::kinds::particles::Particles;
-use ambar::kinds::predicate::Predicate;
 use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
 use ambar::kinds::source::ColumnSource;
@@ -11,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
 use crate::threads::detached;
@@ -72,14 +72,14 @@ pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
 pub fn selection(
     region: Option<&Bound<'_, PyAny>>,
     levels: Option<(u8, u8)>,
-    condition: Option<&str>,
+    condition: Option<&Condition>,
     chunks: Option<(u64, u64)>,
 ) -> PyResult<Selection> {
     Ok(Selection {
         chunks: chunks.map(|(start, end)| start..end),
         region: region.map(self::region).transpose()?,
         levels,
-        condition: condition.map(Predicate::parse).transpose().or_raise()?,
+        condition: condition.map(|condition| condition.inner.clone()),
     })
 }
 
@@ -161,7 +161,7 @@ impl Table {
         py: Python<'py>,
         columns: Vec<String>,
         region: Option<&Bound<'py, PyAny>>,
-        condition: Option<&str>,
+        condition: Option<&Condition>,
         threads: Option<usize>,
         chunks: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyDict>> {

@@ -5,6 +5,7 @@ mod arrow;
 mod bound;
 mod cells;
 mod codec;
+mod condition;
 mod errors;
 mod hdf5;
 mod kinds;
@@ -51,6 +52,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ranks::RankWriter>()?;
     module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
+    module.add_class::<condition::Condition>()?;
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
     module.add_function(wrap_pyfunction!(hdf5::hdf5_boxes, module)?)?;

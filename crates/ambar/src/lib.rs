@@ -6,6 +6,7 @@
 pub mod array;
 mod buffers;
 pub mod codec;
+pub mod condition;
 pub mod container;
 pub mod dtype;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod kinds;
 pub mod limits;
 pub mod memory;
 pub mod metadata;
+mod numbers;
 pub mod parallel;
 pub mod process;
 pub mod ranks;

@@ -11,10 +11,11 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import asked_for, quantity_of, resolve, resolve_where
+from ambar.snapshot.field_names import asked_for, quantity_of, resolve
 from ambar.snapshot.regions import Box, Region, length_of_unit
 from ambar.snapshot.representation import StoredFields, field_details, field_rows
 from ambar.snapshot.table import Table
+from ambar.snapshot.units import parse_where
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -239,8 +240,9 @@ class Amr:
             `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
             them; `Snapshot.load` and `ambar.convert` have a `max_level`, at which the tree ends.
         where : str, optional
-            A condition on fields, for example ``"density > 1e-3 and not level == 7"``; also chained
-            comparisons and parentheses. Its fields need not be among `fields`.
+            A condition on fields, for example ``"density > 1e-3 and not level == 7"``,
+            ``"rho * vx**2 > 1"`` or ``"rho > 1e-24 g/cm3"``: comparisons, arithmetic, and numbers
+            with units. Its fields need not be among `fields`.
         threads : int, optional
             Number of threads; all cores by default.
 
@@ -272,7 +274,7 @@ class Amr:
             list(dict.fromkeys(columns.values())),
             self._region(region),
             levels,
-            resolve_where(where, self._names),
+            parse_where(where, self._names, self._info.units),
             threads,
         )
         return Table(
@@ -306,7 +308,7 @@ class Amr:
         """
         return int(
             self._core.chunks_touched(
-                self._region(region), levels, resolve_where(where, self._names)
+                self._region(region), levels, parse_where(where, self._names, self._info.units)
             )
         )
 

@@ -32,6 +32,11 @@ class AmrexLevel:
 class CodeUnits(Units):
     """Units of a code that does not state them: only "code" exists."""
 
+    @property
+    def factors(self) -> dict[str, dict[str, float]]:
+        """Empty: no unit is known."""
+        return {}
+
     def factor(self, quantity: str, unit: str) -> float:
         """Return 1 for "code"; raises UnsupportedError for anything else."""
         if unit == "code":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 # Alias -> names in descriptors of RAMSES; the first one that a file contains is used.
@@ -36,9 +35,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "metals": ("metallicity",),
     "cpu": ("domain",),
 }
-
-# A name in a condition: letters and digits that do not continue a number such as 1e5.
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 _QUANTITIES = {
     "density": "density",
@@ -81,14 +77,6 @@ def asked_for(fields: Sequence[str] | str, known: Iterable[str]) -> dict[str, st
     known = set(known)
     names = [fields] if isinstance(fields, str) else fields
     return {name: resolve(name, known) for name in names}
-
-
-def resolve_where(where: str | None, known: Iterable[str]) -> str | None:
-    """Return the condition `where` with the aliases in it resolved."""
-    if where is None:
-        return None
-    known = set(known)
-    return _NAME.sub(lambda match: resolve(match[0], known), where)
 
 
 def resolve(name: str, known: Iterable[str]) -> str:

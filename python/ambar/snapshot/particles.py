@@ -10,9 +10,10 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import resolve, resolve_where
+from ambar.snapshot.field_names import resolve
 from ambar.snapshot.representation import StoredFields, field_details, field_rows
 from ambar.snapshot.table import Table
+from ambar.snapshot.units import parse_where
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,7 +145,8 @@ class Particles:
             Rows whose position is inside. It extends across periodic faces of the box. Sinks and
             clumps have no positions for it.
         where : str, optional
-            A condition on fields, for example ``"family == 2 and mass > 1e-4"``.
+            A condition on fields, for example ``"family == 2 and mass > 1e-4"`` or
+            ``"mass > 100 Msol"``: comparisons, arithmetic, and numbers with units.
         threads : int, optional
             Number of threads; all cores by default.
 
@@ -179,7 +181,7 @@ class Particles:
         arrays = self._core.read(
             list(dict.fromkeys(columns.values())),
             None if region is None else region.to_code(self._info),
-            resolve_where(where, known),
+            parse_where(where, known, self._info.units),
             threads,
         )
         return Table({name: arrays[stored] for name, stored in columns.items()}, info=self._info)

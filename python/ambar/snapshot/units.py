@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.field_names import quantity_of, resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     import numpy.typing as npt
+
+    from ambar._core import Condition
 
 AU = 1.495978707e13  # cm, IAU 2012
 PARSEC = 3.08567758128e18  # cm, IAU 2015
@@ -58,7 +62,24 @@ MASSES = {
     "Mjupiter": JUPITER_MASS,
     "Msol": SOLAR_MASS,
 }
-_SPELLINGS = {"au": "Au", "AU": "Au", "Msun": "Msol", "M_sun": "Msol", "h": "hr", "K_mu": "T_mu"}
+DIMENSIONS = {
+    "length": (1.0, 0.0, 0.0),
+    "volume": (3.0, 0.0, 0.0),
+    "time": (0.0, 0.0, 1.0),
+    "mass": (0.0, 1.0, 0.0),
+    "density": (-3.0, 1.0, 0.0),
+    "surface_density": (-2.0, 1.0, 0.0),
+    "velocity": (1.0, 0.0, -1.0),
+    "acceleration": (1.0, 0.0, -2.0),
+    "pressure": (-1.0, 1.0, -2.0),
+    "specific_energy": (2.0, 0.0, -2.0),
+    "energy": (2.0, 1.0, -2.0),
+    "temperature": (2.0, 0.0, -2.0),
+    "magnetic_field": (-0.5, 0.5, -1.0),
+}
+"""Exponents of length, mass and time of the quantities in `Units.factors`."""
+SPELLINGS = {"au": "Au", "AU": "Au", "Msun": "Msol", "M_sun": "Msol", "h": "hr", "K_mu": "T_mu"}
+"""Other names of units."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +236,7 @@ class Units:
                 "fields of such a quantity"
             )
         units = known[kind]
-        name = unit if unit in units else _SPELLINGS.get(unit, unit)
+        name = unit if unit in units else SPELLINGS.get(unit, unit)
         if name not in units:
             raise _invalid(f"{unit!r} is not a unit of {kind}; available: code, {', '.join(units)}")
         return units[name]
@@ -322,6 +343,54 @@ class Units:
         1.316
         """
         return self.factor("temperature", unit)
+
+
+def parse_where(where: str | None, known: Iterable[str], units: Units) -> Condition | None:
+    """Return the condition `where` with names of fields in place of aliases, and in code units.
+
+    Parameters
+    ----------
+    where
+        A condition as in ``docs/howto/conditions.md``; None is returned unchanged.
+    known
+        The names of the fields.
+    units
+        The units of the snapshot.
+
+    Raises
+    ------
+    ValueError
+        If the condition is invalid, or a unit differs in its dimension from the field that it is
+        compared with.
+    UnsupportedError
+        If a unit of time is used, and a field contains conformal times.
+    """
+    if where is None:
+        return None
+    from ambar._core import Condition
+
+    known = set(known)
+    condition = Condition(where)
+    condition = condition.rename({name: resolve(name, known) for name in condition.fields})
+    if not condition.units:
+        return condition
+    if not units.factors:
+        raise _invalid(
+            f"expected numbers in code units, found the unit {condition.units[0]!r}; the units of "
+            "this run are not known"
+        )
+    fields = {}
+    for name in condition.fields:
+        if units.is_conformal(name):
+            for unit in TIMES.keys() & condition.units:
+                units.factor(name, unit)  # raises UnsupportedError
+        elif quantity := quantity_of(name):
+            fields[name] = quantity
+    quantities = [
+        (quantity, DIMENSIONS[quantity], list(factors.items()))
+        for quantity, factors in units.factors.items()
+    ]
+    return condition.convert_units(quantities, fields, SPELLINGS)
 
 
 def _invalid(message: str) -> Exception:

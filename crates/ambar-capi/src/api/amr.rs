@@ -6,7 +6,8 @@ use std::ffi::{c_char, c_void};
 
 use ambar::codec::CodecChain;
 use ambar::kinds::amr::patches::{
-    Covered, FieldBox, IndexBox, PatchHierarchy, PatchLevel, RankPatchOptions, RankPatches,
+    Covered, FieldBox, IndexBox, OwnedHierarchy, PatchHierarchy, PatchLevel, RankPatchOptions,
+    RankPatches,
 };
 use ambar::kinds::bound::Compression;
 use ambar::metadata::Attributes;
@@ -137,7 +138,11 @@ pub unsafe extern "C" fn ambar_amr_define(
             }
         };
         let ranks = &mut writer.ranks;
-        let patches = RankPatches::declare(ranks, path, (&hierarchy, &owners), &fields, &options)?;
+        let owned = OwnedHierarchy {
+            hierarchy: &hierarchy,
+            owners: &owners,
+        };
+        let patches = RankPatches::declare(ranks, path, owned, &fields, &options)?;
         let defined = ambar_amr {
             patches,
             hierarchy,
@@ -278,7 +283,8 @@ pub unsafe extern "C" fn ambar_amr_choose(
         let ndim = dimensions(ndim)?;
         let dtype = dtype(r#type)?;
         let size = dtype.size().unwrap_or(1);
-        let shape = std::array::from_fn(|d| usize::try_from(cells[d]).unwrap_or(0));
+        let cells = cells[..ndim].iter();
+        let shape: Vec<usize> = cells.map(|n| usize::try_from(*n).unwrap_or(0)).collect();
         let values = Strided {
             first: first.cast(),
             strides,
@@ -286,8 +292,7 @@ pub unsafe extern "C" fn ambar_amr_choose(
         };
         // SAFETY: `choose` passes cells of the box only, for which the caller promises that the strides reach readable values.
         let read = &mut |at, row: &mut [u8]| unsafe { values.copy_row(at, row) };
-        let chain =
-            RankPatches::choose((ndim, shape), &dtype, super::spec::profile(profile)?, read)?;
+        let chain = RankPatches::choose(&shape, &dtype, super::spec::profile(profile)?, read)?;
         let text = chain.to_json(&dtype).to_string();
         json.set(text.into_bytes().into());
         Ok(())

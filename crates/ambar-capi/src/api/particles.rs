@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 
 use ambar::DataType;
 use ambar::Error;
-use ambar::kinds::rank_particles::{ParticleBox, RankParticles};
+use ambar::kinds::rank_particles::{ParticleBox, RankParticleOptions, RankParticles};
 
 use super::amr::{ambar_field, columns_of};
 use super::arguments::{check_null, from_c};
@@ -59,13 +59,17 @@ pub unsafe extern "C" fn ambar_particles_define(
         // SAFETY: the caller passes null, or `count` columns whose pointers follow the contract of the API.
         let (columns, mut compression) = unsafe { columns_of(count, columns) }?;
         compression.profile = super::spec::profile(profile)?;
-        let place = ParticleBox {
+        let domain = ParticleBox {
             ndim: usize::try_from(ndim).unwrap_or(0),
             lower: [lower[0], lower[1], lower[2]],
             side,
         };
-        let how = (more, &compression);
-        let rows = RankParticles::declare(&mut writer.ranks, path, counts, &columns, place, how)?;
+        let options = RankParticleOptions {
+            domain,
+            compression,
+            more,
+        };
+        let rows = RankParticles::declare(&mut writer.ranks, path, counts, &columns, &options)?;
         let defined = ambar_particles {
             rows,
             columns,

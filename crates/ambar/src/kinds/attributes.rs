@@ -1,4 +1,4 @@
-//! The attributes under the key `ambar` that say what a group holds.
+//! The attributes under the key `ambar` that state the kind of a group.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::metadata::Attributes;
 use crate::store::Store;
 
-/// The key of a group's attributes under which ambar's own stand.
+/// The key of the attributes of this library among the attributes of a group.
 pub const KEY: &str = "ambar";
 
-/// The version of the kinds that this library writes, and the newest it reads.
+/// The version of the kinds that this library writes, and the newest that it reads.
 pub const VERSION: u64 = 1;
 
 /// Attributes of a group of `kind`: `{"ambar": {"version", "kind", ...more}}`.
@@ -23,8 +23,8 @@ pub(crate) fn group(kind: &str, more: Attributes) -> Attributes {
     attributes
 }
 
-/// What the group at `path` holds: `snapshot`, `series`, `amr`, `particles`, `table`; `None` where
-/// it is a plain group.
+/// The kind of the group at `path`: `snapshot`, `series`, `amr`, `particles`, `table`; `None` for a
+/// plain group.
 ///
 /// # Errors
 /// `NotFound`, `Corrupt`, `Io`.
@@ -38,27 +38,27 @@ pub fn kind(store: &Store, path: &str) -> Result<Option<String>> {
 ///
 /// # Errors
 /// `NotFound` if the group does not exist; `Invalid` if it is of another kind; `Unsupported`
-/// where a newer version wrote it; `Corrupt`, `Io`.
+/// if a newer version wrote it; `Corrupt`, `Io`.
 pub fn of_kind(store: &Store, path: &str, kinds: &[&str]) -> Result<Attributes> {
     let group = store.group(path)?;
     let located = |error: Error| Err(error.at_node(path).in_file(store.location()));
     let expected = kinds.join(" or ");
     let Some(Value::Object(own)) = group.attributes().get(KEY) else {
         return located(Error::invalid(format!(
-            "this is a plain group, not of kind {expected}"
+            "expected a group of the kind {expected}, found a plain group"
         )));
     };
     let found = own.get("kind").and_then(Value::as_str).unwrap_or("?");
     if !kinds.contains(&found) {
         return located(Error::invalid(format!(
-            "this group is of kind {found:?}, not {expected}"
+            "expected a group of the kind {expected}, found {found:?}"
         )));
     }
     match own.get("version").and_then(Value::as_u64) {
         Some(1..=VERSION) => Ok(own.clone()),
         version => located(Error::unsupported(format!(
-            "version {version:?} of the kind {found:?} is not known, up to {VERSION} are: use a \
-             newer version of ambar"
+            "expected a version of the kind {found:?} up to {VERSION}, found {version:?}; use a newer \
+             version of ambar"
         ))),
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn names(attributes: &Attributes, key: &str) -> Result<Vec<String>> {
     });
     names.ok_or_else(|| {
         Error::corrupt(format!(
-            "the attribute {key:?} is missing or no list of names; restore the file from a copy"
+            "expected a list of names in the attribute {key:?}; restore the file from a copy"
         ))
     })
 }

@@ -1,4 +1,4 @@
-//! The second pass of a selection: every picked value is read and brought to its place.
+//! The second pass of a selection: reads every selected value into its place in the result.
 
 use rayon::prelude::*;
 
@@ -8,17 +8,17 @@ use crate::kinds::morton::gather;
 use crate::kinds::rows::{PickedRows, WantedColumn};
 use crate::memory::Column;
 
-/// Raw bytes of columns whose stored ones are fetched at once, over a network.
-const AT_ONCE: u64 = 128 << 20;
+/// Decoded size of the columns that are fetched in one batch over a network.
+const BATCH_BYTES: u64 = 128 << 20;
 
-/// One piece of the second pass: values of one chunk, and where they go.
+/// A job of the second pass: values of one chunk, and their target.
 enum Job<'a> {
     Kept(&'a [u8], &'a mut [u8]),
     Stored(&'a PickedRows<'a>, &'a WantedColumn<'a>, &'a mut [u8]),
     Derived(&'a PickedRows<'a>, Vec<&'a str>, Vec<&'a mut [u8]>),
 }
 
-/// The second pass: every column's values of every part into their place.
+/// Reads the values of all columns of all parts into their places.
 ///
 /// # Errors
 /// As `ColumnSource::read`.
@@ -54,12 +54,12 @@ pub(super) fn fill(
     if !remote {
         return run(jobs);
     }
-    // Over a network, what many jobs read is fetched together before they run.
+    // Over a network, the bytes of many jobs are fetched in few requests before the jobs run.
     let mut rest = jobs.into_iter().peekable();
     while rest.peek().is_some() {
         let mut bytes = 0;
         let batch: Vec<Job<'_>> = std::iter::from_fn(|| {
-            let job = (bytes < AT_ONCE).then(|| rest.next())??;
+            let job = (bytes < BATCH_BYTES).then(|| rest.next())??;
             if let Job::Stored(part, column, _) = &job {
                 bytes += part.rows.end.saturating_sub(part.rows.start) * column.size as u64;
             }
@@ -73,7 +73,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Fetches what `jobs` read, table by table.
+/// Fetches the bytes that `jobs` read, table by table.
 fn fetch(jobs: &[Job<'_>]) -> Result<Vec<ReadAhead>> {
     let stored = jobs.iter().filter_map(|job| match job {
         Job::Stored(part, column, _) => Some((part, column.name)),
@@ -91,7 +91,7 @@ fn fetch(jobs: &[Job<'_>]) -> Result<Vec<ReadAhead>> {
     fetched.collect()
 }
 
-/// Does `jobs`, in parallel.
+/// Runs `jobs` in parallel.
 fn run(jobs: Vec<Job<'_>>) -> Result<()> {
     jobs.into_par_iter()
         .with_max_len(1)
@@ -107,7 +107,7 @@ fn run(jobs: Vec<Job<'_>>) -> Result<()> {
         })
 }
 
-/// Reads stored values of a part into `out`, just the picked ones.
+/// Reads the selected stored values of a part into `out`.
 fn stored(
     part: &PickedRows<'_>,
     column: &WantedColumn<'_>,

@@ -1,4 +1,4 @@
-//! Columns in memory as a table's source: what readers of other codes' files hand over.
+//! Columns in memory as a source: the result of readers of the files of simulation codes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use rayon::prelude::*;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::numbers;
 use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
+use crate::numbers;
 use crate::process::SetOnce;
 
-/// Loads columns by their names: a column for each, in the same order, of the type and length that
-/// were announced.
+/// Loads columns by their names. Returns one column for each name, in the same order, of the declared
+/// type and length.
 pub type Loader = Box<dyn Fn(&[&str]) -> Result<Vec<Column>> + Send + Sync>;
 
-/// Columns of equal length in memory, or loaded into it when they are first asked for. Ranges are
-/// computed when first asked for.
+/// Columns of equal length in memory, or loaded into it on the first access. Ranges are computed on
+/// the first access.
 pub struct MemoryColumns {
     names: Vec<String>,
     dtypes: Vec<DataType>,
@@ -32,14 +32,14 @@ impl MemoryColumns {
     /// These columns, divided into chunks of `chunk_rows` rows.
     ///
     /// # Errors
-    /// `Invalid` if lengths differ, a name is taken twice, or `chunk_rows` is 0.
+    /// `Invalid` if lengths differ, two columns have the same name, or `chunk_rows` is 0.
     pub fn new(columns: Vec<(String, Column)>, chunk_rows: u64) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, column)| column.rows());
         Self::loading(columns, Vec::new(), None, rows, chunk_rows)
     }
 
-    /// As `new`, of `rows` rows; the columns `later`, with their types, come from `loader` when they
-    /// are first asked for, and are kept.
+    /// As `new`, of `rows` rows. `loader` returns the columns `later`, with their types, on the first
+    /// access; they stay in memory.
     ///
     /// # Errors
     /// As `new`.
@@ -52,13 +52,11 @@ impl MemoryColumns {
     ) -> Result<Self> {
         let chunk_rows = usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         if chunk_rows == 0 {
-            return Err(Error::invalid(
-                "chunks of 0 rows hold nothing; give 1 or more",
-            ));
+            return Err(Error::invalid("expected chunks of at least 1 row, found 0"));
         }
         if let Some((name, column)) = columns.iter().find(|(_, column)| column.rows() != rows) {
             return Err(Error::invalid(format!(
-                "column {name:?} has {} rows, {:?} has {rows}: all must have equally many",
+                "expected columns of equal length: column {name:?} has {} rows, {:?} has {rows}",
                 column.rows(),
                 columns[0].0
             )));
@@ -96,14 +94,14 @@ impl MemoryColumns {
         Ok(memory)
     }
 
-    /// The column at `place`, which is loaded where it is not yet there.
+    /// The column at `place`; it is loaded on the first access.
     fn column(&self, place: usize) -> Result<&Arc<Column>> {
         if self.columns[place].get().is_none() {
             self.prepare(&[&self.names[place]])?;
         }
         self.columns[place].get().ok_or_else(|| {
             let name = &self.names[place];
-            Error::not_found(format!("nothing loads the column {name:?}"))
+            Error::not_found(format!("the column {name:?} has no loader"))
         })
     }
 
@@ -148,7 +146,7 @@ impl ColumnSource for MemoryColumns {
             .filter(|bytes| bytes.len() == out.len());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
-                "rows {rows:?} of column {name:?} do not fit: it has {}, the buffer {} bytes",
+                "rows {rows:?} of column {name:?} do not fit: the column has {} rows, the buffer {} bytes",
                 self.rows,
                 out.len()
             ))
@@ -170,12 +168,12 @@ impl ColumnSource for MemoryColumns {
             return Ok(());
         };
         let missing: Vec<&str> = places.iter().map(|place| &self.names[*place][..]).collect();
-        // No lock is held: two threads may load the same column, and the first one is kept.
+        // Without a lock: two threads may load the same column; the first result is kept.
         let columns = loader(&missing)?;
         for (place, column) in places.iter().zip(columns) {
             if column.rows() != self.rows || *column.dtype() != self.dtypes[*place] {
                 return Err(Error::invalid(format!(
-                    "column {:?} was loaded with {} rows of {}, not {} of {}",
+                    "column {:?} was loaded with {} rows of {}; expected {} rows of {}",
                     self.names[*place],
                     column.rows(),
                     column.dtype(),

@@ -1,4 +1,4 @@
-//! The kinds: what a group of arrays means, and how parts of it are read.
+//! The kinds of groups of arrays: tables, particles, AMR cells; and reads of parts of them.
 
 pub mod amr;
 pub mod attributes;
@@ -6,9 +6,7 @@ pub mod bound;
 mod filling;
 pub mod memory_source;
 pub mod morton;
-pub(crate) mod numbers;
 pub mod particles;
-pub mod predicate;
 pub mod rank_particles;
 pub mod region;
 pub(crate) mod rows;

@@ -1,17 +1,17 @@
-//! The Morton curve: keys of lattice points, the order of rows along it, columns put in that order.
+//! The Morton curve: keys of lattice points, the order of rows along it, and the permutation of columns.
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::memory::Column;
 
-/// Most bits of a lattice coordinate: three of them fit in a key of 128 bits.
+/// Maximum bits of a lattice coordinate: three of them fit in a key of 128 bits.
 pub const MAX_BITS: u32 = 42;
 
 /// Bits per dimension of the lattice on which particles are sorted.
 pub const PARTICLE_BITS: u32 = 21;
 
-/// The key of a lattice point: the bits of its `ndim` coordinates by turns, x lowest.
+/// The key of a lattice point: the interleaved bits of its `ndim` coordinates, x lowest.
 pub fn key(ndim: usize, point: &[u64; 3]) -> u128 {
     match ndim {
         1 => u128::from(point[0]),
@@ -106,7 +106,7 @@ fn spread3(x: u64) -> u128 {
 pub fn order<K: Ord + Copy + Send>(keys: &[K]) -> Result<Vec<u32>> {
     if u32::try_from(keys.len()).is_err() {
         return Err(Error::limit(format!(
-            "{} rows cannot be sorted at once, at most 2^32 - 1 can: split them",
+            "expected at most 2^32 - 1 rows to sort, found {}; split them",
             keys.len()
         )));
     }
@@ -131,7 +131,7 @@ pub fn order_of_corners(corners: &[&[u64]]) -> Result<Vec<u32>> {
     let bits = 64 - highest.unwrap_or(&0).leading_zeros();
     if bits > MAX_BITS {
         return Err(Error::invalid(format!(
-            "lattice coordinates have {bits} bits, at most {MAX_BITS} can be sorted"
+            "expected lattice coordinates of at most {MAX_BITS} bits, found {bits}"
         )));
     }
     let at = |row: usize| {
@@ -152,7 +152,7 @@ pub fn order_of_corners(corners: &[&[u64]]) -> Result<Vec<u32>> {
 
 /// The order of particles along the curve, by their positions (code length, one slice a dimension,
 /// equally long) on a lattice of 2^21 points a side over the cube of side `boxlen` with its lower
-/// corner at `lower`. Positions outside count as at its border, NaN as at its lower corner.
+/// corner at `lower`. Positions outside are moved to its border, NaN to its lower corner.
 ///
 /// # Errors
 /// As `order`.
@@ -165,7 +165,7 @@ pub fn order_of_positions(positions: &[&[f64]], lower: [f64; 3], boxlen: f64) ->
         .map(|row| {
             let mut point = [0; 3];
             for ((to, x), lower) in point.iter_mut().zip(positions).zip(lower) {
-                // The cast takes NaN and what is below 0 to 0, what is too large to the largest.
+                // The cast saturates: NaN and negative values become 0.
                 *to = (((x[row] - lower) * scale) as u64).min(last);
             }
             key64(positions.len(), &point)
@@ -197,16 +197,15 @@ pub(crate) fn gather(from: &[u8], size: usize, order: &[u32], to: &mut [u8]) {
     }
 }
 
-/// Puts every column in `order`: row `i` becomes what was row `order[i]`. Parallel; needs memory
-/// for one more column.
+/// Permutes every column: row `order[i]` becomes row `i`. Parallel; needs memory for one more column.
 ///
 /// # Errors
-/// `Invalid` if a column has not as many rows as `order`; `Limit` if there is no memory.
+/// `Invalid` if the number of rows of a column is not that of `order`; `Limit` if there is no memory.
 pub fn permute<'a>(columns: impl IntoIterator<Item = &'a mut Column>, order: &[u32]) -> Result<()> {
     let columns: Vec<&mut Column> = columns.into_iter().collect();
     if let Some(column) = columns.iter().find(|column| column.rows() != order.len()) {
         return Err(Error::invalid(format!(
-            "a column of {} rows cannot be put in an order of {}",
+            "expected columns of the length of the order, found {} rows and an order of {}",
             column.rows(),
             order.len()
         )));

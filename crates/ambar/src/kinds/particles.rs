@@ -1,4 +1,4 @@
-//! The kind `particles`: a table whose rows have positions and lie along the Morton curve.
+//! The kind `particles`: a table whose rows have positions and are sorted along the Morton curve.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::kinds::amr::AXES;
 use crate::kinds::attributes::{self, names};
 use crate::kinds::memory_source::Loader;
 use crate::kinds::morton;
-use crate::kinds::numbers;
 use crate::kinds::select::Selection;
 use crate::kinds::source::ColumnSource;
 use crate::kinds::table::Table;
 use crate::memory::Column;
 use crate::metadata::Attributes;
+use crate::numbers;
 use crate::store::Store;
 
 /// Particles, in a store or in memory.
@@ -64,7 +64,7 @@ impl Particles {
     /// length.
     ///
     /// # Errors
-    /// `Invalid` if columns differ in length, a name is taken twice, or a position is missing.
+    /// `Invalid` if columns differ in length, two have the same name, or a position is missing.
     pub fn from_columns(columns: Vec<(String, Column)>, ndim: usize, boxlen: f64) -> Result<Self> {
         let positions = position_names(ndim);
         check_positions(&columns, &positions)?;
@@ -76,8 +76,8 @@ impl Particles {
         })
     }
 
-    /// As `from_columns`, of `rows` particles whose columns, with their types, are loaded when they
-    /// are first asked for.
+    /// As `from_columns`, of `rows` particles whose columns, with their types, are loaded on the first
+    /// access.
     ///
     /// # Errors
     /// As `from_columns`.
@@ -123,7 +123,7 @@ impl Particles {
     /// The type of a column.
     ///
     /// # Errors
-    /// `NotFound`, naming the columns there are.
+    /// `NotFound`, with the available columns.
     pub fn dtype(&self, name: &str) -> Result<DataType> {
         self.table.dtype(name)
     }
@@ -138,8 +138,8 @@ impl Particles {
         &**self.table.source()
     }
 
-    /// Columns of the particles that `selection` picks, in the order of the file. A particle is in
-    /// a region if its position is. Only the chunks that may hold such particles are read.
+    /// Columns of the selected particles, in the order of the file. A particle is in a region if its
+    /// position is. Only chunks that may contain such particles are read.
     ///
     /// # Errors
     /// As `Table::read`.
@@ -153,7 +153,7 @@ pub(crate) fn check_positions(columns: &[(String, Column)], positions: &[String]
         let column = columns.iter().find(|(other, _)| other == name);
         let (_, column) = column.ok_or_else(|| {
             Error::invalid(format!(
-                "particles need a column {name:?} with their positions"
+                "expected a column {name:?} with positions of particles"
             ))
         })?;
         if !numbers::is_number(column.dtype()) {
@@ -163,11 +163,11 @@ pub(crate) fn check_positions(columns: &[(String, Column)], positions: &[String]
     Ok(())
 }
 
-/// Puts particles in the order of the Morton curve through a lattice of 2^21 points a side over the
-/// box; those at the same point keep their order. All columns are permuted alike. Parallel.
+/// Sorts particles along the Morton curve through a lattice of 2^21 points a side over the box. The
+/// sort is stable. Parallel.
 ///
 /// # Errors
-/// `Invalid` if columns differ in length or a position is missing; `Limit` from 2^32 rows on.
+/// `Invalid` if columns differ in length or a position is missing; `Limit` for 2^32 or more rows.
 pub fn sort(columns: &mut [(String, Column)], ndim: usize, boxlen: f64) -> Result<()> {
     sort_from(columns, ndim, [0.0; 3], boxlen)
 }
@@ -193,7 +193,9 @@ pub fn sort_from(
         }
     }
     if axes.iter().any(|x| x.len() != axes[0].len()) {
-        return Err(Error::invalid("the columns of positions differ in length"));
+        return Err(Error::invalid(
+            "expected columns of positions of equal length",
+        ));
     }
     let slices: Vec<&[f64]> = axes.iter().map(|x| &x[..]).collect();
     let order = morton::order_of_positions(&slices, lower, boxlen)?;

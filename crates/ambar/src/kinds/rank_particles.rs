@@ -1,4 +1,4 @@
-//! Particles that many ranks write together: each its rows, behind those of the ranks before it.
+//! Collective writing of particles: each rank writes its rows, after those of the ranks before it.
 
 use std::sync::Arc;
 
@@ -8,32 +8,44 @@ use crate::array::{ArraySpec, Region, table_chunk_rows};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::bound::{self, Compression, ErrorBound, FieldBounds};
-use crate::kinds::write::{StoredBounds, add_bounds, index};
-use crate::kinds::{attributes, numbers, particles};
+use crate::kinds::write::{IndexArray, StoredBounds, add_bounds};
+use crate::kinds::{attributes, particles};
 use crate::memory::Column;
 use crate::metadata::Attributes;
+use crate::numbers;
 use crate::ranks::{ArrayId, Decomposition, RangesId, RankWriter};
 
-/// Most particles.
+/// Maximum number of particles of all ranks.
 const MAX_ROWS: u64 = 1 << 56;
 
-/// Where particles may be.
+/// The domain of particles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParticleBox {
     /// Dimensions, 1 to 3.
     pub ndim: usize,
-    /// Lower corner of the cube through which the Morton curve goes.
+    /// Lower corner of the cube of the Morton curve.
     pub lower: [f64; 3],
-    /// The cube's side, which is kept as the size of the box.
+    /// Side of the cube; stored as the size of the box.
     pub side: f64,
 }
 
-/// One rank's end of a group of kind `particles` that many ranks write together.
+/// Options of a collective write of particles; equal on all ranks.
+#[derive(Clone, Debug)]
+pub struct RankParticleOptions {
+    /// The domain, which determines the order of rows.
+    pub domain: ParticleBox,
+    /// How the columns are compressed. Error bounds are absolute.
+    pub compression: Compression,
+    /// Added to the `ambar` attributes of the group.
+    pub more: Attributes,
+}
+
+/// One rank's handle of a group of kind `particles` that all ranks write collectively.
 ///
-/// Each rank puts its own rows along the Morton curve; those of all are not sorted together, which
-/// would need all of them at one place.
+/// Each rank sorts its own rows along the Morton curve. The rows of all ranks are not sorted together:
+/// one rank would need all of them.
 pub struct RankParticles {
-    place: ParticleBox,
+    domain: ParticleBox,
     rows: usize,
     /// The first of this rank's rows.
     first: u64,
@@ -41,7 +53,7 @@ pub struct RankParticles {
     /// Chunks of a column.
     chunks: u64,
     names: Vec<String>,
-    /// The columns so far; none once they were written.
+    /// The columns; empty after they were written.
     columns: Vec<(String, Column)>,
     given: Vec<bool>,
     arrays: Vec<ArrayId>,
@@ -53,20 +65,18 @@ impl RankParticles {
     /// Declares the group at `path`, of which rank `i` writes `counts[i]` rows.
     ///
     /// # Errors
-    /// `Invalid` if a position is missing, or a column's name taken; `Unsupported` for values of no
-    /// fixed size and for error bounds that are not absolute; `Limit` for more rows than can be
-    /// counted.
+    /// `Invalid` if a position is missing, or two columns have the same name; `Unsupported` for values
+    /// of variable size and for error bounds that depend on the range or on parts; `Limit` for too many
+    /// rows.
     pub fn declare(
         writer: &mut RankWriter,
         path: &str,
         counts: &[u64],
         columns: &[(String, DataType)],
-        place: ParticleBox,
-        (more, compression): (Attributes, &Compression),
+        options: &RankParticleOptions,
     ) -> Result<Self> {
         let path = path.trim_end_matches('/');
-        let declared =
-            Self::declare_here(writer, path, counts, columns, place, (more, compression));
+        let declared = Self::declare_here(writer, path, counts, columns, options);
         writer.record_failure(declared.map_err(|error| error.at_node(path)))
     }
 
@@ -75,26 +85,30 @@ impl RankParticles {
         path: &str,
         counts: &[u64],
         columns: &[(String, DataType)],
-        place: ParticleBox,
-        (more, compression): (Attributes, &Compression),
+        options: &RankParticleOptions,
     ) -> Result<Self> {
+        let RankParticleOptions {
+            domain,
+            compression,
+            more,
+        } = options;
         let ranks = writer.options().ranks;
         if counts.len() != ranks as usize {
             let found = counts.len();
             return Err(Error::invalid(format!(
-                "rows of {found} ranks, there are {ranks}"
+                "expected the numbers of rows of {ranks} ranks, found {found}"
             )));
         }
         let (held, starts) = rows_of(counts)?;
         let rows = held.shape()[0];
-        check(columns, place)?;
+        check(columns, *domain)?;
         let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
         compression.check_names(&names)?;
         let bounds = columns
             .iter()
             .map(|(name, dtype)| bound_of(name, dtype, compression));
         let bounds = bounds.collect::<Result<Vec<ErrorBound>>>()?;
-        let mut own = particles::attributes(place.ndim, place.side);
+        let mut own = particles::attributes(domain.ndim, domain.side);
         own.insert("columns".into(), json!(names));
         let asked: Vec<FieldBounds> = bounds.iter().map(|bound| (*bound).into()).collect();
         let named = names.iter().zip(bounds.iter().zip(&asked));
@@ -107,9 +121,9 @@ impl RankParticles {
                 median: None,
             }),
         );
-        own.extend(more);
-        // Where the Morton curve begins is not written, but says in which order rows are.
-        let lower = [("lower".to_owned(), json!(place.lower))]
+        own.extend(more.clone());
+        // The order of rows depends on the lower corner, which is not stored.
+        let lower = [("lower".to_owned(), json!(domain.lower))]
             .into_iter()
             .collect();
         writer.define_group(
@@ -131,12 +145,12 @@ impl RankParticles {
         let rank = writer.rank() as usize;
         let dtypes: Vec<DataType> = columns.iter().map(|(_, dtype)| dtype.clone()).collect();
         let local = usize::try_from(counts[rank])
-            .map_err(|_| Error::limit("more rows than fit in memory"))?;
+            .map_err(|_| Error::limit("the rows of a rank do not fit in memory"))?;
         let chunks = rows.div_ceil(chunk_rows);
         let values = Column::allocate(&dtypes, local)?;
         Ok(Self {
-            ranges: declare_ranges(writer, path, (columns.len() as u64, chunks))?,
-            place,
+            ranges: declare_ranges(writer, path, columns.len() as u64, chunks)?,
+            domain: *domain,
             rows: local,
             first: starts[rank],
             chunk_rows,
@@ -154,11 +168,11 @@ impl RankParticles {
         self.rows
     }
 
-    /// Gives a column of this rank's rows: `read` fills its bytes, native byte order. Once all are
-    /// there, the rows are put along the Morton curve, and encoded.
+    /// Puts a column of this rank's rows: `read` fills its bytes, native byte order. After the last
+    /// column the rows are sorted along the Morton curve and encoded.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` if it was given before; as
+    /// `NotFound` for a column that does not exist; `Invalid` if it was put before; as
     /// [`RankWriter::write`].
     pub fn put(
         &mut self,
@@ -182,7 +196,9 @@ impl RankParticles {
             Error::not_found(format!("the column does not exist; available: {names}"))
         })?;
         if std::mem::replace(&mut self.given[place], true) {
-            return Err(Error::invalid("this column was given before"));
+            return Err(Error::invalid(
+                "the column was already put; put each column once",
+            ));
         }
         read(self.columns[place].1.bytes_mut());
         match self.given.iter().all(|given| *given) {
@@ -192,7 +208,7 @@ impl RankParticles {
     }
 
     fn write(&mut self, writer: &mut RankWriter) -> Result<()> {
-        let ParticleBox { ndim, lower, side } = self.place;
+        let ParticleBox { ndim, lower, side } = self.domain;
         let mut columns = std::mem::take(&mut self.columns);
         let columns = writer.working(move || {
             particles::sort_from(&mut columns, ndim, lower, side)?;
@@ -224,10 +240,10 @@ impl RankParticles {
         Ok(())
     }
 
-    /// Ends the group: all columns must have been given.
+    /// Finishes the group: all columns must have been put.
     ///
     /// # Errors
-    /// `Invalid`, naming those that were not. Then nothing can be committed.
+    /// `Invalid`, with the missing columns. Then the commit fails.
     pub fn finish(self, writer: &mut RankWriter) -> Result<()> {
         let missing = self.names.iter().zip(&self.given);
         let missing = missing.filter(|(_, given)| !**given);
@@ -235,7 +251,7 @@ impl RankParticles {
         let finished = match missing.is_empty() {
             true => Ok(()),
             false => Err(Error::invalid(format!(
-                "rank {} has not given these columns of its particles: {}",
+                "expected all columns of the particles of rank {}; missing: {}",
                 writer.rank(),
                 missing.join(", ")
             ))),
@@ -244,7 +260,7 @@ impl RankParticles {
     }
 }
 
-/// Who has which rows, and the first of each rank.
+/// The decomposition of the rows, and the first row of each rank.
 fn rows_of(counts: &[u64]) -> Result<(Arc<Decomposition>, Vec<u64>)> {
     let mut starts = Vec::with_capacity(counts.len());
     let mut rows = 0u64;
@@ -253,7 +269,7 @@ fn rows_of(counts: &[u64]) -> Result<(Arc<Decomposition>, Vec<u64>)> {
         let next = rows.checked_add(*count).filter(|rows| *rows <= MAX_ROWS);
         rows = next.ok_or_else(|| {
             Error::limit(format!(
-                "more than {MAX_ROWS} particles, of all ranks together"
+                "expected at most {MAX_ROWS} particles of all ranks"
             ))
         })?;
     }
@@ -267,51 +283,50 @@ fn rows_of(counts: &[u64]) -> Result<(Arc<Decomposition>, Vec<u64>)> {
     Ok((Arc::new(held), starts))
 }
 
-/// Checks names, and that positions are there and numbers.
-fn check(columns: &[(String, DataType)], place: ParticleBox) -> Result<()> {
-    if !(1..=3).contains(&place.ndim) {
-        let ndim = place.ndim;
+/// Checks the domain, the names of the columns, and the positions.
+fn check(columns: &[(String, DataType)], domain: ParticleBox) -> Result<()> {
+    let ParticleBox { ndim, lower, side } = domain;
+    if !(1..=3).contains(&ndim) {
         return Err(Error::invalid(format!(
-            "particles have 1 to 3 dimensions, not {ndim}"
+            "expected particles of 1 to 3 dimensions, found {ndim}"
         )));
     }
-    if !(place.side > 0.0 && place.side.is_finite() && place.lower.iter().all(|x| x.is_finite())) {
-        let ParticleBox { lower, side, .. } = place;
+    if !(side > 0.0 && side.is_finite() && lower.iter().all(|x| x.is_finite())) {
         return Err(Error::invalid(format!(
-            "a box of the size {side} from {lower:?} on"
+            "expected a box with a finite lower corner and a positive side, found {lower:?} and {side}"
         )));
     }
     for (i, (name, dtype)) in columns.iter().enumerate() {
         if name == "index" || columns[..i].iter().any(|(other, _)| other == name) {
             return Err(Error::invalid(format!(
-                "a column cannot have the name {name:?}: it is taken; rename it"
+                "expected unique names of columns, and none with the name \"index\", found {name:?}; rename it"
             )));
         }
         if dtype.size().is_none() {
             return Err(Error::unsupported(format!(
-                "the column {name:?} holds {dtype} values, which differ in length"
+                "expected columns of values of fixed size, found {name:?} of {dtype}"
             )));
         }
     }
-    // Rows are not looked at.
+    // The check of positions uses names and types only.
     let dtypes: Vec<DataType> = columns.iter().map(|(_, dtype)| dtype.clone()).collect();
     let names = columns.iter().map(|(name, _)| name.clone());
     let empty: Vec<(String, Column)> = names.zip(Column::allocate(&dtypes, 0)?).collect();
-    particles::check_positions(&empty, &particles::position_names(place.ndim))
+    particles::check_positions(&empty, &particles::position_names(ndim))
 }
 
-/// A column's bound.
+/// The error bound of a column.
 fn bound_of(name: &str, dtype: &DataType, compression: &Compression) -> Result<ErrorBound> {
     let bounds = compression.bounds(name, dtype)?;
     if bounds.needs_range() {
         return Err(Error::unsupported(format!(
-            "an error bound relative to the range of {name:?}, which no one rank knows: find the \
-             range together (MPI_Allreduce), and give an absolute bound"
+            "an error bound relative to the value range of {name:?} needs the values of all ranks; compute \
+             the range (MPI_Allreduce), and give an absolute bound"
         )));
     }
     if bounds.has_parts() {
         return Err(Error::unsupported(format!(
-            "an error bound of {name:?} in a box, or on levels; ranks write the particles of all levels together: give \
+            "error bounds of boxes or levels do not apply to particles of ranks, found one of {name:?}; give \
              one bound for the column"
         )));
     }
@@ -322,20 +337,25 @@ fn bound_of(name: &str, dtype: &DataType, compression: &Compression) -> Result<E
 fn declare_ranges(
     writer: &mut RankWriter,
     path: &str,
-    (columns, chunks): (u64, u64),
+    columns: u64,
+    chunks: u64,
 ) -> Result<RangesId> {
     let places = columns
         .checked_mul(chunks)
         .and_then(|n| usize::try_from(n).ok());
-    let places = places.ok_or_else(|| Error::limit("more chunks than can be counted"))?;
+    let places =
+        places.ok_or_else(|| Error::limit("the number of chunks of all columns is above 2^64"))?;
     let path = path.to_owned();
     Ok(writer.declare_ranges(
         places,
         Box::new(move |store, ranges| {
-            let shape = [columns, chunks, 2];
-            let place = (&shape[..], &["column", "chunk", "bound"][..]);
-            let bytes = bytemuck::cast_slice(ranges);
-            index(store, &path, "range", DataType::Float64, place, bytes)
+            let array = IndexArray {
+                dtype: DataType::Float64,
+                shape: &[columns, chunks, 2],
+                dimensions: &["column", "chunk", "bound"],
+                bytes: bytemuck::cast_slice(ranges),
+            };
+            array.write_to_index(store, &path, "range")
         }),
     ))
 }
@@ -349,7 +369,7 @@ mod tests {
     use crate::ranks::team::Team;
     use crate::store::Store;
 
-    /// The value of a row in a column: positions in a box from -1 to 3, scattered; the row itself.
+    /// The value of a row in a column: scattered positions from -1 to 3, and the number of the row.
     fn value(column: usize, row: u64) -> f64 {
         match column {
             3 => row as f64,
@@ -364,11 +384,19 @@ mod tests {
             .to_vec()
     }
 
-    const PLACE: ParticleBox = ParticleBox {
+    const DOMAIN: ParticleBox = ParticleBox {
         ndim: 3,
         lower: [-1.0; 3],
         side: 4.0,
     };
+
+    fn in_domain(domain: ParticleBox) -> RankParticleOptions {
+        RankParticleOptions {
+            domain,
+            compression: Compression::default(),
+            more: Attributes::new(),
+        }
+    }
 
     #[test]
     fn ranks_write_their_rows_and_ranges() {
@@ -388,9 +416,9 @@ mod tests {
             let mut team = Team::create(&path, options);
             let mut first = 0;
             for (rank, writer) in team.0.iter_mut().enumerate() {
-                let more = (Attributes::new(), &Compression::default());
                 let mut own =
-                    RankParticles::declare(writer, "/p", counts, &names(), PLACE, more).unwrap();
+                    RankParticles::declare(writer, "/p", counts, &names(), &in_domain(DOMAIN))
+                        .unwrap();
                 for (column, (name, _)) in names().iter().enumerate() {
                     own.put(writer, name, |bytes| {
                         for (row, to) in (first..).zip(bytes.chunks_exact_mut(8)) {
@@ -423,7 +451,7 @@ mod tests {
         }
     }
 
-    /// Every chunk's range is that of its values.
+    /// Compares the range of every chunk with its values.
     fn check_ranges(store: &Store, columns: &[&[f64]]) {
         let index = store.array("/p/index/range").unwrap();
         let [_, chunks, _] = index.shape()[..] else {
@@ -447,30 +475,31 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn invalid_declarations_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ranks.ambar");
         let mut team = Team::create(&path, RankOptions::default());
         let writer = &mut team.0[0];
-        let compression = Compression::default();
-        let mut refused = |counts: &[u64], columns: &[(String, DataType)], place| {
-            let more = (Attributes::new(), &compression);
-            let made = RankParticles::declare(writer, "/p", counts, columns, place, more);
-            made.err().unwrap().to_string()
+        let mut rejected = |counts: &[u64], columns: &[(String, DataType)], domain| {
+            let declared =
+                RankParticles::declare(writer, "/p", counts, columns, &in_domain(domain));
+            declared.err().unwrap().to_string()
         };
         let all = names();
-        assert!(refused(&[1, 2], &all, PLACE).contains("rows of 2 ranks"));
-        assert!(refused(&[1], &all[1..], PLACE).contains("position_x"));
-        assert!(refused(&[1], &[&all[..], &all[..1]].concat(), PLACE).contains("taken"));
-        let flat = ParticleBox { side: 0.0, ..PLACE };
-        assert!(refused(&[1], &all, flat).contains("size 0"));
-        assert!(refused(&[u64::MAX], &all, PLACE).contains("more than"));
+        assert!(rejected(&[1, 2], &all, DOMAIN).contains("rows of 1 ranks, found 2"));
+        assert!(rejected(&[1], &all[1..], DOMAIN).contains("position_x"));
+        assert!(rejected(&[1], &[&all[..], &all[..1]].concat(), DOMAIN).contains("unique names"));
+        let flat = ParticleBox {
+            side: 0.0,
+            ..DOMAIN
+        };
+        assert!(rejected(&[1], &all, flat).contains("positive side"));
+        assert!(rejected(&[u64::MAX], &all, DOMAIN).contains("at most"));
     }
 
-    /// Ranks that said other things of their particles than rank 0 committed what rank 0 had said.
     #[test]
     fn ranks_that_describe_particles_differently_commit_nothing() {
-        let refused = |counts: &[u64], columns: &[(String, DataType)], place| {
+        let rejected = |counts: &[u64], columns: &[(String, DataType)], domain| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("ranks.ambar");
             let options = RankOptions {
@@ -478,33 +507,30 @@ mod tests {
                 ..RankOptions::default()
             };
             let mut team = Team::create(&path, options);
-            let none = Compression::default();
-            let of_first = (&[0, 0][..], &names()[..], PLACE);
-            for (rank, (counts, columns, place)) in
-                [of_first, (counts, columns, place)].into_iter().enumerate()
+            let of_first = (&[0, 0][..], &names()[..], DOMAIN);
+            let of_second = (counts, columns, domain);
+            for (writer, (counts, columns, domain)) in team.0.iter_mut().zip([of_first, of_second])
             {
-                let more = (Attributes::new(), &none);
-                RankParticles::declare(&mut team.0[rank], "/p", counts, columns, place, more)
-                    .unwrap();
+                RankParticles::declare(writer, "/p", counts, columns, &in_domain(domain)).unwrap();
             }
             let error = team.commit().unwrap_err().to_string();
             assert!(!path.exists());
             error
         };
-        let error = refused(&[0, 7], &names(), PLACE);
+        let error = rejected(&[0, 7], &names(), DOMAIN);
         assert!(
             error.contains("shape: [0] on rank 0, [7] on rank 1"),
             "{error}"
         );
         let lower = [-1.0, -1.0, 0.0];
-        let error = refused(&[0, 0], &names(), ParticleBox { lower, ..PLACE });
+        let error = rejected(&[0, 0], &names(), ParticleBox { lower, ..DOMAIN });
         assert!(
             error.contains("lower: [-1.0,-1.0,-1.0] on rank 0"),
             "{error}"
         );
         let mut columns = names();
         columns[3].0 = "mass".into();
-        let error = refused(&[0, 0], &columns, PLACE);
+        let error = rejected(&[0, 0], &columns, DOMAIN);
         assert!(
             error.contains("p/id: the array is not defined alike on all ranks"),
             "{error}"

@@ -1,17 +1,17 @@
-//! Regions of space: which points lie inside, which boxes may hold such points.
+//! Regions of space: tests of points and boxes.
 
 use crate::error::{Error, Result};
 
-/// A part of the box in code length, in 1 to 3 dimensions.
+/// A part of the domain in code length, in 1 to 3 dimensions.
 ///
-/// A cell belongs to it if its centre does, a particle if its position does.
+/// A cell is in a region if its centre is, a particle if its position is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
     ndim: usize,
     form: Form,
     /// Lower corner of the periodic box.
     lower: [f64; 3],
-    /// Sides of the periodic box; infinite where it is not periodic.
+    /// Sides of the periodic box; infinite in dimensions that are not periodic.
     size: [f64; 3],
 }
 
@@ -21,7 +21,7 @@ enum Form {
         /// The half-open intervals in each dimension: see `Region::spans`.
         spans: [[Span; 2]; 3],
     },
-    /// Points with `inner < distance <= outer`; a negative `inner` leaves no hole.
+    /// Points with `inner < distance <= outer`; a sphere if `inner` is negative.
     Shell {
         centre: [f64; 3],
         inner: f64,
@@ -59,8 +59,8 @@ impl Span {
         }
     }
 
-    /// Its parts in the periodic box from `lower` on: the interval, and what reaches over the upper
-    /// face and enters again at the lower one. An open side ends at the box's face.
+    /// Its parts in the periodic box from `lower`: the interval, and the part beyond the upper face,
+    /// moved to the lower face. An open side ends at the face of the box.
     fn wrapped(self, lower: f64, size: f64) -> [Self; 2] {
         if [size, self.lo, self.hi].iter().any(|x| !x.is_finite()) {
             return [self, Self::EMPTY];
@@ -83,23 +83,23 @@ impl Span {
 }
 
 impl Region {
-    /// The points with `lo <= point < hi` in each dimension: boxes side by side share no point.
+    /// The points with `lo <= point < hi` in each dimension: adjacent boxes share no point.
     ///
     /// # Errors
-    /// `Invalid` if the corners have not 1 to 3 equally many coordinates, a coordinate is NaN,
-    /// or `lo > hi`.
+    /// `Invalid` unless both corners have the same number of coordinates, 1 to 3; if a coordinate is
+    /// NaN, or `lo > hi`.
     pub fn cuboid(lo: &[f64], hi: &[f64]) -> Result<Self> {
         let ndim = dimensions("a box", lo)?;
         if dimensions("a box", hi)? != ndim {
             return Err(Error::invalid(format!(
-                "a box needs two corners of equally many coordinates, not {} and {}",
+                "expected two corners with the same number of coordinates, found {} and {}",
                 lo.len(),
                 hi.len()
             )));
         }
         if let Some(d) = (0..ndim).find(|&d| lo[d] > hi[d]) {
             return Err(Error::invalid(format!(
-                "a box needs its lower corner first: {} is above {} in dimension {d}",
+                "expected the lower corner of a box first, found {} above {} in dimension {d}",
                 lo[d], hi[d]
             )));
         }
@@ -123,22 +123,22 @@ impl Region {
     /// The points with `|point - centre| <= radius`.
     ///
     /// # Errors
-    /// `Invalid` if the centre has not 1 to 3 coordinates, one is NaN, or the radius is negative
-    /// or NaN.
+    /// `Invalid` unless the centre has 1 to 3 coordinates; if one is NaN, or the radius is negative or
+    /// NaN.
     pub fn sphere(centre: &[f64], radius: f64) -> Result<Self> {
         Self::shell(centre, 0.0, radius)
     }
 
-    /// The points of the sphere of radius `outer` that are not in that of radius `inner`, so that
-    /// shells side by side share no point; with `inner` 0 the whole sphere.
+    /// The points of the sphere of radius `outer` that are not in the sphere of radius `inner`:
+    /// adjacent shells share no point. With `inner` 0 the whole sphere.
     ///
     /// # Errors
-    /// As `sphere`, and where `inner > outer`.
+    /// As `sphere`; `Invalid` if `inner > outer`.
     pub fn shell(centre: &[f64], inner: f64, outer: f64) -> Result<Self> {
         let ndim = dimensions("a sphere", centre)?;
         if !(0.0 <= inner && inner <= outer) {
             return Err(Error::invalid(format!(
-                "a sphere or shell needs 0 <= inner radius <= outer radius, not {inner} and {outer}"
+                "expected 0 <= inner radius <= outer radius of a sphere or shell, found {inner} and {outer}"
             )));
         }
         let form = Form::Shell {
@@ -150,8 +150,8 @@ impl Region {
     }
 
     /// The region in a periodic box with this lower corner and these sides, infinite in dimensions
-    /// that are not periodic: what reaches over a face enters again at the opposite one, and
-    /// distances are those to the nearest image of the centre.
+    /// that are not periodic. Parts beyond a face continue at the opposite face, and distances are
+    /// those to the nearest image of the centre.
     ///
     /// # Errors
     /// `Invalid` if the box has other dimensions, its corner is not finite, or a side is not
@@ -160,14 +160,14 @@ impl Region {
         let finite = lower.iter().all(|x| x.is_finite());
         if lower.len() != self.ndim || size.len() != self.ndim || !finite {
             return Err(Error::invalid(format!(
-                "a periodic box needs {} finite coordinates and as many sides, not {lower:?} and \
+                "expected a periodic box with {} finite coordinates and {0} sides, found {lower:?} and \
                  {size:?}",
                 self.ndim
             )));
         }
         if let Some(side) = size.iter().find(|side| side.is_nan() || **side <= 0.0) {
             return Err(Error::invalid(format!(
-                "the sides of a periodic box are positive, not {side}"
+                "expected positive sides of a periodic box, found {side}"
             )));
         }
         self.lower[..self.ndim].copy_from_slice(lower);
@@ -198,18 +198,18 @@ impl Region {
     /// Checks that it has the dimensions of the data.
     ///
     /// # Errors
-    /// `Invalid`, naming both.
+    /// `Invalid`.
     pub fn check(&self, ndim: usize) -> Result<()> {
         if self.ndim == ndim {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the region has {} dimensions, the data {ndim}: give {ndim} coordinates",
+            "expected a region of {ndim} dimensions, as the data, found {}",
             self.ndim
         )))
     }
 
-    /// Whether a point lies inside. Coordinates of unused dimensions are ignored.
+    /// Whether a point is inside. Coordinates of unused dimensions are ignored.
     pub fn contains(&self, point: &[f64; 3]) -> bool {
         match &self.form {
             Form::Cuboid { spans } => {
@@ -223,7 +223,7 @@ impl Region {
         }
     }
 
-    /// Whether points of the box `lo <= point <= hi` may lie inside; `true` where in doubt.
+    /// False only if no point of the box `lo <= point <= hi` is inside.
     pub fn may_touch(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
         match &self.form {
             Form::Cuboid { spans } => {
@@ -241,7 +241,7 @@ impl Region {
         }
     }
 
-    /// Whether every point of the box `lo <= point <= hi` lies inside; `false` where in doubt.
+    /// True only if every point of the box `lo <= point <= hi` is inside.
     pub fn covers(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
         match &self.form {
             Form::Cuboid { spans } => {
@@ -259,8 +259,8 @@ impl Region {
         }
     }
 
-    /// The intervals of each coordinate in which it lies: one, and a second one where it reaches
-    /// over a periodic face. An empty interval has `lo > hi`; unused dimensions are from 0 to 0.
+    /// The intervals of each coordinate: one, and a second one for the part beyond a periodic face.
+    /// An empty interval has `lo > hi`; unused dimensions are from 0 to 0.
     pub fn spans(&self) -> [[Span; 2]; 3] {
         match &self.form {
             Form::Cuboid { spans } => *spans,
@@ -274,7 +274,7 @@ impl Region {
         }
     }
 
-    /// The smallest box around it: lower and upper corner; unused dimensions are 0.
+    /// The bounding box: lower and upper corner; unused dimensions are 0.
     pub fn bounds(&self) -> ([f64; 3], [f64; 3]) {
         let spans = self.spans();
         let lo = spans.map(|[one, other]| one.lo.min(other.lo));
@@ -282,8 +282,8 @@ impl Region {
         (lo, hi)
     }
 
-    /// Clears the flags of the points outside. `positions` holds one slice a dimension, each as
-    /// long as `mask`.
+    /// Clears the flags of the points outside. `positions` has one slice for each dimension, each of
+    /// the length of `mask`.
     pub(crate) fn narrow(&self, positions: &[&[f64]], mask: &mut [bool]) {
         match &self.form {
             Form::Cuboid { spans } => {
@@ -333,7 +333,7 @@ impl Region {
             let mut reach = (-below).max(-above).max(0.0);
             let size = self.size[d];
             if size.is_finite() {
-                // The distance to the nearest image grows up to half the side, falls to 0 at the
+                // The distance to the nearest image grows up to half the side, decreases to 0 at the
                 // next image, and grows again.
                 let ends = [nearest(gap, size), nearest(reach, size)];
                 let passes = |x: f64| (gap..=reach).contains(&x);
@@ -354,7 +354,7 @@ impl Region {
 }
 
 /// The distance to the nearest image, at `distance` from one image of a box of side `size`
-/// (infinite: there is no other). It is computed the same way for points and for boxes.
+/// (infinite: no other image). Points and boxes use the same computation.
 #[inline]
 fn nearest(distance: f64, size: f64) -> f64 {
     distance.min((size - distance).abs())
@@ -363,12 +363,14 @@ fn nearest(distance: f64, size: f64) -> f64 {
 fn dimensions(what: &str, coordinates: &[f64]) -> Result<usize> {
     if !(1..=3).contains(&coordinates.len()) {
         return Err(Error::invalid(format!(
-            "{what} needs 1 to 3 coordinates, not {}",
+            "expected 1 to 3 coordinates of {what}, found {}",
             coordinates.len()
         )));
     }
     if coordinates.iter().any(|x| x.is_nan()) {
-        return Err(Error::invalid(format!("a coordinate of {what} is NaN")));
+        return Err(Error::invalid(format!(
+            "expected numbers as coordinates of {what}, found NaN"
+        )));
     }
     Ok(coordinates.len())
 }
@@ -383,8 +385,8 @@ fn within(distance2: f64, inner: f64, outer: f64) -> bool {
     (distance2 <= outer * outer) & ((inner < 0.0) | (distance2 > inner * inner))
 }
 
-// The distances of a box's corners are rounded otherwise than those of the points in it: a few
-// units in the last place to either side keep pruning on the safe side.
+// The distances of the corners of a box and of the points in it differ in their rounding: a margin
+// of a few units in the last place keeps pruning safe.
 fn shrunk(distance2: f64) -> f64 {
     distance2 * (1.0 - 1e-14)
 }

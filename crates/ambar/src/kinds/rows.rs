@@ -1,4 +1,4 @@
-//! Tables as selections see them: stored columns, derived ones, and what is known of each chunk.
+//! The trait of tables whose rows are selected: stored columns, derived columns, and bounds of chunks.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,31 +8,31 @@ use crate::error::{Error, Result};
 use crate::kinds::region::Region;
 use crate::kinds::source::ColumnSource;
 
-/// A table as selections see it: stored columns, and columns that are derived from them.
+/// A table whose rows are selected: stored columns, and columns that are derived from them.
 pub(crate) trait Rows: Sync {
     /// The stored columns.
     fn source(&self) -> &dyn ColumnSource;
-    /// Names that users may ask for, for messages.
+    /// Names of all columns, for messages.
     fn names(&self) -> Vec<String>;
-    /// The type of a derived column; `None` if it does not exist of this name.
+    /// The type of a derived column; `None` if no derived column has this name.
     fn derived(&self, name: &str) -> Option<DataType>;
-    /// Computes derived columns of one chunk, all at once.
+    /// Computes derived columns of one chunk in one pass.
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()>;
-    /// The names of the columns that regions look at.
+    /// The names of the columns of positions.
     fn positions(&self) -> Vec<String>;
-    /// The box around each chunk's positions, where it is known.
+    /// The bounding box of the positions of each chunk, if known.
     fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>>;
-    /// Whether every row is in its chunk's box: else (NaN) a box inside of a region proves nothing.
+    /// True if every row is in the box of its chunk. Positions of NaN are not.
     fn boxes_hold_all(&self) -> bool;
-    /// Whether rows of a chunk whose box touches the region may be in it; what the box leaves open.
+    /// Whether rows of a chunk may be in the region, whose box touches it: a finer test than the box.
     fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
         Ok(true)
     }
-    /// Whether there are rows that do not count: those that `mask` leaves out.
+    /// True if some rows are padding; `mask` is false for them.
     fn is_masked(&self) -> bool {
         false
     }
-    /// Which rows count, one flag each. Only asked where some do not.
+    /// One flag for each row, false for padding. Called only if `is_masked`.
     fn mask(&self, rows: Range<u64>) -> Result<Vec<bool>> {
         Ok(vec![true; (rows.end - rows.start) as usize])
     }

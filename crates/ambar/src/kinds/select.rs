@@ -1,8 +1,9 @@
-//! Rows of a table that a selection picks, column by column, out of the chunks that may hold them.
+//! Selects the rows of a table in two passes.
 //!
-//! Two passes. First the chunks are sorted by what is known of them (boxes, ranges) into those that
-//! hold no row, only such rows, or some: of the last, just the columns that decide are read. Then
-//! the columns have their final size, and every chunk is decoded into its place, once.
+//! The first pass uses bounding boxes and value ranges of chunks. It skips chunks without selected
+//! rows, and takes chunks whose rows are all selected. For other chunks it reads the columns of the
+//! region and the conditions. The number of selected rows is then known. The second pass allocates
+//! the result, and decodes every chunk once into its place.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,33 +11,33 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::condition::{ColumnValues, Condition, Outcome};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::filling::fill;
 use crate::kinds::morton::gather;
-use crate::kinds::numbers;
-use crate::kinds::predicate::{Outcome, Predicate};
 use crate::kinds::region::Region;
 use crate::kinds::rows::{PickedRows, WantedColumn};
 pub(crate) use crate::kinds::rows::{Rows, chunk_count, chunk_range};
 use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
+use crate::numbers;
 
-/// Which rows are wanted: those that meet every condition given. The default is all rows.
+/// A selection of rows: those that meet all of its criteria. The default is all rows.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Cells whose centre, particles whose position is in it.
+    /// Cells whose centre is in it, particles whose position is in it.
     pub region: Option<Region>,
-    /// Cells from the first level to the last, both included. Only for trees of cells.
+    /// Cells from the first level to the last, inclusive. Only for cells.
     pub levels: Option<(u8, u8)>,
     /// A condition on the values of any columns.
-    pub condition: Option<Predicate>,
-    /// Rows of these chunks, which are counted over all levels that `levels` picks.
+    pub condition: Option<Condition>,
+    /// Rows of these chunks, numbered consecutively over the levels of `levels`.
     pub chunks: Option<Range<u64>>,
 }
 
 impl Selection {
-    /// Whether it picks all rows.
+    /// True if it selects all rows.
     pub fn is_all(&self) -> bool {
         self.region.is_none()
             && self.levels.is_none()
@@ -45,24 +46,24 @@ impl Selection {
     }
 }
 
-/// Reads `columns` of the rows that region and chunks of `selection` and all `conditions` pick, in the
-/// order of the file. Runs on the current rayon pool.
+/// Reads `columns` of the rows in the region and the chunks of `selection` that meet all `conditions`,
+/// in the order of the file. Runs on the current rayon pool.
 pub(crate) fn select(
     table: &dyn Rows,
     columns: &[&str],
     selection: &Selection,
-    conditions: &[&Predicate],
+    conditions: &[&Condition],
 ) -> Result<Vec<(String, Column)>> {
     select_all(table, &[table], columns, selection, conditions)
 }
 
-/// As `select`, of several tables one after another. All have the columns of `schema`.
+/// As `select`, of several tables, concatenated. All have the columns of `schema`.
 pub(crate) fn select_all(
     schema: &dyn Rows,
     tables: &[&dyn Rows],
     columns: &[&str],
     selection: &Selection,
-    conditions: &[&Predicate],
+    conditions: &[&Condition],
 ) -> Result<Vec<(String, Column)>> {
     let region = selection.region.as_ref();
     let wanted = columns
@@ -105,17 +106,17 @@ pub(crate) fn chunk_lengths(source: &dyn ColumnSource) -> Vec<u64> {
 fn fixed_size(name: &str, dtype: &DataType) -> Result<usize> {
     dtype.size().ok_or_else(|| {
         Error::unsupported(format!(
-            "column {name:?} holds {dtype} values, which differ in length: read it as an array"
+            "expected a column of values of fixed size, found {name:?} of {dtype}; read it as an array"
         ))
     })
 }
 
-/// The first pass: which rows of which chunks.
+/// The first pass: the selected rows of chunks.
 fn pick<'a>(
     table: &'a dyn Rows,
     wanted: &[WantedColumn<'_>],
     region: Option<&Region>,
-    conditions: &[&Predicate],
+    conditions: &[&Condition],
     chunks: Range<u64>,
 ) -> Result<Vec<PickedRows<'a>>> {
     let source = table.source();
@@ -129,36 +130,29 @@ fn pick<'a>(
     if region.is_none() && conditions.is_empty() && !masked {
         return Ok(chunks.map(whole).collect());
     }
-    let known = Known::new(table, region, conditions)?;
+    let pruning = Pruning::new(table, region, conditions)?;
     let parts = (chunks.start as usize..chunks.end as usize)
         .into_par_iter()
         .with_max_len(1)
-        .map(|place| match known.open(place)? {
+        .map(|place| match pruning.undecided(place)? {
             None => Ok(None),
-            Some((None, open)) if open.is_empty() && !masked => Ok(Some(whole(place as u64))),
-            Some((region, open)) => decide(
-                table,
-                wanted,
-                chunk_range(source, place as u64),
-                region,
-                &open,
-            ),
+            Some(undecided) if undecided.is_empty() && !masked => Ok(Some(whole(place as u64))),
+            Some(undecided) => decide(table, wanted, chunk_range(source, place as u64), &undecided),
         })
         .collect::<Result<Vec<Option<PickedRows<'a>>>>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// Number of chunks that may hold rows that `region` and all `conditions` pick: those that a read
-/// touches.
+/// Number of chunks that a read of this selection decodes: those that may contain selected rows.
 pub(crate) fn touched(
     table: &dyn Rows,
     region: Option<&Region>,
-    conditions: &[&Predicate],
+    conditions: &[&Condition],
 ) -> Result<u64> {
-    let known = Known::new(table, region, conditions)?;
+    let pruning = Pruning::new(table, region, conditions)?;
     let chunks = 0..chunk_count(table.source());
     let touched = chunks.into_par_iter().map(|place| {
-        let mut touched = known.open(place as usize)?.is_some();
+        let mut touched = pruning.undecided(place as usize)?.is_some();
         if touched && table.is_masked() {
             let rows = chunk_range(table.source(), place);
             touched = table.mask(rows)?.contains(&true);
@@ -168,23 +162,32 @@ pub(crate) fn touched(
     touched.sum()
 }
 
-/// What is known of the chunks without reading them, and what is asked of them.
-struct Known<'a> {
+/// A selection, with the bounding boxes and the value ranges of chunks.
+struct Pruning<'a> {
     table: &'a dyn Rows,
     region: Option<&'a Region>,
-    conditions: &'a [&'a Predicate],
+    conditions: &'a [&'a Condition],
     ranges: Ranges,
     boxes: Option<Vec<[[f64; 3]; 2]>>,
 }
 
-/// What the values of a chunk have to decide: the region and the conditions.
-type Open<'a> = (Option<&'a Region>, Vec<&'a Predicate>);
+/// The criteria that the bounds of a chunk do not decide. Its values have to be read.
+struct Undecided<'a> {
+    region: Option<&'a Region>,
+    conditions: Vec<&'a Condition>,
+}
 
-impl<'a> Known<'a> {
+impl Undecided<'_> {
+    fn is_empty(&self) -> bool {
+        self.region.is_none() && self.conditions.is_empty()
+    }
+}
+
+impl<'a> Pruning<'a> {
     fn new(
         table: &'a dyn Rows,
         region: Option<&'a Region>,
-        conditions: &'a [&'a Predicate],
+        conditions: &'a [&'a Condition],
     ) -> Result<Self> {
         Ok(Self {
             table,
@@ -195,8 +198,8 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// What is left open about the rows of a chunk; `None` if it holds none that are picked.
-    fn open(&self, chunk: usize) -> Result<Option<Open<'a>>> {
+    /// The undecided criteria of a chunk; `None` if it contains no selected row.
+    fn undecided(&self, chunk: usize) -> Result<Option<Undecided<'a>>> {
         let extent = self.boxes.as_ref().and_then(|boxes| boxes.get(chunk));
         let mut region = self.region;
         if let (Some(whole), Some([lo, hi])) = (region, extent) {
@@ -206,24 +209,24 @@ impl<'a> Known<'a> {
                 return Ok(None);
             }
         }
-        let mut open = Vec::new();
+        let mut conditions = Vec::new();
         for condition in self.conditions {
             let outcome = outcome(condition, &self.ranges, chunk)?;
             if !outcome.may_hold {
                 return Ok(None);
             }
             if outcome.may_fail {
-                open.push(*condition);
+                conditions.push(*condition);
             }
         }
-        Ok(Some((region, open)))
+        Ok(Some(Undecided { region, conditions }))
     }
 }
 
-/// Ranges by chunk of the fields that conditions name, and whether they can hold NaN.
+/// Ranges by chunk of the fields in conditions, and whether the fields can contain NaN.
 type Ranges = HashMap<String, (Vec<[f64; 2]>, bool)>;
 
-fn condition_ranges(table: &dyn Rows, conditions: &[&Predicate]) -> Result<Ranges> {
+fn condition_ranges(table: &dyn Rows, conditions: &[&Condition]) -> Result<Ranges> {
     let mut all = Ranges::new();
     for name in conditions.iter().flat_map(|condition| condition.fields()) {
         let dtype = table.dtype(name)?;
@@ -237,21 +240,21 @@ fn condition_ranges(table: &dyn Rows, conditions: &[&Predicate]) -> Result<Range
     Ok(all)
 }
 
-fn outcome(condition: &Predicate, ranges: &Ranges, chunk: usize) -> Result<Outcome> {
+fn outcome(condition: &Condition, ranges: &Ranges, chunk: usize) -> Result<Outcome> {
     condition.outcome(|name| {
         let known = ranges.get(name);
         Ok(known.and_then(|(ranges, nan)| Some((*ranges.get(chunk)?, *nan))))
     })
 }
 
-/// Reads what decides about the rows of a chunk; `None` if none is picked.
+/// Reads the columns of undecided criteria of a chunk. `None` if no row is selected.
 fn decide<'a>(
     table: &'a dyn Rows,
     wanted: &[WantedColumn<'_>],
     rows: Range<u64>,
-    region: Option<&Region>,
-    conditions: &[&Predicate],
+    undecided: &Undecided<'_>,
 ) -> Result<Option<PickedRows<'a>>> {
+    let Undecided { region, conditions } = undecided;
     let mut mask = if table.is_masked() {
         table.mask(rows.clone())?
     } else {
@@ -265,7 +268,7 @@ fn decide<'a>(
         rows: rows.clone(),
         columns: HashMap::new(),
     };
-    // Whatever is derived comes out of one walk: what will be asked for later is taken along.
+    // One pass computes all derived columns, also those of the second pass.
     let mut needed: Vec<&str> = conditions.iter().flat_map(|c| c.fields()).collect();
     let derived = wanted.iter().filter(|column| column.derived);
     needed.extend(derived.map(|column| column.name));
@@ -285,7 +288,10 @@ fn decide<'a>(
             break;
         }
         loaded.load(condition.fields().into_iter(), &needed)?;
-        condition.narrow(&mut mask, |name| loaded.get(name))?;
+        condition.narrow(&mut mask, |name| {
+            let (dtype, bytes) = loaded.get(name)?;
+            Ok(ColumnValues::Numbers(dtype, bytes))
+        })?;
     }
     let picked: Vec<u32> = (0..)
         .zip(&mask)
@@ -316,7 +322,7 @@ fn decide<'a>(
     }))
 }
 
-/// Columns of one chunk that have been read.
+/// The columns of one chunk that have been read.
 struct Loaded<'a> {
     table: &'a dyn Rows,
     rows: Range<u64>,
@@ -324,8 +330,8 @@ struct Loaded<'a> {
 }
 
 impl Loaded<'_> {
-    /// Reads the columns `names` that are not loaded yet; where one of them is derived, those of
-    /// `along` as well.
+    /// Reads the columns `names` that are not loaded yet. If one of them is derived, it computes the
+    /// derived columns `along` as well.
     fn load<'n>(&mut self, names: impl Iterator<Item = &'n str>, along: &[&'n str]) -> Result<()> {
         let mut derived: Vec<&str> = Vec::new();
         for name in names {

@@ -1,4 +1,4 @@
-//! Where a table's columns come from: a store, or memory. Every kind that selects rows reads this.
+//! The trait of sources of columns: a store, or memory. Selections of rows read from it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::dtype::DataType;
 use crate::error::Result;
 use crate::memory::Column;
 
-/// Columns of equal length, cut into chunks of the same rows.
+/// Columns of equal length, divided into chunks of the same rows.
 ///
-/// The store implements it over arrays; readers of other codes' files over columns in memory. All
-/// columns share one division into chunks: chunk `i` holds the rows
+/// Implemented by arrays of a store, and by columns in memory for readers of the files of simulation
+/// codes. Chunk `i` of every column contains the rows
 /// `i * chunk_rows .. min((i + 1) * chunk_rows, rows)`.
 pub trait ColumnSource: Send + Sync {
     /// Rows of every column.
@@ -26,24 +26,24 @@ pub trait ColumnSource: Send + Sync {
     /// The type of the column `name`.
     ///
     /// # Errors
-    /// `NotFound`, naming the columns there are.
+    /// `NotFound`, with the available columns.
     fn dtype(&self, name: &str) -> Result<DataType>;
 
     /// Reads `rows` of the column `name` into `out`, which has exactly their size, native byte
-    /// order. Runs on the calling thread; called from many threads. Decodes only the
-    /// chunks that `rows` touches.
+    /// order. Runs on the calling thread; many threads call it. Decodes only the chunks that overlap
+    /// `rows`.
     ///
     /// # Errors
     /// `Corrupt` if a checksum differs, `NotFound`, `Io`.
     fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()>;
 
-    /// Whether reading takes requests to another machine, so that reading ahead pays.
+    /// True if reads are requests to another machine: reading ahead saves time.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Fetches what is stored of rows of columns, together, and keeps it for `read` until the result
-    /// is dropped. It is a hint.
+    /// Fetches the stored bytes of rows of columns in few requests, and keeps them for `read` until the
+    /// result is dropped. It is a hint.
     ///
     /// # Errors
     /// As `read`.
@@ -51,8 +51,8 @@ pub trait ColumnSource: Send + Sync {
         Ok(ReadAhead::default())
     }
 
-    /// Loads columns whose values are loaded when they are first asked for; names of other columns are
-    /// ignored. Called before parallel work that reads them.
+    /// Loads those of the columns that are loaded on the first access; ignores other names. Called
+    /// before parallel work that reads them.
     ///
     /// # Errors
     /// As `read`.
@@ -60,14 +60,14 @@ pub trait ColumnSource: Send + Sync {
         Ok(())
     }
 
-    /// Smallest and largest value of the column in each chunk, rounded outwards to f64, NaN left
-    /// out (a chunk without a number has `[inf, -inf]`). `None` if they were not recorded.
+    /// Minimum and maximum of the column in each chunk, rounded outwards to f64, NaN excluded. A chunk
+    /// without a number has `[inf, -inf]`. `None` if ranges were not recorded.
     ///
     /// # Errors
     /// As `read`.
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
 
-    /// The column itself, where it is in memory as a whole: to be shared instead of copied.
+    /// The column itself if it is in memory as a whole: it is shared, not copied.
     fn whole(&self, _name: &str) -> Option<Arc<Column>> {
         None
     }

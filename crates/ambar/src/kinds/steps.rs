@@ -8,18 +8,18 @@ use crate::metadata::Attributes;
 use crate::ranks::RankWriter;
 use crate::store::StoreWriter;
 
-/// What the series is of, in its attributes.
+/// The kind of the steps, in the attributes of the series.
 const OF: &str = "arrays";
 
-/// Makes the group of the next step of the series at `series` (empty or `/`: the root), which is made
-/// if it does not exist; it becomes visible with the next commit. Returns the group's path.
+/// Creates the group of the next step of the series at `series` (empty or `/`: the root), and the
+/// series if it does not exist. The group is visible after the next commit. Returns its path.
 ///
 /// # Errors
-/// `Invalid` if the group is of another kind, or `time` is no number.
+/// `Invalid` if the group is of another kind, or `time` is not a finite number.
 pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<String> {
     if !time.is_finite() {
         return Err(Error::invalid(format!(
-            "a step's time is a number, not {time}"
+            "expected a finite number as the time of a step, found {time}"
         )));
     }
     let series = series.trim_matches('/');
@@ -27,8 +27,10 @@ pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<S
     let mut times = match all.get(KEY).filter(|own| own.get("kind").is_some()) {
         None => Vec::new(),
         Some(own) => known_times(own).ok_or_else(|| {
-            Error::invalid("this group holds something else than a series of steps; choose another")
-                .at_node(format!("/{series}"))
+            Error::invalid(
+                "expected a series of steps, found a group of another kind; choose another path",
+            )
+            .at_node(format!("/{series}"))
         })?,
     };
     let step = match series {

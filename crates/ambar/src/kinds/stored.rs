@@ -1,4 +1,4 @@
-//! The columns of a table kept in a store: a group's 1-D arrays, and the index arrays beside them.
+//! The columns of a table in a store: the 1-D arrays of a group, and their index arrays.
 
 use std::ops::Range;
 
@@ -22,7 +22,8 @@ pub struct StoredColumns {
     arrays: Vec<Array>,
     rows: u64,
     chunk_rows: u64,
-    /// Smallest and largest values, float64 (columns, chunks, 2), and the columns it goes along.
+    /// Minimum and maximum of chunks, float64 (columns, chunks, 2), and the columns of its first
+    /// dimension.
     ranges: Option<(Array, Vec<String>)>,
     loaded: SetOnce<Vec<f64>>,
 }
@@ -30,9 +31,9 @@ pub struct StoredColumns {
 impl StoredColumns {
     /// The columns `names` of the group at `path`: 1-D arrays of equal length and chunks.
     ///
-    /// Their ranges are in `<path>/index/range`, float64 (columns, chunks, 2), where there is such
-    /// an array; its first dimension goes along the attribute `ambar.fields` or `ambar.columns` of
-    /// the group.
+    /// Their ranges are in `<path>/index/range`, float64 (columns, chunks, 2), if this array exists.
+    /// The attribute `ambar.fields` or `ambar.columns` of the group lists the columns of its first
+    /// dimension.
     ///
     /// # Errors
     /// `NotFound` for a column or group that does not exist; `Corrupt` if lengths or chunks
@@ -49,12 +50,12 @@ impl StoredColumns {
             let place = |error: Error| error.at_node(array.path()).in_file(store.location());
             let ([length], [chunk]) = (array.shape(), array.chunk_shape()) else {
                 return Err(place(Error::corrupt(
-                    "a column has one dimension, this array not",
+                    "expected a column of one dimension, found an array of another shape",
                 )));
             };
             if array.dtype().size().is_none() {
                 return Err(place(Error::unsupported(
-                    "columns of texts are not read as a table",
+                    "columns of strings cannot be read as a table; read them as arrays",
                 )));
             }
             if index == 0 {
@@ -62,8 +63,8 @@ impl StoredColumns {
             }
             if (rows, chunk_rows) != (*length, *chunk) {
                 return Err(place(Error::corrupt(format!(
-                    "a column of {length} rows in chunks of {chunk} stands beside one of {rows} in \
-                     chunks of {chunk_rows}"
+                    "expected {rows} rows in chunks of {chunk_rows}, as in the other columns, found \
+                     {length} rows in chunks of {chunk}"
                 ))));
             }
         }
@@ -89,7 +90,7 @@ impl StoredColumns {
     /// The array of the column `name`.
     ///
     /// # Errors
-    /// `NotFound`, naming the columns there are.
+    /// `NotFound`, with the available columns.
     pub fn array(&self, name: &str) -> Result<&Array> {
         let found = self.names.iter().position(|other| other == name);
         found
@@ -104,8 +105,7 @@ impl StoredColumns {
     }
 }
 
-/// The index array of ranges, where there is one, and the columns that its first dimension goes
-/// along.
+/// The index array of ranges, if it exists, and the columns of its first dimension.
 fn range_array(
     store: &Store,
     path: &str,
@@ -134,7 +134,7 @@ fn range_array(
         return Ok(Some((array, names)));
     }
     Err(Error::corrupt(format!(
-        "ranges are {} of {:?} where float64 of {expected:?} is expected",
+        "expected ranges in float64 of shape {expected:?}, found {} of {:?}",
         array.dtype(),
         array.shape()
     ))
@@ -142,8 +142,8 @@ fn range_array(
     .in_file(store.location()))
 }
 
-/// A whole array, such as those of an index, which must have this type and shape (`None`: any
-/// length). Only for arrays of fixed-size values.
+/// A whole array, such as an array of an index. It must have this type and shape (`None`: any
+/// length). Values must have a fixed size.
 ///
 /// # Errors
 /// `Corrupt` if type or shape differ; `Limit` if there is no memory for it.

@@ -1,14 +1,14 @@
-//! The kind `table`: columns of equal length, some rows of which are read.
+//! The kind `table`: columns of equal length, and selections of their rows.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::table_chunk_rows;
+use crate::condition::Condition;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes::{self, names};
 use crate::kinds::memory_source::{Loader, MemoryColumns};
-use crate::kinds::predicate::Predicate;
 use crate::kinds::select::{Rows, Selection, chunk_lengths, select};
 use crate::kinds::source::ColumnSource;
 use crate::kinds::stored::StoredColumns;
@@ -21,7 +21,7 @@ use crate::store::Store;
 /// Values are read on demand. All methods run on the current rayon pool.
 pub struct Table {
     source: Arc<dyn ColumnSource>,
-    /// The columns that hold positions, where there are such.
+    /// The columns of positions; empty if rows have no positions.
     positions: Vec<String>,
     attributes: Attributes,
 }
@@ -30,7 +30,7 @@ impl Table {
     /// Opens the table in the group at `path`, of kind `table` or `particles`. Reads metadata only.
     ///
     /// # Errors
-    /// `NotFound` if the group does not exist; `Invalid` if it holds another kind;
+    /// `NotFound` if the group does not exist; `Invalid` if it is of another kind;
     /// `Unsupported` if a newer version wrote it; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let attributes = attributes::of_kind(store, path, &["table", "particles"])?;
@@ -55,7 +55,7 @@ impl Table {
     /// A table in memory.
     ///
     /// # Errors
-    /// `Invalid` if columns differ in length or a name is taken twice.
+    /// `Invalid` if columns differ in length or two have the same name.
     pub fn from_columns(columns: Vec<(String, Column)>) -> Result<Self> {
         Self::with_positions(columns, Vec::new())
     }
@@ -70,8 +70,8 @@ impl Table {
         Self::with_chunks(columns, positions, table_chunk_rows(rows))
     }
 
-    /// A table of `rows` rows in memory with the columns of positions `positions`; the `columns`,
-    /// with their types, are loaded when they are first asked for.
+    /// A table of `rows` rows in memory with the columns of positions `positions`. The `columns`,
+    /// with their types, are loaded on the first access.
     ///
     /// # Errors
     /// As `from_columns`.
@@ -116,7 +116,7 @@ impl Table {
     /// The type of a column.
     ///
     /// # Errors
-    /// `NotFound`, naming the columns there are.
+    /// `NotFound`, with the available columns.
     pub fn dtype(&self, name: &str) -> Result<DataType> {
         Rows::dtype(self, name)
     }
@@ -136,7 +136,7 @@ impl Table {
         chunk_lengths(&*self.source)
     }
 
-    /// Some columns of the rows that `selection` picks, as a table in memory.
+    /// Some columns of the selected rows, as a table in memory.
     ///
     /// # Errors
     /// As `read`.
@@ -153,28 +153,28 @@ impl Table {
         Self::with_positions(self.read(columns, selection)?, positions)
     }
 
-    /// Columns of the rows that `selection` picks, in the order of the file. Only the chunks that
-    /// may hold such rows are read.
+    /// Columns of the selected rows, in the order of the file. Only chunks that may contain such rows
+    /// are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Unsupported` for one of strings of any length;
-    /// `Invalid` if a region is given and there are no positions, levels are given, or the
-    /// condition names what is no number; `Corrupt`, `Io`.
+    /// `NotFound` for a column that does not exist; `Unsupported` for strings of variable
+    /// length; `Invalid` for a region without positions, for levels, and for a condition on columns that
+    /// are not numbers; `Corrupt`, `Io`.
     pub fn read(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         if selection.levels.is_some() {
             return Err(Error::invalid(
-                "only cells have levels to select; use a condition for a column of levels",
+                "levels do not apply to this selection: only cells have levels; use a condition on a column",
             ));
         }
         if let Some(region) = &selection.region {
             if self.positions.is_empty() {
                 return Err(Error::invalid(
-                    "these rows have no positions, so that no region can be selected; use a condition",
+                    "a region does not apply to this selection: the rows have no positions; use a condition",
                 ));
             }
             region.check(self.positions.len())?;
         }
-        let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        let conditions: Vec<&Condition> = selection.condition.iter().collect();
         let mut needed = columns.to_vec();
         needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
         if selection.region.is_some() {
@@ -200,7 +200,7 @@ impl Rows for Table {
 
     fn derive(&self, _rows: Range<u64>, names: &[&str], _outs: &mut [&mut [u8]]) -> Result<()> {
         Err(Error::not_found(format!(
-            "a table derives no columns, not {names:?} either"
+            "a table has no derived columns, found {names:?}"
         )))
     }
 
@@ -228,7 +228,7 @@ impl Rows for Table {
     }
 
     fn boxes_hold_all(&self) -> bool {
-        // Positions can be NaN, which ranges leave out.
+        // Positions can be NaN, which ranges exclude.
         false
     }
 

@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use crate::codec::Profile;
+use crate::condition::Condition;
 use crate::container::CreateOptions;
 use crate::dtype::DataType;
 use crate::error::ErrorKind;
 use crate::kinds::memory_source::MemoryColumns;
 use crate::kinds::particles::{self, Particles};
-use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 use crate::kinds::source::ColumnSource;
@@ -84,7 +84,7 @@ proptest! {
         let text = format!("mass >= {least} or identity == 7");
         let selection = Selection {
             region: Some(region),
-            condition: Some(Predicate::parse(&text).unwrap()),
+            condition: Some(Condition::parse(&text).unwrap()),
             levels: None,
             chunks: None,
         };
@@ -139,7 +139,8 @@ fn tables_and_particles_survive_the_store() {
         &mut writer,
         "/particles",
         &table,
-        (3, 1.0),
+        3,
+        1.0,
         more(),
         &profile.into(),
     )
@@ -177,7 +178,7 @@ fn tables_and_particles_survive_the_store() {
     assert_eq!(Some(ranges), memory.ranges("identity").unwrap());
     assert!(ranges_prune(&sinks));
     let empty = Table::open(&store, "/none").unwrap();
-    let condition = Some(Predicate::parse("mass > 0").unwrap());
+    let condition = Some(Condition::parse("mass > 0").unwrap());
     let selection = Selection {
         condition,
         ..Selection::default()
@@ -189,7 +190,7 @@ fn tables_and_particles_survive_the_store() {
 }
 
 fn ranges_prune(table: &Table) -> bool {
-    let condition = Some(Predicate::parse("identity >= 69990 and mass > 0").unwrap());
+    let condition = Some(Condition::parse("identity >= 69990 and mass > 0").unwrap());
     let selection = Selection {
         condition,
         ..Selection::default()

@@ -1,4 +1,4 @@
-//! Tables into stores: the columns, all cut alike, and the index of their ranges.
+//! Writes tables to stores: columns with equal chunks, and the index of their ranges.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::codec::{Profile, bound_to_json};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::bound::{self, Compression, ErrorBound, FieldBounds, stricter};
-use crate::kinds::{attributes, numbers, particles};
+use crate::kinds::{attributes, particles};
 use crate::memory::Column;
 use crate::metadata::Attributes;
+use crate::numbers;
 use crate::store::StoreWriter;
 
-/// Writes a group of kind `table` at `path`: these columns, and `more` among its `ambar`
-/// attributes. Columns are encoded on the current rayon pool.
+/// Writes a group of kind `table` at `path`: these columns, and `more` `ambar` attributes. Columns are encoded on the current rayon pool.
 ///
 /// # Errors
-/// `Invalid` if columns differ in length, a name is taken twice or is `index`; `Io`.
+/// `Invalid` if columns differ in length, two have the same name, or one has the name `index`; `Io`.
 pub fn table(
     writer: &mut StoreWriter,
     path: &str,
@@ -37,9 +37,9 @@ pub fn table(
     rows.write(writer, path, columns, own, compression)
 }
 
-/// Writes a group of kind `particles` at `path`: these columns in the order given (`particles::sort`
-/// puts them along the Morton curve), and `more` among its `ambar` attributes. The dimensions and
-/// the size of the box in x (code length) are those of the positions.
+/// Writes a group of kind `particles` at `path`: these columns in the given order (`particles::sort`
+/// sorts them along the Morton curve), and `more` `ambar` attributes. Positions have `ndim`
+/// coordinates; `boxlen` is the size of the domain in x, in code length.
 ///
 /// # Errors
 /// As `table`; `Invalid` if a position is missing.
@@ -47,7 +47,8 @@ pub fn particles(
     writer: &mut StoreWriter,
     path: &str,
     columns: &[(String, Column)],
-    (ndim, boxlen): (usize, f64),
+    ndim: usize,
+    boxlen: f64,
     more: Attributes,
     compression: &Compression,
 ) -> Result<()> {
@@ -88,7 +89,7 @@ impl RowGroup {
             .map(|(name, column)| (&name[..], column))
             .collect();
         let chunk_rows = table_chunk_rows(rows as u64);
-        let mut written = Columns::new(&named, (self.dimension, chunk_rows), compression)?;
+        let mut written = Columns::new(&named, self.dimension, chunk_rows, compression)?;
         if written.has_parts() {
             let points = self.points(columns)?;
             written.bound_chunks(|chunk, bounds| {
@@ -162,7 +163,7 @@ pub(crate) fn named(key: &str, columns: &[(String, Column)]) -> Attributes {
     own
 }
 
-/// Columns on their way into a group.
+/// Columns to write into a group.
 pub(crate) struct Columns<'a> {
     columns: &'a [(&'a str, &'a Column)],
     dimension: &'a str,
@@ -177,28 +178,29 @@ pub(crate) struct Columns<'a> {
     chunk_bounds: Vec<Option<Arc<[ErrorBound]>>>,
     rows: usize,
     chunk_rows: u64,
-    /// Where the leaf cells lie whose rows the columns have.
+    /// The positions of the leaf cells that the rows represent.
     leaves: Option<Arc<dyn LeafPositions>>,
 }
 
 impl<'a> Columns<'a> {
     pub(crate) fn new(
         columns: &'a [(&'a str, &'a Column)],
-        (dimension, chunk_rows): (&'a str, u64),
+        dimension: &'a str,
+        chunk_rows: u64,
         compression: &Compression,
     ) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, column)| column.rows());
         for (i, (name, column)) in columns.iter().enumerate() {
             if column.rows() != rows {
                 return Err(Error::invalid(format!(
-                    "column {name:?} has {} rows, {:?} has {rows}: all must have equally many",
+                    "expected columns of equal length: column {name:?} has {} rows, {:?} has {rows}",
                     column.rows(),
                     columns[0].0
                 )));
             }
             if *name == "index" || columns[..i].iter().any(|(other, _)| other == name) {
                 return Err(Error::invalid(format!(
-                    "a column cannot have the name {name:?}: it is taken; rename it"
+                    "expected unique names of columns, and none with the name \"index\", found {name:?}; rename it"
                 )));
             }
         }
@@ -263,7 +265,7 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
-    /// Says where the leaf cells lie whose rows the columns have.
+    /// Sets the positions of the leaf cells that the rows represent.
     pub(crate) fn set_leaf_positions(&mut self, leaves: Arc<dyn LeafPositions>) {
         self.leaves = Some(leaves);
     }
@@ -319,8 +321,8 @@ impl<'a> Columns<'a> {
         writer.write_arrays(&arrays)
     }
 
-    /// Writes `index/range`: smallest and largest value of each chunk of the columns but the first
-    /// `skipped`.
+    /// Writes `index/range`: minimum and maximum of each chunk of the columns, except the first
+    /// `skipped` columns.
     pub(crate) fn write_ranges(
         &self,
         writer: &mut StoreWriter,
@@ -343,43 +345,40 @@ impl<'a> Columns<'a> {
                 bound::widened(bound, [lo, hi], chunk_rows)
             })
             .collect();
-        let shape = [columns.len() as u64, chunks as u64, 2];
-        let place = (&shape[..], &["column", "chunk", "bound"][..]);
-        index(
-            writer,
-            path,
-            "range",
-            DataType::Float64,
-            place,
-            bytemuck::cast_slice(&ranges),
-        )
+        let array = IndexArray {
+            dtype: DataType::Float64,
+            shape: &[columns.len() as u64, chunks as u64, 2],
+            dimensions: &["column", "chunk", "bound"],
+            bytes: bytemuck::cast_slice(&ranges),
+        };
+        array.write_to_index(writer, path, "range")
     }
 }
 
-/// Writes one array of a group's index.
-pub(crate) fn index(
-    writer: &mut StoreWriter,
-    path: &str,
-    name: &str,
-    dtype: DataType,
-    place: (&[u64], &[&str]),
-    bytes: &[u8],
-) -> Result<()> {
-    let path = format!("{}/index/{name}", path.trim_end_matches('/'));
-    in_one_chunk(writer, &path, dtype, place, bytes)
+/// A small array that is always read as a whole, such as an array of the index of a group.
+pub(crate) struct IndexArray<'a> {
+    pub dtype: DataType,
+    pub shape: &'a [u64],
+    pub dimensions: &'a [&'a str],
+    /// The values, native byte order.
+    pub bytes: &'a [u8],
 }
 
-/// Writes an array that is always read as a whole: one chunk.
-pub(crate) fn in_one_chunk(
-    writer: &mut StoreWriter,
-    path: &str,
-    dtype: DataType,
-    (shape, dimensions): (&[u64], &[&str]),
-    bytes: &[u8],
-) -> Result<()> {
-    let chunk: Vec<u64> = shape.iter().map(|n| (*n).max(1)).collect();
-    let spec = ArraySpec::new(dtype, shape)
-        .dimensions(dimensions)
-        .chunks(&chunk);
-    writer.write_array(path, &spec, ArrayData::Fixed(bytes))
+impl IndexArray<'_> {
+    /// Writes it to `path`, in one chunk.
+    pub fn write(&self, writer: &mut StoreWriter, path: &str) -> Result<()> {
+        let chunk: Vec<u64> = self.shape.iter().map(|n| (*n).max(1)).collect();
+        let spec = ArraySpec::new(self.dtype.clone(), self.shape)
+            .dimensions(self.dimensions)
+            .chunks(&chunk);
+        writer.write_array(path, &spec, ArrayData::Fixed(self.bytes))
+    }
+
+    /// Writes it as array `name` of the index of the group at `group`.
+    pub fn write_to_index(&self, writer: &mut StoreWriter, group: &str, name: &str) -> Result<()> {
+        self.write(
+            writer,
+            &format!("{}/index/{name}", group.trim_end_matches('/')),
+        )
+    }
 }

@@ -8,7 +8,6 @@ import numpy as np
 
 from ambar import _core
 from ambar.collection.read.indexing import by_family
-from ambar.collection.read.predicate import matching
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.metadata_columns import STATISTICS, Columns, as_column
@@ -84,7 +83,10 @@ class Chooser:
         if isinstance(datasets, slice):
             return np.arange(count)[datasets]
         if isinstance(datasets, str):
-            return np.flatnonzero(matching(datasets, count, self._lookup))
+            condition = _core.Condition(datasets)
+            return np.flatnonzero(
+                condition.evaluate({name: self._column(name) for name in condition.fields})
+            )
         listed = list(datasets) if not isinstance(datasets, np.ndarray) else datasets
         if len(listed) == 0:
             return np.empty(0, np.int64)
@@ -101,14 +103,17 @@ class Chooser:
         chosen: np.ndarray = np.arange(count)[numbers]
         return chosen
 
-    def _lookup(self, name: str, statistic: str | None) -> np.ndarray:
-        if statistic is None:
+    def _column(self, name: str) -> np.ndarray:
+        """Return an attribute, or a statistic of a variable: ``temperature.max``."""
+        variable, _, statistic = name.rpartition(".")
+        if not variable or name in self.attribute_names:
             return self.attribute(name)
-        columns = self.statistics(name)
+        columns = self.statistics(variable)
         having = columns.pop("having")
         if statistic not in columns:
             raise _core.NotFoundError(
-                f"there is no statistic {statistic!r} of {name}; available: {', '.join(columns)}"
+                f"statistic {statistic!r} of {variable!r} does not exist; available: "
+                f"{', '.join(columns)}"
             )
         values = columns[statistic]
         if having.all():

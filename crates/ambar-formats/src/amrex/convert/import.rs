@@ -312,7 +312,7 @@ impl SpeciesImport<'_> {
         let path = format!("/particles/{name}");
         let compression = of_species(&self.options.compression, name);
         compression.check_names(&names)?;
-        write::particles(writer, &path, &columns, (ndim, side), more, &compression)?;
+        write::particles(writer, &path, &columns, ndim, side, more, &compression)?;
         writer.observe(None);
         Ok(names)
     }

@@ -233,7 +233,7 @@ impl SnapshotWriter<'_> {
             self.progress.observe(writer, &columns, Phase::new(90, 99));
             let names = field_names(&columns);
             let compression = self.selection.compression(profile, &[kind]);
-            write::particles(writer, path, &columns, (ndim, boxlen), more, &compression)?;
+            write::particles(writer, path, &columns, ndim, boxlen, more, &compression)?;
             return Ok(Some(names));
         }
         let columns = match kind {

@@ -1,4 +1,4 @@
-//! Images: values summed along lines of sight through a window, part by part, in parallel.
+//! Images: sums of values along lines of sight through a window, in parallel.
 
 use rayon::prelude::*;
 
@@ -7,13 +7,13 @@ use crate::error::{Error, Result};
 use crate::kinds::amr::Window;
 use crate::memory::Column;
 
-/// Groups of chunks that are summed on their own. Fixed, so that results do not depend on threads.
+/// Number of groups of chunks with separate sums. It is constant: results do not depend on threads.
 const GROUPS: usize = 32;
 
-/// Memory for the images of all groups, above which there are fewer groups.
+/// Maximum memory for the images of all groups; larger images use fewer groups.
 const IMAGES: usize = 1 << 30;
 
-/// What a projection computes along each line of sight.
+/// The quantity that a projection computes along each line of sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight<'a> {
     /// The integral of the field over the length, in code length.
@@ -24,19 +24,19 @@ pub enum Weight<'a> {
     Field(&'a str),
 }
 
-/// What is summed along each line of sight.
+/// The sum along each line of sight.
 pub(super) struct Line {
     pub axis: usize,
-    /// Only what this plane cuts: its place along the axis, in units of the layout.
+    /// The position of a plane along the axis, in units of the layout: only cells in the plane count.
     pub plane: Option<u64>,
-    /// A second field weighs the first.
+    /// A second field is the weight of the first.
     pub mass: bool,
-    /// The integral, not the mean.
+    /// True for the integral, false for the mean.
     pub integral: bool,
 }
 
 impl Line {
-    /// Lines along `axis`, through everything.
+    /// Lines along `axis` through the domain.
     pub fn through(axis: usize, weight: Weight<'_>) -> Self {
         Self {
             axis,
@@ -46,7 +46,7 @@ impl Line {
         }
     }
 
-    /// Lines across a plane, just there.
+    /// Lines across a plane, only in the plane.
     pub fn in_plane(axis: usize, plane: u64) -> Self {
         Self {
             axis,
@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-/// An image to be made: the window's cells across the lines of sight.
+/// The geometry of an image: the cells of the window across the lines of sight.
 pub(super) struct Canvas<'a> {
     pub line: &'a Line,
     pub window: &'a Window,
@@ -75,8 +75,8 @@ pub(super) struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// The image that `chunks` make: float64, in C order, NaN where nothing was added. `reach` gives
-    /// the window cells in a dimension that some chunks can add to, `add` adds a chunk.
+    /// Computes the image of `chunks`: float64, in C order, NaN for pixels without cells. `reach`
+    /// returns the window cells in a dimension that some chunks overlap, `add` adds a chunk.
     pub fn sum<C: Sync>(
         &self,
         chunks: &[C],
@@ -88,7 +88,7 @@ impl Canvas<'_> {
         let mut image = Column::allocate(&[DataType::Float64], (cells[u] * cells[v]) as usize)?;
         let mut image = image
             .pop()
-            .ok_or_else(|| Error::limit("no memory for an image"))?;
+            .ok_or_else(|| Error::limit("cannot allocate memory for an image"))?;
         let most = (IMAGES / (2 * image.bytes().len()).max(1)).clamp(4, GROUPS);
         let sums: Vec<Sums> = chunks
             .par_chunks(chunks.len().div_ceil(most).max(1))
@@ -143,7 +143,7 @@ impl Sums {
         })
     }
 
-    /// Adds a value of some weight to a rectangle of pixels; `false` where it reaches out.
+    /// Adds a value with a weight to a rectangle of pixels. Returns false if the rectangle is not inside.
     pub fn add(&mut self, u: (u64, u64), v: (u64, u64), value: f64, weight: f64) -> bool {
         let inside = |(lo, hi): (u64, u64), all: (u64, u64)| all.0 <= lo && hi <= all.1;
         if !(inside(u, self.u) && inside(v, self.v)) {
@@ -162,7 +162,7 @@ impl Sums {
         true
     }
 
-    /// Adds its part of the image's row `u`, whose first pixel is `first`.
+    /// Adds its part of row `u` of the image, whose first pixel is `first`.
     fn add_row(&self, u: u64, first: u64, sums: &mut [f64], weights: &mut [f64]) {
         if !(self.u.0..self.u.1).contains(&u) {
             return;

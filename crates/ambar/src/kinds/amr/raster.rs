@@ -1,4 +1,4 @@
-//! Rasters: the cells of a window, painted by several threads.
+//! Rasters: the cells of a window, which several threads paint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,21 +15,21 @@ pub(super) struct Raster<'a> {
     grids: Vec<&'a [AtomicU64]>,
 }
 
-/// What is known of the mean, by volume, of a window cell that finer cells fill.
+/// The partial mean by volume of a window cell that contains finer cells.
 pub(super) struct Mean {
-    /// Which cell it is, in C order.
+    /// The index of the cell, in C order.
     pub place: usize,
-    /// The part of its volume seen so far.
+    /// The fraction of its volume that the sums contain.
     pub volume: f64,
-    /// Sums of value times part of the volume, by field.
+    /// Sums of value times fraction of the volume, by field.
     pub sums: Vec<f64>,
 }
 
-/// Grids of `fields` on the cells of `window`: `paint` paints what each of `parts` holds, in
-/// parallel, and gives the cells that the part fills in part. Cells that none fills are NaN.
+/// Grids of `fields` on the cells of `window`. `paint` paints the cells of each of `parts`, in parallel,
+/// and returns the cells that the part fills partly. Other cells are NaN.
 ///
 /// # Errors
-/// What `paint` returns; `Limit` if the grids do not fit in memory.
+/// The errors of `paint`; `Limit` if the grids do not fit in memory.
 pub(super) fn grids<P: Sync>(
     fields: &[&str],
     window: &Window,
@@ -48,7 +48,7 @@ pub(super) fn grids<P: Sync>(
     Ok(names.zip(grids).collect())
 }
 
-/// Grids of `fields` fields without any values: NaN.
+/// Grids of `fields` fields, filled with NaN.
 fn empty_grids(fields: usize, window: &Window) -> Result<Vec<Column>> {
     let mut grids = Column::allocate(&vec![DataType::Float64; fields], window.count()?)?;
     for grid in &mut grids {
@@ -63,12 +63,12 @@ fn empty_grids(fields: usize, window: &Window) -> Result<Vec<Column>> {
 fn shared(values: &mut [f64]) -> &[AtomicU64] {
     let (start, len) = (values.as_mut_ptr().cast::<AtomicU64>(), values.len());
     // SAFETY: AtomicU64 has the size of f64 and here its alignment (columns are aligned to 128
-    // bytes); the exclusive borrow lasts as long as the view, so that all access is atomic.
+    // bytes); the exclusive borrow lasts as long as the view: all access is atomic.
     unsafe { std::slice::from_raw_parts(start, len) }
 }
 
 impl<'a> Raster<'a> {
-    /// A raster of these grids, each as long as the window has cells.
+    /// A raster of these grids, each with the number of cells of the window.
     fn new(window: &'a Window, grids: &'a mut [Column]) -> Self {
         let grids = grids.iter_mut().map(|grid| shared(grid.values_mut()));
         Self {
@@ -77,14 +77,14 @@ impl<'a> Raster<'a> {
         }
     }
 
-    /// The place of a cell of the window.
+    /// The index of a cell of the window.
     pub fn place(&self, cell: &[u64; 3]) -> usize {
         let cells = self.window.cells();
         let offset: [u64; 3] = std::array::from_fn(|d| cell[d] - self.window.lo[d]);
         ((offset[0] * cells[1] + offset[1]) * cells[2] + offset[2]) as usize
     }
 
-    /// Gives the cells `lo .. hi` the values that stand at `row`, one slice a field.
+    /// Sets the cells `lo .. hi` to the values at `row`, one slice for each field.
     pub fn spread(&self, values: &[Vec<f64>], row: usize, lo: &[u64; 3], hi: &[u64; 3]) {
         let line = (hi[2] - lo[2]) as usize;
         for (grid, values) in self.grids.iter().zip(values) {
@@ -100,20 +100,20 @@ impl<'a> Raster<'a> {
         }
     }
 
-    /// Gives a cell its values, one a field.
+    /// Sets the values of a cell, one for each field.
     pub fn put(&self, place: usize, values: impl Iterator<Item = f64>) {
         for (grid, value) in self.grids.iter().zip(values) {
             grid[place].store(value.to_bits(), Ordering::Relaxed);
         }
     }
 
-    /// Gives a cell its mean, of the part of it that was seen.
+    /// Sets a cell to the mean of the part in the sums.
     pub fn set(&self, mean: &Mean) {
         self.put(mean.place, mean.sums.iter().map(|sum| sum / mean.volume));
     }
 
-    /// Puts together what several chunks know of the same cells, in the order given, so that the
-    /// result does not depend on threads.
+    /// Merges the partial means of the same cells, in the given order: the result does not depend on
+    /// threads.
     fn join(&self, mut partial: Vec<Mean>) {
         partial.par_sort_by_key(|mean| mean.place);
         let mut open: Option<Mean> = None;

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 /// The cells `lo .. hi` of one level, in each dimension, counted from the lower corner of the box;
-/// 0 .. 1 in dimensions that are not used.
+/// 0 .. 1 in unused dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The level of its cells. On a tree, finer than the finest cell is possible.
@@ -34,13 +34,13 @@ impl Window {
         let count = count.and_then(|count| usize::try_from(count).ok());
         count.ok_or_else(|| {
             Error::limit(format!(
-                "a window of {cells:?} cells does not fit in memory"
+                "a window of {cells:?} cells does not fit in memory; choose a coarser level or a smaller region"
             ))
         })
     }
 }
 
-/// `x`, or the integer that it is less than a billionth off.
+/// Rounds `x` to an integer if it is within a billionth of it.
 pub(super) fn snapped(x: f64) -> f64 {
     let face = x.round();
     if (x - face).abs() < 1e-9 { face } else { x }

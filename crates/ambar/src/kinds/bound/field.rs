@@ -9,8 +9,8 @@ use super::of_values;
 use super::target::{BoundPart, BoundTarget, specificity};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::numbers;
 use crate::metadata::Attributes;
+use crate::numbers;
 
 /// The error bounds of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,7 +168,7 @@ impl FieldBounds {
         }
     }
 
-    /// The bounds of a field whose finite values have this range; lossless where no value is finite.
+    /// The bounds of a field whose finite values have this range; lossless if no value is finite.
     #[must_use]
     pub fn resolve(&self, range: [f64; 2]) -> Self {
         self.map(|bound| bound.resolve(range))
@@ -323,7 +323,7 @@ fn from_relative(relative: f64, floor: f64) -> ErrorBound {
     }
 }
 
-/// A bound that is as strict as both, which must be of one class.
+/// The stricter of two bounds of one class.
 pub(crate) fn stricter(a: ErrorBound, b: ErrorBound) -> ErrorBound {
     use ErrorBound::{Absolute, Bits, Lossless, OfRange, Psnr, Rms};
     match (a, b) {
@@ -343,7 +343,7 @@ pub(crate) fn stricter(a: ErrorBound, b: ErrorBound) -> ErrorBound {
     }
 }
 
-/// A bound that holds where either does; both must be of one class.
+/// The looser of two bounds of one class.
 pub(crate) fn looser(a: ErrorBound, b: ErrorBound) -> ErrorBound {
     use ErrorBound::{Absolute, Bits, Lossless, OfRange, Psnr, Rms};
     match (a, b) {

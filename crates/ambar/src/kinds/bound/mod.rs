@@ -3,7 +3,7 @@
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::numbers;
+use crate::numbers;
 
 mod field;
 mod target;
@@ -16,7 +16,7 @@ pub use target::{BoundBox, BoundPart, BoundTarget, missing_target};
 /// Parses an error bound.
 ///
 /// # Errors
-/// `Invalid`, naming the forms of bounds.
+/// `Invalid`, with the valid forms.
 pub fn parse(text: &str) -> Result<ErrorBound> {
     text.parse()
         .map_err(|error: ambar_codec::InvalidBound| Error::invalid(error.to_string()))
@@ -50,7 +50,7 @@ pub(crate) fn widened(bound: ErrorBound, [low, high]: [f64; 2], count: usize) ->
         ErrorBound::Lossless | ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => 0.0,
     };
     let (below, above) = (margin(low), margin(high));
-    // Rounding is towards the outside, except where nothing is lost.
+    // Rounds outwards, except for a margin of 0.
     let outwards = |margin: f64| {
         if margin > 0.0 {
             margin.next_up()
@@ -110,7 +110,7 @@ impl Compression {
         match selected.bounds {
             Some(bounds) if selected.is_named && !bounds.loosest().is_lossless() => {
                 Err(Error::invalid(format!(
-                    "an error bound is for float32 and float64 values, {field:?} holds {dtype}: leave it out"
+                    "expected an error bound of float32 or float64 values, found {field:?} of {dtype}; remove the bound"
                 )))
             }
             _ => Ok(ErrorBound::Lossless.into()),
@@ -164,7 +164,7 @@ fn check_part(target: &BoundTarget, ndim: usize, levels: Option<[u64; 2]>) -> Re
         && sides.len() != ndim
     {
         let expected = match ndim {
-            0 => "no box, for rows of this table have no positions".to_owned(),
+            0 => "no box, because rows of this table have no positions".to_owned(),
             ndim => format!("a box of {ndim} dimensions"),
         };
         return Err(Error::invalid(format!(

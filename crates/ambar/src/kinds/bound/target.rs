@@ -85,7 +85,7 @@ fn parse_part<'a>(pieces: impl Iterator<Item = &'a str>) -> std::result::Result<
             }
         };
         if !is_new {
-            return Err("levels or a box are given twice".into());
+            return Err("expected levels and a box at most once".into());
         }
     }
     Ok(part)
@@ -183,7 +183,7 @@ impl BoundTarget {
     }
 }
 
-/// How well a name fits a pattern, the larger the more specific; `None` where it does not match.
+/// The specificity of a pattern that matches a name, larger for more specific ones; `None` if it does not match.
 pub(crate) fn specificity(pattern: &str, name: &str) -> Option<(bool, usize)> {
     if pattern == name {
         return Some((true, name.len()));

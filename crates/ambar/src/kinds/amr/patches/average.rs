@@ -1,10 +1,10 @@
-//! Averaging down: the values of coarse cells out of those of the fine cells in them.
+//! Averages fine cells to the coarse cells that contain them.
 
 use super::hierarchy::IndexBox;
 use super::hierarchy::rows::rows;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::numbers::Number;
+use crate::numbers::Number;
 
 /// Whether values of the type can be averaged down.
 pub(crate) fn can_average(dtype: &DataType) -> bool {
@@ -12,7 +12,7 @@ pub(crate) fn can_average(dtype: &DataType) -> bool {
 }
 
 /// Averages the values of `fine`, a box that is made of whole cells coarser by `ratio`, into `out`,
-/// one value a coarse cell, x fastest.
+/// one value for each coarse cell, x fastest.
 ///
 /// The order of operations is part of the format: the sum starts with +0, the fine cells are added
 /// as float64, x fastest, then y, then z; it is multiplied by the float64 nearest to 1 / (their
@@ -41,7 +41,7 @@ pub(crate) fn average(
         }
         other => {
             return Err(Error::unsupported(format!(
-                "values of type {other} cannot be averaged"
+                "expected values of float32 or float64 to average, found {other}"
             )));
         }
     }

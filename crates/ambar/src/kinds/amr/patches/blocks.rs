@@ -1,4 +1,4 @@
-//! Unit blocks: cubes of equally many cells that hold what is kept of a level, along the Morton curve.
+//! Unit blocks: cubes of equal size that contain the stored cells of a level, along the Morton curve.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use super::hierarchy::nest::{CellSet, Nest};
 use crate::error::{Error, Result};
 use crate::kinds::morton;
 
-/// Sides that unit blocks may get, the largest first: the larger, the better values are predicted
-/// from their neighbours, but the more cells are padding.
+/// Possible sides of unit blocks, the largest first. Larger blocks improve the prediction of values
+/// from their neighbours, but have more padding cells.
 const SIDES: [usize; 3] = [16, 8, 4];
 
 /// Minimum ratio of the cells of the boxes to padding cells; otherwise the next smaller side is used.
 const PADDING: u64 = 10;
 
-/// Most unit blocks of a level: their places take 40 bytes each in memory.
+/// Maximum number of unit blocks of a level. Each takes 40 bytes of memory.
 pub(crate) const MAX_BLOCKS: u64 = 1 << 28;
 
 /// The unit blocks of one level.
 ///
-/// Block `i` holds the cells from `origins()[i]` on, `side()` in each dimension; origins are
+/// Block `i` contains the cells from `origins()[i]`, `side()` in each dimension; origins are
 /// multiples of the side. Arrays over blocks have the cells of a block x fastest. Cells of a block
 /// that are in no box are padding. The side depends on the boxes, not on which cells are stored.
 pub struct Blocks {
@@ -35,7 +35,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The blocks that hold `cells` of a level, in chunks of `chunk_cells` if given.
+    /// The blocks that contain `cells` of a level, in chunks of `chunk_cells` if given.
     ///
     /// # Errors
     /// `Limit` for more blocks than can be handled.
@@ -45,7 +45,7 @@ impl Blocks {
         cells: CellSet,
         chunk_cells: Option<usize>,
     ) -> Result<Self> {
-        // The boxes alone decide about the side: the order of cells does not depend on what is kept.
+        // The side depends only on the boxes: the order of cells does not depend on dropped cells.
         let kept = nest.cells(level, CellSet::All);
         let mut chosen = (1, Vec::new());
         for side in SIDES {
@@ -76,7 +76,7 @@ impl Blocks {
         let wanted = chunk_cells.unwrap_or_else(|| chunk_cells_of(keys.len() * block_cells));
         Ok(Self {
             origins: keys.iter().map(origin).collect(),
-            // A level that one chunk can hold is not padded.
+            // A level that fits in one chunk is not padded.
             per_chunk: (wanted / block_cells).max(1).min(keys.len().max(1)),
             nest: Arc::clone(nest),
             level,
@@ -85,11 +85,11 @@ impl Blocks {
         })
     }
 
-    /// The blocks that a store names.
+    /// The blocks with the origins in a store.
     ///
     /// # Errors
-    /// `Corrupt` if an origin is no multiple of the side, outside of the domain, the blocks do not
-    /// follow the Morton curve, or a leaf cell is in none of them.
+    /// `Corrupt` if an origin is not a multiple of the side, or outside of the domain; if the blocks do not
+    /// follow the Morton curve, or a leaf cell is outside of all blocks.
     pub(crate) fn from_origins(
         nest: &Arc<Nest>,
         level: usize,
@@ -108,8 +108,8 @@ impl Blocks {
             });
             if !inside {
                 return Err(Error::corrupt(format!(
-                    "the unit block {i} at {origin:?} lies outside of the domain, {domain:?}, or at \
-                     no multiple of {side}; restore the file from a copy"
+                    "expected unit blocks at multiples of {side} in the domain {domain:?}, found block \
+                     {i} at {origin:?}; restore the file from a copy"
                 )));
             }
             let key = key(nest.ndim(), side, first, origin);
@@ -133,15 +133,15 @@ impl Blocks {
         let leaves = nest.cells(level, CellSet::Leaves);
         if held != leaves {
             return Err(Error::corrupt(format!(
-                "the unit blocks hold {held} of the {leaves} leaf cells of level {level}; restore \
+                "expected all {leaves} leaf cells of level {level} in unit blocks, found {held}; restore \
                  the file from a copy"
             )));
         }
         Ok(blocks)
     }
 
-    /// Where the blocks lie as codecs want to know it: indices z, y, x of their first cells, counted
-    /// from the block at the domain's lower corner.
+    /// The origins of the blocks in the form of the codecs: indices z, y, x of their first cells,
+    /// relative to the block at the lower corner of the domain.
     pub(crate) fn relative_origins(&self) -> Arc<[[i64; 3]]> {
         let first = first_place(&self.nest, self.level, self.side);
         let relative = |origin: &[i64; 3]| {
@@ -168,7 +168,7 @@ impl Blocks {
         &self.origins
     }
 
-    /// Cells of a block, padding among them.
+    /// Cells of a block, including padding.
     pub fn block_cells(&self) -> usize {
         self.side.pow(self.nest.ndim() as u32)
     }
@@ -199,7 +199,7 @@ impl Blocks {
         }
     }
 
-    /// Which cells of some blocks are meant, block after block; the others are padding, or left out.
+    /// A flag for each cell of some consecutive blocks: whether it is in the subset `cells`.
     pub fn mask(&self, blocks: Range<usize>, cells: CellSet) -> Vec<bool> {
         let size = self.block_cells();
         let mut mask = vec![false; blocks.len() * size];
@@ -209,14 +209,14 @@ impl Blocks {
         mask
     }
 
-    /// The blocks that meet `region`, in order.
+    /// The blocks that overlap `region`, in order.
     pub(crate) fn meeting(&self, region: &IndexBox) -> Vec<usize> {
         let side = self.side as i64;
         let ndim = self.nest.ndim();
         let size = |d: usize| if d < ndim { side } else { 1 };
         let places = region.coarsened(std::array::from_fn(size));
         let count = places.shape().iter().map(|n| *n as u128).product::<u128>();
-        // Where the region holds more places than there are blocks, looking at all is faster.
+        // If the region has more places than the level has blocks, a loop over all blocks is faster.
         if count >= self.origins.len() as u128 {
             let meets = |block: &usize| !self.extent(*block).intersection(region).is_empty();
             return (0..self.origins.len()).filter(meets).collect();
@@ -272,8 +272,8 @@ impl Blocks {
     }
 }
 
-/// The place of the block at the domain's lower corner, in units of the side: keys count from there,
-/// so that they are not negative.
+/// The index of the block at the lower corner of the domain, in units of the side. Keys are relative
+/// to it: they are not negative.
 fn first_place(nest: &Nest, level: usize, side: usize) -> [i64; 3] {
     let lo = nest.level(level).domain.lo;
     lo.map(|x| x.div_euclid(side as i64))
@@ -288,7 +288,7 @@ fn key(ndim: usize, side: usize, first: [i64; 3], origin: &[i64; 3]) -> u128 {
     morton::key(ndim, &place)
 }
 
-/// The keys of the blocks of `side` that hold `cells`, in order.
+/// The keys of the blocks of `side` that contain `cells`, in order.
 fn keys(nest: &Nest, level: usize, side: usize, cells: CellSet) -> Result<Vec<u128>> {
     let ndim = nest.ndim();
     let ratio = std::array::from_fn(|d| if d < ndim { side as i64 } else { 1 });
@@ -328,10 +328,10 @@ fn keys(nest: &Nest, level: usize, side: usize, cells: CellSet) -> Result<Vec<u1
     Ok(keys)
 }
 
-/// Cells of a chunk, for a level of so many: about 256 chunks a level, of 64 Ki to 256 Ki cells, so
-/// that a box of 32^3 cells, which touches eight chunks at most, reads little of a large level.
-/// Levels of at most 512 Ki cells, which are mostly read as a whole, have chunks of 256 Ki: within an
-/// error bound they are 5 % smaller so, and decoded no faster.
+/// Cells of a chunk of a level with this number of cells: about 256 chunks of 64 Ki to 256 Ki cells. A
+/// box of 32^3 cells overlaps at most eight chunks, a small part of a large level. Levels of at most
+/// 512 Ki cells are usually read as a whole. Their chunks have 256 Ki cells: within an error bound
+/// this saves 5 % of their size, and they decode at the same speed.
 fn chunk_cells_of(cells: usize) -> usize {
     const SMALL: usize = 512 << 10;
     const LARGEST: usize = 256 << 10;

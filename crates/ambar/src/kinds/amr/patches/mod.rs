@@ -28,13 +28,13 @@ use write::fields::check_names;
 pub use blocks::Blocks;
 pub use hierarchy::nest::CellSet;
 pub use hierarchy::{IndexBox, MAX_INDEX, PatchHierarchy, PatchLevel};
-pub use ranks::{FieldBox, RankPatchOptions, RankPatches, ReadRow};
+pub use ranks::{FieldBox, OwnedHierarchy, RankPatchOptions, RankPatches, ReadRow};
 pub use read::is_derived;
 pub use source::PatchSource;
 pub use write::{Covered, PatchOptions, Progress};
 
-/// A patch-based hierarchy with its fields, in a store or read straight from another code's files:
-/// the kind `amr`, layout `patches`.
+/// A patch-based hierarchy with its fields, in a store or in the files of a simulation code: the kind
+/// `amr`, layout `patches`.
 ///
 /// Values are read on demand. All methods run on the current rayon pool.
 pub struct PatchAmr {
@@ -45,19 +45,19 @@ pub struct PatchAmr {
     attributes: Attributes,
     /// Leaf cells of each level.
     leaves: Vec<u64>,
-    /// The levels' unit blocks, once they were needed.
+    /// The unit blocks of levels, computed on the first access.
     blocks: Vec<SetOnce<Blocks>>,
-    /// The box around each chunk's cells, by level, once they were needed.
+    /// The bounding box of the cells of each chunk, by level, computed on the first access.
     extents: Vec<SetOnce<Vec<IndexBox>>>,
     cache: ChunkCache,
 }
 
 impl PatchAmr {
-    /// The fields of `source`. Boxes are read when cells in them are first asked for, and kept.
+    /// The fields of `source`. Boxes are read on the first access, and cached.
     ///
     /// # Errors
     /// `Invalid` if the hierarchy's boxes overlap, are outside of its domain, or are not made of
-    /// whole cells of the next coarser level's boxes, or a name is taken twice or by a derived column;
+    /// whole cells of the next coarser level's boxes, or names of fields are not unique or those of derived columns;
     /// `Limit` for more than can be handled.
     pub fn from_source(source: Arc<dyn PatchSource>) -> Result<Self> {
         let fields = source.fields().to_vec();
@@ -112,7 +112,7 @@ impl PatchAmr {
     }
 
     /// Names of the columns that are derived on request: `level`, `x`, `y`, `z`, `dx` (and `dy`,
-    /// `dz` where cells are no cubes), `ix`, `iy`, `iz`, as far as there are dimensions.
+    /// `dz` unless cells are cubes), `ix`, `iy`, `iz`, as far as there are dimensions.
     pub fn derived(&self) -> Vec<String> {
         DerivedColumn::names(&self.nest)
     }
@@ -120,7 +120,7 @@ impl PatchAmr {
     /// The type of a field or a derived column.
     ///
     /// # Errors
-    /// `NotFound`, naming the columns there are.
+    /// `NotFound`, with the available columns.
     pub fn dtype(&self, name: &str) -> Result<DataType> {
         match DerivedColumn::parse(name, &self.nest) {
             Some(derived) => Ok(derived.dtype()),
@@ -133,7 +133,7 @@ impl PatchAmr {
         self.leaves.iter().sum()
     }
 
-    /// The levels that hold leaf cells, and how many.
+    /// The levels with leaf cells, and their numbers.
     pub fn cells_per_level(&self) -> Vec<(u8, u64)> {
         let levels = (0u8..).zip(self.leaves.iter().copied());
         levels.filter(|(_, cells)| *cells > 0).collect()

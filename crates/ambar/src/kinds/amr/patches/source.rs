@@ -1,4 +1,4 @@
-//! Where the boxes' values come from: a store, memory, or another code's files.
+//! The trait of sources of values on boxes: a store, memory, or the files of a simulation code.
 
 use super::hierarchy::PatchHierarchy;
 use crate::dtype::DataType;
@@ -6,8 +6,8 @@ use crate::error::Result;
 
 /// Fields on the boxes of a hierarchy.
 ///
-/// Readers of other codes' files implement it, so that values go straight from their files to the
-/// chunks of a store or to the caller.
+/// Readers of the files of simulation codes implement it: values are copied from the files to the
+/// chunks of a store, or to the caller, without an intermediate copy.
 pub trait PatchSource: Send + Sync {
     /// The levels and their boxes.
     fn hierarchy(&self) -> &PatchHierarchy;
@@ -18,14 +18,14 @@ pub trait PatchSource: Send + Sync {
     /// The type of a field; the same on all levels.
     ///
     /// # Errors
-    /// `NotFound`, naming the fields there are.
+    /// `NotFound`, with the available fields.
     fn dtype(&self, field: &str) -> Result<DataType>;
 
-    /// Reads a field on all cells of box `index` of `level` (ghost cells left out) into `out`, which
-    /// has exactly their size: x fastest, native byte order. Runs on the calling thread; called from
-    /// many threads at once.
+    /// Reads a field on all cells of box `index` of `level` (without ghost cells) into `out`, which
+    /// has exactly their size: x fastest, native byte order. Runs on the calling thread; many threads
+    /// call it.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt` if the data are not what was announced; `Io`.
+    /// `NotFound`; `Corrupt` if the data differ from the declaration; `Io`.
     fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()>;
 }

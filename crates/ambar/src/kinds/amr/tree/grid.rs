@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::kinds::amr::raster::{self, Mean, Raster};
 use crate::kinds::amr::tree::window::WindowCells;
 use crate::kinds::amr::{AmrTree, Window};
-use crate::kinds::numbers::power_of_two;
 use crate::memory::Column;
+use crate::numbers::power_of_two;
 
 impl AmrTree {
     /// The values of `fields` (or derived columns) on the cells of `window`, float64, in C order:

@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::kinds::amr::image::{Canvas, Line, Sums};
 use crate::kinds::amr::tree::window::WindowCells;
 use crate::kinds::amr::{AXES, AmrTree, Weight, Window};
-use crate::kinds::numbers::{self, power_of_two};
 use crate::memory::Column;
+use crate::numbers::{self, power_of_two};
 
 impl AmrTree {
     /// The values of `field` (or a derived column) in the plane at `at` (code length) perpendicular to `axis`

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use crate::condition::Condition;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::tree::derived_columns::{CurvePosition, DerivedColumn, derive};
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
-use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select, touched};
 use crate::kinds::source::ColumnSource;
@@ -23,7 +23,7 @@ impl AmrTree {
     /// `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.check_selection(selection)?;
-        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        let conditions: Vec<&Condition> = levels.iter().chain(&selection.condition).collect();
         self.prepare(columns, &conditions)?;
         select(self, columns, selection, &conditions)
     }
@@ -34,26 +34,26 @@ impl AmrTree {
     /// As `cells`.
     pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
         let levels = self.check_selection(selection)?;
-        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        let conditions: Vec<&Condition> = levels.iter().chain(&selection.condition).collect();
         self.prepare(&[], &conditions)?;
         touched(self, selection.region.as_ref(), &conditions)
     }
 
     /// Prepares the source for reading these columns and those of conditions.
-    fn prepare(&self, columns: &[&str], conditions: &[&Predicate]) -> Result<()> {
+    fn prepare(&self, columns: &[&str], conditions: &[&Condition]) -> Result<()> {
         let mut needed = columns.to_vec();
         needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
         self.source.prepare(&needed)
     }
 
     /// Checks a selection, and returns its levels as a condition.
-    fn check_selection(&self, selection: &Selection) -> Result<Option<Predicate>> {
+    fn check_selection(&self, selection: &Selection) -> Result<Option<Condition>> {
         if let Some(region) = &selection.region {
             region.check(self.shape.ndim)?;
         }
         match selection.levels {
             None => Ok(None),
-            Some((lo, hi)) if lo <= hi => Ok(Some(Predicate::between(LEVEL, lo.into(), hi.into()))),
+            Some((lo, hi)) if lo <= hi => Ok(Some(Condition::between(LEVEL, lo.into(), hi.into()))),
             Some((lo, hi)) => Err(Error::invalid(format!(
                 "invalid levels: {lo} to {hi}; give the coarsest first"
             ))),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::kinds::morton::MAX_BITS;
-use crate::kinds::numbers::power_of_two;
+use crate::numbers::power_of_two;
 
 /// The box, its root cells, and the finest level, whose cells are the unit of the lattice.
 #[derive(Clone, Debug, PartialEq)]

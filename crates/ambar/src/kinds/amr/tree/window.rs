@@ -8,9 +8,9 @@ use crate::kinds::amr::tree::derived_columns::DerivedColumn;
 use crate::kinds::amr::tree::shape::TreeShape;
 use crate::kinds::amr::window::snapped;
 use crate::kinds::amr::{AmrTree, Window};
-use crate::kinds::numbers;
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, chunk_count, chunk_range};
+use crate::numbers;
 
 impl AmrTree {
     /// The cells of `level` that overlap the bounding box of `region` (`None` for the whole

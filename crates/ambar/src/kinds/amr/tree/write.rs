@@ -13,7 +13,7 @@ use crate::kinds::amr::tree::leaf_positions::TreeLeafPositions;
 use crate::kinds::amr::{AmrTree, LEVEL, Leaves};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
-use crate::kinds::write::{Columns, index, named};
+use crate::kinds::write::{Columns, IndexArray, named};
 use crate::memory::Column;
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
@@ -39,7 +39,7 @@ impl AmrTree {
         let mut all = vec![(LEVEL, &leaves.levels)];
         all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
         let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
-        let mut columns = Columns::new(&all, ("cell", chunk_rows), compression)?;
+        let mut columns = Columns::new(&all, "cell", chunk_rows, compression)?;
         let levels = leaves.levels.bytes();
         let geometry = TreeGeometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
         if columns.is_bounded() {
@@ -117,54 +117,64 @@ fn write_geometry(
     ndim: usize,
 ) -> Result<()> {
     let (chunks, n) = (geometry.corners.len() as u64, ndim as u64);
+    let mut index = |name: &str, dtype, shape: &[u64], dimensions: &[&str], bytes: &[u8]| {
+        let array = IndexArray {
+            dtype,
+            shape,
+            dimensions,
+            bytes,
+        };
+        array.write_to_index(writer, path, name)
+    };
     let corners = geometry.corners.iter();
     let corners: Vec<u64> = corners
         .flat_map(|corner| &corner[..ndim])
         .copied()
         .collect();
     let bytes = bytemuck::cast_slice(&corners);
-    let place = (&[chunks, n][..], &["chunk", "axis"][..]);
-    index(writer, path, "corner", DataType::Int64, place, bytes)?;
+    index(
+        "corner",
+        DataType::Int64,
+        &[chunks, n],
+        &["chunk", "axis"],
+        bytes,
+    )?;
     let boxes = geometry.boxes.iter().flatten();
     let boxes: Vec<f64> = boxes.flat_map(|corner| &corner[..ndim]).copied().collect();
-    let bytes = bytemuck::cast_slice(&boxes);
-    let place = (&[chunks, 2, n][..], &["chunk", "bound", "axis"][..]);
-    index(writer, path, "box", DataType::Float64, place, bytes)?;
-    let place = (&[chunks, 2][..], &["chunk", "bound"][..]);
+    let (shape, bytes) = ([chunks, 2, n], bytemuck::cast_slice(&boxes));
     index(
-        writer,
-        path,
+        "box",
+        DataType::Float64,
+        &shape,
+        &["chunk", "bound", "axis"],
+        bytes,
+    )?;
+    let bytes = geometry.levels.as_flattened();
+    index(
         "level",
         DataType::UInt8,
-        place,
-        geometry.levels.as_flattened(),
+        &[chunks, 2],
+        &["chunk", "bound"],
+        bytes,
     )?;
     if geometry.jumps.is_empty() {
         return Ok(());
     }
     let jumps = geometry.jumps.len() as u64;
     let rows: Vec<u64> = geometry.jumps.iter().map(|jump| jump.row).collect();
-    let place = (&[jumps][..], &["jump"][..]);
-    index(
-        writer,
-        path,
-        "jump_row",
-        DataType::UInt64,
-        place,
-        bytemuck::cast_slice(&rows),
-    )?;
+    let bytes = bytemuck::cast_slice(&rows);
+    index("jump_row", DataType::UInt64, &[jumps], &["jump"], bytes)?;
     let corners = geometry.jumps.iter();
     let corners: Vec<u64> = corners
         .flat_map(|jump| &jump.corner[..ndim])
         .copied()
         .collect();
-    let place = (&[jumps, n][..], &["jump", "axis"][..]);
+    let bytes = bytemuck::cast_slice(&corners);
     index(
-        writer,
-        path,
         "jump_corner",
         DataType::Int64,
-        place,
-        bytemuck::cast_slice(&corners),
+        &[jumps, n],
+        &["jump", "axis"],
+        bytes,
     )
 }

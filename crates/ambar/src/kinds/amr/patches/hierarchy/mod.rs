@@ -1,4 +1,4 @@
-//! The boxes of a patch-based hierarchy, level by level, and how to find those in a region.
+//! The boxes of a patch-based hierarchy, level by level, and searches for boxes in a region.
 
 pub(super) mod box_tree;
 pub(super) mod nest;
@@ -30,7 +30,7 @@ impl IndexBox {
         self.shape().iter().product()
     }
 
-    /// Whether it holds no cell.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         (0..3).any(|d| self.lo[d] >= self.hi[d])
     }
@@ -44,7 +44,7 @@ impl IndexBox {
         }
     }
 
-    /// The cells, coarser by `ratio`, that it touches.
+    /// The cells, coarser by `ratio`, that overlap it.
     #[must_use]
     pub fn coarsened(&self, ratio: [i64; 3]) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl IndexBox {
         }
     }
 
-    /// Whether it holds all of `other`.
+    /// Whether it contains all of `other`.
     pub fn contains(&self, other: &Self) -> bool {
         (0..3).all(|d| self.lo[d] <= other.lo[d] && other.hi[d] <= self.hi[d])
     }
@@ -73,7 +73,7 @@ impl IndexBox {
 pub struct PatchLevel {
     /// All cells the level could have: the problem domain in this level's indices.
     pub domain: IndexBox,
-    /// The boxes that hold data, in their order in the file. They do not overlap.
+    /// The boxes with data, in their order in the file. They do not overlap.
     pub boxes: Vec<IndexBox>,
     /// Sides of a cell, in code length; 0 in dimensions that are not used.
     pub cell_size: [f64; 3],
@@ -98,7 +98,7 @@ impl PatchHierarchy {
     /// Checks every property, so that no later arithmetic can overflow.
     ///
     /// # Errors
-    /// `Invalid`, saying which property of which level is wrong.
+    /// `Invalid`, with the property and the level.
     pub fn check(&self) -> Result<()> {
         if !(1..=3).contains(&self.ndim) {
             let ndim = self.ndim;

@@ -32,8 +32,8 @@ impl Nest {
     /// Checks the hierarchy.
     ///
     /// # Errors
-    /// `Invalid` if a level's boxes overlap, are outside of its domain or of the boxes of the next
-    /// coarser level, or begin or end inside of its cells; where domains do not fit each other; `Limit` for more levels
+    /// `Invalid` if boxes of a level overlap, are outside of its domain or of the boxes of the next
+    /// coarser level, or begin or end inside of its cells; if domains do not match; `Limit` for more levels
     /// or cells than can be handled.
     pub fn new(mut hierarchy: PatchHierarchy) -> Result<Self> {
         hierarchy.check()?;
@@ -70,8 +70,8 @@ impl Nest {
         Ok(nest)
     }
 
-    /// Checks that the boxes of a level are in those of the next coarser one: leaf cells then share
-    /// no space.
+    /// Checks that the boxes of a level are in those of the next coarser level: leaf cells do not
+    /// overlap.
     fn check_nesting(&self, level: usize) -> Result<()> {
         let ratio = self.level(level - 1).ratio;
         let out = self.level(level).boxes.par_iter().find_first(|b| {
@@ -111,7 +111,7 @@ impl Nest {
         })
     }
 
-    /// Calls `visit` with each box of `level` that meets `region`, and the part in it.
+    /// Calls `visit` with each box of `level` that overlaps `region`, and the intersection.
     pub fn boxes_in(
         &self,
         level: usize,
@@ -190,7 +190,7 @@ impl Nest {
         self.hierarchy.lower[d] + halves as f64 * (self.level(level).cell_size[d] / 2.0)
     }
 
-    /// The box around the centres of a region's cells, in code length; 0 in dimensions that are not
+    /// The bounding box of the centres of the cells of a region, in code length; 0 in dimensions that are not
     /// used. A region without cells yields its corner.
     pub fn centres(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {
         let domain = self.level(level).domain;

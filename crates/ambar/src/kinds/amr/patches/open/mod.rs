@@ -1,4 +1,4 @@
-//! Opening patches in a store: the group's attributes, the lists of boxes, the arrays of the fields.
+//! Opens patches in a store: the attributes of the group, the lists of boxes, the arrays of fields.
 
 mod stored;
 pub(super) mod values;
@@ -32,7 +32,7 @@ impl PatchAmr {
     /// Opens the patches in the group at `path`. Reads metadata and the lists of boxes.
     ///
     /// # Errors
-    /// `NotFound` if the group does not exist; `Invalid` if it holds another kind;
+    /// `NotFound` if the group does not exist; `Invalid` if it is of another kind;
     /// `Unsupported` if it was written by a newer version or has another layout; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let path = path.trim_end_matches('/');
@@ -72,8 +72,8 @@ impl PatchAmr {
         let opened = Self::new(nest, fields, dtypes, Box::new(values), attributes)?;
         if own.get("cells").and_then(Value::as_u64) != Some(opened.rows()) {
             return Err(Error::corrupt(format!(
-                "the attribute \"cells\" is not the number of leaf cells, {}; restore the file from \
-                 a copy",
+                "expected the number of leaf cells, {}, in the attribute \"cells\"; restore the file \
+                 from a copy",
                 opened.rows()
             )));
         }
@@ -115,7 +115,7 @@ fn point<T: Copy>(
     Ok(point)
 }
 
-/// The hierarchy that attributes and lists of boxes describe; not checked yet.
+/// The hierarchy of the attributes and the lists of boxes, without checks.
 fn hierarchy(store: &Store, path: &str, own: &Value) -> Result<PatchHierarchy> {
     let ndim = number(own, "ndim", 3)? as usize;
     if ndim == 0 {
@@ -223,8 +223,8 @@ fn dtypes(levels: &[StoredLevel], fields: &[String]) -> Result<Vec<DataType>> {
         for ((array, dtype), field) in level.arrays.iter().zip(&dtypes).zip(fields) {
             if array.dtype() != dtype || dtype.size().is_none() {
                 return Err(Error::corrupt(format!(
-                    "the field {field:?} is {} here and {dtype} on another level; restore the file \
-                     from a copy",
+                    "expected one type of the field {field:?} on all levels, found {} and {dtype}; \
+                     restore the file from a copy",
                     array.dtype()
                 ))
                 .at_node(array.path()));

@@ -1,4 +1,4 @@
-//! Unit blocks in a store: a group a level, an array a field.
+//! Unit blocks in a store: one group for each level, one array for each field.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::limits::Limits;
 use crate::process::SetOnce;
 use crate::store::{NodeKind, Store};
 
-/// What the attributes say of how a level is stored.
+/// The layout of a level, from the attributes.
 pub(crate) struct StoredLevel {
     pub side: usize,
     pub blocks: u64,
-    /// By field: whether covered cells were left out.
+    /// By field: whether covered cells were dropped.
     pub dropped: Vec<bool>,
     /// By field.
     pub arrays: Vec<Array>,

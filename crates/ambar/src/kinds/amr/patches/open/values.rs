@@ -1,4 +1,4 @@
-//! Where the values of unit blocks come from: a store, or boxes of another code's files.
+//! Sources of the values of unit blocks: a store, or the boxes of the files of a simulation code.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub(crate) trait Values: Send + Sync {
     /// The unit blocks of a level; every leaf cell is in one.
     fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks>;
 
-    /// Reads a field on all cells of some blocks of one chunk. Cells that are no leaves may have any
-    /// value. Runs on the calling thread.
+    /// Reads a field on all cells of some blocks of one chunk. The values of cells that are not leaves
+    /// are arbitrary. Runs on the calling thread.
     fn read(
         &self,
         blocks: &Blocks,
@@ -28,8 +28,8 @@ pub(crate) trait Values: Send + Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// Reads a field on every `step`th cell of some blocks in each dimension, from their first cells on.
-    /// A `step` above 1 is asked for only where there are samples.
+    /// Reads a field on every `step`th cell of some blocks in each dimension, from their first cells.
+    /// A `step` above 1 requires `has_samples`.
     fn read_samples(
         &self,
         blocks: &Blocks,
@@ -41,17 +41,17 @@ pub(crate) trait Values: Send + Sync {
         self.read(blocks, field, range, out)
     }
 
-    /// Whether fewer cells than all can be read.
+    /// Whether samples of the cells can be read.
     fn has_samples(&self) -> bool {
         false
     }
 
-    /// Reads a field on all cells of a box, and keeps it, where boxes are kept.
+    /// Reads a field on all cells of a box into the cache, if boxes are cached.
     fn load(&self, _level: usize, _index: usize, _field: usize) -> Result<()> {
         Ok(())
     }
 
-    /// Reads a field on all cells of a box; `None` where boxes are put together from blocks.
+    /// Reads a field on all cells of a box; `None` if boxes are assembled from blocks.
     fn read_box(
         &self,
         _level: usize,
@@ -62,7 +62,7 @@ pub(crate) trait Values: Send + Sync {
         None
     }
 
-    /// Whether a field's covered cells of a level are not there, but read as averages.
+    /// Whether the covered cells of a field on a level are dropped: they read as averages.
     fn drops(&self, _level: usize, _field: usize) -> bool {
         false
     }
@@ -70,11 +70,11 @@ pub(crate) trait Values: Send + Sync {
     /// As `ColumnSource::ranges`, by chunk of a level.
     fn ranges(&self, blocks: &Blocks, field: usize) -> Result<Option<Vec<[f64; 2]>>>;
 
-    /// A box around the leaf cells of each chunk.
+    /// The bounding box of the leaf cells of each chunk.
     fn extents(&self, blocks: &Blocks) -> Result<Vec<IndexBox>>;
 }
 
-/// Boxes of a source, kept once they were read.
+/// Boxes of a source, cached after the first read.
 pub(crate) struct BoxValues {
     source: Arc<dyn PatchSource>,
     nest: Arc<Nest>,
@@ -93,7 +93,7 @@ impl BoxValues {
         let size = |(name, dtype): (&String, &DataType)| match dtype.size() {
             Some(size) => Ok((name.clone(), size)),
             None => Err(Error::unsupported(format!(
-                "the field {name:?} holds {dtype} values, which differ in length"
+                "expected fields of values of fixed size, found {name:?} of {dtype}"
             ))),
         };
         let fields = fields.iter().zip(dtypes).map(size);

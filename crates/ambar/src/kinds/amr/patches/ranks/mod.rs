@@ -24,7 +24,7 @@ use crate::kinds::bound::{self, Compression};
 use crate::metadata::Attributes;
 use crate::ranks::{ArrayId, RangesId, RankWriter, digest};
 use share::{Share, WritePart, part_of, whole};
-use values::{FieldValues, LevelField};
+use values::{FieldValues, LevelField, RankBox};
 
 pub use values::ReadRow;
 
@@ -78,6 +78,15 @@ enum FieldState {
     Written,
 }
 
+/// A hierarchy, and the ranks that own its boxes.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnedHierarchy<'a> {
+    /// The levels and their boxes.
+    pub hierarchy: &'a PatchHierarchy,
+    /// The rank of each box, by level.
+    pub owners: &'a [Vec<u32>],
+}
+
 /// A field on one box of a level.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldBox<'a> {
@@ -90,21 +99,21 @@ pub struct FieldBox<'a> {
 }
 
 impl RankPatches {
-    /// Declares the group at `path`: box `i` of level `l` is that of rank `owners[l][i]`.
+    /// Declares the group at `path`.
     ///
     /// # Errors
-    /// `Invalid` if the hierarchy contradicts itself, a field's name is taken, or a box has no
-    /// owner; `Unsupported` for what needs values of all ranks, as [`Covered::Auto`] does; `NotFound`
+    /// `Invalid` for an invalid hierarchy, duplicate names of fields, or a box without an owner;
+    /// `Unsupported` for options that need the values of all ranks, such as [`Covered::Auto`]; `NotFound`
     /// for an error bound of a field or level that does not exist; `Limit`.
     pub fn declare(
         writer: &mut RankWriter,
         path: &str,
-        (hierarchy, owners): (&PatchHierarchy, &[Vec<u32>]),
+        hierarchy: OwnedHierarchy<'_>,
         fields: &[(String, DataType)],
         options: &RankPatchOptions,
     ) -> Result<Self> {
         let path = path.trim_end_matches('/');
-        let declared = Self::declare_here(writer, path, (hierarchy, owners), fields, options)
+        let declared = Self::declare_here(writer, path, hierarchy, fields, options)
             .map_err(|error| error.at_node(path));
         writer.record_failure(declared)
     }
@@ -112,10 +121,11 @@ impl RankPatches {
     fn declare_here(
         writer: &mut RankWriter,
         path: &str,
-        (hierarchy, owners): (&PatchHierarchy, &[Vec<u32>]),
+        hierarchy: OwnedHierarchy<'_>,
         fields: &[(String, DataType)],
         options: &RankPatchOptions,
     ) -> Result<Self> {
+        let OwnedHierarchy { hierarchy, owners } = hierarchy;
         let (rank, ranks) = (writer.rank(), writer.options().ranks);
         check_owners(hierarchy, owners, ranks)?;
         let (plan, shares) = writer.working(|| {
@@ -135,7 +145,7 @@ impl RankPatches {
             let boxes = boxes.filter(|(_, owner)| **owner == rank);
             let boxes = boxes.map(|(place, _)| place).collect();
             let group = format!("{path}/level_{level}");
-            let arrays = declare_fields(writer, &group, (&plan, level), &share, options)?;
+            let arrays = declare_fields(writer, &group, &plan, level, &share, options)?;
             levels.push(RankLevel {
                 ranges: declare_rest(writer, group, &plan, level),
                 share,
@@ -147,17 +157,20 @@ impl RankPatches {
         Ok(Self { plan, levels })
     }
 
-    /// The codecs that suit a field without an error bound, by its values on one box of this many cells
-    /// in each dimension; for [`RankPatchOptions::codecs`], after it was sent to the other ranks.
+    /// Chooses the codecs of a field without an error bound by its values on one box. `cells` is the
+    /// number of cells of the box in each dimension, 1 to 3. The result is for
+    /// [`RankPatchOptions::codecs`] of all ranks; the caller sends it to the other ranks.
     ///
     /// # Errors
-    /// `Invalid` for a box without cells; `Limit`.
+    /// `Invalid` for a box without cells or of other dimensions; `Limit`.
     pub fn choose(
-        (ndim, cells): (usize, [usize; 3]),
+        cells: &[usize],
         dtype: &DataType,
         profile: Profile,
         read: &mut ReadRow<'_>,
     ) -> Result<CodecChain> {
+        let ndim = cells.len();
+        let cells: [usize; 3] = std::array::from_fn(|d| cells.get(d).copied().unwrap_or(1));
         let whole = IndexBox {
             lo: [0; 3],
             hi: cells.map(|n| n as i64),
@@ -186,7 +199,7 @@ impl RankPatches {
             dropped: false,
         };
         let mut values = FieldValues::new(target, 1)?;
-        values.put(target, (0, 0), read)?;
+        values.put(target, RankBox { own: 0, index: 0 }, read)?;
         let spec = spec(blocks, target.field, ndim).profile(profile);
         choose_codecs(&spec, ArrayData::Fixed(values.values.bytes()))
     }
@@ -196,7 +209,7 @@ impl RankPatches {
     /// the least memory.
     ///
     /// # Errors
-    /// `Invalid` for a box that is not this rank's, or was given before; as [`RankWriter::write`].
+    /// `Invalid` for a box of another rank, or one that was put before; as [`RankWriter::write`].
     pub fn put(
         &mut self,
         writer: &mut RankWriter,
@@ -259,7 +272,7 @@ impl RankPatches {
                 ));
             }
         };
-        values.put(target, (own, index), read)?;
+        values.put(target, RankBox { own, index }, read)?;
         if !values.is_complete() {
             there.fields[field] = FieldState::Incomplete(values);
             return Ok(());
@@ -283,7 +296,7 @@ impl RankPatches {
     /// Finishes the group: all of this rank's boxes must have been put.
     ///
     /// # Errors
-    /// `Invalid`, naming the fields and levels with missing values. Then the commit fails.
+    /// `Invalid`, with the fields and levels of missing values. Then the commit fails.
     pub fn finish(self, writer: &mut RankWriter) -> Result<()> {
         let mut missing = Vec::new();
         for (number, level) in self.levels.iter().enumerate() {
@@ -297,7 +310,7 @@ impl RankPatches {
         let finished = match missing.is_empty() {
             true => Ok(()),
             false => Err(Error::invalid(format!(
-                "rank {} has not given the values of all of its boxes: of the fields and levels {}",
+                "expected the values of all boxes of rank {}; missing: the fields and levels {}",
                 writer.rank(),
                 missing.join(", ")
             ))),
@@ -363,7 +376,8 @@ fn plan(
 fn declare_fields(
     writer: &mut RankWriter,
     group: &str,
-    (plan, level): (&PatchWritePlan, usize),
+    plan: &PatchWritePlan,
+    level: usize,
     share: &Share,
     options: &RankPatchOptions,
 ) -> Result<Vec<ArrayId>> {

@@ -6,8 +6,8 @@ use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::nest::Nest;
 use crate::kinds::amr::patches::hierarchy::rows::rows;
 use crate::kinds::amr::patches::write::gather::{Field, fill_value};
-use crate::kinds::numbers;
 use crate::memory::Column;
+use crate::numbers;
 
 /// Copies a row of a box's cells along x into bytes of exactly their size. The indices are those of the
 /// row's first cell, counted from the box's lower corner in x, y and z.
@@ -21,7 +21,7 @@ pub(super) struct FieldValues {
     given: Vec<bool>,
 }
 
-/// One field on one level, as a rank sees it.
+/// One field on one level, with the part of a rank.
 #[derive(Clone, Copy)]
 pub(super) struct LevelField<'a> {
     pub nest: &'a Nest,
@@ -30,6 +30,15 @@ pub(super) struct LevelField<'a> {
     pub field: &'a Field,
     /// Whether covered cells are left out.
     pub dropped: bool,
+}
+
+/// A box of a rank.
+#[derive(Clone, Copy)]
+pub(super) struct RankBox {
+    /// The index in the list of the boxes of the rank.
+    pub own: usize,
+    /// The index in the list of all boxes of the level.
+    pub index: usize,
 }
 
 impl FieldValues {
@@ -56,14 +65,14 @@ impl FieldValues {
         self.given.iter().all(|given| *given)
     }
 
-    /// Puts the values of the rank's box number `own`, which is box `index` of the level.
+    /// Puts the values of a box.
     ///
     /// # Errors
     /// `Invalid` if they were put before.
     pub fn put(
         &mut self,
         target: LevelField<'_>,
-        (own, index): (usize, usize),
+        RankBox { own, index }: RankBox,
         read: &mut ReadRow<'_>,
     ) -> Result<()> {
         if std::mem::replace(&mut self.given[own], true) {

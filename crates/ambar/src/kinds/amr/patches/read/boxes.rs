@@ -1,4 +1,4 @@
-//! Reading boxes of a hierarchy in a store: `PatchAmr` is a `PatchSource` like the files it came from.
+//! Reads boxes of a hierarchy: `PatchAmr` is itself a `PatchSource`.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl PatchSource for PatchAmr {
         Ok(self.dtypes[self.field(field)?].clone())
     }
 
-    /// Covered cells that were left out are the averages of the finer level.
+    /// Dropped covered cells are the averages of the finer level.
     fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()> {
         let place = self.field(field)?;
         if let Some(read) = self.values.read_box(level, index, place, out) {
@@ -40,7 +40,7 @@ impl PatchSource for PatchAmr {
         let size = self.dtypes[place].size().unwrap_or(1);
         if out.len() != frame.cells() * size {
             return Err(Error::invalid(format!(
-                "the values of {frame:?} take {} bytes, the buffer has {}",
+                "expected a buffer of {} bytes for the values of {frame:?}, found {}",
                 frame.cells() * size,
                 out.len()
             )));
@@ -85,8 +85,7 @@ impl PatchAmr {
         };
         if !there {
             return Err(Error::corrupt(
-                "a unit block is missing, or a box that was no part of the level; restore the file \
-                 from a copy",
+                "expected unit blocks for all cells of the box; restore the file from a copy",
             ));
         }
         if dropped {
@@ -95,7 +94,7 @@ impl PatchAmr {
         Ok(())
     }
 
-    /// Gives the covered cells of `region` the averages of the finer level.
+    /// Sets the covered cells of `region` to the averages of the finer level.
     fn average_into(
         &self,
         level: usize,

@@ -1,4 +1,4 @@
-//! Columns that follow from a cell's level and place: level, centre, sides, index on its level.
+//! Columns that are derived from the level and the index of a cell: level, centre, sides, index.
 
 use std::ops::Range;
 
@@ -14,20 +14,20 @@ pub(crate) enum DerivedColumn {
     Level,
     /// `x`, `y`, `z`: the centre, float64, code length.
     Centre(usize),
-    /// `dx`, `dy`, `dz`: the cell's sides, float64, code length; only `dx` where cells are cubes.
+    /// `dx`, `dy`, `dz`: the cell's sides, float64, code length; only `dx` if cells are cubes.
     Side(usize),
     /// `ix`, `iy`, `iz`: the index on the cell's own level, int64.
     Index(usize),
 }
 
-/// Whether patches of `ndim` dimensions may derive a column `name`, which no field can have then.
+/// Whether `name` is reserved for a derived column of patches of `ndim` dimensions.
 pub fn is_derived(name: &str, ndim: usize) -> bool {
     let axis = |name: &str| AXES[..ndim].contains(&name);
     name == "level" || axis(name) || name.strip_prefix(['d', 'i']).is_some_and(axis)
 }
 
 impl DerivedColumn {
-    /// All names that a hierarchy derives.
+    /// The names of all derived columns of a hierarchy.
     pub fn names(nest: &Nest) -> Vec<String> {
         let axes = &AXES[..nest.ndim()];
         let sides = if nest.has_cubes() { &axes[..1] } else { axes };
@@ -38,7 +38,7 @@ impl DerivedColumn {
         names
     }
 
-    /// The derived column `name`, if there is one.
+    /// The derived column `name`, if it exists.
     pub fn parse(name: &str, nest: &Nest) -> Option<Self> {
         let axis = |name: &str| AXES[..nest.ndim()].iter().position(|axis| *axis == name);
         if name == "level" {
@@ -84,7 +84,7 @@ impl DerivedColumn {
     }
 }
 
-/// Fills in what depends on the index in dimension `d` alone.
+/// Fills in values that depend only on the index in dimension `d`.
 fn along(
     d: usize,
     blocks: &Blocks,

@@ -1,4 +1,4 @@
-//! Covering grids: leaf cells averaged or spread onto the cells of one level.
+//! Covering grids: leaf cells, averaged or replicated to the cells of one level.
 
 use super::window::{Loaded, Touched};
 use crate::error::Result;
@@ -11,19 +11,18 @@ use crate::memory::Column;
 impl PatchAmr {
     /// The values of `fields` (or derived columns) on the cells of `window`, float64, in C order:
     /// x outermost, the last dimension innermost. Finer leaf cells are averaged by volume, coarser
-    /// ones spread; where there is no cell, the value is NaN. Where a window cell is covered in
-    /// part, the value is the mean of what there is. Only the chunks that the window touches are
-    /// read.
+    /// cells are replicated. Window cells without leaf cells are NaN. The value of a partly covered
+    /// window cell is the mean of its covered part. Only chunks that overlap the window are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` if it is no number or the window is
+    /// `NotFound` for a column that does not exist; `Invalid` if its values are not numbers, or the window is
     /// not in the domain; `Limit` if the result does not fit in memory; `Corrupt`, `Io`.
     pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
         self.grid_of(fields, window, false)
     }
 
-    /// The same, of samples instead of means: of finer cells, those that lie at the lower corners of window cells
-    /// are read alone, which takes a part of the time. Window cells get the mean of the samples in them.
+    /// The same, with samples in place of means. Of finer cells, only those at the lower corners of window cells are
+    /// read, which is faster. The value of a window cell is the mean of the samples in it.
     ///
     /// # Errors
     /// As [`PatchAmr::grid`].
@@ -151,7 +150,7 @@ impl Painter<'_> {
     }
 }
 
-/// Where the samples of a block are.
+/// The positions of the samples of a block.
 struct Samples {
     extent: IndexBox,
     step: i64,

@@ -1,4 +1,4 @@
-//! Reading patches: selections of leaf cells, images, covering grids, and boxes.
+//! Reads patches: selections of leaf cells, images, covering grids, and boxes.
 
 mod boxes;
 pub(super) mod derived_columns;

@@ -12,9 +12,9 @@ use crate::memory::Column;
 impl PatchAmr {
     /// The values of `field` (or a derived column) in the plane at `at` (code length) across `axis`
     /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`; its extent along
-    /// the axis plays no part. The plane on a face of cells takes those above, at the domain's end
-    /// those below. Of the leaf cells that it cuts, those finer than the window are averaged by
-    /// area, coarser ones spread; if it does not exist, the value is NaN.
+    /// the axis is ignored. A plane on a face of cells selects the cells above, at the upper end of the
+    /// domain the cells below. Leaf cells in the plane that are finer than the window are averaged by
+    /// area, coarser cells are replicated. Pixels without cells are NaN.
     ///
     /// # Errors
     /// As `grid`; `Invalid` if the axis does not exist or the plane is outside of the domain.
@@ -25,7 +25,7 @@ impl PatchAmr {
         let (lower, upper) = (hierarchy.lower[axis], hierarchy.upper[axis]);
         if !(lower..=upper).contains(&at) {
             return Err(Error::invalid(format!(
-                "the plane {} = {at} is outside of the domain, which goes from {lower} to {upper}",
+                "the plane {} = {at} is outside of the domain from {lower} to {upper}",
                 AXES[axis]
             )));
         }
@@ -42,9 +42,8 @@ impl PatchAmr {
 
     /// The integral or mean of `field` (or a derived column) along `axis` through the cells of
     /// `window`, float64, in C order of the other dimensions. Leaf cells finer than the window are
-    /// averaged by area, coarser ones spread, and those that reach out of the window count with
-    /// their part in it: the image's sum is the volume integral. Where there is no cell, the value
-    /// is NaN.
+    /// averaged by area, coarser cells are replicated, and cells that are partly in the window count
+    /// with this part: the sum of the image is the volume integral. Pixels without cells are NaN.
     ///
     /// # Errors
     /// As `grid`; `Invalid` if the axis does not exist.
@@ -63,7 +62,7 @@ impl PatchAmr {
         }
     }
 
-    /// Sums `fields` (the second, if any, weighs) along lines of sight.
+    /// Sums `fields` along lines of sight; the second one, if any, is the weight.
     fn image(&self, fields: &[&str], line: &Line, window: &Window) -> Result<Column> {
         for name in fields {
             self.check_number(name)?;
@@ -102,7 +101,7 @@ impl PatchAmr {
     }
 }
 
-/// What an image looks at.
+/// The geometry of an image.
 struct View<'a> {
     amr: &'a PatchAmr,
     line: &'a Line,
@@ -177,8 +176,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// What a cell of `level` is of a window cell's area in a plane, else of its volume; `None`
-    /// where it is coarser, and its length in the window counts.
+    /// The fraction of the area (in a plane) or of the volume of a window cell that a cell of `level` fills.
+    /// `None` for coarser cells, for which their length in the window counts.
     fn share(&self, level: usize) -> Option<f64> {
         let window_level = usize::from(self.window.level);
         let in_plane = self.plane.is_some();

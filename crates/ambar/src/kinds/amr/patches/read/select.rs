@@ -1,10 +1,11 @@
-//! Leaf cells of all levels, coarse to fine: fields and derived columns of those a selection picks.
+//! Selections of leaf cells of all levels, from coarse to fine: their fields and derived columns.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::derived_columns::DerivedColumn;
+use crate::condition::Condition;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::AXES;
@@ -12,7 +13,6 @@ use crate::kinds::amr::patches::PatchAmr;
 use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::CellSet;
-use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select_all, touched};
 use crate::kinds::source::ColumnSource;
@@ -20,17 +20,17 @@ use crate::memory::Column;
 
 impl PatchAmr {
     /// Fields and derived columns (`level` int32; `x`, `y`, `z`, `dx` float64, code length; `ix`,
-    /// `iy`, `iz` int64) of the leaf cells that `selection` picks: level by level, the coarsest
+    /// `iy`, `iz` int64) of the selected leaf cells: level by level, the coarsest
     /// first; within a level block after block along the Morton curve, x fastest in a block. A cell
-    /// is in a region if its centre is. Only the chunks that may hold such cells are read.
+    /// is in a region if its centre is. Only chunks that may contain such cells are read.
     ///
     /// # Errors
     /// `NotFound` for a column that does not exist; `Invalid` if the region has other dimensions,
-    /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
+    /// the first level is above the last, or the condition names a column that is not a number; `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.levels()?;
         let tables: Vec<&dyn Rows> = self.chosen(&levels, selection)?;
-        let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        let conditions: Vec<&Condition> = selection.condition.iter().collect();
         select_all(&levels[0], &tables, columns, selection, &conditions)
     }
 
@@ -53,13 +53,13 @@ impl PatchAmr {
         Ok(lengths)
     }
 
-    /// Number of the chunks that [`PatchAmr::cells`] reads of a field for `selection`.
+    /// Number of chunks of a field that [`PatchAmr::cells`] reads for `selection`.
     ///
     /// # Errors
     /// As `cells`.
     pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
         let levels = self.levels()?;
-        let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        let conditions: Vec<&Condition> = selection.condition.iter().collect();
         let tables = self.chosen(&levels, selection)?;
         let touched = |table: &&dyn Rows| touched(*table, selection.region.as_ref(), &conditions);
         tables.iter().map(touched).sum()
@@ -70,7 +70,7 @@ impl PatchAmr {
         levels.map(|level| LevelRows::new(self, level)).collect()
     }
 
-    /// Checks a selection, and gives the levels that it picks from.
+    /// Checks a selection, and returns the tables of its levels.
     fn chosen<'a>(
         &self,
         levels: &'a [LevelRows<'a>],
@@ -91,7 +91,7 @@ impl PatchAmr {
     }
 }
 
-/// The cells of one level's unit blocks as the rows of a table; those that count are the leaves.
+/// The cells of the unit blocks of one level as rows of a table; cells that are not leaves are masked.
 pub(crate) struct LevelRows<'a> {
     amr: &'a PatchAmr,
     blocks: &'a Blocks,
@@ -111,7 +111,7 @@ impl<'a> LevelRows<'a> {
             .all(|row| row.is_multiple_of(size));
         if !whole || rows.end > self.rows() {
             return Err(Error::invalid(format!(
-                "rows {rows:?} are not whole unit blocks of {size} cells"
+                "expected whole unit blocks of {size} cells, found the rows {rows:?}"
             )));
         }
         Ok((rows.start / size) as usize..(rows.end / size) as usize)
@@ -179,7 +179,7 @@ impl Rows for LevelRows<'_> {
     fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
         let level = self.blocks.level();
         let extents = self.amr.extents(level)?.iter();
-        // A cell is in a region if its centre is: what only touches at a face is not read.
+        // A cell is in a region if its centre is: chunks that only touch at a face are skipped.
         let boxes = extents.map(|extent| self.amr.nest.centres(level, extent));
         Ok(Some(boxes.collect()))
     }

@@ -1,4 +1,4 @@
-//! Windows on patches: which blocks they touch, and the values there.
+//! Windows on patches: the blocks that overlap them, and their values.
 
 use rayon::prelude::*;
 
@@ -9,28 +9,28 @@ use crate::kinds::amr::patches::PatchAmr;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::CellSet;
 use crate::kinds::amr::window::snapped;
-use crate::kinds::numbers;
 use crate::kinds::region::Region;
+use crate::numbers;
 
-/// The blocks of one chunk that are touched, in order; at least one.
+/// The blocks of one chunk that overlap a window, in order; at least one.
 pub(crate) struct Touched {
     pub level: usize,
     pub blocks: Vec<usize>,
 }
 
-/// Columns of some touched blocks, as float64.
+/// Columns of some blocks, as float64.
 pub(crate) struct Loaded {
     /// The first block that was read.
     first: usize,
     block_cells: usize,
     /// Every `step`th cell of a block in each dimension was read.
     pub step: usize,
-    /// One a column.
+    /// One for each column.
     pub values: Vec<Vec<f64>>,
 }
 
 impl Loaded {
-    /// Where the values of a block begin.
+    /// The index of the first value of a block.
     pub fn start(&self, block: usize) -> usize {
         (block - self.first) * self.block_cells
     }
@@ -38,8 +38,8 @@ impl Loaded {
 
 impl PatchAmr {
     /// The window of the cells of `level` that the box around `region` touches (`None`: the whole
-    /// domain), cut off at the domain. A border less than a billionth of a cell off a cell's face is
-    /// at that face.
+    /// domain), limited to the domain. A border within a billionth of a cell of a face is moved to the
+    /// face.
     ///
     /// # Errors
     /// `Invalid` if the level does not exist, the region has other dimensions or is outside of the
@@ -60,13 +60,12 @@ impl PatchAmr {
         let (lo, hi) = region.bounds();
         for d in 0..self.nest.ndim() {
             let place = |x: f64| snapped((x - hierarchy.lower[d]) / sides[d]);
-            // Casts take what is outside to the border.
+            // Casts saturate at the border.
             window.lo[d] = (place(lo[d]).floor() as u64).min(cells[d]);
             window.hi[d] = (place(hi[d]).ceil() as u64).min(cells[d]);
             if window.lo[d] >= window.hi[d] {
                 return Err(Error::invalid(format!(
-                    "the region from {lo:?} to {hi:?} holds no part of the domain, which goes from \
-                     {:?} to {:?}",
+                    "the region from {lo:?} to {hi:?} does not overlap the domain from {:?} to {:?}",
                     hierarchy.lower, hierarchy.upper
                 )));
             }
@@ -86,20 +85,20 @@ impl PatchAmr {
         Ok(shape.map(|n| n as u64))
     }
 
-    /// Checks that a window is in the domain and can be held in memory.
+    /// Checks that a window is in the domain and fits in memory.
     pub(crate) fn check_window(&self, window: &Window) -> Result<()> {
         let cells = self.cells_at(window.level)?;
         if (0..3).any(|d| window.lo[d] >= window.hi[d] || window.hi[d] > cells[d]) {
             return Err(Error::invalid(format!(
-                "the window {:?} to {:?} is empty or beyond the domain, which has {cells:?} cells \
-                 of level {}",
+                "the window {:?} to {:?} is empty or outside of the domain of {cells:?} cells of \
+                 level {}",
                 window.lo, window.hi, window.level
             )));
         }
         window.count().map(drop)
     }
 
-    /// Checks that a column exists and holds real numbers.
+    /// Checks that a column exists and contains real numbers.
     pub(crate) fn check_number(&self, name: &str) -> Result<()> {
         let dtype = self.dtype(name)?;
         if numbers::is_number(&dtype) {
@@ -158,13 +157,13 @@ impl PatchAmr {
         Ok(touched)
     }
 
-    /// Reads some columns of touched blocks.
+    /// Reads some columns of blocks.
     pub(crate) fn load(&self, touched: &Touched, columns: &[&str]) -> Result<Loaded> {
         self.load_samples(touched, columns, 1)
     }
 
-    /// The step at which samples of columns are read of which one in `wanted` cells of each dimension is enough: the
-    /// largest power of 2 that fits the blocks; 1 where all cells are read.
+    /// The step between samples if one of `wanted` cells in each dimension is enough: the largest power of 2 that fits
+    /// the blocks; 1 if all cells are read.
     pub(crate) fn sample_step(
         &self,
         touched: &Touched,

@@ -49,7 +49,7 @@ fn use_all(store: &Store) -> Result<()> {
     let region = crate::kinds::region::Region::cuboid(&hierarchy.lower, &hierarchy.upper)?;
     let selection = Selection {
         region: Some(region),
-        condition: Some(crate::kinds::predicate::Predicate::parse("density < 50")?),
+        condition: Some(crate::condition::Condition::parse("density < 50")?),
         ..Selection::default()
     };
     amr.cells(&names, &selection)?;

@@ -45,14 +45,17 @@ fn declare(
     owners: &[Vec<u32>],
     options: &RankPatchOptions,
 ) -> Result<Vec<RankPatches>> {
-    let hierarchy = (&sample.hierarchy, owners);
+    let hierarchy = OwnedHierarchy {
+        hierarchy: &sample.hierarchy,
+        owners,
+    };
     let ranks = team.0.iter_mut();
     ranks
         .map(|rank| RankPatches::declare(rank, "/amr", hierarchy, &fields(sample), options))
         .collect()
 }
 
-/// Gives the values of one box.
+/// Puts the values of one box.
 fn put(
     (writer, patches): (&mut RankWriter, &mut RankPatches),
     sample: &Sample,
@@ -322,29 +325,34 @@ fn what_needs_all_values_is_refused() {
     assert_eq!(refused(&nobody, &fitting).kind(), ErrorKind::Invalid);
 }
 
-/// Ranks that described a hierarchy differently committed what rank 0 had said.
 #[test]
 fn ranks_that_describe_a_hierarchy_differently_commit_nothing() {
     let sample = small();
     let owners = owners(&sample, 2, 3);
     let usual = options(None, 2000, None);
-    let refused = |hierarchy: &PatchHierarchy,
-                   owners_of_1: &[Vec<u32>],
-                   options: &RankPatchOptions| {
-        let folder = tempfile::tempdir().unwrap();
-        let mut team = team(2, Placement::Counter, &folder);
-        let fields = fields(&sample);
-        let [first, second] = &mut team.0[..] else {
-            panic!("two ranks");
+    let refused =
+        |hierarchy: &PatchHierarchy, owners_of_1: &[Vec<u32>], options: &RankPatchOptions| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut team = team(2, Placement::Counter, &folder);
+            let fields = fields(&sample);
+            let [first, second] = &mut team.0[..] else {
+                panic!("two ranks");
+            };
+            let of_first = OwnedHierarchy {
+                hierarchy: &sample.hierarchy,
+                owners: &owners,
+            };
+            let of_second = OwnedHierarchy {
+                hierarchy,
+                owners: owners_of_1,
+            };
+            RankPatches::declare(first, "/amr", of_first, &fields, &usual).unwrap();
+            RankPatches::declare(second, "/amr", of_second, &fields, options).unwrap();
+            let error = team.commit().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(!folder.path().join("ranks.ambar").exists());
+            error.to_string()
         };
-        let of_first = (&sample.hierarchy, &owners[..]);
-        RankPatches::declare(first, "/amr", of_first, &fields, &usual).unwrap();
-        RankPatches::declare(second, "/amr", (hierarchy, owners_of_1), &fields, options).unwrap();
-        let error = team.commit().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert!(!folder.path().join("ranks.ambar").exists());
-        error.to_string()
-    };
     let mut others = owners.clone();
     others[0][0] = 1 - others[0][0];
     let error = refused(&sample.hierarchy, &others, &usual);

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::condition::Condition;
 use crate::kinds::amr::patches::open::values::Values;
-use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 
@@ -78,7 +78,7 @@ fn check_all(sample: &Sample, amr: &PatchAmr, random: &mut Random) {
     let all = Selection {
         region: of_region.region,
         levels: Some(levels),
-        condition: Some(Predicate::parse(text).unwrap()),
+        condition: Some(Condition::parse(text).unwrap()),
         chunks: None,
     };
     check(sample, amr, &all, &|cell| {
@@ -243,7 +243,7 @@ fn only_what_is_touched_is_decoded() {
         ..Selection::default()
     });
     let none = count(&Selection {
-        condition: Some(Predicate::parse("density > 200").unwrap()),
+        condition: Some(Condition::parse("density > 200").unwrap()),
         ..Selection::default()
     });
     assert!(0 < part && part < whole && 0 < level && level < whole && whole <= all);
@@ -330,7 +330,7 @@ fn requests_that_make_no_sense_are_errors() {
             ..Selection::default()
         },
         Selection {
-            condition: Some(Predicate::parse("nothing > 1").unwrap()),
+            condition: Some(Condition::parse("nothing > 1").unwrap()),
             ..Selection::default()
         },
     ];

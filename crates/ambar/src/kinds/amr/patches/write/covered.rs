@@ -11,23 +11,23 @@ use crate::kinds::amr::patches::box_cache::BoxCache;
 use crate::kinds::amr::patches::hierarchy::nest::Nest;
 use crate::kinds::amr::patches::hierarchy::rows::rows;
 use crate::kinds::bound::ErrorBound;
-use crate::kinds::numbers::Number;
 use crate::memory::Column;
+use crate::numbers::Number;
 
 /// How cells that the next finer level covers are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Covered {
-    /// Left out where averaging the finer level down gives every one of them back: all bits, or
-    /// within the field's error bound. Decided for each field and level.
+    /// Dropped if averages of the finer level reproduce all of them: bit for bit, or within the error
+    /// bound of the field. Decided for each field and level.
     #[default]
     Auto,
-    /// Left out wherever values can be averaged: they read as the average of the finer level.
+    /// Dropped if values can be averaged: readers return the averages of the finer level.
     Drop,
     /// Kept.
     Keep,
 }
 
-/// Reads all values of one field on the box of this place in a level's list.
+/// Reads all values of one field on the box with this index in the list of a level.
 pub(crate) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// Requirements on the averages of a finer level: the bound of the covered cells, and limits for the bound of the
@@ -38,9 +38,9 @@ pub(crate) struct Averaging {
     pub bound: ErrorBound,
     /// The floor of a relative bound of the finer level; 0 without a floor.
     pub floor: f64,
-    /// The error of averages by rounding: absolute, or relative to the magnitudes averaged.
+    /// The rounding error of averages: absolute, or relative to the magnitudes of the averaged values.
     pub rounding: f64,
-    /// The strictest bound that the finer level may get to reproduce the covered cells.
+    /// The strictest bound that is acceptable for the finer level.
     pub least: f64,
 }
 
@@ -152,7 +152,7 @@ fn to_magnitudes(dtype: &DataType, values: &mut [u8], floor: f64) {
 /// Covered cells in a row, as raw values.
 struct Row<'a> {
     means: &'a [u8],
-    /// Means of the finer cells' magnitudes; empty unless the bound is relative.
+    /// Means of the magnitudes of finer cells; empty unless the bound is relative.
     magnitudes: &'a [u8],
     values: &'a [u8],
 }

@@ -1,5 +1,5 @@
-//! What is decided of a field before it is written: its error bounds, and which levels leave covered
-//! cells out.
+//! Decisions about a field before it is written: its error bounds, and the levels without covered
+//! cells.
 
 use rayon::prelude::*;
 
@@ -12,24 +12,24 @@ use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::average::can_average;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::kinds::bound::{Compression, ErrorBound, FieldBounds, looser};
-use crate::kinds::numbers;
 use crate::memory::Column;
+use crate::numbers;
 
-/// The part of an error bound that averaging down may take up: the finer level's bound is tighter by
-/// as much.
+/// The part of an error bound for the error of averages; the bound of the finer level is tighter by
+/// this part.
 const SHARE: f64 = 0.1;
 
-/// What was decided of a field.
+/// The decisions about a field.
 pub(crate) struct Decided {
-    /// The bound that holds for every cell, as it will be read back.
+    /// The bound that holds for every cell that a reader returns.
     pub bound: ErrorBound,
-    /// The bounds as they were asked for.
+    /// The requested bounds.
     pub asked: FieldBounds,
-    /// The median magnitude of the values, where a bound depends on their range.
+    /// The median magnitude of the values, if a bound depends on their range.
     pub median: Option<f64>,
-    /// By level: the bounds of what is stored.
+    /// By level: the bounds of the stored values.
     pub levels: Vec<FieldBounds>,
-    /// By level: whether covered cells are left out.
+    /// By level: whether covered cells are dropped.
     pub dropped: Vec<bool>,
 }
 
@@ -37,7 +37,7 @@ impl Decided {
     /// Decides about a field.
     ///
     /// # Errors
-    /// `Invalid` for an error bound of values that are no floats; what the source returns.
+    /// `Invalid` for an error bound of values that are not floats; the errors of the source.
     pub fn new(
         nest: &Nest,
         source: &dyn PatchSource,
@@ -52,7 +52,7 @@ impl Decided {
         let needs_range = asked.needs_range();
         let mut decided = Self::undropped(nest, asked.resolve(range), asked);
         decided.median = numbers::median(sample).filter(|_| needs_range);
-        // Rounding a mean to its type, and summing it up, takes a little of the bound as well.
+        // The rounding of sums and means takes a small part of the bound, too.
         let largest = range[0].abs().max(range[1].abs());
         for level in 0..nest.levels() {
             if nest.cells(level, CellSet::Leaves) == nest.cells(level, CellSet::All) {
@@ -98,8 +98,8 @@ impl Decided {
         }
     }
 
-    /// Whether averages of the finer level give all covered cells of a level back, which then gets the bound for it.
-    /// Values with some bits kept have no such averages.
+    /// Whether averages of the finer level reproduce all covered cells of a level. If so, limits the bound of the finer
+    /// level. Bounds in bits permit no averages.
     fn drop_averages(
         &mut self,
         nest: &Nest,
@@ -129,11 +129,11 @@ impl Decided {
 }
 
 impl Decided {
-    /// Decides about a field whose values no one process has: by what the caller says alone.
+    /// Decides about a field by the options alone, because its values are on many ranks.
     ///
     /// # Errors
-    /// `Unsupported` for a bound relative to the range, and where values would have to decide whether
-    /// covered cells are kept; `Invalid` for an error bound of values that are no floats.
+    /// `Unsupported` for options that depend on values: bounds relative to the range, and
+    /// [`Covered::Auto`]; `Invalid` for an error bound of values that are not floats.
     pub fn given(
         nest: &Nest,
         field: &Field,
@@ -143,8 +143,8 @@ impl Decided {
         let asked = compression.bounds(&field.name, &field.dtype)?;
         if asked.needs_range() {
             return Err(Error::unsupported(format!(
-                "an error bound relative to the range of {:?}, which no one rank knows: find \
-                 the range together (MPI_Allreduce), and give an absolute bound",
+                "an error bound relative to the value range of {:?} needs the values of all ranks; \
+                 compute the range (MPI_Allreduce), and give an absolute bound",
                 field.name
             )));
         }
@@ -155,8 +155,8 @@ impl Decided {
         });
         if covered == Covered::Auto {
             return Err(Error::unsupported(
-                "covered cells cannot be left out by what many ranks hold (\"auto\"): say \
-                 \"keep\" or \"drop\"",
+                "the treatment \"auto\" of covered cells needs the values of all ranks; give \"keep\" \
+                 or \"drop\"",
             ));
         }
         let drops = |level: usize| {
@@ -176,7 +176,7 @@ fn epsilon(dtype: &DataType) -> f64 {
     }
 }
 
-/// The range of a field's finite values on leaf cells, and a sample of them.
+/// The range of the finite values of a field on leaf cells, and a sample of them.
 fn leaf_range(
     nest: &Nest,
     source: &dyn PatchSource,

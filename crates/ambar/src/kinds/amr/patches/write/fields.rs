@@ -15,12 +15,12 @@ pub(crate) fn check_names(nest: &Nest, fields: &[String]) -> Result<()> {
     for (i, name) in fields.iter().enumerate() {
         if fields[..i].contains(name) {
             return Err(Error::invalid(format!(
-                "two fields have the name {name:?}; expected different names"
+                "expected unique names of fields, found {name:?} twice"
             )));
         }
         if DerivedColumn::parse(name, nest).is_some() {
             return Err(Error::invalid(format!(
-                "a field cannot have the name {name:?}: that column is derived; leave it out, or \
+                "a field cannot have the name {name:?} of a derived column; exclude the field, or \
                  rename it"
             )));
         }
@@ -64,7 +64,7 @@ pub(crate) fn named_fields(
         .map(|(i, (name, dtype))| {
             let size = dtype.size().ok_or_else(|| {
                 Error::unsupported(format!(
-                    "the field {name:?} holds {dtype} values, which differ in length"
+                    "expected fields of values of fixed size, found {name:?} of {dtype}"
                 ))
             })?;
             Ok(Field {
@@ -77,7 +77,7 @@ pub(crate) fn named_fields(
         .collect()
 }
 
-/// The name of a field's arrays: the field's name where that is valid and free, else `field_N`.
+/// The name of the arrays of a field: its own name if that is valid and unused, otherwise `field_N`.
 fn array_name(place: usize, names: &[String]) -> String {
     let name = &names[place];
     let taken = ["box", "origin", "index"].contains(&name.as_str());

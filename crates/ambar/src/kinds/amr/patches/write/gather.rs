@@ -1,4 +1,4 @@
-//! One field on all unit blocks of a level: out of the boxes, ready to be encoded.
+//! Gathers one field of a level from boxes into unit blocks, for encoding.
 
 use rayon::prelude::*;
 
@@ -10,10 +10,10 @@ use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::kinds::amr::patches::hierarchy::rows::rows;
-use crate::kinds::numbers;
 use crate::memory::{Column, Shared};
+use crate::numbers;
 
-/// A field on its way into a store.
+/// A field to write into a store.
 pub(crate) struct Field {
     pub name: String,
     /// The name of its arrays.
@@ -99,8 +99,8 @@ pub(crate) fn gather(
             let mut written = Ok(());
             rows(&part, [frame, &extent], |[from, to], len| {
                 let to = block * block_bytes + to * size;
-                // SAFETY: the cells of a box are written by the thread that has read it, and boxes
-                // do not overlap, which `Nest::new` has checked.
+                // SAFETY: only the thread that reads a box writes its cells, and `Nest::new` has
+                // checked that boxes do not overlap.
                 match unsafe { shared.slice(to..to + len * size) } {
                     Ok(to) => to.copy_from_slice(&values[from * size..(from + len) * size]),
                     Err(error) => written = Err(error),
@@ -113,7 +113,7 @@ pub(crate) fn gather(
     Ok(column)
 }
 
-/// The range of a field in each chunk, of what was kept.
+/// The range of the stored values of a field in each chunk.
 pub(crate) fn chunk_ranges(
     blocks: &Blocks,
     field: &Field,

@@ -1,9 +1,9 @@
-//! The small arrays beside the fields of a level: boxes, origins of unit blocks, the index.
+//! The small arrays of a level besides its fields: boxes, origins of unit blocks, and the index.
 
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
-use crate::kinds::write::in_one_chunk;
+use crate::kinds::write::IndexArray;
 use crate::store::StoreWriter;
 
 /// A small array of a level besides its fields, always read as a whole.
@@ -27,7 +27,13 @@ impl LevelArray {
             LevelArrayValues::Integers(values) => (DataType::Int64, bytemuck::cast_slice(values)),
             LevelArrayValues::Floats(values) => (DataType::Float64, bytemuck::cast_slice(values)),
         };
-        in_one_chunk(writer, &path, dtype, (&self.shape, self.dimensions), bytes)
+        let array = IndexArray {
+            dtype,
+            shape: &self.shape,
+            dimensions: self.dimensions,
+            bytes,
+        };
+        array.write(writer, &path)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Writing patches into a store: level by level the boxes, the unit blocks' origins, the fields, the
-//! index.
+//! Writes patches to a store: for each level the boxes, the origins of unit blocks, the fields, and
+//! the index.
 
 pub(super) mod covered;
 pub(super) mod decision;
@@ -26,11 +26,11 @@ pub use options::{PatchOptions, Progress};
 impl PatchAmr {
     /// Writes a group of kind `amr`, layout `patches`, at `path`. Boxes are read in parallel and
     /// encoded on the current rayon pool; one field of one level is in memory at a time. With
-    /// [`Covered::Auto`] boxes of all levels but the finest are read twice.
+    /// [`Covered::Auto`] boxes of all levels except the finest are read twice.
     ///
     /// # Errors
     /// As `from_source`; `NotFound` for a field that does not exist; `Invalid` for an error bound of values
-    /// that are no floats; what the source returns; `Io`.
+    /// that are not floats; the errors of the source; `Io`.
     pub fn write(
         writer: &mut StoreWriter,
         path: &str,

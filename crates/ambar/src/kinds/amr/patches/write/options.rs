@@ -1,4 +1,4 @@
-//! How a patch-based hierarchy is written.
+//! Options of the writer of patch-based hierarchies.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::metadata::Attributes;
 /// Called with the raw bytes encoded so far and in total; an error ends the write.
 pub type Progress = dyn Fn(u64, u64) -> Result<()> + Send + Sync;
 
-/// How a patch-based hierarchy is written.
+/// Options of the writer of patch-based hierarchies.
 #[derive(Clone, Default)]
 pub struct PatchOptions {
     /// Names of the fields to keep; `None` for all.

@@ -1,4 +1,4 @@
-//! What is decided before patches are written, and how a level of them is written.
+//! The plan of a write of patches: all decisions before it, and the write of one level.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::kinds::write::{StoredBounds, add_bounds};
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
-/// Cells of a chunk where bounds depend on positions.
+/// Cells of a chunk if bounds depend on positions.
 const REGION_CHUNK_CELLS: usize = 32 << 10;
 
 /// All decisions of a write: fields, their bounds, unit blocks.
@@ -44,7 +44,7 @@ impl PatchWritePlan {
         Self::of(nest, fields, decided, options.chunk_cells)
     }
 
-    /// The plan for fields whose decisions are made.
+    /// The plan for fields and the decisions about them.
     pub fn of(
         nest: &Arc<Nest>,
         fields: Vec<Field>,
@@ -175,7 +175,7 @@ impl PatchWritePlan {
         self.extents(level).write(writer, path)
     }
 
-    /// The bounds of a level's chunks where these depend on positions: the strictest of their blocks.
+    /// The bounds of the chunks of a level if they depend on positions: the strictest of their blocks.
     pub fn chunk_bounds(&self, level: usize, bounds: &FieldBounds) -> Option<Arc<[ErrorBound]>> {
         if !bounds.has_regions() {
             return None;

@@ -69,7 +69,7 @@ proptest! {
             };
             let (name, column) = tree.cells(&[&name], &Selection::default()).unwrap().remove(0);
             let mut values = vec![0.0; column.rows()];
-            crate::kinds::numbers::to_f64(&name, column.dtype(), column.bytes(), &mut values).unwrap();
+            crate::numbers::to_f64(&name, column.dtype(), column.bytes(), &mut values).unwrap();
             let chunks = values.chunks(recipe.chunk_rows as usize);
             prop_assert_eq!(chunks.len(), ranges.len());
             for (values, [lo, hi]) in chunks.zip(ranges) {

@@ -1,8 +1,8 @@
 //! Selections against a plain pass over all leaves, and how little they read.
 
 use super::*;
+use crate::condition::Condition;
 use crate::error::ErrorKind;
-use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 
@@ -105,7 +105,7 @@ proptest! {
             if derived {
                 text = format!("{text} and level != 2 or x < 0.1 or 0.02 < dx < 0.05");
             }
-            selection.condition = Some(Predicate::parse(&text).unwrap());
+            selection.condition = Some(Condition::parse(&text).unwrap());
         }
         let columns = if which & 8 == 8 { &COLUMNS[..] } else { &COLUMNS[..1] };
         let rows = expected(&sample, |row, leaf| {
@@ -173,7 +173,7 @@ fn ranges_and_levels_spare_chunks_unread() {
     let counting = Counting::wrap(&mut tree);
     let read = |text: &str, levels| {
         counting.fields.store(0, Ordering::Relaxed);
-        let condition = (!text.is_empty()).then(|| Predicate::parse(text).unwrap());
+        let condition = (!text.is_empty()).then(|| Condition::parse(text).unwrap());
         let selection = Selection {
             condition,
             levels,
@@ -210,7 +210,7 @@ fn requests_that_make_no_sense_are_errors() {
         "{error}"
     );
     let condition = |text: &str| Selection {
-        condition: Some(Predicate::parse(text).unwrap()),
+        condition: Some(Condition::parse(text).unwrap()),
         ..none()
     };
     assert_eq!(

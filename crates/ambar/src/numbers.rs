@@ -83,7 +83,7 @@ macro_rules! with_number {
             D::Int16 => arm!($I, i16, $int),
             D::Int32 => arm!($I, i32, $int),
             D::Int64 => arm!($I, i64, $int),
-            D::Float16 => arm!($F, $crate::kinds::numbers::Half, $float),
+            D::Float16 => arm!($F, $crate::numbers::Half, $float),
             D::Float32 => arm!($F, f32, $float),
             D::Float64 => arm!($F, f64, $float),
             _ => $other,

@@ -1,0 +1,186 @@
+//! The class `Condition`: conditions on NumPy arrays.
+
+use std::collections::HashMap;
+
+use ambar::condition::{self, ColumnValues, Quantity, UnitSystem, Value};
+use ambar::{Column, DataType};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyString, PyTuple};
+
+use crate::errors::OrRaise;
+use crate::memory::{Lent, to_numpy};
+
+/// A condition on the values of fields.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Condition {
+    pub inner: condition::Condition,
+    text: String,
+}
+
+/// The name of a quantity, its exponents of length, mass and time, and the factors of its units.
+type NamedQuantity = (String, [f64; 3], Vec<(String, f64)>);
+
+#[pymethods]
+impl Condition {
+    #[new]
+    fn new(text: String) -> PyResult<Self> {
+        let inner = condition::Condition::parse(&text).or_raise()?;
+        Ok(Self { inner, text })
+    }
+
+    #[getter]
+    fn fields(&self) -> Vec<&str> {
+        self.inner.fields()
+    }
+
+    #[getter]
+    fn units(&self) -> Vec<&str> {
+        self.inner.units()
+    }
+
+    fn rename(&self, names: HashMap<String, String>) -> Self {
+        let mut inner = self.inner.clone();
+        inner.rename(|name| names.get(name).cloned());
+        let text = self.text.clone();
+        Self { inner, text }
+    }
+
+    fn convert_units(
+        &self,
+        quantities: Vec<NamedQuantity>,
+        fields: HashMap<String, String>,
+        spellings: HashMap<String, String>,
+    ) -> PyResult<Self> {
+        let quantity = |(name, dimension, units)| Quantity {
+            name,
+            dimension,
+            units,
+        };
+        let system = UnitSystem {
+            quantities: quantities.into_iter().map(quantity).collect(),
+            spellings,
+            fields,
+        };
+        let inner = self.inner.convert_units(&system).or_raise()?;
+        let text = self.text.clone();
+        Ok(Self { inner, text })
+    }
+
+    fn evaluate<'py>(&self, columns: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = columns.py();
+        let names = self.inner.fields();
+        let values = names.iter().map(|name| columns.get_item(name));
+        let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
+        let numpy = py.import("numpy")?;
+        let arrays = numpy.call_method1("broadcast_arrays", values)?;
+        let mut shape = None;
+        let mut read: HashMap<&str, Values> = HashMap::new();
+        for (name, array) in names.iter().zip(arrays.try_iter()?) {
+            let array = array?;
+            shape = Some(array.getattr("shape")?);
+            read.insert(name, Values::new(name, &array)?);
+        }
+        let rows = read.values().next().map_or(0, Values::rows);
+        let found = py.detach(|| {
+            self.inner.evaluate(rows, |name| {
+                let missing = || ambar::Error::not_found(format!("{name:?} was not read"));
+                read.get(name).map(Values::view).ok_or_else(missing)
+            })
+        });
+        let mut mask = Column::allocate(&[DataType::Bool], rows)
+            .or_raise()?
+            .remove(0);
+        for (to, flag) in mask.bytes_mut().iter_mut().zip(found.or_raise()?) {
+            *to = flag.into();
+        }
+        to_numpy(py, mask)?.call_method1("reshape", (shape,))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let text = PyString::new(py, &self.text).repr()?;
+        Ok(format!("Condition({text})"))
+    }
+}
+
+/// The values of a field.
+enum Values {
+    /// A contiguous array in native byte order.
+    Numbers(DataType, Lent),
+    Objects(Vec<Value>),
+}
+
+impl Values {
+    /// The values of an array in C order.
+    fn new(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let dtype = array.getattr("dtype")?;
+        let kind: char = dtype.getattr("kind")?.extract()?;
+        let size: usize = dtype.getattr("itemsize")?.extract()?;
+        let (ours, numpys) = match (kind, size) {
+            ('b', _) => (DataType::Bool, "?"),
+            ('i', 1) => (DataType::Int8, "i1"),
+            ('i', 2) => (DataType::Int16, "i2"),
+            ('i', 4) => (DataType::Int32, "i4"),
+            ('i', 8) => (DataType::Int64, "i8"),
+            ('u', 1) => (DataType::UInt8, "u1"),
+            ('u', 2) => (DataType::UInt16, "u2"),
+            ('u', 4) => (DataType::UInt32, "u4"),
+            ('u', 8) => (DataType::UInt64, "u8"),
+            ('f', 2) => (DataType::Float16, "f2"),
+            ('f', 4) => (DataType::Float32, "f4"),
+            ('f', _) => (DataType::Float64, "f8"),
+            ('U' | 'T' | 'O', _) => {
+                let items = array
+                    .call_method0("ravel")?
+                    .call_method0("tolist")?
+                    .try_iter()?;
+                return Ok(Self::Objects(
+                    items.map(|item| value(&item?)).collect::<PyResult<_>>()?,
+                ));
+            }
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "expected numbers or strings, found {name:?} with dtype {dtype}"
+                )));
+            }
+        };
+        let numpy = array.py().import("numpy")?;
+        let array = numpy.call_method1("ascontiguousarray", (array, numpys))?;
+        Ok(Self::Numbers(ours, Lent::new(&array, false)?))
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Numbers(_, lent) => lent.count(),
+            Self::Objects(values) => values.len(),
+        }
+    }
+
+    fn view(&self) -> ColumnValues<'_> {
+        match self {
+            Self::Numbers(dtype, lent) => ColumnValues::Numbers(dtype, lent.bytes()),
+            Self::Objects(values) => ColumnValues::Values(values),
+        }
+    }
+}
+
+/// A Python object as a value; objects that are neither numbers nor strings are missing values.
+fn value(item: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if item.is_none() {
+        return Ok(Value::Missing);
+    }
+    if let Ok(text) = item.cast::<PyString>() {
+        return Ok(Value::Text(text.extract()?));
+    }
+    if let Ok(flag) = item.cast::<PyBool>() {
+        return Ok(Value::Integer(flag.is_true().into()));
+    }
+    if let Ok(float) = item.cast::<PyFloat>() {
+        return Ok(Value::Float(float.value()));
+    }
+    // Integers of Python and NumPy, then NumPy's other numbers; larger integers are rounded.
+    if let Ok(integer) = item.extract::<i128>() {
+        return Ok(Value::Integer(integer));
+    }
+    Ok(item.extract::<f64>().map_or(Value::Missing, Value::Float))
+}
