@@ -133,7 +133,7 @@ def test_modes(path: Path) -> None:
     with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as fleet:
         assert not path.exists()
         fleet.add("a", profile(1))
-    with pytest.raises(FileExistsError, match="mode 'w'"):
+    with pytest.raises(FileExistsError, match='mode="w"'):
         ambar.open_collection(path, "w-")
     with pytest.raises(ValueError, match=r"created with ragged=\['depth'\]"):
         ambar.open_collection(path, "a", ragged=["time"])
