@@ -30,7 +30,7 @@ from ambar.snapshot.plotting import paint
 
 HERE = Path(__file__).resolve().parent.parent
 OUT = HERE / "out"
-PICTURE = HERE / "docs" / "images" / "implosion.png"
+PICTURE = OUT / "implosion.png"
 OUTPUT = HERE / "tests" / "data" / "ramses" / "implosion2d" / "output_00004"
 REPEATS = 7
 JET = 0.28
@@ -47,7 +47,6 @@ def main() -> None:
     command("info", store)
     command("verify", store)
     compare(OUTPUT, store)
-    PICTURE.parent.mkdir(exist_ok=True)
     draw(ambar.open_snapshot(store))
     console.print(f"\nThe picture: {PICTURE.relative_to(HERE)}")
 
