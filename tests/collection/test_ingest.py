@@ -98,8 +98,8 @@ def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> N
     assert found["converted"] == ["p0", "p1", "p2", "p3"]
     why = {Path(path).name: text for path, text in found["failed"].items()}
     assert why.keys() == {"cut.nc", "empty.nc", "text.nc", "hollow.zarr", "dim.nc"}
-    assert "not a NetCDF or HDF5 file, and not a Zarr store" in why["text.nc"]
-    assert "begins with b'no data'" in why["text.nc"]
+    assert "expected a NetCDF or HDF5 file or a Zarr store" in why["text.nc"]
+    assert "the first bytes b'no data'" in why["text.nc"]
     assert "the dimension name 'dataset' is reserved" in why["dim.nc"]
 
 
@@ -121,7 +121,7 @@ def test_sources_that_all_fail_raise_and_leave_stores_alone(
     """They returned a report like that of a success, and made no store."""
     bad = [_bad(zarrs, name) for name in ("a.nc", "b.nc")]
     target = tmp_path / "x.ambar"
-    with pytest.raises(ambar.UnsupportedError, match=r"a\.nc: not a NetCDF or HDF5 file"):
+    with pytest.raises(ambar.UnsupportedError, match=r"a\.nc: expected a NetCDF or HDF5 file"):
         convert(bad, target, on_error=on_error)
     assert not _contents(tmp_path)
     ambar.ingest(zarrs / "p0.zarr", target, **QUICK)
@@ -130,7 +130,7 @@ def test_sources_that_all_fail_raise_and_leave_stores_alone(
         with pytest.raises(ambar.UnsupportedError, match=r"a\.nc"):
             convert(bad, target, on_error=on_error, mode=mode)
         assert _contents(tmp_path) == before
-    with pytest.raises(ambar.UnsupportedError, match=r"^[^;]*a\.nc: not a NetCDF[^;]*$"):
+    with pytest.raises(ambar.UnsupportedError, match=r"^[^;]*a\.nc: expected a NetCDF[^;]*$"):
         convert(bad[:1], target, on_error=on_error, mode="w")
 
 
@@ -138,12 +138,12 @@ def test_a_source_that_fails_stops_or_is_skipped(tmp_path: Path, zarrs: Path, ca
     """The others became a store that lacks it, which only the report said."""
     target = tmp_path / "x.ambar"
     bad = _bad(zarrs, "p2.nc")
-    hint = r"p2\.nc: not a NetCDF or HDF5 file.*on_error='skip'"
+    hint = r"p2\.nc: expected a NetCDF or HDF5 file.*on_error='skip'"
     with pytest.raises(ambar.UnsupportedError, match=hint):
         ambar.convert(zarrs, target)
     assert not target.exists()
     code, _, err = run(capsys, "convert", zarrs, target)
-    assert (code, "p2.nc: not a NetCDF" in err) == (4, True)
+    assert (code, "p2.nc: expected a NetCDF" in err) == (4, True)
     assert not target.exists()
     ambar.ingest([zarrs / "p0.zarr"], target, **QUICK)
     before = _contents(tmp_path)

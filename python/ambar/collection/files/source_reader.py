@@ -101,7 +101,8 @@ def _unknown(path: Path) -> str:
         start = file.read(8)
     if start == _HDF5 or start[:4] in _CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
-    return f"not a NetCDF or HDF5 file, and not a Zarr store: it begins with {start!r}"
+    found = f"the first bytes {start!r}" if start else "an empty file"
+    return f"expected a NetCDF or HDF5 file or a Zarr store, found {found}"
 
 
 def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:
