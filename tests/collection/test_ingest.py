@@ -86,7 +86,7 @@ def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> N
     target = tmp_path / "x.ambar"
     code, out, err = run(capsys, "convert", folder, target, "--no-fsync", "--on-error", "skip")
     assert code == 1
-    assert "4 datasets taken in" in out
+    assert "4 datasets ingested" in out
     assert err.count("failed: ") == 5
     assert "Traceback" not in err
     assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
@@ -189,6 +189,53 @@ def test_a_ragged_dimension_of_no_file_is_an_error(tmp_path: Path, zarrs: Path) 
     with pytest.raises(ValueError, match="no file has a dimension 'dept'.*depth, time"):
         ambar.ingest(zarrs, tmp_path / "x.ambar", ragged=["dept"], **QUICK)
     assert not (tmp_path / "x.ambar").exists()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_bound_of_no_variable_is_an_error(
+    tmp_path: Path, zarrs: Path, processes, capsys, monkeypatch
+) -> None:
+    """It was ignored, and the data became lossless."""
+    monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 1)
+    target, options = tmp_path / "x.ambar", {"fsync": False, "processes": processes}
+    for convert in (ambar.ingest, ambar.convert):
+        with pytest.raises(KeyError, match=r"'temprature'.*did you mean temperature\?; av"):
+            convert(zarrs, target, error_bound={"depth": 0.1, "temprature": 0.1}, **options)
+    with pytest.raises(KeyError, match=r"'temp\*'.*patterns do not apply"):
+        ambar.ingest(zarrs, target, error_bound={"temp*": 0.1}, **options)
+    assert not target.exists()
+    code, _, err = run(capsys, "convert", zarrs, target, "--error-bound", "temprature=0.1")
+    assert (code, "did you mean temperature?" in err, target.exists()) == (3, True, False)
+    ambar.ingest(zarrs, target, **options)
+    before = _contents(tmp_path)
+    with pytest.raises(KeyError, match="temprature"):
+        ambar.ingest(zarrs, target, error_bound={"temprature": 0.1}, mode="w", **options)
+    assert _contents(tmp_path) == before
+
+
+def test_the_variable_of_an_error_bound_may_be_in_any_file(tmp_path: Path, zarrs: Path) -> None:
+    last = profile(9).rename(temperature="wind")
+    write(last, zarrs / "p9.zarr")
+    _bad(zarrs, "p1a.nc")
+    target, bounds = tmp_path / "x.ambar", {"wind": 0.5, "temperature": 0.25}
+    done = ambar.ingest(zarrs, target, error_bound=bounds, on_error="skip", **QUICK)
+    assert (len(done.converted), len(done.failed)) == (6, 1)
+    error = np.abs(ambar.open_collection(target).load("p9").wind.values - last.wind.values)
+    assert 0 < error.max() <= 0.5
+    # The store has both variables, and no new file has them.
+    write(xr.Dataset({"count": ("time", [1])}), zarrs / "z.zarr")
+    again = ambar.ingest(zarrs, target, error_bound=bounds, on_error="skip", mode="a", **QUICK)
+    assert again.converted == ["z"]
+    # `variables` leaves `temperature` out.
+    with pytest.raises(KeyError, match="'temperature', but no file"):
+        ambar.ingest(
+            zarrs / "p9.zarr", target, variables=["wind"], error_bound=bounds, mode="w", **QUICK
+        )
+
+
+def test_a_report_of_one_dataset(tmp_path: Path, zarrs: Path) -> None:
+    done = ambar.ingest(zarrs / "p0.zarr", tmp_path / "x.ambar", **QUICK)
+    assert ": 1 dataset ingested; " in str(done)
 
 
 def test_times_that_cannot_be_decoded(tmp_path: Path, capsys) -> None:

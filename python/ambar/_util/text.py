@@ -20,6 +20,17 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a number with a noun.
+
+    Examples
+    --------
+    >>> plural(1, "output"), plural(1200, "dataset")
+    ('1 output', '1,200 datasets')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def change(before: float, after: float) -> str:
     """Return how many times smaller or larger a number of bytes has become.
 

@@ -41,25 +41,25 @@ class Conversion:
     target: str
     """The store."""
     source_bytes: int
-    """Bytes of the outputs' files."""
+    """Bytes of the files that were converted."""
     stored_bytes: int
     """Bytes of the store."""
     seconds: float
     """How long it took."""
     converted: list[str] = field(default_factory=list)
-    """The outputs converted that the store did not have."""
+    """The outputs or datasets that were converted and that the store did not have."""
     skipped: list[str] = field(default_factory=list)
-    """The outputs the store had already."""
+    """The outputs or datasets that the store had already."""
     replaced: list[str] = field(default_factory=list)
-    """The outputs converted again, because their files have changed."""
+    """The outputs that were converted again, because their files have changed."""
     failed: dict[str, str] = field(default_factory=dict)
-    """The outputs that could not be converted, and why; see `on_error`."""
+    """The outputs or files that could not be converted, and why; see `on_error`."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Files and folders of a plotfile that the store does not contain, and why."""
 
     @property
     def ratio(self) -> float:
-        """How many times smaller the store is than the outputs' files."""
+        """How many times smaller the store is than the files that were converted."""
         return self.source_bytes / self.stored_bytes if self.stored_bytes else 0.0
 
     def __str__(self) -> str:

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
 from ambar._util.modes import WriteMode, check_mode
-from ambar._util.text import size
+from ambar._util.text import plural, size
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import (
     Paths,
@@ -43,7 +44,7 @@ class Ingest(Conversion):
 
     def __str__(self) -> str:
         """Return the numbers of datasets, the sizes and the time."""
-        text = f"{self.target}: {len(self.converted):,} datasets taken in"
+        text = f"{self.target}: {plural(len(self.converted), 'dataset')} ingested"
         if self.skipped:
             text += f", {len(self.skipped):,} were there already"
         if self.converted:
@@ -130,6 +131,8 @@ def ingest(
     ValueError
         If an option is invalid, or differs from that of the existing collection, or if no file has
         a dimension of `ragged`.
+    KeyError
+        If no file has the variable of an error bound; then nothing is written.
     CorruptError, UnsupportedError, ValueError, KeyError, OSError
         If a file cannot be ingested (see `on_error`); the message names the file.
     BusyError
@@ -152,11 +155,12 @@ def ingest(
     sources = named(find_sources(paths))
     check_readable(sources.values(), engine)
     reading = Reading(None if variables is None else list(variables), engine, decode_times)
+    encoding = _encoding(error_bound)
     with open_collection(
         target,
         mode,
         ragged=ragged,
-        encoding=_encoding(error_bound),
+        encoding=encoding,
         on_mismatch=on_mismatch,
         fsync=fsync,
         profile=profile,
@@ -164,10 +168,11 @@ def ingest(
     ) as fleet:
         run = _Run(fleet, sources, on_error)
         with (
-            shown(progress, f"taking in {len(run.wanted):,} files") as report,
+            shown(progress, f"ingesting {len(run.wanted):,} files") as report,
             Workers(processes_for(len(run.wanted), processes)) as workers,
         ):
-            run.take_in(workers, reading, report)
+            run.check_bounds(encoding or (), workers, reading)
+            run.ingest(workers, reading, report)
         run.check()
         if not run.taken:
             # Without a commit, no empty store is created and an existing one does not grow.
@@ -203,7 +208,28 @@ class _Run:
         self._waiting_bytes = 0
         self._last = time.monotonic()
 
-    def take_in(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
+    def check_bounds(self, targets: Iterable[str], workers: Workers, reading: Reading) -> None:
+        """Raise KeyError if no file has the variable of an error bound.
+
+        Files are opened until each of the variables is found: usually only the first ones.
+        """
+        from ambar.collection.files.source_reader import variable_names
+
+        known = {name: None for family in self._fleet._families for name in family.columns}
+        missing = [name for name in targets if name not in known]
+        if not missing:
+            return
+        tasks = ((path, reading) for path in self.wanted.values())
+        for _, names in workers.map(variable_names, tasks):
+            if not isinstance(names, Failure):  # `ingest` reports it
+                known |= dict.fromkeys(names)
+                missing = [name for name in missing if name not in known]
+            if not missing:
+                return
+        if known:
+            raise _core.NotFoundError(_unknown_target(missing[0], list(known)))
+
+    def ingest(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
         """Read the files in processes, and add their datasets."""
         from ambar.collection.files.source_reader import read_source
 
@@ -287,6 +313,18 @@ def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
                 f"{fleet.location} has a dataset {stem!r}, which may be {path} or another file of "
                 "this name; ingest one folder at a time, or rename the file"
             )
+
+
+def _unknown_target(name: str, known: list[str]) -> str:
+    """Return the error for a bound of a variable that no file has."""
+    close = get_close_matches(name, known)
+    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    if "*" in name or "@" in name:
+        hint = "; patterns do not apply to collections, give a bound for each variable"
+    return (
+        f"an error bound is given for {name!r}, but no file has such a variable{hint}; available: "
+        f"{', '.join(known)}"
+    )
 
 
 def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:

@@ -35,24 +35,33 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
     UnsupportedError, ValueError
         If xarray cannot read the file, or a collection cannot store its content.
     """
-    variables = reading.variables
     with _opened(path, reading) as dataset:
-        if variables is not None:
-            kept = [variable for variable in variables if variable in dataset.data_vars]
-            if not kept:
-                raise _core.NotFoundError(
-                    f"has none of the variables {', '.join(variables)}; available: "
-                    f"{', '.join(map(str, dataset.data_vars)) or 'no variables'}"
-                )
-            # `dataset[kept]` would lose the order of the file.
-            needed = dataset[kept].variables
-            dropped = [name for name in dataset.variables if name not in needed]
-            dataset = dataset.drop_vars(dropped)  # noqa: PLW2901 - the whole is closed all the same
-        record = as_record(name, _without_calendars(dataset))
+        record = as_record(name, _without_calendars(_selected(dataset, reading.variables)))
     if path.is_dir():
         # The order of the arrays differs between Zarr stores.
         return record._replace(variables=dict(sorted(record.variables.items())))
     return record
+
+
+def variable_names(path: Path, reading: Reading) -> list[str]:
+    """Return the names of the variables that `read_source` returns, without reading values."""
+    with _opened(path, reading) as dataset:
+        return list(map(str, _selected(dataset, reading.variables).variables))
+
+
+def _selected(dataset: xr.Dataset, variables: list[str] | None) -> xr.Dataset:
+    """Return data variables with their coordinates; raises KeyError if none of them exists."""
+    if variables is None:
+        return dataset
+    kept = [variable for variable in variables if variable in dataset.data_vars]
+    if not kept:
+        raise _core.NotFoundError(
+            f"has none of the variables {', '.join(variables)}; available: "
+            f"{', '.join(map(str, dataset.data_vars)) or 'no variables'}"
+        )
+    # `dataset[kept]` would lose the order of the file.
+    needed = dataset[kept].variables
+    return dataset.drop_vars([name for name in dataset.variables if name not in needed])
 
 
 def engine_of(path: Path) -> str | None:

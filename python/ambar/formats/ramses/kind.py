@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.text import plural
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, listed, shown
@@ -50,7 +51,7 @@ def _open(resource: Resource) -> Snapshot:
     path = resource.location
     if not is_ramses(path):
         raise _core.InvalidError(
-            f"{path} is a folder of {len(outputs(path))} RAMSES outputs: open one of them, or "
+            f"{path} is a folder of {plural(len(outputs(path)), 'RAMSES output')}: open one, or "
             f"convert all to a series: ambar.convert({path!r}, 'run.ambar')"
         )
     return Snapshot(RamsesSource(path))
