@@ -104,7 +104,9 @@ def test_a_jump_does_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("differences", "message"),
     [
-        ({"dtype": "float32", "orders": "011"}, "not those of differences"),
+        ({"dtype": "float32", "orders": "011"}, "has no row 3"),
+        ({"dtype": "float32", "orders": ""}, "not those of differences"),
+        ({"dtype": "float32", "orders": "01111"}, "not those of differences"),
         ({"dtype": "float32", "orders": "2111"}, "not those of differences"),
         ({"dtype": "float32", "orders": "0x11"}, "not those of differences"),
         ({"dtype": "float64", "orders": "0111"}, "not those of differences"),

@@ -77,6 +77,8 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._error_bound = error_bound
         self._reorder = reorder
         self._times = [] if store is None else _times_of(store)
+        self._uncommitted: list[float | None] | None = None
+        """The times with the step that is written completely, until its commit is known."""
         return self
 
     @locked
@@ -84,6 +86,10 @@ class MeshSeries(Sequence[Mesh], Closing):
         self, mesh: Any, time: float | None = None, *, user_dict: Mapping[str, Any] | None = None
     ) -> None:
         """Add a step and commit it.
+
+        After an exception, such as KeyboardInterrupt, the next `add` writes the step of the same
+        number. But if the exception interrupted the commit, the step is complete: the next `add`
+        commits it and writes the step after it.
 
         Parameters
         ----------
@@ -115,37 +121,52 @@ class MeshSeries(Sequence[Mesh], Closing):
                 "the series is not open for writing; open it with ambar.open_mesh_series(path, 'a')"
             )
         self._writer._core.check()
+        self._commit(self._writer)
         if time is not None:
             time = float(time)
             last = next((known for known in reversed(self._times) if known is not None), None)
             if not np.isfinite(time) or (last is not None and time <= last):
                 raise _core.InvalidError(f"time {time} is not after that of the last step, {last}")
-        self._put(self._writer, mesh, user_dict)
         times = [*self._times, time]
-        about = {"kind": "series", "version": VERSION, "of": "mesh", "times": times}
-        self._writer.create_group("", {"ambar": about})
-        self._writer.commit()
-        self._times = times
+        self._put(self._writer, mesh, user_dict, times)
+        self._uncommitted = times
+        self._commit(self._writer)
 
-    def _put(self, writer: Writer, mesh: Any, user_dict: Mapping[str, Any] | None) -> None:
-        """Write a step. If it fails, remove its arrays, because later steps must not use them."""
-        step = _group_of(len(self._times))
-        try:
-            write_group(
-                writer,
-                step,
-                mesh,
-                error_bound=self._error_bound,
-                user_dict=user_dict,
-                deduplicator=self._deduplicator,
-                reorder=self._reorder,
-            )
-        except BaseException:
-            self._deduplicator.roll_back()
-            with contextlib.suppress(_core.NotFoundError):
-                writer.remove(step)
-            raise
-        self._deduplicator.commit()
+    def _put(
+        self,
+        writer: Writer,
+        mesh: Any,
+        user_dict: Mapping[str, Any] | None,
+        times: list[float | None],
+    ) -> None:
+        """Write a step, the last one of `times`, in place of what an exception left of it."""
+        step = _group_of(len(times) - 1)
+        self._deduplicator.roll_back()
+        with contextlib.suppress(_core.NotFoundError):
+            writer.remove(step)
+        write_group(
+            writer,
+            step,
+            mesh,
+            error_bound=self._error_bound,
+            user_dict=user_dict,
+            deduplicator=self._deduplicator,
+            reorder=self._reorder,
+        )
+        about = {"kind": "series", "version": VERSION, "of": "mesh", "times": times}
+        writer.create_group("", {"ambar": about})
+
+    def _commit(self, writer: Writer) -> None:
+        """Commit the step that is written, if any.
+
+        An exception may come at any place, also after the commit: the next call does all again,
+        which changes nothing that is done.
+        """
+        if self._uncommitted is not None:
+            writer.commit()
+            self._deduplicator.commit()
+            self._times = self._uncommitted
+            self._uncommitted = None
 
     def close(self) -> None:
         """Close the writer and release the lock of the store; all added steps are committed.

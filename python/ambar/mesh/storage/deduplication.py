@@ -20,10 +20,14 @@ class Deduplicator:
 
     Two arrays are the same if dtype, shape, error bound and all bits are equal. Strings are not
     deduplicated: their digest takes as long as writing them.
+
+    What a step adds is for that step alone until `commit`. `roll_back` forgets it. An exception may
+    interrupt both: called again, they do the rest.
     """
 
     def __init__(self) -> None:
         self._references: dict[str, dict[str, Any]] = {}
+        self._new_references: dict[str, dict[str, Any]] = {}
         self._new_digests: dict[str, str] = {}
         self._before: dict[_ArrayKey, np.ndarray] = {}
         self._delta_writers: dict[_ArrayKey, DeltaWriter] = {}
@@ -52,11 +56,11 @@ class Deduplicator:
         content.update(f"{values.dtype.str} {values.shape} {bound}".encode())
         content.update(np.ascontiguousarray(values).data)
         digest = content.hexdigest()
-        return digest, self._references.get(digest)
+        return digest, self._new_references.get(digest) or self._references.get(digest)
 
     def add(self, digest: str, base: str, path: str) -> None:
         """Add an array that is being written at `path` below `base`."""
-        self._references[digest] = {"at": f"/{base}/{path}"}
+        self._new_references[digest] = {"at": f"/{base}/{path}"}
         self._new_digests[path] = digest
 
     def append_row(
@@ -70,7 +74,8 @@ class Deduplicator:
         if digest is None or not can_change(values):
             return None
         key = (path, values.dtype.str, values.shape)
-        deltas = self._delta_writers.get(key)
+        # Taken out while it writes: after an exception the next step starts another array.
+        deltas = self._delta_writers.pop(key, None)
         if deltas is None:
             if key not in self._before:
                 # Copied, because the caller may change the array before the next step.
@@ -78,10 +83,11 @@ class Deduplicator:
                 return None
             name = f"{GROUP}/{self._delta_count}"
             self._delta_count += 1
-            deltas = self._delta_writers[key] = DeltaWriter(writer, name, self._before.pop(key))
-        row = deltas.append(values)
-        self._references[digest] = {"at": f"/{deltas.path}", "row": row}
-        return self._references[digest]
+            deltas = DeltaWriter(writer, name, self._before.pop(key))
+        reference = {"at": f"/{deltas.path}", "row": deltas.append(values)}
+        self._delta_writers[key] = deltas
+        self._new_references[digest] = reference
+        return reference
 
     def find_step(self, template: str, base: str) -> str | None:
         """Return the earlier step whose description differs only in rows; None if it is new."""
@@ -96,13 +102,11 @@ class Deduplicator:
         return dict(self._new_digests)
 
     def commit(self) -> None:
-        """Keep what was added: the step is complete."""
-        self._new_digests = {}
+        """Keep what was added: the step is committed."""
+        self._references |= self._new_references
         self._templates |= self._new_templates
-        self._new_templates = {}
+        self.roll_back()
 
     def roll_back(self) -> None:
-        """Forget what was added since the last `commit`: the step could not be written."""
-        for digest in self._new_digests.values():
-            self._references.pop(digest, None)
-        self._new_digests, self._new_templates = {}, {}
+        """Forget what was added since the last `commit`."""
+        self._new_references, self._new_digests, self._new_templates = {}, {}, {}

@@ -35,6 +35,9 @@ class DeltaWriter:
     prediction of order 0 is zero, that of order 1 the row before, and that of order 2 the linear
     extrapolation of the two rows before.
 
+    After an exception in `append`, what it wrote is unknown: drop the object, and never append to
+    the array again.
+
     Parameters
     ----------
     writer : Writer
@@ -57,18 +60,19 @@ class DeltaWriter:
         """Write a row, and return its number."""
         if self.rows == 0:
             self._create(values)
-        row = values
-        if self._orders is not None:
+        if self._orders is None:
+            self._writer.append(self.path, np.ascontiguousarray(values)[None])
+        else:
             order = self._best_order(values)
             row = to_integers(values) - predict(self._last, values.dtype, order)
-            # Copied, because the caller may change the array before the next step.
-            self._last = [*self._last[-1:], values.copy()]
+            # Before the attributes: readers accept more rows than orders.
+            self._writer.append(self.path, np.ascontiguousarray(row)[None])
             self._orders += str(order)
-        self._writer.append(self.path, np.ascontiguousarray(row)[None])
-        self.rows += 1
-        if self._orders is not None:
             about = {"dtype": str(values.dtype), "orders": self._orders}
             self._writer.set_attributes(self.path, {"ambar": {"differences": about}})
+            # Copied, because the caller may change the array before the next step.
+            self._last = [*self._last[-1:], values.copy()]
+        self.rows += 1
         return self.rows - 1
 
     def _create(self, values: np.ndarray) -> None:
@@ -158,11 +162,11 @@ def read_row(store: Store, path: str, row: int, threads: int | None) -> np.ndarr
     Raises CorruptError if the row does not exist, or the attributes of the array are damaged.
     """
     array = store._array(path)
-    if array.ndim == 0 or row >= array.shape[0]:
+    orders, dtype = _differences(store, path)
+    if array.ndim == 0 or row >= (len(orders) or array.shape[0]):
         raise _core.CorruptError(
             f"{store.location}: /{path} has no row {row}; restore the store from a copy"
         )
-    orders, dtype = _differences(store, path)
     if not orders:
         return array.read(row, threads=threads)
     # The last row that was read, and the rows that the next one depends on.
@@ -199,9 +203,10 @@ def _differences(store: Store, path: str) -> tuple[str, np.dtype[Any]]:
         orders, dtype = str(about["orders"]), np.dtype(str(about["dtype"]))
     except (KeyError, TypeError):
         orders, dtype = "", np.dtype(bool)
-    # A row of order n depends on n rows after the last keyframe.
+    # A row of order n depends on n rows after the last keyframe. The last rows have no order if
+    # writing their step was interrupted.
     since = 0
-    is_valid = len(orders) == array.shape[0] and dtype.kind in _KINDS
+    is_valid = array.ndim > 0 and 0 < len(orders) <= array.shape[0] and dtype.kind in _KINDS
     for order in orders:
         since = 0 if order == "0" else since + 1
         is_valid = is_valid and order in "012" and int(order) <= since
