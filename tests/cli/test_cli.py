@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -100,6 +101,22 @@ def test_ctrl_c_of_any_command_is_reported(
 
     monkeypatch.setattr("ambar.store.store.Store.verify", interrupted)
     assert run(capsys, "verify", store)[::2] == (130, "interrupted\n")
+
+
+def test_a_picture_for_a_full_disk_is_named(
+    store: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error had neither a file nor advice."""
+    pytest.importorskip("matplotlib")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
+    target = tmp_path / "x.png"
+    for command in (("plot", store, target), ("compare", store, store, "--plot", target)):
+        code, _, err = run(capsys, *command)
+        assert (code, f"{target}: no space left on the disk; free some" in err) == (4, True)
 
 
 def test_convert_a_run(tmp_path: Path, capsys) -> None:

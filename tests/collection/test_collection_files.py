@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import pickle
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -245,3 +248,83 @@ def test_an_export_of_which_every_dataset_fails_raises(tmp_path: Path) -> None:
         made.add("l" * 300, {"v": ("t", np.arange(3.0))})
     with pytest.raises(ambar.AmbarError, match="none of 1 datasets could be written.*too long"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "out", processes=1)
+
+
+@needs_netcdf4
+def test_an_export_to_a_full_disk_says_so(tmp_path: Path, monkeypatch) -> None:
+    """The error was of permission, and a retry failed because of the empty target."""
+    with ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False) as made:
+        made.add("a/small", {"v": np.arange(3.0)})
+        made.add("a/large", {"v": np.arange(20_000.0)})
+    monkeypatch.setattr("ambar.collection.files.export.Workers", _WorkersHere)
+    target = tmp_path / "new" / "out"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=9_000))
+    with pytest.raises(ambar.AmbarError, match=r"expected 16,408 bytes of free space.*free some"):
+        ambar.export(tmp_path / "x.ambar", target)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.ambar"]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=90_000))
+    done = ambar.export(tmp_path / "x.ambar", target)
+    assert (done.exported, list(done.failed)) == (["a/small"], ["a/large"])
+    assert [path.name for path in (target / "a").iterdir()] == ["small.nc"]
+
+
+@pytest.mark.parametrize("format", ["netcdf", "zarr"])
+@needs_netcdf4
+def test_a_disk_that_becomes_full_during_an_export(tmp_path: Path, monkeypatch, format) -> None:  # noqa: A002
+    with ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False) as made:
+        made.add("p", {"v": np.arange(3.0)})
+    monkeypatch.setattr("ambar.collection.files.export.Workers", _WorkersHere)
+    free = iter([1 << 20, 0])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
+
+    def fail(*_: object, **__: object) -> None:
+        if format == "netcdf":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(xr.Dataset, f"to_{format}", fail)
+    with pytest.raises(ambar.AmbarError, match=r"Errno 28.*free some.*out/p\."):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "out", format=format)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_ctrl_c_during_an_export(
+    tmp_path: Path, zarrs: Path, count: int, capsys, monkeypatch
+) -> None:
+    """It said nothing, and left an empty folder, because of which a retry failed."""
+    ambar.ingest(zarrs, tmp_path / "x.ambar", **QUICK)
+
+    class Interrupted(_WorkersHere):
+        def map(self, function: Any, tasks: Any) -> Any:
+            for path, names, *rest in tasks:
+                if count:
+                    yield (path, names), function(path, names[:count], *rest)
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("ambar.collection.files.export.Workers", Interrupted)
+    target = tmp_path / "out"
+    export = ("export", tmp_path / "x.ambar", target, "--format", "zarr")
+    code, _, err = run(capsys, *export)
+    assert (code, target.exists()) == (130, bool(count))
+    expected = "out has 1 dataset, all complete" if count else "out was not written"
+    assert expected in err.replace("\n", "")
+    if count:
+        code, _, err = run(capsys, *export, "--overwrite")
+        assert "out is as it was before" in err
+        assert len(list(target.iterdir())) == 1
+
+
+class _WorkersHere:
+    """`Workers` that run the tasks in this process."""
+
+    def __init__(self, _: int) -> None: ...
+
+    def __enter__(self) -> _WorkersHere:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def map(self, function: Any, tasks: Any) -> Any:
+        for task in tasks:
+            yield task, function(*task)

@@ -6,9 +6,13 @@ import csv
 import errno
 import resource
 import shutil
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import h5py
 import numpy as np
@@ -16,6 +20,7 @@ import pytest
 
 import ambar
 from tests.helpers import plotfiles
+from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
 from tests.helpers.sample_outputs import amrex_sample, output
 
@@ -459,6 +464,65 @@ def test_an_export_that_does_not_fit_is_refused(
     with pytest.raises(OSError, match="found 1,000; free some") as raised:
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtk")
     assert raised.value.errno == errno.ENOSPC
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+
+
+@pytest.fixture(params=["cells", "series", "plotfile"])
+def hdf5_export(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str, dict[str, Any]]:
+    """A store whose export h5py writes, the suffix and the options."""
+    store = tmp_path / "x.ambar"
+    if request.param == "series":
+        with ambar.open_mesh_series(store, "w-", fsync=False) as series:
+            for number in range(3):
+                series.add(tetrahedra(number, 30), float(number))
+        return store, ".vtkhdf", {}
+    ambar.convert(write_plotfile(tmp_path / "plt"), store, fsync=False)
+    shutil.rmtree(tmp_path / "plt")
+    if request.param == "plotfile":
+        return store, ".h5", {"amrex_hdf5": True}
+    return store, ".vtkhdf", {}
+
+
+@pytest.mark.parametrize("hdf5_export", ["cells", "series"], indirect=True)
+def test_an_export_by_h5py_that_does_not_fit_is_refused(
+    hdf5_export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, suffix, options = hdf5_export
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    for mode in ("w-", "w"):
+        with pytest.raises(OSError, match="found 1,000; free some") as raised:
+            ambar.export(store, tmp_path / f"y{suffix}", mode=mode, **options)
+        assert (raised.value.errno, raised.value.filename) == (
+            errno.ENOSPC,
+            str(tmp_path / f"y{suffix}"),
+        )
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+
+
+@pytest.mark.parametrize("limit", [0, 1000, 9000])
+def test_a_failed_write_of_h5py_does_not_end_the_process(
+    hdf5_export, limit: int, tmp_path: Path
+) -> None:
+    """HDF5 crashed at the end of the program, and the error was a RuntimeError without a file."""
+    store, suffix, options = hdf5_export
+    target = tmp_path / f"y{suffix}"
+    program = f"""
+        import errno, resource
+        import ambar
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        try:
+            ambar.export({str(store)!r}, {str(target)!r}, **{options!r})
+        except OSError as error:
+            print(error.errno == errno.EFBIG, error.filename)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, f"True {target}\n"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
 
 

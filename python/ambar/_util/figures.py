@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.disk_space import write_error
 
 
 def check_colors(colors: str) -> None:
@@ -24,10 +25,12 @@ def check_colors(colors: str) -> None:
 def save_figure(figure: Any, target: Path) -> Path:
     """Write a figure of matplotlib, and return the path of the file.
 
-    Raises ValueError if matplotlib does not support the suffix.
+    Raises ValueError if matplotlib does not support the suffix, OSError if writing fails.
     """
     try:
         figure.savefig(target, bbox_inches="tight")
     except ValueError as error:
         raise _core.InvalidError(f"{target}: invalid format of a picture: {error}") from error
+    except OSError as error:
+        raise write_error(error, target) from error
     return target

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +23,21 @@ def scratch_folder(parent: Path) -> Iterator[Path]:
     """
     with TemporaryDirectory(prefix=".ambar-", dir=parent) as folder:
         yield Path(folder)
+
+
+@contextmanager
+def target_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and its parents, unless they exist; remove the empty ones after an error."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        inside = [Path(place, name) for place, names, _ in os.walk(folder) for name in names]
+        for place in [*reversed(inside), *made]:
+            with suppress(OSError):  # it is not empty
+                place.rmdir()
+        raise
 
 
 def publish(made: Path, target: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ambar._util.text import plural
 from ambar.cli.common import (
     Debug,
     Json,
@@ -334,19 +335,38 @@ def export(
     from ambar.io import convert as conversion
     from ambar.store.error_bounds import parse_bounds
 
-    done = conversion.export(
-        store,
-        target,
-        mode=mode_of(overwrite=overwrite),
-        threads=threads,
-        progress=True if progress else None,
-        **given(
-            format=format,
-            datasets=where,
-            processes=processes,
-            amrex_hdf5=amrex_hdf5 or None,
-            error_bound=parse_bounds(error_bound),
-            without_particles=without_particles or None,
-        ),
-    )
+    try:
+        done = conversion.export(
+            store,
+            target,
+            mode=mode_of(overwrite=overwrite),
+            threads=threads,
+            progress=True if progress else None,
+            **given(
+                format=format,
+                datasets=where,
+                processes=processes,
+                amrex_hdf5=amrex_hdf5 or None,
+                error_bound=parse_bounds(error_bound),
+                without_particles=without_particles or None,
+            ),
+        )
+    except KeyboardInterrupt:
+        State.interrupted = _after_interrupted_export(Path(target), overwrite=overwrite)
+        raise
     show_report(done, as_json=json)
+
+
+def _after_interrupted_export(target: Path, *, overwrite: bool) -> str:
+    """Return what is said after Ctrl-C: what is at `target`."""
+    if not target.exists():
+        return f"interrupted: {target} was not written"
+    if overwrite:
+        return f"interrupted: {target} is as it was before"
+    found = sum(path.suffix in (".nc", ".zarr") for path in target.rglob("*"))
+    if not found:
+        return f"interrupted: nothing was written to {target}"
+    return (
+        f"interrupted: {target} has {plural(found, 'dataset')}, all complete; --overwrite replaces "
+        "them"
+    )

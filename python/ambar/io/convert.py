@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.disk_space import write_error
 from ambar._util.modes import WriteMode, check_mode
 from ambar._util.replacement import replaced
 from ambar._util.scratch import already_there
@@ -348,11 +349,16 @@ def export(
     is_empty_folder = place.is_dir() and not any(place.iterdir())
     if mode == "w-" and place.exists() and not is_empty_folder:
         raise already_there(place)
-    if mode == "w-":
-        done = kind.export(request)
-    else:
-        with replaced(place, Path(store)) as scratch:
-            done = kind.export(dataclasses.replace(request, target=scratch))
+    try:
+        if mode == "w-":
+            done = kind.export(request)
+        else:
+            with replaced(place, Path(store)) as scratch:
+                done = kind.export(dataclasses.replace(request, target=scratch))
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise write_error(error, place) from error
+        raise
     seconds = time.perf_counter() - start
     found = done or Export("", [], 0.0)
     return dataclasses.replace(found, target=os.fspath(target), seconds=seconds)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from ambar import _core
+from ambar._util.disk_space import write_error
 from ambar._util.optional import require
 from ambar.mesh.mesh import Mesh
 
@@ -82,5 +84,7 @@ def draw_mesh(
             raise _core.InvalidError(
                 f"{os.fspath(target)}: PyVista cannot write this picture: {reason}"
             ) from error
+        except OSError as error:
+            raise write_error(error, Path(target)) from error
         finally:
             plotter.close()

@@ -15,8 +15,9 @@ from uuid import uuid4
 import numpy as np
 
 from ambar import _core
+from ambar._util.disk_space import check_free_space, write_error
 from ambar._util.optional import missing
-from ambar._util.scratch import already_there, publish, scratch_folder
+from ambar._util.scratch import already_there, publish, scratch_folder, target_folder
 from ambar.collection.collection import Collection
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.attributes import plain
@@ -30,6 +31,8 @@ Format: TypeAlias = Literal["netcdf", "zarr"]
 
 BATCH = 16
 """Datasets of a task of a process: neighbouring datasets share chunks."""
+_NETCDF_BYTES = 16 << 10
+"""Bytes of a NetCDF file without values."""
 _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
 
 
@@ -91,12 +94,12 @@ def export_collection(
     folder = Path(target)
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
         raise already_there(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     place = str(folder.absolute())
     batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
     exported: list[str] = []
     failed: dict[str, str] = {}
     with (
+        target_folder(folder),
         shown(progress, f"exporting {len(names):,} datasets") as report,
         # It is removed after the processes end, with the files of a process that was killed.
         scratch_folder(folder) as scratch,
@@ -110,12 +113,12 @@ def export_collection(
             exported += [name for name in task[1] if name not in errors]
             if report is not None:
                 report(len(exported) + len(failed), len(names))
-    if failed and not exported:
-        name, why = next(iter(failed.items()))
-        raise _core.AmbarError(
-            f"{os.fspath(target)}: none of {len(failed):,} datasets could be written; "
-            f"the first, {name!r:.80}: {why}"
-        )
+        if failed and not exported:
+            name, why = next(iter(failed.items()))
+            raise _core.AmbarError(
+                f"{os.fspath(target)}: none of {len(failed):,} datasets could be written; "
+                f"the first, {name!r:.80}: {why}"
+            )
     return Export(os.fspath(target), exported, time.monotonic() - begun, failed)
 
 
@@ -167,16 +170,31 @@ def _write(dataset: xr.Dataset, place: Path, scratch: Path, format: Format) -> N
         if format == "zarr":
             dataset.to_zarr(made, mode="w-")
         else:
-            # NetCDF has no complex numbers: netCDF4 makes a compound type of them.
-            complex_ = any(v.dtype.kind == "c" for v in dataset.variables.values())
-            options: dict[str, Any] = {"auto_complex": True} if complex_ else {}
-            dataset.to_netcdf(made, **options)
+            _write_netcdf(dataset, made, place)
         publish(made, place)
-    except BaseException:
+    except OSError as error:
+        raise write_error(error, place) from error
+    finally:
         if made.is_dir():
             shutil.rmtree(made)
         else:
             made.unlink(missing_ok=True)
+
+
+def _write_netcdf(dataset: xr.Dataset, path: Path, place: Path) -> None:
+    """Write a dataset to `path`, which is renamed to `place`.
+
+    libnetcdf reports a full disk as missing permission, or as an error of HDF5.
+    """
+    needed = dataset.nbytes + _NETCDF_BYTES
+    check_free_space(needed, place)
+    # NetCDF has no complex numbers: netCDF4 makes a compound type of them.
+    complex_ = any(v.dtype.kind == "c" for v in dataset.variables.values())
+    options: dict[str, Any] = {"auto_complex": True} if complex_ else {}
+    try:
+        dataset.to_netcdf(path, **options)
+    except (OSError, RuntimeError):
+        check_free_space(needed, place)
         raise
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core, hdf5
+from ambar._util.hdf5_file import hdf5_file
 from ambar._util.scratch import already_there, publish, scratch_folder
 from ambar.store.error_bounds import ErrorBound, listed_bounds
 
@@ -130,7 +131,7 @@ def _complete(target: Path) -> Iterator[Any]:
     import h5py
 
     with scratch_folder(target.parent) as folder:
-        with h5py.File(folder / target.name, "w") as file:
+        with hdf5_file(h5py, folder / target.name, target) as file:
             yield file
         publish(folder / target.name, target)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ambar import _core
+from ambar._util.disk_space import check_free_space
+from ambar._util.hdf5_file import hdf5_file
 from ambar._util.optional import require
 from ambar._util.scratch import already_there, publish_all, scratch_folder
 from ambar.kinds.request import Progress
@@ -100,7 +100,7 @@ def write_file(
         _core.set_memory_limit(memory)
     mesh = read_mesh(store, threads=threads)
     if mesh.IsA("vtkOverlappingAMR") and path.suffix.lower() == VTKHDF:
-        _write_hdf(path, [mesh], None)
+        _write_hdf(path, place, [mesh], None)
         return []
     if mesh.IsA("vtkTable"):
         _save_table(mesh, path, place)
@@ -158,7 +158,8 @@ def export_steps(
     meshes = map(_with_writers, meshes)
     with _complete(target) as path:
         total = 1 if times is None else len(times)
-        _write_hdf(path, meshes if times is None else _told(meshes, total, report), times)
+        steps = meshes if times is None else _told(meshes, total, report)
+        _write_hdf(path, Path(target), steps, times)
 
 
 def export_collection_of_steps(
@@ -241,14 +242,17 @@ def _complete(target: str | os.PathLike[str]) -> Iterator[Path]:
         publish_all(folder, place.parent, place.name)
 
 
-def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None) -> None:
-    require("h5py", purpose="writing VTKHDF", install="ambar[mesh]")
-    h5py = import_module("h5py")
+def _write_hdf(
+    path: Path, place: Path, meshes: Iterable[Any], times: Sequence[float] | None
+) -> None:
+    """Write meshes to `path`, which is to be at `place`."""
     from ambar.mesh.files.vtkhdf import VtkHdfFile
 
-    with h5py.File(path, "w", libver=("earliest", "v110")) as file:
+    h5py = require("h5py", purpose="writing VTKHDF", install="ambar[mesh]")
+    with hdf5_file(h5py, path, place, libver=("earliest", "v110")) as file:
         made = VtkHdfFile(file.create_group("VTKHDF"), times)
         for mesh in meshes:
+            _check_room(mesh, place)
             made.add(mesh)
         made.finish()
 
@@ -314,15 +318,7 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
 
 def _check_room(mesh: Any, place: Path) -> None:
     """Raise OSError where the mesh may not fit: VTK's writers can crash when a write fails."""
-    needed = mesh.GetActualMemorySize() * 1024
-    free = shutil.disk_usage(place.parent if place.parent.is_dir() else place.parent.parent).free
-    if free < needed:
-        raise OSError(
-            errno.ENOSPC,
-            f"expected {needed:,} bytes of free space for the export, found {free:,}; free some, "
-            "or choose another disk",
-            str(place),
-        )
+    check_free_space(mesh.GetActualMemorySize() * 1024, place)
 
 
 def _name_as_asked(path: Path) -> None:
