@@ -131,7 +131,7 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
     assert (code, "exclude each other" in err) == (2, True)
     code, out, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target, "--resume")
     assert code == 0
-    assert "2 outputs were there already" in out
+    assert "2 outputs already there" in out
     code, out, _ = run(capsys, "info", target)
     assert code == 0
     assert "output_00002" in out

@@ -238,6 +238,34 @@ def test_a_report_of_one_dataset(tmp_path: Path, zarrs: Path) -> None:
     assert ": 1 dataset ingested; " in str(done)
 
 
+@needs_netcdf4
+@pytest.mark.parametrize("name", ["cut.nc", "cut.h5", "empty.nc", "empty.h5", "empty.bin"])
+def test_a_file_that_is_cut_short_is_corrupt(tmp_path: Path, name: str, capsys) -> None:
+    """An OSError of HDF5 named no file, and an empty file was unsupported."""
+    path, target = tmp_path / name, tmp_path / "x.ambar"
+    whole = write(profile(0), tmp_path / "whole.nc").read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] if name.startswith("cut") else b"")
+    expected = f"{name}: " + (".*" if name.startswith("cut") else "the file is empty")
+    expected += "; restore it from a copy$"
+    for call in (ambar.open, lambda path: ambar.convert(path, target), ambar.open_snapshot):
+        with pytest.raises(ambar.CorruptError, match=expected):
+            call(path)
+    with pytest.raises(ambar.CorruptError, match=expected):
+        ambar.ingest(path, target, **QUICK)
+    for command in (("convert", path, target), ("info", path)):
+        code, _, err = run(capsys, *command)
+        assert (code, str(path) in err, "restore it" in err) == (1, True, True)
+
+
+def test_an_error_that_all_files_have_has_no_hint_to_skip(tmp_path: Path, zarrs: Path) -> None:
+    with pytest.raises(KeyError, match=r"p0\.zarr: has none of the variables nosuch") as found:
+        ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["nosuch"], **QUICK)
+    assert "on_error" not in str(found.value)
+    write(xr.Dataset({"wind": ("x", [1.0])}), zarrs / "p1a.zarr")
+    with pytest.raises(KeyError, match=r"p1a\.zarr: has none .*use on_error='skip'"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["count"], **QUICK)
+
+
 def test_times_that_cannot_be_decoded(tmp_path: Path, capsys) -> None:
     """The error named an option that ambar did not have."""
     odd = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": ("time", [1, 2, 3])})
@@ -388,7 +416,7 @@ def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> Non
     assert ambar.ingest(zarrs, target, mode="a", **QUICK).skipped == []
     before = target.stat().st_size
     code, out, _ = run(capsys, "convert", zarrs, target, "--resume")
-    assert (code, "5 were there already" in out) == (0, True)
+    assert (code, "5 already there" in out) == (0, True)
     assert target.stat().st_size == before
     write(profile(11), zarrs / "p11.zarr")
     code, out, _ = run(capsys, "convert", zarrs, target, "--resume", "--json")

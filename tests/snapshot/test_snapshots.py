@@ -354,6 +354,20 @@ def test_a_file_without_content_is_an_unfinished_output(
     assert not (tmp_path / "x.ambar").exists()
 
 
+def test_other_files_of_a_run_are_reported(run: Path, tmp_path: Path) -> None:
+    """They were ignored without a word."""
+    (run / "averages.nc").write_bytes(b"CDF")
+    (run / "maps.zarr").mkdir()
+    (run / "notes.txt").write_text("a run")
+    done = ambar.convert(run, tmp_path / "x.ambar")
+    assert (len(done.converted), list(done.left_out)) == (2, ["averages.nc", "maps.zarr"])
+    assert "left out: averages.nc, it is not an output of RAMSES; convert it" in str(done)
+    assert ambar.convert(run / "output_00001", tmp_path / "one.ambar").left_out == {}
+    shutil.rmtree(run / "output_00002")
+    with pytest.raises(ValueError, match="is a folder of 1 RAMSES output: open one, or convert"):
+        ambar.open(run)
+
+
 def test_components_that_were_removed_can_be_left_out(gravity_run: Path, tmp_path: Path) -> None:
     """What was removed on purpose does not make an output incomplete for the other components."""
     single = gravity_run / "output_00003"

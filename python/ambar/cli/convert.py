@@ -265,8 +265,8 @@ def _after_interrupt(target: Path) -> str:
     if not isinstance(opened, Series):
         return f"interrupted: {target} has what was committed before"
     return (
-        f"interrupted: {target} has {len(opened)} outputs, all complete; --resume continues with "
-        "the next one"
+        f"interrupted: {target} has {plural(len(opened), 'output')}, all complete; --resume "
+        "continues with the next one"
     )
 
 

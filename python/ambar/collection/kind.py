@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
+from ambar._util.empty_file import EMPTY, is_empty_file
 from ambar._util.figures import save_figure
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import SUFFIXES, is_source
@@ -61,6 +62,8 @@ def _open(resource: Resource, threads: int | None = None) -> Collection:
 def _check_recognized(paths: Sequence[AnyPath]) -> None:
     """Raise UnsupportedError, with the supported formats, if no reader accepts the only file.
 
+    An empty file is a CorruptError.
+
     NetCDF files may have any name; xarray's engines recognize them by their first bytes.
     """
     from ambar.mesh.files.pyvista_readers import readable_suffixes
@@ -70,6 +73,8 @@ def _check_recognized(paths: Sequence[AnyPath]) -> None:
         return
     if find_spec("xarray") is None:
         return  # the error then says how to install it
+    if is_empty_file(place):
+        raise _core.CorruptError(f"{place}: {EMPTY}")
     from xarray.backends.plugins import guess_engine
 
     try:

@@ -19,6 +19,7 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from ambar import _core
+from ambar._util.empty_file import EMPTY, is_empty_file
 from ambar.kinds.request import (
     Conversion,
     ConvertRequest,
@@ -129,6 +130,8 @@ def locate(
         for kind in external_kinds():
             if kind.match_source is not None and kind.match_source([place]):
                 return kind, Resource(place)
+        if is_empty_file(place):
+            raise _core.CorruptError(f"{place}: {EMPTY}") from None
         raise
 
 

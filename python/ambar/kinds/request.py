@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
 from ambar._util.modes import WriteMode
-from ambar._util.text import change, size
+from ambar._util.text import change, plural, size
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile
@@ -55,7 +55,7 @@ class Conversion:
     failed: dict[str, str] = field(default_factory=dict)
     """The outputs or files that could not be converted, and why; see `on_error`."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Files and folders of a plotfile that the store does not contain, and why."""
+    """Files and folders of a plotfile or a run that the store does not contain, and why."""
 
     @property
     def ratio(self) -> float:
@@ -64,7 +64,7 @@ class Conversion:
 
     def __str__(self) -> str:
         """Return the sizes, the time, and what differs from a plain conversion, a line each."""
-        skipped = f", {len(self.skipped)} outputs were there already" if self.skipped else ""
+        skipped = f", {plural(len(self.skipped), 'output')} already there" if self.skipped else ""
         lines = [
             f"{self.target}: {size(self.source_bytes)} -> {size(self.stored_bytes)} "
             f"({change(self.source_bytes, self.stored_bytes)}) in {self.seconds:.2f} s"

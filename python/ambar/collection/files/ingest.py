@@ -46,7 +46,7 @@ class Ingest(Conversion):
         """Return the numbers of datasets, the sizes and the time."""
         text = f"{self.target}: {plural(len(self.converted), 'dataset')} ingested"
         if self.skipped:
-            text += f", {len(self.skipped):,} were there already"
+            text += f", {len(self.skipped):,} already there"
         if self.converted:
             text += f"; {size(self.source_bytes)} read, the store has {size(self.stored_bytes)}"
         return f"{text}, in {self.seconds:.2f} s"
@@ -287,8 +287,12 @@ class _Run:
     def _fail(self, path: Path, failure: Failure) -> None:
         """Raise the error of a file, or record it."""
         if self._on_error == "stop":
-            advice = "; use on_error='skip' to ingest the other files"
-            raise failure.raised_for(str(path), advice * (self._count > 1) + self._kept())
+            # A variable that the first file lacks is usually a misspelled one.
+            others = self._count > 1 and (
+                bool(self.taken) or not isinstance(failure.error, _core.NotFoundError)
+            )
+            advice = "; use on_error='skip' to ingest the other files" if others else ""
+            raise failure.raised_for(str(path), advice + self._kept())
         self.failed[str(path)] = failure.why
         if self._first_error is None:
             more = f"; all {self._count} files failed" if self._count > 1 else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 import xarray as xr
 
 from ambar import _core
+from ambar._util.empty_file import EMPTY, is_empty_file
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.records import Record, as_record
 
@@ -30,6 +31,8 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
 
     Raises
     ------
+    CorruptError
+        If the file is empty or damaged.
     KeyError
         If the file has none of the variables.
     UnsupportedError, ValueError
@@ -77,6 +80,8 @@ def engine_of(path: Path) -> str | None:
 
 def _opened(path: Path, reading: Reading) -> xr.Dataset:
     engine = reading.engine or engine_of(path)
+    if is_empty_file(path):
+        raise _core.CorruptError(EMPTY)
     try:
         # Opening is twice as fast without indices, which are not used here.
         return xr.open_dataset(
@@ -86,6 +91,13 @@ def _opened(path: Path, reading: Reading) -> xr.Dataset:
             create_default_indexes=False,
             decode_times=reading.decode_times,
         )
+    except OSError as error:
+        if error.errno is not None and error.errno > 0:
+            raise
+        # Libraries have numbers of their own, below zero.
+        raise _core.CorruptError(
+            f"cannot be read: {error.strerror or error}; restore it from a copy"
+        ) from error
     except ValueError as error:
         if reading.decode_times and "decode_times" in str(error):
             raise _core.UnsupportedError(
@@ -110,8 +122,7 @@ def _unknown(path: Path) -> str:
         start = file.read(8)
     if start == _HDF5 or start[:4] in _CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
-    found = f"the first bytes {start!r}" if start else "an empty file"
-    return f"expected a NetCDF or HDF5 file or a Zarr store, found {found}"
+    return f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}"
 
 
 def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.disk_space import write_error
 
 __all__ = ["Hdf5Level", "Hdf5Plotfile", "is_hdf5_plotfile", "read_hdf5"]
 
@@ -120,12 +121,21 @@ class Hdf5Plotfile:
 
 
 def is_hdf5_plotfile(path: str | os.PathLike[str]) -> bool:
-    """Return whether the file is a plotfile of AMReX in HDF5."""
+    """Return whether the file is a plotfile of AMReX in HDF5.
+
+    Raises CorruptError if it is an HDF5 file that no program can open, as after a truncation.
+    """
     import h5py
 
     if not Path(path).is_file() or not h5py.is_hdf5(path):
         return False
-    with h5py.File(path) as file:
+    try:
+        file = h5py.File(path)
+    except OSError as error:
+        if error.errno:  # locked by another program, for example
+            raise write_error(error, Path(path)) from error
+        raise _core.CorruptError(f"{path}: {error}; restore it from a copy") from error
+    with file:
         return "num_levels" in file.attrs and "component_0" in file.attrs and "level_0" in file
 
 

@@ -100,7 +100,17 @@ def _convert(request: RamsesRequest) -> Conversion:
             report,
         )
     warn_of_loose_bounds(request.target, bounds)
-    return Conversion(target=os.fspath(request.target), **json.loads(text))
+    left_out = {} if is_ramses(path) else _other_sources(Path(path))
+    return Conversion(target=os.fspath(request.target), **json.loads(text), left_out=left_out)
+
+
+def _other_sources(folder: Path) -> dict[str, str]:
+    """Return NetCDF files and Zarr stores in a folder of outputs, which the series lacks."""
+    from ambar.collection.files.sources import SUFFIXES
+
+    why = "it is not an output of RAMSES; convert it to a store of its own"
+    names = sorted(path.name for path in folder.iterdir())
+    return {name: why for name in names if Path(name).suffix.lower() in SUFFIXES}
 
 
 def _without_alias(target: str, known: Sequence[str]) -> str:
