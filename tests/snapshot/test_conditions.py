@@ -164,6 +164,16 @@ def test_numbers_with_units_are_converted_to_code_units() -> None:
         np.testing.assert_array_equal(condition.evaluate(columns), holds, err_msg=where)
 
 
+def test_sizes_of_cells_are_lengths() -> None:
+    units = ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0)
+    for name in ("dx", "dy", "dz"):
+        condition = parse_where(f"{name} > 1 m", {name}, units)
+        assert condition is not None
+        np.testing.assert_array_equal(
+            condition.evaluate({name: np.array([0.5, 1.5])}), [False, True]
+        )
+
+
 def test_evaluate_takes_any_column() -> None:
     columns = {
         "name": np.array(["argo", "glider", "x"]),

@@ -281,6 +281,30 @@ def test_data_in_stores_become_dask_arrays(
         assert isinstance(snapshot.amr.to_xarray()["density"].data, np.ndarray)
 
 
+def test_one_field_as_a_string(stores: dict[str, Path]) -> None:
+    for snapshot in (ambar.open_snapshot(stores["gravpart"]), ambar.open_snapshot(output("sedov"))):
+        found = snapshot.amr.to_xarray("density")
+        assert list(found) == ["density"]
+        assert found.identical(snapshot.amr.to_xarray(["density"]))
+
+
+def test_derived_columns_are_not_loaded(stores: dict[str, Path], tmp_path: Path) -> None:
+    snapshot = ambar.open_snapshot(stores["gravpart"])
+    with pytest.raises(
+        ValueError, match="'x' is a derived column of cells.*or write 'particles/x'"
+    ):
+        snapshot.load(["x", "rho"])
+    for name in ("level", "cells/x", "hydro/dx", "cx"):
+        with pytest.raises(KeyError, match=f"'{name}' is a derived column of cells.*leave it out"):
+            snapshot.load([name, "rho"])
+    chosen = {"hydro": ["density"], "particles": ["position_x"]}
+    assert snapshot.load(["particles/x", "rho"]).components == chosen
+    assert snapshot.load(["x", "mass"]).components == {"particles": ["position_x", "mass"]}
+    plotfiles.write(tmp_path / "plt")
+    with pytest.raises(KeyError, match="'level' is a derived column of cells"):
+        ambar.open_snapshot(tmp_path / "plt").load(["level", "density"])
+
+
 def test_a_large_field_is_several_dask_chunks() -> None:
     from ambar.snapshot.interop.lazy_columns import _blocks
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar.comparison.error_metrics import errors
 from ambar.snapshot.field_names import resolve
-from ambar.snapshot.loading import SPECIES, TABLE_COMPONENTS
+from ambar.snapshot.loading import TABLE_COMPONENTS, is_table
 from ambar.snapshot.particles import Particles
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import (
@@ -77,9 +77,7 @@ class RowComparison:
 
 def table_components(snapshot: Snapshot) -> list[str]:
     """Return the components of a snapshot that are tables of rows."""
-    return [
-        name for name in snapshot.components if name in TABLE_COMPONENTS or name.startswith(SPECIES)
-    ]
+    return [name for name in snapshot.components if is_table(name)]
 
 
 def compare_rows(

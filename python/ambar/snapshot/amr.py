@@ -11,7 +11,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import asked_for, quantity_of, resolve
+from ambar.snapshot.field_names import quantity_of, resolve, resolve_each
 from ambar.snapshot.regions import Box, Region, length_of_unit
 from ambar.snapshot.representation import StoredFields, field_details, field_rows
 from ambar.snapshot.table import Table
@@ -269,7 +269,7 @@ class Amr:
         >>> len(amr.read("level", levels=(6, 6)))
         19904
         """
-        columns = asked_for(self._default_columns if fields is None else fields, self._names)
+        columns = resolve_each(self._default_columns if fields is None else fields, self._names)
         arrays = self._core.cells(
             list(dict.fromkeys(columns.values())),
             self._region(region),
@@ -496,7 +496,7 @@ class Amr:
         """Return a stored or derived column of the leaf cells in chunks `start` to `stop` - 1."""
         return self._core.cells([name], chunks=(start, stop))[name]
 
-    def to_xarray(self, fields: Iterable[str] | None = None) -> xr.Dataset:
+    def to_xarray(self, fields: Iterable[str] | str | None = None) -> xr.Dataset:
         """Return all leaf cells as a Dataset with the dimension "cell".
 
         Levels and cell centres are coordinates. Data in a store are dask arrays, of about 16 MiB a
@@ -504,7 +504,7 @@ class Amr:
 
         Parameters
         ----------
-        fields : iterable of str, optional
+        fields : str or iterable of str, optional
             Fields and derived columns; by default every field but ``domain``.
 
         Returns
@@ -527,13 +527,15 @@ class Amr:
         >>> bool(cells["rho"].max().compute() > 1)
         True
         """
-        names = [*self._tree_columns, *fields] if fields is not None else self._default_columns
+        names = self._default_columns
+        if fields is not None:
+            names = [*self._tree_columns, *([fields] if isinstance(fields, str) else fields)]
         if self._stored is not None:
             import xarray as xr
 
             from ambar.snapshot.interop.lazy_columns import lazy_columns
 
-            arrays = lazy_columns(self, asked_for(names, self._names))
+            arrays = lazy_columns(self, resolve_each(names, self._names))
             dataset = xr.Dataset({name: ("cell", array) for name, array in arrays.items()})
         else:
             dataset = self.read(names).to_xarray()

@@ -49,6 +49,8 @@ _QUANTITIES = {
     "y": "length",
     "z": "length",
     "dx": "length",
+    "dy": "length",
+    "dz": "length",
 }
 _PREFIXES = {
     "velocity": "velocity",
@@ -56,6 +58,10 @@ _PREFIXES = {
     "position": "length",
     "B": "magnetic_field",
 }
+
+
+DERIVED = frozenset(("level", *(f"{kind}{axis}" for kind in ("", "d", "i") for axis in "xyz")))
+"""The derived columns of cells: level, centre, size, and index on the level."""
 
 
 def quantity_of(field: str) -> str | None:
@@ -72,8 +78,8 @@ def resolve_all(names: Iterable[str], known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(resolve(name, known) for name in names))
 
 
-def asked_for(fields: Sequence[str] | str, known: Iterable[str]) -> dict[str, str]:
-    """Return the names of fields as they are asked for, and the name in `known` of each."""
+def resolve_each(fields: Sequence[str] | str, known: Iterable[str]) -> dict[str, str]:
+    """Return the names in `known` that requested names refer to, by requested name."""
     known = set(known)
     names = [fields] if isinstance(fields, str) else fields
     return {name: resolve(name, known) for name in names}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.field_names import resolve
+from ambar.snapshot.field_names import DERIVED, resolve
 
 if TYPE_CHECKING:
     from ambar.snapshot.regions import Region
@@ -22,6 +22,16 @@ CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 TABLE_COMPONENTS = ("particles", "sinks", "clumps")
 SPECIES = "particles/"
 """Start of the component of a species of AMReX: "particles/DM"."""
+
+
+def has_cells(components: Iterable[str]) -> bool:
+    """Whether one of the components has cells."""
+    return any(name in CELL_COMPONENTS for name in components)
+
+
+def is_table(component: str) -> bool:
+    """Whether a component is a table of rows: particles, sinks or clumps."""
+    return component in TABLE_COMPONENTS or component.startswith(SPECIES)
 
 
 class Source(Protocol):
@@ -104,7 +114,7 @@ class LoadedSource:
         self.missing = source.missing
         self.info = source.info
         self._amr: _core.Amr | None = None
-        if any(name in request.components for name in CELL_COMPONENTS):
+        if has_cells(request.components):
             self._amr = source.load_amr(request)
             self.info = _info_of_loaded(source.info, self._amr)
         self._tables = {
@@ -202,17 +212,30 @@ def choose_fields(source: Source, fields: Sequence[str] | str | None) -> dict[st
     ------
     KeyError
         If a component or field does not exist.
+    ValueError
+        If cells are chosen together with a name such as "x", which is a derived column of cells and
+        a field of particles.
     """
     there = source.components
     if fields is None:
         return {name: list(known) for name, known in there.items()}
     chosen: dict[str, set[str]] = {}
+    derived: dict[str, str] = {}
     for entry in [fields] if isinstance(fields, str) else fields:
         found = _named(entry, there)
         if not found:
             raise _unknown(source, entry)
         for name, names in found.items():
             chosen.setdefault(name, set()).update(names)
+        if entry in DERIVED and not has_cells(found):
+            derived[entry] = next(iter(found))
+    if derived and has_cells(chosen):
+        entry, owner = next(iter(derived.items()))
+        owner = owner.partition("/")[0]  # of all species
+        raise _core.InvalidError(
+            f"{source.location}: {entry!r} is a derived column of cells, which snapshot.amr.read "
+            f"returns without loading it; leave it out, or write {f'{owner}/{entry}'!r}"
+        )
     return {
         name: [field for field in known if field in chosen[name]]
         for name, known in there.items()
@@ -248,6 +271,12 @@ def _unknown(source: Source, entry: str) -> Exception:
             return _core.NotFoundError(f"{source.location}: no {name}: {source.missing[name]}")
     there = source.components
     known = [*there, *dict.fromkeys(field for names in there.values() for field in names)]
+    is_of_cells = owner in ("", "cells", *CELL_COMPONENTS) and has_cells(there)
+    if is_of_cells and resolve(entry.rpartition("/")[2], DERIVED) in DERIVED:
+        return _core.NotFoundError(
+            f"{source.location}: {entry!r} is a derived column of cells, which snapshot.amr.read "
+            "returns without loading it; leave it out"
+        )
     close = difflib.get_close_matches(entry, known, 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return _core.NotFoundError(

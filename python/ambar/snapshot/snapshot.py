@@ -18,6 +18,8 @@ from ambar.snapshot.loading import (
     LoadRequest,
     Source,
     choose_fields,
+    has_cells,
+    is_table,
     load_cells,
     load_rows,
 )
@@ -145,7 +147,7 @@ class Snapshot:
     @cached_property
     def amr(self) -> Amr:
         """The leaf cells of all levels with all their fields."""
-        if not any(name in self._source.components for name in CELL_COMPONENTS):
+        if not has_cells(self._source.components):
             raise self._absent("cells", *CELL_COMPONENTS)
         return Amr(self._source.amr(), self.info, self._source)
 
@@ -195,7 +197,8 @@ class Snapshot:
         ----------
         fields : str or sequence of str, optional
             Components ("hydro", "cells", "particles"), fields of one component ("particles/mass"),
-            and fields of any component ("density", also as "rho"). By default everything.
+            and fields of any component ("density", also as "rho"). By default everything. Derived
+            columns of cells need not be loaded.
         region : Box, Sphere or Shell, optional
             Cells whose centre, and particles whose position, is inside. It extends across periodic
             faces of the box. Sinks and clumps are loaded completely. Of patches, the boxes are cut
@@ -221,7 +224,8 @@ class Snapshot:
         KeyError
             If a component or field does not exist.
         ValueError
-            If the region or the levels are invalid.
+            If the region or the levels are invalid, or "x" is given together with cells:
+            "particles/x" is a field of particles.
         UnsupportedError
             If `levels` are given for patches, or `max_level` for a tree in a store.
         CorruptError
@@ -267,10 +271,10 @@ class Snapshot:
         import xarray as xr
 
         tree = {}
-        if any(name in self._source.components for name in CELL_COMPONENTS):
+        if has_cells(self._source.components):
             tree["/amr"] = self.amr.to_xarray()
         for name in self._source.components:
-            if name in TABLE_COMPONENTS or name.startswith(SPECIES):
+            if is_table(name):
                 rows = self._rows(name).to_xarray()
                 dimension = name.removeprefix(SPECIES)
                 tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, dimension))
@@ -302,8 +306,7 @@ class Snapshot:
         >>> float(dataset.all_data()["gas", "cell_volume"].sum() / dataset.domain_width.prod())
         1.0
         """
-        has_cells = any(name in self._source.components for name in CELL_COMPONENTS)
-        if not has_cells:
+        if not has_cells(self._source.components):
             return self.particles.to_yt()
         dataset = self.amr.to_yt()
         tables = [name for name in self._source.components if name in TABLE_COMPONENTS]
