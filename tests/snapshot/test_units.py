@@ -66,7 +66,7 @@ def test_unknown_units_name_those_there_are() -> None:
 
 
 def test_regions_in_physical_units() -> None:
-    kind, centre, radius, periodic = ambar.Sphere("bc", 10, "kpc").to_code(GALAXY)
+    kind, centre, radius, periodic = ambar.Sphere("bc", 10, "kpc")._to_code(GALAXY)
     assert periodic == ((0.0,) * 3, (math.inf,) * 3)
     assert (kind, centre) == ("sphere", (50.0, 50.0, 50.0))
     assert radius == pytest.approx(10.0, rel=1e-6)
@@ -74,8 +74,8 @@ def test_regions_in_physical_units() -> None:
     lo, hi = box.corners(GALAXY)
     assert lo[:2] == pytest.approx((49, 49))
     assert (lo[2], hi[2]) == (-math.inf, math.inf)
-    assert ambar.Box((0, 0, 0), (1, 1, 1)).to_code(GALAXY)[2] == (100.0, 100.0, 100.0)
-    assert ambar.Shell((1, 2, 3), 0, 1, "code").to_code(GALAXY)[1] == (1.0, 2.0, 3.0)
+    assert ambar.Box((0, 0, 0), (1, 1, 1))._to_code(GALAXY)[2] == (100.0, 100.0, 100.0)
+    assert ambar.Shell((1, 2, 3), 0, 1, "code")._to_code(GALAXY)[1] == (1.0, 2.0, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_regions_in_physical_units() -> None:
 )
 def test_regions_that_make_no_sense(region) -> None:
     with pytest.raises(ValueError):
-        region.to_code(GALAXY)
+        region._to_code(GALAXY)
 
 
 def test_ages() -> None:
@@ -111,8 +111,8 @@ def test_ages() -> None:
 def test_boxes_of_several_root_cells() -> None:
     info = ambar.RamsesInfo(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1))
     assert info.box_size == (2.0, 1.0)
-    assert ambar.Sphere("bc", 0.5).to_code(info)[:3] == ("sphere", (1.0, 0.5), 1.0)
+    assert ambar.Sphere("bc", 0.5)._to_code(info)[:3] == ("sphere", (1.0, 0.5), 1.0)
     periodic = ambar.RamsesInfo(
         ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1), periodic=(True, False)
     )
-    assert ambar.Sphere("bc", 0.5).to_code(periodic)[3] == ((0.0, 0.0), (2.0, math.inf))
+    assert ambar.Sphere("bc", 0.5)._to_code(periodic)[3] == ((0.0, 0.0), (2.0, math.inf))

@@ -1,4 +1,4 @@
-"""`with` blocks of what is written: closed at their end, whatever happened in them."""
+"""Context managers that commit at the end of a block, and always close."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Self
 
 
 class Closing(ABC):
-    """What is closed at the end of its ``with`` block."""
+    """Base of context managers whose ``with`` block ends with `close`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file; what was not committed is lost."""
+        """Close the file; uncommitted changes are lost."""
 
-    def _succeeded(self) -> None:  # noqa: B027 - few need to
-        """Do what is to be done before, at the end of a block that raised nothing."""
+    def _succeeded(self) -> None:  # noqa: B027 - optional
+        """Run before `close` if the block did not raise."""
 
     def __enter__(self) -> Self:
         return self

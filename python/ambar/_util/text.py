@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 
@@ -55,6 +56,17 @@ def ratio(raw: float, stored: float) -> str:
     return f"{raw / stored:.2f}x" if stored else "-"
 
 
+def sizes(raw: float, stored: float) -> str:
+    """Return bytes in memory and in the store, and their ratio.
+
+    Examples
+    --------
+    >>> sizes(81_000, 20_000)
+    '81 kB as 20 kB (4.05x)'
+    """
+    return f"{size(raw)} as {size(stored)} ({ratio(raw, stored)})"
+
+
 def columns(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
     """Return rows as lines with aligned columns.
 
@@ -91,6 +103,18 @@ def columns(rows: Iterable[Sequence[object]], indent: int = 2) -> list[str]:
 
 def _is_count(cell: object) -> bool:
     return isinstance(cell, int) and not isinstance(cell, bool)
+
+
+class Summary(ABC):
+    """Base of classes whose text is their main values, a line each."""
+
+    @abstractmethod
+    def summary(self) -> list[tuple[str, str]]:
+        """Return the main values as text, with their names."""
+
+    def __str__(self) -> str:
+        """Return the main values, a line each."""
+        return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
 
 
 def representation(title: str, properties: Mapping[str, object], *sections: Iterable[str]) -> str:

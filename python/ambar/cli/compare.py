@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ambar.cli.common import (
+    LISTED,
     Debug,
     Exit,
     Json,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from ambar.comparison.compare import Comparison, ErrorMetrics, FieldComparison, Spectrum
     from ambar.comparison.rows import ColumnComparison, RowComparison
 
-LISTED = 20
-"""Datasets of only one version that are listed at most."""
 _BARS = " ▁▂▃▄▅▆▇█"
 
 

@@ -8,9 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from ambar._util.text import ratio, size
-from ambar.cli.common import console, plain_table
-
-_LISTED = 20
+from ambar.cli.common import LISTED, console, plain_table
 
 
 def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
@@ -29,7 +27,7 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
         console.print(f"bounds: {bounds_text(found['bounds'])}", soft_wrap=True)
     arrays = found["arrays"]
     table = plain_table("on", "array", "dtype", "shape", "block", left=3)
-    for info in arrays if every else arrays[:_LISTED]:
+    for info in arrays if every else arrays[:LISTED]:
         table.add_row(
             info["association"],
             escape(str(info["name"])),
@@ -39,8 +37,8 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
         )
     if arrays:
         console.print(table)
-    if len(arrays) > _LISTED and not every:
-        console.print(f"... and {len(arrays) - _LISTED:,} more; --arrays lists them all")
+    if len(arrays) > LISTED and not every:
+        console.print(f"... and {len(arrays) - LISTED:,} more; --arrays lists them all")
     if every:
         _show_storage([*arrays, *found["geometry"]])
 
@@ -55,14 +53,14 @@ def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
         soft_wrap=True,
     )
     table = plain_table("step", "time", "points", "cells", "type", "arrays", left=6)
-    for step in steps if every else steps[-_LISTED:]:
+    for step in steps if every else steps[-LISTED:]:
         time = "" if step["time"] is None else f"{step['time']:.6g}"
         arrays = escape(", ".join(step["arrays"]))
         counts = f"{step['points']:,}", f"{step['cells']:,}"
         table.add_row(str(step["number"]), time, *counts, escape(step["type"]), arrays)
     console.print(table)
-    if len(steps) > _LISTED and not every:
-        console.print(f"the last {_LISTED} of {len(steps):,}; --arrays lists them all")
+    if len(steps) > LISTED and not every:
+        console.print(f"the last {LISTED} of {len(steps):,}; --arrays lists them all")
     if every:
         _show_storage(found["arrays"])
 

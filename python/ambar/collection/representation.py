@@ -105,8 +105,6 @@ def _sizes(collection: Collection) -> dict[str, tuple[str, str]]:
             raw[name] = raw.get(name, 0) + array.nbytes
             stored[name] = stored.get(name, 0) + array.stored_bytes
             codecs.setdefault(name, array.codecs)
-    return {name: (_size(raw.get(name, 0), stored.get(name, 0)), codecs[name]) for name in codecs}
-
-
-def _size(raw: int, stored: int) -> str:
-    return f"{text.size(raw)} as {text.size(stored)} ({text.ratio(raw, stored)})"
+    return {
+        name: (text.sizes(raw.get(name, 0), stored.get(name, 0)), codecs[name]) for name in codecs
+    }

@@ -128,7 +128,7 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
 
     def __repr__(self) -> str:
         return text.representation(
-            f"<{self._title}",
+            f"<ambar.Schema> {self._content}",
             {},
             text.columns((name, *self.summary(name)) for name in self),
             (f"  ! {line}" for line in self.differences),
@@ -140,11 +140,11 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
         if differences := self.differences:
             lines = html.table([(line,) for line in differences])
             sections.append(html.details("differences between datasets", lines))
-        return html.representation(self._title.replace(">", ""), {}, *sections)
+        return html.representation(f"ambar.Schema {self._content}", {}, *sections)
 
     @property
-    def _title(self) -> str:
-        return f"ambar.Schema> {len(self)} variables of {self._total:,} datasets"
+    def _content(self) -> str:
+        return f"{len(self)} variables of {self._total:,} datasets"
 
 
 def _layout(family: Family, name: str, count: int) -> VariableLayout:

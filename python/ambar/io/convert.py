@@ -1,4 +1,4 @@
-"""From other codes' files to a store or into memory, and back to files."""
+"""Conversion of files of other programs to stores, and export of stores to files."""
 
 from __future__ import annotations
 

@@ -131,10 +131,8 @@ class MeshArray:
 
     def _summary(self) -> tuple[str, ...]:
         """Return the cells of a row in the representation of a mesh."""
-        size = text.size(self.nbytes)
-        if self.stored_bytes:
-            ratio = text.ratio(self.nbytes, self.stored_bytes)
-            size = f"{size} as {text.size(self.stored_bytes)} ({ratio})"
+        stored = self.stored_bytes
+        size = text.sizes(self.nbytes, stored) if stored else text.size(self.nbytes)
         block = "/".join(map(str, self.block))
         row = (self.association, str(self.name), str(self.shape), self.dtype, size, self.codecs)
         return (*row, f"block {block}") if block else row

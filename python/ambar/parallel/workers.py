@@ -15,11 +15,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ambar import _core
 
@@ -63,7 +64,7 @@ class Failure:
         return type(self.error)(f"{path}: {self.error}{advice}")
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """A number of processes; used as a context, at the end of which they are gone."""
 
     def __init__(self, processes: int) -> None:
@@ -73,9 +74,6 @@ class Workers:
         self._idle: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
         for _ in range(processes):
             self._idle.put(None)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,

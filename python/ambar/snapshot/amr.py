@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util import html, text
 from ambar._util.optional import require
-from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import quantity_of, resolve, resolve_each
 from ambar.snapshot.regions import Box, Region, length_of_unit
-from ambar.snapshot.representation import StoredFields, field_details, field_rows
+from ambar.snapshot.representation import FieldRepresentation
 from ambar.snapshot.table import Table
 from ambar.snapshot.units import parse_where
 
@@ -30,7 +28,7 @@ _IMAGE_SIDE = 2048
 _CUBE_SIDE = 256
 
 
-class Amr:
+class Amr(FieldRepresentation):
     """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
 
     Cells of a tree are in the order of the Morton curve. Cells of patches are ordered by level, the
@@ -51,6 +49,8 @@ class Amr:
     >>> image.sizes
     Frozen({'x': 32, 'y': 32})
     """
+
+    _component = "amr"
 
     def __init__(self, core: _core.Amr, info: RunInfo, source: Source) -> None:
         self._core = core
@@ -109,21 +109,9 @@ class Amr:
         """Return the number of leaf cells."""
         return int(self._core.cells_count)
 
-    def __repr__(self) -> str:
-        """Return sizes, levels, and a line per field: dtype, unit, size, codecs."""
-        return text.representation(
-            f"<ambar.Amr> {self._source.location}",
-            self._properties(),
-            text.columns(self._field_rows(), 4),
-        )
-
-    def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks."""
-        return html.representation(
-            f"ambar.Amr {self._source.location}",
-            self._properties(),
-            field_details(f"{len(self.fields)} fields", self._field_rows()),
-        )
+    @property
+    def _title(self) -> str:
+        return self._source.location
 
     def _properties(self) -> dict[str, object]:
         low, high = self.levels
@@ -131,15 +119,7 @@ class Amr:
             "Layout": f"{self.layout}, {self.ndim}-D",
             "Cells": f"{len(self):,}",
             "Levels": f"{low} to {high}",
-            "Size": None if self._stored is None else self._stored.sizes,
         }
-
-    def _field_rows(self) -> list[tuple[str, ...]]:
-        return field_rows(self.fields, self._info, self.dtype, self._stored)
-
-    @cached_property
-    def _stored(self) -> StoredFields | None:
-        return self._source.stored_fields("amr")
 
     def cell_size(self, level: int) -> list[float]:
         """Return the sides of the cells of a level.
@@ -647,7 +627,7 @@ class Amr:
         return resolve(field, self._names)
 
     def _region(self, region: Region | None) -> _core._Region | None:
-        return None if region is None else region.to_code(self._info)
+        return None if region is None else region._to_code(self._info)
 
     def _axis(self, axis: str) -> tuple[int, list[int]]:
         axes = AXES[: self.ndim]

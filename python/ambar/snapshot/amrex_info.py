@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ambar._util.properties import cached_property
+from ambar._util.text import Summary
 from ambar.snapshot.units import Units
 
 
@@ -50,7 +51,7 @@ class CodeUnits(Units):
 
 
 @dataclass(frozen=True)
-class AmrexInfo:
+class AmrexInfo(Summary):
     """Run information of an AMReX plotfile, in code units; plotfiles do not state physical units.
 
     Examples
@@ -188,10 +189,6 @@ class AmrexInfo:
         0.25
         """
         return self.time * self.units.time(unit)
-
-    def __str__(self) -> str:
-        """Return the main values, a line each."""
-        return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the main values as text, with their names.

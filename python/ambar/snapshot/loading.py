@@ -94,7 +94,7 @@ class LoadRequest:
 
     def code_region(self, info: RunInfo) -> _core._Region | None:
         """Return the region in code length."""
-        return None if self.region is None else self.region.to_code(info)
+        return None if self.region is None else self.region._to_code(info)
 
     @property
     def cell_fields(self) -> list[str]:

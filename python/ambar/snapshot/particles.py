@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util import html, text
-from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import resolve
-from ambar.snapshot.representation import StoredFields, field_details, field_rows
+from ambar.snapshot.representation import FieldRepresentation
 from ambar.snapshot.table import Table
 from ambar.snapshot.units import parse_where
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 _BOOKKEEPING = ("domain", "grid", "file_row")
 
 
-class Particles:
+class Particles(FieldRepresentation):
     """Rows with fields: particles of all families, sinks, or clumps.
 
     Values are in code units. Fields have the names of RAMSES' descriptors, or aliases as in Mera.jl
@@ -69,38 +67,12 @@ class Particles:
         """Return the number of rows."""
         return int(self._core.rows)
 
-    def __repr__(self) -> str:
-        """Return sizes, and a line per field: dtype, unit, size, codecs."""
-        return text.representation(
-            f"<ambar.Particles> {self._title}",
-            self._properties(),
-            text.columns(self._field_rows(), 4),
-        )
-
-    def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks."""
-        return html.representation(
-            f"ambar.Particles {self._title}",
-            self._properties(),
-            field_details(f"{len(self.fields)} fields", self._field_rows()),
-        )
-
     @property
     def _title(self) -> str:
         return f"{self._component} of {self._source.location}"
 
     def _properties(self) -> dict[str, object]:
-        return {
-            "Rows": f"{len(self):,}",
-            "Size": None if self._stored is None else self._stored.sizes,
-        }
-
-    def _field_rows(self) -> list[tuple[str, ...]]:
-        return field_rows(self.fields, self._info, self.dtype, self._stored)
-
-    @cached_property
-    def _stored(self) -> StoredFields | None:
-        return self._source.stored_fields(self._component)
+        return {"Rows": f"{len(self):,}"}
 
     def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
         """Return a column of the rows in chunks `start` to `stop` - 1."""
@@ -180,7 +152,7 @@ class Particles:
         }
         arrays = self._core.read(
             list(dict.fromkeys(columns.values())),
-            None if region is None else region.to_code(self._info),
+            None if region is None else region._to_code(self._info),
             parse_where(where, known, self._info.units),
             threads,
         )

@@ -113,19 +113,8 @@ class Box:
     unit: str = "box"
     center: Center | None = None
 
-    def to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length, for the dimensions and units of the data.
-
-        Parameters
-        ----------
-        info : RamsesInfo or AmrexInfo
-            Run information.
-
-        Returns
-        -------
-        tuple
-            The region as the extension module accepts it.
-        """
+    def _to_code(self, info: RunInfo) -> CoreRegion:
+        """Return the region in code length, as the extension module expects it."""
         return ("box", *self.corners(info), _periodic(info))
 
     def coordinates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -266,19 +255,7 @@ class Sphere:
     radius: float
     unit: str = "box"
 
-    def to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length, for the dimensions and units of the data.
-
-        Parameters
-        ----------
-        info : RamsesInfo or AmrexInfo
-            Run information.
-
-        Returns
-        -------
-        tuple
-            The region as the extension module accepts it.
-        """
+    def _to_code(self, info: RunInfo) -> CoreRegion:
         scale = length_of_unit(info, self.unit)
         center = _center(self.center, info, self.unit)
         return ("sphere", center, _radius(self.radius, scale), _periodic(info))
@@ -311,19 +288,7 @@ class Shell:
     outer: float
     unit: str = "box"
 
-    def to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length, for the dimensions and units of the data.
-
-        Parameters
-        ----------
-        info : RamsesInfo or AmrexInfo
-            Run information.
-
-        Returns
-        -------
-        tuple
-            The region as the extension module accepts it.
-        """
+    def _to_code(self, info: RunInfo) -> CoreRegion:
         scale = length_of_unit(info, self.unit)
         inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
         if inner > outer:

@@ -1,16 +1,19 @@
-"""Rows that describe fields in representations: dtype, unit, size and codecs."""
+"""Representations of cells and particles: a row per field with dtype, unit, size and codecs."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ambar._util import html, text
+from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import quantity_of
 
 if TYPE_CHECKING:
+    from ambar.snapshot.loading import Source
     from ambar.snapshot.run_info import RunInfo
     from ambar.store.array import Array
     from ambar.store.store import Store
@@ -42,7 +45,7 @@ class StoredFields:
     @property
     def sizes(self) -> str:
         """Bytes of all arrays of the group, in memory and in the store."""
-        return sizes(self._store[path] for path in self._paths)
+        return _sizes(self._store[path] for path in self._paths)
 
     def arrays(self, field: str) -> list[Array]:
         """Return the array of a field, or one for each level."""
@@ -54,11 +57,63 @@ class StoredFields:
         ]
 
 
-def sizes(arrays: Iterable[Array]) -> str:
-    """Return bytes in memory and in the store, and their ratio."""
+class FieldRepresentation(ABC):
+    """Base of cells and particles: what notebooks and `print` show of them."""
+
+    _info: RunInfo
+    _source: Source
+    _component: str
+    """The group of the fields in the store of the snapshot."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> list[str]:
+        """Names of the fields."""
+
+    @abstractmethod
+    def dtype(self, field: str) -> np.dtype[np.generic]:
+        """Return the dtype of a field."""
+
+    @property
+    @abstractmethod
+    def _title(self) -> str:
+        """What the fields belong to."""
+
+    @abstractmethod
+    def _properties(self) -> dict[str, object]:
+        """Return the lines above the fields, without the size."""
+
+    @cached_property
+    def _stored(self) -> StoredFields | None:
+        return self._source.stored_fields(self._component)
+
+    def __repr__(self) -> str:
+        """Return sizes, and a line per field: dtype, unit, size, codecs."""
+        return text.representation(
+            f"<ambar.{type(self).__name__}> {self._title}",
+            self._all_properties(),
+            text.columns(self._field_rows(), 4),
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what `__repr__` returns as HTML, for notebooks."""
+        return html.representation(
+            f"ambar.{type(self).__name__} {self._title}",
+            self._all_properties(),
+            field_details(f"{len(self.fields)} fields", self._field_rows()),
+        )
+
+    def _all_properties(self) -> dict[str, object]:
+        size = None if self._stored is None else self._stored.sizes
+        return self._properties() | {"Size": size}
+
+    def _field_rows(self) -> list[tuple[str, ...]]:
+        return field_rows(self.fields, self._info, self.dtype, self._stored)
+
+
+def _sizes(arrays: Iterable[Array]) -> str:
     pairs = [(array.nbytes, array.stored_bytes) for array in arrays]
-    raw, stored = (sum(values) for values in zip(*pairs, strict=True)) if pairs else (0, 0)
-    return f"{text.size(raw)} as {text.size(stored)} ({text.ratio(raw, stored)})"
+    return text.sizes(*map(sum, zip(*pairs, strict=True))) if pairs else text.sizes(0, 0)
 
 
 def field_rows(
@@ -74,7 +129,7 @@ def field_rows(
         if stored is not None:
             arrays = stored.arrays(name)
             codecs = dict.fromkeys(array.codecs for array in arrays)
-            row += (sizes(arrays), ", ".join(codecs))
+            row += (_sizes(arrays), ", ".join(codecs))
         rows.append(row)
     return rows
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ambar._util.properties import cached_property
+from ambar._util.text import Summary
 from ambar.snapshot.units import TIMES, Units
 
 # Types of values in JSON, by the annotation of a field.
@@ -82,7 +83,7 @@ _LARGEST = 2**63
 
 
 @dataclass(frozen=True)
-class RamsesInfo:
+class RamsesInfo(Summary):
     """Run information of a RAMSES output.
 
     Values are in code units, except `unit_l`, `unit_d` and `unit_t`. Names are those of
@@ -267,10 +268,6 @@ class RamsesInfo:
         hubble_times = float((weights * (2 / 3) / rate).sum()) * 0.5 * top
         seconds = hubble_times / (self.H0 * _KM_PER_S_PER_MPC)
         return seconds / TIMES[unit]
-
-    def __str__(self) -> str:
-        """Return the main values, a line each."""
-        return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the main values as text, with their names.

@@ -220,8 +220,7 @@ class Array:
         shape = f"({', '.join(named)}{',' if self.ndim == 1 and not self.dims else ''})"
         if self.dtype.kind == "O":
             return shape, self.type_name, text.size(self.stored_bytes), self.codecs
-        ratio = text.ratio(self.nbytes, self.stored_bytes)
-        sizes = f"{text.size(self.nbytes)} as {text.size(self.stored_bytes)} ({ratio})"
+        sizes = text.sizes(self.nbytes, self.stored_bytes)
         return shape, self.type_name, sizes, self.codecs
 
     def _properties(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""AMReX plotfiles, native and in HDF5, as snapshots; and stores as plotfiles again."""
+"""AMReX plotfiles, native and in HDF5, as snapshots."""
 
 from __future__ import annotations
 
