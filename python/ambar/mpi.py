@@ -20,9 +20,8 @@ from ambar.store.dtypes import describe, to_zarr
 from ambar.store.error_bounds import check_range, limits_of, resolved
 from ambar.store.nodes import absolute, to_json
 from ambar.store.urls import refuse_url
-from ambar.store.writer import ArrayOptions, core_mode, durability
+from ambar.store.writer import ArrayOptions, Profile, core_mode, durability
 
-Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Placement: TypeAlias = Literal["counter", "reserved"]
 Blocks = _core.Blocks
 

@@ -296,6 +296,9 @@ def test_errors_that_libraries_derive_are_sent_as_python_has_them() -> None:
         def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
             super().__init__(f"no room for {shape} of {dtype}")
 
+    for name in ("x.nc", str(Path("x.nc").absolute())):
+        named_error = ambar.CorruptError(f"{name}: damaged; restore it")
+        assert str(Failure.of(named_error).raised_for("x.nc", "")) == "x.nc: damaged; restore it"
     sent = pickle.loads(pickle.dumps(Failure.of(OfTwoError((3,), "f8"))))
     found = sent.raised_for("x.nc", "; do this")
     assert (type(found), str(found)) == (MemoryError, "x.nc: no room for (3,) of f8; do this")
@@ -382,7 +385,7 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
         ambar.ingest(zarrs, target, error_bound={"temperature": "1e-3 of range"}, mode="w")
     with pytest.raises(ValueError, match="created with on_mismatch='cast'"):
         ambar.ingest(zarrs, target, mode="a", on_mismatch="raise")
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="invalid processes: 0; expected a number >= 1"):
         ambar.ingest(zarrs, target, mode="w", processes=0)
     with pytest.raises(FileExistsError):
         ambar.ingest(zarrs, target)

@@ -167,3 +167,16 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
             if isinstance(mesh, vtkCommonDataModel.vtkDataSet):
                 mesh.GetBounds()
     assert refused > len(chosen)
+
+
+@pytest.mark.parametrize("name", ["wing.vtu", "wing.VTU", "flow.pvd"])
+def test_files_of_meshes_are_converted_before_they_are_opened(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("<VTKFile/>")
+    for opener in (ambar.open, ambar.open_mesh):
+        with pytest.raises(ValueError, match=f"{name}: expected a store.*; convert it first"):
+            opener(tmp_path / name)
+    (tmp_path / "cut.ambar").write_bytes(b"PK")
+    with pytest.raises(ambar.CorruptError, match="not a ZIP file"):
+        ambar.open(tmp_path / "cut.ambar")
+    with pytest.raises(FileNotFoundError):
+        ambar.open(tmp_path / "absent.vtu")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 import ambar
+from ambar.store.writer import Profile
 from tests.helpers.array_samples import samples
 
 RANDOM = np.random.default_rng(7)
@@ -335,7 +336,7 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
     with ambar.create(path, "a", fsync=False) as writer:
         with pytest.raises(ValueError, match="is outside of"):
             writer.write_region("a", model, (1, 0))
-        with pytest.raises(ValueError, match="rows of one dtype"):
+        with pytest.raises(ValueError, match="expected rows of one dtype, found float32, float64"):
             writer.append("t", new, np.arange(3))
         with pytest.raises(KeyError):
             writer.append("b", new)
@@ -397,3 +398,14 @@ def test_first_region_after_a_commit_keeps_stored_chunks_readable(
         writer.append("a", np.arange(3, dtype="i4"))
     expected = [*[0] * shape[0], 0, 1, 2]
     assert ambar.open(path)["a"][...].tolist() == expected
+
+
+def test_the_type_of_profiles_has_all_profiles(tmp_path: Path) -> None:
+    profiles = get_args(Profile)
+    for profile in profiles:
+        with ambar.create(tmp_path / "x.ambar", "w", profile=profile, fsync=False) as writer:
+            writer.create_array("x", np.arange(100))
+    with pytest.raises(ValueError, match="invalid profile") as error:
+        ambar.create(tmp_path / "y.ambar", profile="none")  # type: ignore[arg-type]
+    assert all(f'"{profile}"' in str(error.value) for profile in profiles)
+    assert str(error.value).count('"') == 2 * (len(profiles) + 1)

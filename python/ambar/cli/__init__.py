@@ -66,8 +66,8 @@ for name, command in _COMMANDS.items():
     app.command(name, help=_help(command))(command)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_given: bool) -> None:
+    if is_given:
         import ambar
 
         console.print(f"ambar {ambar.__version__}")
@@ -131,7 +131,7 @@ def _message(error: Exception) -> str:
 
 
 def _code(error: Exception) -> Exit | None:
-    """Return the exit code for an error that tells the user something; None for any other."""
+    """Return the exit code for an expected error; None for any other."""
     from ambar import _core
 
     kinds: list[tuple[type[Exception], Exit]] = [

@@ -1,4 +1,4 @@
-"""`ambar verify`, `compact` and `repair`: a store's health."""
+"""`ambar verify`, `ambar compact` and `ambar repair`: maintenance of stores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def repair(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Remove what a killed writer left after the last commit, for other readers of ZIP files.
+    """Remove the remains of a killed writer, for other readers of ZIP files.
 
     ambar reads such a store without a repair; other readers of ZIP files do not.
 

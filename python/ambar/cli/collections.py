@@ -1,4 +1,4 @@
-"""What the commands say of collections."""
+"""Output of `ambar info` and `ambar ls` for collections."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def show_collection(found: Mapping[str, Any], *, every: bool) -> None:  # noqa: 
     if found["attributes"]:
         console.print(f"\nattributes: {', '.join(found['attributes'])}", markup=False)
     if found["differences"]:
-        console.print("\nwhat differs between datasets:", style="bold")
+        console.print("\ndifferences between datasets:", style="bold")
         for line in found["differences"][:LISTED]:
             console.print(f"  {line}", markup=False, soft_wrap=True)
-        _rest(len(found["differences"]), "lines; --json has them all")
+        _rest(len(found["differences"]), "lines; --json lists all")
 
 
 def list_collection(path: str, *, every: bool, as_json: bool) -> None:
@@ -49,7 +49,7 @@ def list_collection(path: str, *, every: bool, as_json: bool) -> None:
         table.add_row(escape(row["name"]), str(row["family"]), escape(sizes))
     console.print(table)
     if not every:
-        _rest(len(fleet), "datasets; --all lists them")
+        _rest(len(fleet), "datasets; --all lists all")
 
 
 def _show_families(families: list[dict[str, Any]]) -> None:
@@ -61,7 +61,7 @@ def _show_families(families: list[dict[str, Any]]) -> None:
         table.add_row(str(family["number"]), f"{family['datasets']:,}", escape(", ".join(sizes)))
     console.print()
     console.print(table)
-    _rest(len(families), "families; --json has them all")
+    _rest(len(families), "families; --json lists all")
 
 
 def _show_variables(found: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the commands share: options, exit codes, output."""
+"""Options, exit codes and output that all commands share."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 LISTED = 20
-"""Lines of a long list that are printed."""
+"""Maximum number of printed lines of a long list."""
 _SPELLED = {"slice_at": "slice", "datasets": "where"}
 _ARGUMENTS = {
     'mode="w"': "--overwrite",
@@ -98,7 +98,7 @@ errors = _console(stderr=True)
 
 
 def print_json(value: Any) -> None:
-    """Print `value` as JSON; numbers that are not finite as texts, as stores hold them."""
+    """Print `value` as JSON; numbers that are not finite as strings, as in stores."""
     json.dump(_finite(value), sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
@@ -121,12 +121,12 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
     return table
 
 
-def show_bounds(asked: Mapping[str, str]) -> None:
+def show_bounds(bounds: Mapping[str, str]) -> None:
     """Print the error bounds that were given, by target."""
-    if not asked:
+    if not bounds:
         return
-    table = plain_table("error bound of", "asked for", left=2)
-    for target, bound in asked.items():
+    table = plain_table("error bound of", "given bound", left=2)
+    for target, bound in bounds.items():
         table.add_row(escape(target), escape(bound))
     console.print()
     console.print(table)
@@ -164,7 +164,7 @@ def in_options(message: str) -> str:
 
 
 def working(title: str, *, progress: bool) -> AbstractContextManager[Any]:
-    """Show a bar while the block takes longer than a second; yields what reports progress."""
+    """Show a bar while the block takes longer than a second; yields its report function."""
     from ambar._util.progress import bar
 
     return bar(title) if progress else nullcontext()
@@ -192,7 +192,7 @@ def show_report(done: Conversion | Export, *, as_json: bool) -> None:
 
 
 def show_failed(failed: Mapping[str, str]) -> None:
-    """Print what failed, and why, to standard error."""
+    """Print failed files or datasets, with the reasons, to standard error."""
     for name, why in list(failed.items())[:LISTED]:
         errors.print(in_options(f"failed: {name}: {why}"), markup=False, soft_wrap=True)
     if len(failed) > LISTED:

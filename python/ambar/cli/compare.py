@@ -1,4 +1,4 @@
-"""`ambar compare`: how far apart two versions of the same data are."""
+"""`ambar compare`: errors between two versions of the same data."""
 
 from __future__ import annotations
 

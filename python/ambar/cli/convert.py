@@ -1,4 +1,4 @@
-"""`ambar convert` and `ambar export`: other codes' files to stores, and back to files."""
+"""`ambar convert` and `ambar export`: files of other programs to stores, and back to files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Profile(StrEnum):
 
 
 class Covered(StrEnum):
-    """What becomes of cells that a finer level covers."""
+    """Treatment of cells that a finer level covers."""
 
     auto = "auto"
     drop = "drop"
@@ -41,14 +41,14 @@ class Covered(StrEnum):
 
 
 class OnError(StrEnum):
-    """What happens if one of several sources cannot be converted."""
+    """Action if one of several sources cannot be converted."""
 
     stop = "stop"
     skip = "skip"
 
 
 class Mismatch(StrEnum):
-    """What becomes of values of another type."""
+    """Treatment of values of another type."""
 
     family = "family"
     cast = "cast"
@@ -56,7 +56,7 @@ class Mismatch(StrEnum):
 
 
 class Format(StrEnum):
-    """What datasets are written as."""
+    """Format of exported datasets."""
 
     netcdf = "netcdf"
     zarr = "zarr"
@@ -67,7 +67,7 @@ Processes = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Processes that read or write files; by default one a core.",
+        help="Processes that read or write files; by default one per core.",
         rich_help_panel=_NETCDF,
     ),
 ]
@@ -251,7 +251,7 @@ def convert(
 
 
 def _after_interrupt(target: Path) -> str:
-    """Return what is said after Ctrl-C: the state of the store at `target`."""
+    """Return the message after Ctrl-C: the state of the store at `target`."""
     from ambar import _core
     from ambar.kinds.registry import open_path
     from ambar.snapshot.series import Series
@@ -261,9 +261,9 @@ def _after_interrupt(target: Path) -> str:
     try:
         opened = open_path(target)
     except (_core.AmbarError, OSError):
-        return f"interrupted: {target} is as it was before"
+        return f"interrupted: {target} is unchanged"
     if not isinstance(opened, Series):
-        return f"interrupted: {target} has what was committed before"
+        return f"interrupted: {target} has all earlier commits"
     return (
         f"interrupted: {target} has {plural(len(opened), 'output')}, all complete; --resume "
         "continues with the next one"
@@ -306,7 +306,7 @@ def export(
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", metavar="", help="Replace what is at TARGET.")
+        bool, typer.Option("--overwrite", metavar="", help="Replace TARGET if it exists.")
     ] = False,
     threads: Threads = None,
     progress: Progress = True,

@@ -55,7 +55,7 @@ def info(
 
 def ls(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
-    group: Annotated[str, typer.Argument(help="Only what is in this group.")] = "",
+    group: Annotated[str, typer.Argument(help="Limit the output to this group.")] = "",
     every: Annotated[
         bool,
         typer.Option(
@@ -81,7 +81,7 @@ def ls(
         list_collection(path, every=every, as_json=json)
         return
     base = group.strip("/")
-    store[base]  # raises if there is no such group
+    store[base]  # raises KeyError if it does not exist
     inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]
     rows = [_row(store, node) for node in inside if node]
     if json:
@@ -186,23 +186,23 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
                 _show_patches(group)
             else:
                 _show_levels(group)
-    show_bounds(_asked(found))
+    show_bounds(_given_bounds(found))
     _show_arrays(found["arrays"], every=every)
 
 
-def _asked(found: dict[str, Any]) -> dict[str, str]:
+def _given_bounds(found: dict[str, Any]) -> dict[str, str]:
     """Return the error bounds that were given, by group and target, and those of arrays."""
-    asked: dict[str, str] = {}
+    given: dict[str, str] = {}
     groups = []
     for group in found["groups"]:
         bounds = group.get("bounds_asked") or {}
         path = group["path"].strip("/")
         groups += [f"{path}/"] if bounds else []
-        asked |= {f"{path}/{target}".lstrip("/"): str(bound) for target, bound in bounds.items()}
+        given |= {f"{path}/{target}".lstrip("/"): str(bound) for target, bound in bounds.items()}
     for array in found["arrays"]:
         if array["error_bound"] and not array["path"].startswith(tuple(groups)):
-            asked[array["path"]] = str(array["error_bound"])
-    return asked
+            given[array["path"]] = str(array["error_bound"])
+    return given
 
 
 def _show_steps(snapshots: list[dict[str, Any]]) -> None:

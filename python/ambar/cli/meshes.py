@@ -1,4 +1,4 @@
-"""What the commands say of meshes."""
+"""Output of `ambar info` for meshes and series of meshes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
     if arrays:
         console.print(table)
     if len(arrays) > LISTED and not every:
-        console.print(f"... and {len(arrays) - LISTED:,} more; --arrays lists them all")
+        console.print(f"... and {len(arrays) - LISTED:,} more; --arrays lists all")
     if every:
         _show_storage([*arrays, *found["geometry"]])
 
@@ -60,7 +60,7 @@ def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
         table.add_row(str(step["number"]), time, *counts, escape(step["type"]), arrays)
     console.print(table)
     if len(steps) > LISTED and not every:
-        console.print(f"the last {LISTED} of {len(steps):,}; --arrays lists them all")
+        console.print(f"the last {LISTED} of {len(steps):,}; --arrays lists all")
     if every:
         _show_storage(found["arrays"])
 

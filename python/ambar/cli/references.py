@@ -1,4 +1,4 @@
-"""`ambar references`: where a store's chunks lie, for readers of Zarr without ambar."""
+"""`ambar references`: locations of the chunks of a store, for Zarr readers without ambar."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ambar.cli.common import Debug
 def references(
     path: Annotated[Path, typer.Argument(help="A store.")],
     url: Annotated[
-        str, typer.Option(help="How readers reach the store; its absolute path by default.")
+        str, typer.Option(help="URL of the store for readers; its absolute path by default.")
     ] = "",
-    group: Annotated[str, typer.Option(help="Only what is in this group.")] = "",
+    group: Annotated[str, typer.Option(help="Limit the output to this group.")] = "",
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
     """Print references to all chunks of a store, as kerchunk does: JSON for fsspec and others.

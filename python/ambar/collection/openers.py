@@ -60,8 +60,8 @@ def open_collection(
         Write a new store as a folder of files instead of a single file.
     fsync : bool, default True
         Whether commits survive a power failure. False is for temporary files.
-    profile : {"fast", "balanced", "small"}, default "balanced"
-        How codecs are chosen.
+    profile : {"fast", "balanced", "small", "raw"}, default "balanced"
+        How codecs are chosen; "raw" does not compress.
     threads : int, optional
         The number of threads that read and encode; all cores by default.
     storage_options : mapping, optional
@@ -150,11 +150,11 @@ def settings_of(store: Store) -> dict[str, Any]:
         raise _core.InvalidError(
             f"{store.location}: expected a collection, found {kind}; use ambar.open"
         )
-    said = Description(about, f"{store.location}: /")
-    said.check_version(VERSION, "collections")
-    encoding = said.object("encoding")
+    description = Description(about, f"{store.location}: /")
+    description.check_version(VERSION, "collections")
+    encoding = description.object("encoding")
     return {
-        "ragged": list(said.texts("ragged")),
+        "ragged": list(description.texts("ragged")),
         "encoding": {name: encoding.mapping(name) for name in encoding},
-        "on_mismatch": said.text("on_mismatch"),
+        "on_mismatch": description.text("on_mismatch"),
     }

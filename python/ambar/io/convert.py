@@ -68,8 +68,8 @@ def convert(
         "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
         to a series or collection what it lacks, or creates it. Outputs of RAMSES whose files have
         changed since (names, sizes, times of modification) replace their steps.
-    profile : {"fast", "balanced", "small"}, default "balanced"
-        "fast" reads fastest, "small" is smallest.
+    profile : {"fast", "balanced", "small", "raw"}, default "balanced"
+        "fast" reads fastest, "small" is smallest, "raw" does not compress.
     error_bound : float, str or dict, optional
         How far values may differ from the originals, for all float fields of cells: a number (in
         the field's own unit), or a string such as ``"1e-3 of range"`` or ``"1e-3 relative"``. Or a

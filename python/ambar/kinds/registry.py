@@ -46,7 +46,8 @@ _STORED = {
 _ARRAYS = "ambar.store.kind:ARRAYS"
 _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
-_CONVERTED = (_STORED["mesh series"], _STORED["mesh"], *reversed(_OPENED))
+_MESHES = (_STORED["mesh series"], _STORED["mesh"])
+_CONVERTED = (*_MESHES, *reversed(_OPENED))
 _CONVERTED_LAST = _STORED["collection"]
 """The last candidate: files of this kind may have any name."""
 
@@ -132,6 +133,12 @@ def locate(
                 return kind, Resource(place)
         if is_empty_file(place):
             raise _core.CorruptError(f"{place}: {EMPTY}") from None
+        for kind in map(_load, _MESHES):
+            if kind.match_source is not None and kind.match_source([place]):
+                raise _core.InvalidError(
+                    f"{os.fspath(place)}: expected a store, found a file of the kind "
+                    f"{kind.name!r}; convert it first with ambar.convert"
+                ) from None
         raise
 
 

@@ -45,17 +45,17 @@ class Conversion:
     stored_bytes: int
     """Bytes of the store."""
     seconds: float
-    """How long it took."""
+    """Seconds."""
     converted: list[str] = field(default_factory=list)
-    """The outputs or datasets that were converted and that the store did not have."""
+    """The outputs or datasets that were added."""
     skipped: list[str] = field(default_factory=list)
-    """The outputs or datasets that the store had already."""
+    """Outputs or datasets that the store already has."""
     replaced: list[str] = field(default_factory=list)
-    """The outputs that were converted again, because their files have changed."""
+    """Outputs that were converted again, because their files have changed."""
     failed: dict[str, str] = field(default_factory=dict)
-    """The outputs or files that could not be converted, and why; see `on_error`."""
+    """Outputs or files that could not be converted, and the reasons; see `on_error`."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Files and folders of a plotfile or a run that the store does not contain, and why."""
+    """Files and folders of a plotfile or a run that the store does not contain, and the reasons."""
 
     @property
     def ratio(self) -> float:
@@ -91,9 +91,9 @@ class Export:
     exported: list[str]
     """The datasets written, of a collection; otherwise empty."""
     seconds: float
-    """How long it took."""
+    """Seconds."""
     failed: dict[str, str] = field(default_factory=dict)
-    """The datasets that could not be written, and why."""
+    """The datasets that could not be written, and the reasons."""
 
     def __str__(self) -> str:
         """Return the target, the number of datasets and the time."""

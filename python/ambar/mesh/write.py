@@ -58,8 +58,8 @@ def write_mesh(
     mode : {"w-", "w"}, default "w-"
         "w-": raise FileExistsError if `path` exists. "w": replace an existing file.
         `ambar.open_mesh_series` adds time steps.
-    profile : {"balanced", "fast", "small"}, default "balanced"
-        How codecs are chosen. "fast" is for fast reading.
+    profile : {"balanced", "fast", "small", "raw"}, default "balanced"
+        How codecs are chosen. "fast" is for fast reading; "raw" does not compress.
     level : int, optional
         The profile as a compression level of zstd, from -22 to 22: below 1 is "fast", 1 to 9 is
         "balanced", 10 and above is "small".

@@ -75,8 +75,8 @@ class Ranks:
         if first == none:
             return
         self.failed = True
-        said = None if error is None else (type(error).__name__, str(error))
-        kind, text = self.comm.bcast(said, root=first)
+        failure = None if error is None else (type(error).__name__, str(error))
+        kind, text = self.comm.bcast(failure, root=first)
         raise _KINDS.get(kind, _core.AmbarError)(f"rank {first}: {text}")
 
     def counter(self) -> Callable[[int], int]:

@@ -1,7 +1,8 @@
-"""Work done in other processes, any of which may die without harm to the rest.
+"""Worker processes for libraries that may crash.
 
-Libraries such as libhdf5 crash under threads, and on some broken files. The processes here are
-started afresh and import only what they are sent, never the program's ``__main__``.
+Libraries such as libhdf5 crash under threads, and on some damaged files. The death of a process
+fails only its task. Processes are new interpreters and import only the modules of the functions
+that they run, never the program's ``__main__``.
 """
 
 from __future__ import annotations
@@ -19,38 +20,39 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ambar import _core
 
 AHEAD = 4
-"""Tasks a process that are given out before the first of them is done."""
+"""Maximum number of submitted tasks per process."""
 WEIGHT = 256 << 20
-"""Weight of the tasks given out together, where there are more of them than processes."""
-_PATIENCE = 5.0  # seconds that a process is given to end
+"""Maximum weight of the submitted tasks, if they are more than the processes."""
+_TIMEOUT = 5.0  # seconds for a process to end
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What stands for the result of a task that failed."""
+    """The result of a task that failed."""
 
     why: str
     error: Exception | None = None
-    """The error, if it is one of ambar's, or one of Python's that says what to do."""
+    """The error, if it is one of ambar, or one of Python whose message is complete."""
     has_died: bool = False
     """Whether the process has ended."""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """Return what is known of an error; it can be sent to another process."""
+        """Return the failure of an error; it can be sent to another process."""
         if isinstance(error, OSError):
-            # Libraries have numbers of their own, below zero.
+            # Libraries use negative numbers.
             known = error.errno is not None and error.errno > 0
             return cls(explained(error), OSError(error.errno, error.strerror) if known else None)
         if isinstance(error, _core.AmbarError):
             return cls(explained(error), type(error)(str(error)))
-        # Libraries derive errors from these that are made of other arguments.
+        # Libraries derive classes from these, with other arguments.
         kinds: tuple[type[Exception], ...] = (ModuleNotFoundError, ImportError, MemoryError)
         kind = next((kind for kind in kinds if isinstance(error, kind)), None)
         return cls(explained(error), None if kind is None else kind(str(error)))
@@ -61,11 +63,14 @@ class Failure:
             return OSError(self.error.errno, f"{self.error.strerror}{advice}", path)
         if self.error is None:
             return _core.CorruptError(f"{path}: {self.why}{advice}")
-        return type(self.error)(f"{path}: {self.error}{advice}")
+        message = str(self.error)
+        for name in (path, str(Path(path).absolute())):
+            message = message.removeprefix(f"{name}: ")
+        return type(self.error)(f"{path}: {message}{advice}")
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """A number of processes; used as a context, at the end of which they are gone."""
+    """A number of processes: a context manager, at the end of which they have ended."""
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
@@ -85,7 +90,7 @@ class Workers(AbstractContextManager["Workers"]):
         if kind is not None:
             for worker in list(self._all):
                 worker.kill()
-        # Pipes are closed when no thread waits at them any more.
+        # Pipes are closed when no thread waits for them.
         self._threads.shutdown(wait=True)
         for worker in self._all:
             worker.end()
@@ -96,10 +101,11 @@ class Workers(AbstractContextManager["Workers"]):
         tasks: Iterable[tuple[Any, ...]],
         weigh: Callable[[tuple[Any, ...]], int] = lambda _: 0,
     ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """Give tasks and what `function` made of them, or a `Failure`, in the order of the tasks.
+        """Yield tasks and results of `function`, or a `Failure`, in the order of the tasks.
 
-        `function` is one of a module, as it is sent by its name. Only so many tasks are given out
-        that results do not pile up: `AHEAD` a process, of `WEIGHT` together by what `weigh` says.
+        `function` belongs to a module, as it is sent by its name. The number of submitted tasks is
+        limited to `AHEAD` per process and the sum of `weigh` to `WEIGHT`, so that results do not
+        accumulate.
         """
         waiting: deque[tuple[tuple[Any, ...], int, Future[Any]]] = deque()
         weight = 0
@@ -154,24 +160,24 @@ class _Worker:
             self._pipe.recv()
         except (EOFError, ConnectionError):
             raise _core.AmbarError(
-                f"{sys.executable} could not be started to work in another process: it "
-                f"{self.end()}; what it printed says why"
+                f"{sys.executable} could not be started as a worker process: it {self.end()}; see "
+                "its output for the reason"
             ) from None
 
     def call(self, function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
-        """Return what the function makes of the task; raises EOFError if the process dies."""
+        """Return the result of a task; raises EOFError if the process dies."""
         self._pipe.send((function, task))
         return self._pipe.recv()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self._process.kill()
 
     def end(self) -> str:
-        """Let the process end; return how it did."""
+        """Wait until the process ends; return how it ended."""
         self._pipe.close()
         try:
-            code = self._process.wait(_PATIENCE)
+            code = self._process.wait(_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
@@ -179,11 +185,11 @@ class _Worker:
 
 
 def _serve(descriptor: int) -> None:
-    """Do what comes through the pipe until its other end is closed."""
-    # Ctrl-C reaches all processes of a terminal; the one that was started there says what to do.
+    """Run the tasks from the pipe until its other end is closed."""
+    # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
-    # What libraries print must not mix with the program's results on stdout.
+    # Output of libraries must not mix with the results of the program on stdout.
     os.dup2(2, 1)
     pipe = Connection(descriptor)
     try:
@@ -200,7 +206,7 @@ def _answer(pipe: Connection) -> Any:
         return function(*task)
     except (EOFError, ConnectionError):
         raise
-    except Exception as error:  # whatever a file may cause is told to the user
+    except Exception as error:  # files may cause any error
         return Failure.of(error)
 
 
@@ -212,11 +218,11 @@ def explained(error: BaseException) -> str:
 
 
 def processes_for(tasks: int, processes: int | None) -> int:
-    """Return how many processes to start: one a core, where there is enough to do.
+    """Return the number of processes to start: at most one per core and `AHEAD` tasks.
 
-    Raises ValueError if the number asked for is not at least 1.
+    Raises ValueError if `processes` is less than 1.
     """
     if processes is not None and processes < 1:
-        raise _core.InvalidError(f"processes={processes}: at least one is needed")
+        raise _core.InvalidError(f"invalid processes: {processes}; expected a number >= 1")
     cores = len(os.sched_getaffinity(0))
     return max(min(processes or cores, -(-tasks // AHEAD)), 1)

@@ -1,4 +1,4 @@
-"""An array of a store: read in whole or in part, as NumPy indexes."""
+"""Arrays of stores, indexed as NumPy arrays are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ Key: TypeAlias = Part | tuple[Part, ...]
 
 
 class Array:
-    """An array of a store; ``array[10:20, ::2]`` reads what is asked for, and only that."""
+    """An array of a store. Indexing reads only the selected part.
+
+    Examples
+    --------
+    >>> density = ambar.open_store("fields.ambar")["density"]
+    >>> density.shape, density.dims, density.dtype
+    ((16, 24, 32), ('z', 'y', 'x'), dtype('float32'))
+    >>> density[0, 10:20, ::2].shape
+    (10, 16)
+    """
 
     def __init__(self, commit: Commit, path: str) -> None:
         self._commit = commit
@@ -35,49 +44,61 @@ class Array:
 
     @property
     def path(self) -> str:
-        """Its path in the store."""
+        """The path in the store."""
         return self._core.path.strip("/")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its shape."""
+        """The shape: a size for each dimension."""
         return tuple(self._core.shape)
 
     @property
     def ndim(self) -> int:
-        """The number of its dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def dims(self) -> tuple[str | None, ...] | None:
-        """Its dimensions' names, None where they have none."""
+        """The names of the dimensions; None for unnamed ones."""
         dims = self._core.dims
         return None if dims is None else tuple(dims)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Its NumPy dtype; object for strings and bytes of any length."""
+        """The NumPy dtype; object for strings and bytes of any length.
+
+        Examples
+        --------
+        >>> ambar.open_store("fields.ambar")["run/names"].dtype
+        dtype('O')
+        """
         name = self._core.dtype
         return np.dtype(object) if name in ("string", "bytes") else np.dtype(name)
 
     @property
     def type_name(self) -> str:
-        """The name of its dtype; "string" and "bytes" for those of any length."""
+        """The name of the dtype; "string" or "bytes" for strings and bytes of any length.
+
+        Examples
+        --------
+        >>> ambar.open_store("fields.ambar")["run/names"].type_name
+        'string'
+        """
         return self._core.dtype
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """Shape of a chunk, the unit of decoding."""
+        """The shape of a chunk, the unit of decoding."""
         return tuple(self._core.chunks)
 
     @property
     def shards(self) -> tuple[int, ...] | None:
-        """Shape of a shard, the unit of writing; None where the array has none."""
+        """The shape of a shard, the unit of writing; None for an array without shards."""
         return self._core.shards
 
     @property
     def codecs(self) -> str:
-        """Its codecs, in short."""
+        """The names of the codecs, in the order of encoding."""
         return self._core.codecs
 
     @property
@@ -90,12 +111,18 @@ class Array:
 
     @property
     def unwritten_values(self) -> int:
-        """How many of its values no MPI rank had written; they read as `fill_value`."""
+        """Number of values that no MPI rank has written; they read as `fill_value`."""
         return self._core.unwritten_values
 
     @cached_property
     def fill_value(self) -> Any:
-        """What it has where nothing was written: a scalar of its dtype, a text, or bytes."""
+        """The value of elements that were never written: a scalar of the dtype, a string, or bytes.
+
+        Examples
+        --------
+        >>> ambar.open_store("fields.ambar")["density"].fill_value
+        np.float32(0.0)
+        """
         value = self._core.fill_value
         if self.dtype.kind != "O":
             return np.frombuffer(value, self.dtype)[0] if value else np.zeros((), self.dtype)[()]
@@ -103,17 +130,29 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its values in memory; of strings and bytes of any length, of the pointers."""
+        """Bytes of the values in memory; for strings and bytes of any length, of the pointers.
+
+        Examples
+        --------
+        >>> ambar.open_store("fields.ambar")["density"].nbytes
+        49152
+        """
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes it takes in the store."""
+        """Bytes of the encoded chunks in the store."""
         return int(self._core.stored_bytes)
 
     @cached_property
     def attrs(self) -> Attributes:
-        """Its attributes, for reading."""
+        """The attributes of the array, for reading.
+
+        Examples
+        --------
+        >>> ambar.open_store("fields.ambar")["density"].attrs
+        {'unit': 'g/cm3'}
+        """
         return Attributes(json.loads(self._core.attributes()))
 
     @property
@@ -123,6 +162,13 @@ class Array:
         Other Zarr readers, `xarray.open_dataset` and exports show them among the attributes of the
         array: ``lossy_compression``, ``lossy_compression_error_bound`` and, by the kind of
         bound, ``lossy_compression_nsb`` or a maximum error (docs/format.md).
+
+        Examples
+        --------
+        >>> with ambar.create("bounded.ambar") as writer:
+        ...     writer.create_array("x", np.linspace(0, 1, 1000), error_bound=0.01)
+        >>> sorted(ambar.open_store("bounded.ambar")["x"].lossy_attrs)[0]
+        'lossy_compression'
         """
         return Attributes(json.loads(self._core.lossy_attributes()))
 
@@ -134,25 +180,45 @@ class Array:
         out: np.ndarray | None = None,
         threads: int | None = None,
     ) -> np.ndarray:
-        """Return the part `key` of the array: integers, slices, an ellipsis, as in NumPy.
+        """Read a part of the array; only chunks that overlap it are read and decoded.
 
-        A list of integers takes these indices, an array of bools those that are True; of several,
-        every combination is taken, as by ``numpy.ix_``.
+        Parameters
+        ----------
+        key : int, slice, ellipsis, list of int, array of bool, or a tuple of these; optional
+            The part, as NumPy indexes arrays; by default the whole array. A list of integers
+            selects these indices, an array of bools the True ones. Several lists select all
+            combinations, as `numpy.ix_` does.
+        downsample : int, default 1
+            Step: every n-th value of each slice is returned. Steps of 2, 4 and 8 and their
+            multiples decode only the coarser levels of chunks with the codec ``ambar``; other
+            codecs decode whole chunks. Lists of indices are not downsampled.
+        out : ndarray, optional
+            A C-contiguous array of the shape and dtype of the result, into which the values are
+            decoded. It does not support negative steps or strings.
+        threads : int, optional
+            Number of threads; all cores by default.
 
-        With `downsample=n`, every n-th value of each slice is returned. Of arrays that are stored
-        with the codec `ambar`, steps of 2, 4 and 8 and their multiples read and decode only the
-        coarser levels of each chunk; other codecs decode whole chunks. Lists of indices are not
-        downsampled.
-
-        With `out`, a C-contiguous array of the result's shape and dtype, the values are decoded
-        straight into it, and it is returned; steps must then be positive.
+        Returns
+        -------
+        ndarray
+            The values, or `out`.
 
         Raises
         ------
         CorruptError
             If a checksum differs.
+        IndexError
+            If an index is outside the array.
         ValueError
             If `key` or `out` does not fit the array, or `downsample` is not a positive integer.
+
+        Examples
+        --------
+        >>> density = ambar.open_store("fields.ambar")["density"]
+        >>> density.read((slice(0, 4), [3, 5], ...)).shape
+        (4, 2, 32)
+        >>> density.read(downsample=8).shape
+        (2, 3, 4)
         """
         selection = Selection.of(key, self.shape)
         if downsample != 1:
@@ -168,27 +234,27 @@ class Array:
         shape = selection.arrange(np.broadcast_to(np.int8(0), selection.shape)).shape
         if any(selection.backwards) or self.dtype.kind == "O":
             raise _core.InvalidError(
-                "out= takes neither negative steps nor strings; read without it"
+                "out= does not support negative steps or strings; read without out="
             )
         if out.shape != shape or out.dtype != self.dtype or not out.flags.c_contiguous:
             raise _core.InvalidError(
                 f"out= must be a C-contiguous array of shape {shape} and dtype {self.dtype}; it "
                 f"has shape {out.shape} and dtype {out.dtype}"
             )
-        # NumPy lends no buffer of datetimes; their counts it does.
-        lent = out.view("i8") if out.dtype.kind in "mM" else out
-        self._core.read(selection.ranges, lent.reshape(-1), threads)
+        # NumPy has no buffers of datetimes, so the array is viewed as int64.
+        buffer = out.view("i8") if out.dtype.kind in "mM" else out
+        self._core.read(selection.ranges, buffer.reshape(-1), threads)
         return out
 
     def __getitem__(self, key: Key) -> Any:
-        """Return the part `key`, a scalar where all dimensions are indexed, as NumPy does."""
+        """Return a part; a scalar if all dimensions are indexed by integers, as in NumPy."""
         values = self.read(key)
         return values[()] if values.ndim == 0 else values
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """Return the whole array, for ``numpy.asarray``."""
         if copy is False:
-            raise ValueError("an array in a store cannot be had without reading it: copy=False")
+            raise ValueError("copy=False is not possible: an array in a store is always read")
         values = self.read()
         return values if dtype is None else values.astype(dtype, copy=False)
 
@@ -240,18 +306,18 @@ class Array:
 
 @dataclass(frozen=True)
 class Selection:
-    """What NumPy's basic indexing means: what to read, and how to arrange it."""
+    """The ranges that an index reads, and their arrangement in the result."""
 
     ranges: list[tuple[int, int, int] | np.ndarray]
-    """Of each dimension of the array `(start, stop, step)`, steps positive, or indices."""
+    """For each dimension of the array `(start, stop, step)` with a positive step, or indices."""
     backwards: list[bool]
-    """Which of them run backwards in the result."""
+    """Whether each range is reversed in the result."""
     dropped: tuple[int, ...]
-    """The dimensions that an integer takes out."""
+    """The dimensions that are indexed by an integer, and absent from the result."""
 
     @classmethod
     def of(cls, key: Key, shape: tuple[int, ...]) -> Selection:
-        """Take apart `key` for an array of `shape`."""
+        """Return the selection of `key` in an array of `shape`."""
         parts = list(key) if isinstance(key, tuple) else [key]
         ellipses = sum(part is ... for part in parts)
         if ellipses > 1 or len(parts) - ellipses > len(shape):
@@ -278,7 +344,7 @@ class Selection:
         return cls(ranges, backwards, tuple(dropped))
 
     def downsampled(self, step: int) -> Selection:
-        """Take every `step`-th value of each slice, from its first one on."""
+        """Return a selection of every `step`-th value of each slice, starting with the first."""
         if not isinstance(step, (int, np.integer)) or step < 1:
             raise _core.InvalidError(f"downsample={step!r} is not a positive integer")
         ranges: list[tuple[int, int, int] | np.ndarray] = []
@@ -295,19 +361,19 @@ class Selection:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what is read, with a size of 1 where an integer takes a dimension out."""
+        """The shape that is read; 1 for dimensions indexed by an integer."""
         lengths = (range(*part) if isinstance(part, tuple) else part for part in self.ranges)
         return tuple(len(part) for part in lengths)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return what was read as NumPy's indexing would."""
+        """Return the values that were read, arranged as in NumPy."""
         if any(self.backwards):
             values = values[tuple(slice(None, None, -1 if b else 1) for b in self.backwards)]
         return values.squeeze(axis=self.dropped) if self.dropped else values
 
 
 def _indices(part: np.ndarray, size: int) -> np.ndarray:
-    """Return listed indices, or those of a mask, as the extension module takes them."""
+    """Return listed indices, or those of a mask, as the extension module expects them."""
     if part.dtype == bool:
         if len(part) != size:
             raise IndexError(f"a mask of {len(part)} values for a dimension of size {size}")

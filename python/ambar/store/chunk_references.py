@@ -1,8 +1,8 @@
-"""References to a store's chunks where they lie, for programs that read Zarr but not this store.
+"""References to the chunks of a store, for Zarr readers without ambar.
 
-Every chunk of a shard is referred to on its own, and the array described as one without shards: any
-Zarr reader takes it for a chunk then, and reads it with one request.
-Format: kerchunk's JSON, version 1, with the keys of Zarr v3.
+Each chunk of a shard has a reference, and the metadata describe an array without shards, so that
+Zarr readers read a chunk with one request. Format: kerchunk's JSON, version 1, with the keys of
+Zarr v3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ambar.store.store import Store
 
 @dataclass(frozen=True)
 class ChunkReference:
-    """Where an encoded chunk lies."""
+    """Location of an encoded chunk."""
 
     chunk: tuple[int, ...]
     url: str
@@ -28,17 +28,17 @@ class ChunkReference:
 
 
 class Referenced:
-    """A store, its arrays described without shards, and where their chunks lie.
+    """A store, the metadata of its arrays without shards, and the locations of their chunks.
 
     Parameters
     ----------
     path
         A store: a file or a folder.
     url
-        How readers are to reach the file or folder, such as ``s3://bucket/run.ambar``; by default
-        its absolute path.
+        URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default its
+        absolute path.
     group
-        Only what is in this group, which becomes the root.
+        The group that becomes the root; by default the root of the store.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class Referenced:
         return {self._below(path): self.store._attributes(path) for path in paths}
 
     def arrays(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Give path and metadata of all arrays, the metadata as of one without shards."""
+        """Yield path and metadata of all arrays, the metadata as of arrays without shards."""
         for path in self.store:
             if self._inside(path):
-                self.store._core.array("/" + path)  # raises for metadata that are not an array's
+                self.store._core.array("/" + path)  # raises for invalid metadata
                 document = json.loads(self.store._core.document("/" + path))
                 yield self._below(path), without_shards(document)
 
     def chunks(self, path: str) -> Iterator[ChunkReference]:
-        """Give where the chunks of an array lie; those that were never written are left out."""
+        """Yield the locations of the chunks of an array, except chunks that were never written."""
         array = self.store._core.array("/" + "/".join(part for part in (self.group, path) if part))
         for chunk, file, offset, length in array.chunk_ranges():
             url = self.url if file is None else f"{self.url.rstrip('/')}/{file}"
@@ -90,10 +90,10 @@ def references(
     path
         A store: a file or a folder.
     url
-        How readers are to reach the file or folder, such as ``s3://bucket/run.ambar``; by default
-        its absolute path.
+        URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default its
+        absolute path.
     group
-        Only what is in this group, which becomes the root.
+        The group that becomes the root; by default the root of the store.
 
     Returns
     -------

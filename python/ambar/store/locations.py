@@ -1,4 +1,4 @@
-"""What a store is opened from: a path, a URL, or the bytes of its file in memory."""
+"""Locations of stores: paths, URLs, bytes in memory."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ class InMemoryStore:
 
     def __init__(self, data: Bytes, name: str = "<bytes in memory>") -> None:
         if isinstance(data, memoryview) and not data.c_contiguous:
-            raise _core.InvalidError(f"{name}: a view whose bytes do not lie side by side")
+            raise _core.InvalidError(
+                f"{name}: expected a C-contiguous memoryview; pass bytes(view)"
+            )
         self._data = data
         self._name = name
         self._opened: tuple[int, Store] | None = None
 
     def __reduce__(self) -> tuple[type[InMemoryStore], tuple[bytes, str]]:
-        # Views of memory go to no other process as they are.
+        # Views of memory cannot be pickled.
         return InMemoryStore, (bytes(self._data), self._name)
 
     def __str__(self) -> str:
         return self._name
 
     def open(self) -> Store:
-        """Return the store, opened once a process.
+        """Return the store, opened once per process.
 
-        Raises CorruptError if the bytes are no store, or a damaged one.
+        Raises CorruptError if the bytes are not a store, or are damaged.
         """
         if self._opened is None or self._opened[0] != os.getpid():
             commit = Commit(self._name, data=self._data)
@@ -54,7 +56,7 @@ class InMemoryStore:
 def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] | InMemoryStore:
     """Return paths and URLs unchanged, bytes and the contents of binary files as `InMemoryStore`.
 
-    Raises ValueError for a file object that was opened for text, and for what is no place.
+    Raises ValueError for a file object that was opened for text, and for an invalid location.
     """
     if isinstance(place, (str, os.PathLike, InMemoryStore)):
         return place
@@ -62,7 +64,8 @@ def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] |
         return InMemoryStore(place)
     if not hasattr(place, "read"):
         raise _core.InvalidError(
-            f"a store is opened from a path, a URL, bytes or a binary file, not {place!r:.80}"
+            f"invalid location of a store: {place!r:.80}; expected a path, a URL, bytes or a "
+            "binary file"
         )
     if place.seekable():
         place.seek(0)
@@ -70,12 +73,14 @@ def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] |
     name = getattr(place, "name", None)
     name = name if isinstance(name, str) else f"<{type(place).__name__}>"
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise _core.InvalidError(f"{name} gives {type(data).__name__}, not bytes: open it as 'rb'")
+        raise _core.InvalidError(
+            f"{name}: expected bytes, found {type(data).__name__}; open the file as 'rb'"
+        )
     return InMemoryStore(data, name)
 
 
 def refuse_store(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError if `path`, which is to be converted to a store, is one already."""
+    """Raise ValueError if `path`, a source of a conversion, is a store."""
     if is_store(path):
         raise _core.InvalidError(
             f"{os.fspath(path)} is a store of ambar already; `ambar compact` rewrites a store "
@@ -85,7 +90,7 @@ def refuse_store(path: str | os.PathLike[str]) -> None:
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a store that ambar wrote: a file, a folder, or what was copied out of it."""
+    """Whether a path is a store that ambar wrote: a file, a folder, or a copy of its group."""
     if is_url(path):
         return urlsplit(os.fspath(path)).path.rstrip("/").endswith(".ambar")
     place = Path(path)
@@ -101,7 +106,7 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 
 def _has_kind(document: Path) -> bool:
-    """Whether a group's metadata have the attribute that says what a store of ambar holds."""
+    """Whether the metadata of a group have the kind of a store of ambar."""
     try:
         attributes = json.loads(document.read_bytes())["attributes"]
         return "kind" in attributes["ambar"]
@@ -117,13 +122,11 @@ def open_store(
     Raises
     ------
     FileNotFoundError
-        If the path does not exist.
-    FileNotFoundError
-        If the URL does not exist.
+        If the path or the URL does not exist.
     CorruptError
         If it is not a store, or is damaged.
     ValueError
-        If there are storage options for what is no URL.
+        If there are storage options for a path.
     """
     found = normalize_location(place)
     if not isinstance(found, InMemoryStore):

@@ -12,7 +12,7 @@ import numpy as np
 from ambar import _core
 
 _LONG = re.compile(r"\d{19}")
-"""In the text of any integer of more than 64 bits."""
+"""A match in the text of every integer of more than 64 bits."""
 
 
 def absolute(path: str) -> str:
@@ -49,13 +49,15 @@ class Attributes(Mapping[str, Any]):
 
 
 def to_json(attributes: Mapping[str, Any] | None) -> str:
-    """Return attributes as JSON text; raises ValueError if JSON cannot hold them."""
+    """Return attributes as JSON text; raises ValueError if JSON cannot represent them."""
     try:
         text = json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
         if _LONG.search(text):
             json.loads(text, parse_int=_checked_integer)
     except (TypeError, ValueError) as error:
-        raise _core.InvalidError(f"attributes must be what JSON can hold: {error}") from error
+        raise _core.InvalidError(
+            f"expected attributes that JSON can represent, found {error}"
+        ) from error
     return text
 
 
@@ -69,7 +71,7 @@ def _checked_integer(text: str) -> int:
 
 
 def _plain(value: object) -> Any:
-    """Turn NumPy's scalars and arrays into what JSON can hold."""
+    """Return NumPy scalars and arrays as values that JSON can represent."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not of JSON")
+    raise TypeError(f"JSON cannot represent {type(value).__name__}")

@@ -190,7 +190,7 @@ class Store(Group):
     def __init__(self, commit: Commit) -> None:
         super().__init__(commit, "")
         self._cache: dict[str, Any] = {}
-        """What readers of kinds keep of this commit."""
+        """Cache of the readers of kinds."""
 
     @classmethod
     def _open(
@@ -213,12 +213,26 @@ class Store(Group):
         return self._core.location
 
     def _ambar_attributes(self, path: str = "") -> dict[str, Any]:
-        """Return what ambar says of a group: its kind, version and what the kind needs."""
+        """Return the `ambar` attributes of a group: kind, version and properties of the kind."""
         found = self._attributes(path).get("ambar", {})
         return found if isinstance(found, dict) else {}
 
     def usage(self) -> dict[str, int]:
-        """Return the bytes of the store: total, live (of the last commit), dead; and entries."""
+        """Return the bytes of the store, and the number of entries of its container.
+
+        Returns
+        -------
+        dict of str to int
+            ``total``: bytes of the file or folder. ``live``: bytes of the last commit. ``dead``:
+            bytes of replaced and removed arrays, which `ambar.compact` removes. ``entries``: number
+            of entries.
+
+        Examples
+        --------
+        >>> usage = ambar.open_store("fields.ambar").usage()
+        >>> usage["live"] + usage["dead"] == usage["total"]
+        True
+        """
         usage: dict[str, int] = json.loads(self._core.usage())
         return usage
 
@@ -228,10 +242,31 @@ class Store(Group):
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, int]:
-        """Check every checksum; return how many bytes, entries and chunks were checked.
+        """Check all checksums.
 
-        `progress` is called with the bytes done and all bytes. Raises CorruptError, naming all
-        damage, where there is any.
+        If the store is damaged, raises CorruptError that lists all damage.
+
+        Parameters
+        ----------
+        threads : int, optional
+            Number of threads; all cores by default.
+        progress : callable, optional
+            Called with the number of checked bytes and of all bytes.
+
+        Returns
+        -------
+        dict of str to int
+            The number of ``bytes``, ``entries`` and ``chunks`` that were checked.
+
+        Raises
+        ------
+        CorruptError
+            If the store is damaged. The message lists all damage.
+
+        Examples
+        --------
+        >>> ambar.open_store("fields.ambar").verify()["chunks"]
+        3
         """
         report = json.loads(self._core.verify(threads, progress))
         if damage := report.pop("damage"):

@@ -21,7 +21,7 @@ from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.nodes import absolute, to_json
 from ambar.store.urls import refuse_url
 
-Profile: TypeAlias = Literal["fast", "balanced", "small"]
+Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Layout: TypeAlias = Literal["grid", "whole", "simplices"]
 
 
@@ -187,8 +187,8 @@ class Writer(Closing):
             arrays and short rows, 64 KiB in other arrays, and 512 KiB with an error bound.
         shards : sequence of int, optional
             The shape of a shard, the unit of writing: a multiple of `chunks`.
-        profile : {"fast", "balanced", "small"}, optional
-            How codecs are chosen; by default as for the writer.
+        profile : {"fast", "balanced", "small", "raw"}, optional
+            How codecs are chosen; "raw" does not compress. By default as for the writer.
         error_bound : float or str, optional
             How far values of float32 or float64 may differ from `data`: a number, or a string such
             as ``"1e-3 of range"`` or ``"1e-3 relative"`` (docs/howto/error-bounds.md). Lossless by
@@ -365,7 +365,7 @@ class Writer(Closing):
         native = [to_zarr(piece) for piece in pieces]
         if len({dtype for dtype, _ in native}) > 1:
             found = ", ".join(sorted({str(piece.dtype) for piece in pieces}))
-            raise _core.InvalidError(f"{path}: rows of one dtype are appended, not of {found}")
+            raise _core.InvalidError(f"{path}: expected rows of one dtype, found {found}")
         dtype, values = native[0]
         arrays = [part for _, part in native if not isinstance(part, list)]
         parts = values if isinstance(values, list) else arrays
@@ -426,8 +426,8 @@ def create(
         removed arrays leave dead bytes in the file, which `ambar.compact` removes.
     directory : bool, default False
         Whether a new store is a folder of files instead of a single file.
-    profile : {"balanced", "fast", "small"}, default "balanced"
-        How codecs are chosen. "fast" is for fast reading.
+    profile : {"balanced", "fast", "small", "raw"}, default "balanced"
+        How codecs are chosen. "fast" is for fast reading; "raw" does not compress.
     threads : int, optional
         The number of threads that encode; all cores by default.
     fsync : bool, default True

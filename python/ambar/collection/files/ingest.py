@@ -100,8 +100,8 @@ def ingest(
         the files whose datasets the collection at `target` lacks, or creates it.
     fsync : bool, default True
         Whether commits survive a power failure.
-    profile : {"fast", "balanced", "small"}, default "balanced"
-        How codecs are chosen.
+    profile : {"fast", "balanced", "small", "raw"}, default "balanced"
+        How codecs are chosen; "raw" does not compress.
     threads : int, optional
         The number of threads that encode; all cores by default.
     progress : callable or True, optional

@@ -1,4 +1,4 @@
-"""Writing datasets and trees of them, with the words and the meaning of ``Dataset.to_zarr``."""
+"""Writes datasets and trees, with the arguments and the semantics of ``Dataset.to_zarr``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RegionLike: TypeAlias = Mapping[Hashable, slice | Literal["auto"]] | Literal["au
 
 @dataclass(frozen=True)
 class Options:
-    """How a store is written; as for `ambar.create`."""
+    """Options of writing, as for `ambar.create`."""
 
     profile: Profile = "balanced"
     directory: bool | None = None
@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Node:
-    """A dataset, the group it is to be, and encodings of its variables."""
+    """A dataset, its group in the store, and the encodings of its variables."""
 
     group: str
     dataset: xr.Dataset
@@ -65,10 +65,10 @@ def write_nodes(
     for node in nodes:
         for variable in node.dataset.variables.values():
             if variable.size == 0:
-                variable.load()  # dask stores no empty array
+                variable.load()  # dask does not store empty arrays
     location = Path(path).expanduser().absolute()
     if not compute and append_dim is not None:
-        # Rows of some variables without those of others would be no dataset.
+        # A commit before the rows of all variables are computed would not be a valid dataset.
         return _later(write_nodes, nodes, location, group, mode, options, region, append_dim)
     with Session(location, group, mode, options) as session:
         for node in nodes:
@@ -84,11 +84,11 @@ def write_nodes(
 def chosen_mode(
     mode: Mode | None, *, append_dim: Hashable | None, region: RegionLike | None
 ) -> Mode:
-    """Return `mode`, or the default; raises ValueError where it does not go with the others."""
+    """Return `mode`, or the default; raises ValueError if it contradicts the other arguments."""
     if mode is None:
         mode = "a" if append_dim is not None else "w-" if region is None else "r+"
     if mode not in ("w", "w-", "a", "a-", "r+"):
-        raise ValueError(f"mode={mode!r}: there are 'w', 'w-', 'a', 'a-' and 'r+'")
+        raise ValueError(f"invalid mode {mode!r}: must be one of 'w', 'w-', 'a', 'a-', 'r+'")
     if append_dim is not None and mode not in ("a", "a-"):
         raise ValueError("cannot set append_dim unless mode='a', mode='a-' or mode=None")
     if region is not None and mode not in ("a", "a-", "r+"):
@@ -97,7 +97,7 @@ def chosen_mode(
 
 
 class Session:
-    """A writer of a store, what the store held before, and what dask has still to compute."""
+    """A writer, the earlier content of the store, and the pending dask tasks."""
 
     def __init__(self, path: Path, group: str, mode: Mode, options: Options) -> None:
         self.pieces: list[Piece] = []
@@ -113,10 +113,13 @@ class Session:
         known = self._store is not None and group in self._store.groups
         if mode == "w-" and known:
             raise FileExistsError(
-                f"{path}: there is a group /{group}; mode='w' replaces it, 'a' adds to it"
+                f"{path}: the group /{group} exists; replace it with mode='w', or add to it with "
+                "mode='a'"
             )
         if mode == "r+" and not known:
-            raise FileNotFoundError(f"{path}: no group /{group} to write to; mode='a' makes one")
+            raise FileNotFoundError(
+                f"{path}: the group /{group} does not exist; create it with mode='a'"
+            )
         self.writer = (
             self._new(overwrite=False) if self._store is None else _appending(path, options)
         )
@@ -145,7 +148,7 @@ class Session:
     def write(
         self, node: Node, mode: Mode, region: RegionLike | None, append_dim: Hashable | None
     ) -> None:
-        """Write a dataset as a group, but for what dask has to compute."""
+        """Write a dataset as a group, except arrays that dask computes."""
         committed = None
         if self._store is not None and node.group in self._store.groups:
             committed = GroupStore(OpenedStore.of(str(self._path), self._store), node.group)
@@ -166,17 +169,17 @@ class Session:
         target.store(variables, attributes, set(node.encoding))
 
     def finish(self) -> None:
-        """Write what dask computes, and commit everything."""
+        """Write the arrays that dask computes, and commit."""
         if self.pieces:
             compute_and_write(self.writer, self.pieces)
         self.writer.commit()
 
     def group(self, path: str, attributes: dict[str, Any]) -> None:
-        """Make a group."""
+        """Create a group."""
         self.writer.create_group(path, attributes)
 
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
-        """Write a new array, or declare it where dask has to compute it."""
+        """Write a new array, or declare it if dask computes it."""
         common: dict[str, Any] = {
             "dims": [str(dim) for dim in variable.dims],
             "attrs": variable.attrs,
@@ -231,9 +234,9 @@ class Session:
             self.writer.write_region(path, values, start)
 
     def _copy_into_longer(self, path: str, array: Array, lengths: list[int]) -> None:
-        """Put an array with other lengths into the place of `array`, its values copied by shards.
+        """Replace `array` by an array of other lengths; values are copied by shards.
 
-        Values within an error bound are copied without loss: none is moved twice.
+        Values with an error bound are copied without loss: none changes twice.
         """
         shards = array.shards or array.chunks
         shape = tuple(max(pair) for pair in zip(array.shape, lengths, strict=True))
@@ -268,7 +271,7 @@ def _appending(path: Path, options: Options) -> Writer:
 
 
 def _write_pieces(path: Path, pieces: list[Piece], options: Options) -> None:
-    """Compute and write what was declared by an earlier commit."""
+    """Compute and write the arrays that an earlier commit declared."""
     with _appending(path, options) as writer:
         compute_and_write(writer, pieces)
 
@@ -297,7 +300,7 @@ def _with_region(
     append_dim: Hashable | None,
     mode: Mode,
 ) -> tuple[xr.Dataset, Region]:
-    """Return the dataset without its indexes, and the slices that `region` says, checked."""
+    """Return the dataset without its indexes, and the checked slices of `region`."""
     if region is None:
         return dataset, {}
     parts: dict[Any, Any] = dict.fromkeys(dataset.dims, "auto") if region == "auto" else region  # type: ignore[assignment]
@@ -333,7 +336,7 @@ def _with_region(
 
 
 def _found(dataset: xr.Dataset, committed: GroupStore | None, dim: Hashable, part: Any) -> Any:
-    """Return where the dataset's coordinates along `dim` lie in the store."""
+    """Return the slice of the store that has the coordinates of the dataset along `dim`."""
     if not (isinstance(part, str) and part == "auto"):
         return part
     if dim not in dataset.variables:
@@ -350,7 +353,7 @@ def _found(dataset: xr.Dataset, committed: GroupStore | None, dim: Hashable, par
         )
     if (np.diff(places) != 1).any():
         raise ValueError(
-            f"The values of coordinate {dim!r} are not side by side in the store; write them in "
+            f"The values of coordinate {dim!r} are not consecutive in the store; write them in "
             "several regions"
         )
     return slice(int(places[0]), int(places[-1]) + 1)
@@ -363,7 +366,7 @@ def nodes_of_tree(
     *,
     write_inherited_coords: bool,
 ) -> Iterator[Node]:
-    """Give the datasets of a tree; `encoding` is by the path in the tree, then by variable."""
+    """Yield the datasets of a tree; `encoding` is by the path in the tree, then by variable."""
     encoding = dict(encoding or {})
     if unknown := set(encoding) - set(tree.groups):
         raise ValueError(f"unexpected encoding group name(s) provided: {unknown}")

@@ -1,4 +1,4 @@
-"""One group of a store, as xarray's writable data store: what is encoded how, and what goes where.
+"""One group of a store as a writable data store of xarray.
 
 The encoding on disk is that of xarray's own Zarr backend, so that ``xarray.open_zarr`` reads it.
 """
@@ -21,7 +21,7 @@ from ambar.interop.xarray.encoding import ArrayEncoding
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.array import Array
 
-# Newer xarrays keep strings as they are where the format is 3.
+# Newer versions of xarray do not encode strings for format 3.
 _V3: dict[str, Any] = (
     {"zarr_format": 3}
     if "zarr_format" in inspect.signature(encode_zarr_variable).parameters
@@ -32,10 +32,10 @@ Region = Mapping[Any, slice]
 
 
 class Target(Protocol):
-    """What a group writes to."""
+    """The target of a group: a writer or a session."""
 
     def group(self, path: str, attributes: dict[str, Any]) -> None:
-        """Make a group."""
+        """Create a group."""
 
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
         """Write a new array; its attributes are those of the document."""
@@ -45,16 +45,16 @@ class Target(Protocol):
 
 
 class WritableGroup(AbstractWritableDataStore):
-    """A group that is written to, as ``Dataset.to_zarr`` writes to one.
+    """A group of a store open for writing, with the semantics of ``Dataset.to_zarr``.
 
     Parameters
     ----------
     session
-        Where it goes.
+        The writer or session.
     path
         The group's path, "" for the root.
     committed
-        What there is of it so far; None for a new group.
+        The existing group; None for a new one.
     mode
         "w", "w-", "a", "a-" or "r+".
     append_dim
@@ -81,15 +81,15 @@ class WritableGroup(AbstractWritableDataStore):
         self._region = dict(region or {})
 
     def get_variables(self) -> dict[str, xr.Variable]:
-        """Return the variables that were there before."""
+        """Return the variables of the existing group."""
         return self._committed.get_variables() if self._committed else {}
 
     def get_attrs(self) -> dict[str, Any]:
-        """Return the attributes that were there before."""
+        """Return the attributes of the existing group."""
         return self._committed.get_attrs() if self._committed else {}
 
     def get_dimensions(self) -> dict[str, int]:
-        """Return the dimensions that were there before."""
+        """Return the dimensions of the existing group."""
         return self._committed.get_dimensions() if self._committed else {}
 
     def encode_variable(self, v: xr.Variable, name: Any = None) -> xr.Variable:
@@ -100,12 +100,12 @@ class WritableGroup(AbstractWritableDataStore):
     def encode(
         self, variables: Mapping[Any, xr.Variable], attributes: Mapping[Any, Any]
     ) -> tuple[dict[Any, xr.Variable], dict[Any, Any]]:
-        """Encode variables, with their names in what may be said of them, and attributes."""
+        """Encode variables and attributes; error messages contain the names of variables."""
         encoded = {name: self.encode_variable(v, name) for name, v in variables.items()}
         return encoded, {key: self.encode_attribute(value) for key, value in attributes.items()}
 
     def encode_attribute(self, a: Any) -> Any:
-        """Return what JSON can hold of an attribute."""
+        """Return an attribute as a value that JSON can represent."""
         return encode_zarr_attr_value(a)
 
     def store(
@@ -121,7 +121,7 @@ class WritableGroup(AbstractWritableDataStore):
         Raises
         ------
         ValueError
-            If they do not fit what is there, as ``Dataset.to_zarr`` says it.
+            If they do not fit the existing arrays; messages as in `Dataset.to_zarr`.
         """
         existing = self.get_variables()
         variables = {_name(name): variable for name, variable in variables.items()}
@@ -148,15 +148,15 @@ class WritableGroup(AbstractWritableDataStore):
             self._create(name, variable, explicit=name in explicit)
 
     def _group_attributes(self, attributes: Mapping[Any, Any]) -> dict[str, Any]:
-        """Return attributes for the group, which stays of the kind it was."""
-        said = self._committed.store._attributes(self._path) if self._committed else {}
-        kind = {key: value for key, value in said.items() if key == "ambar"}
+        """Return attributes for the group, whose kind does not change."""
+        known = self._committed.store._attributes(self._path) if self._committed else {}
+        kind = {key: value for key, value in known.items() if key == "ambar"}
         return {**json_attributes(attributes, "the dataset"), **kind}
 
     def _like_existing(
         self, variables: Mapping[Any, xr.Variable], existing: Mapping[str, xr.Variable]
     ) -> dict[Any, xr.Variable]:
-        """Encode variables exactly as those of the same names in the store are."""
+        """Encode variables as the existing ones of the same names."""
         stored = {name: existing[name] for name in variables}
         decoded, _, _ = conventions.decode_cf_variables(dict(stored), {})
         copies = {}
@@ -235,9 +235,11 @@ def _name(name: Any) -> str:
 
 
 def json_attributes(attributes: Mapping[Any, Any], owner: str) -> dict[str, Any]:
-    """Return attributes as JSON can hold them; what is not a number becomes a text, with a warning.
+    """Return attributes that JSON can represent.
 
-    Raises TypeError for other objects than texts, numbers, bools and lists of these.
+    NaN and infinities become strings, with a warning.
+
+    Raises TypeError for objects other than strings, numbers, bools and lists of these.
     """
     return {str(key): _plain(value, f"{owner}: {key!r}") for key, value in attributes.items()}
 
@@ -251,7 +253,7 @@ def _plain(value: Any, place: str) -> Any:
         return [_plain(part, place) for part in value]
     if isinstance(value, float) and not np.isfinite(value):
         warnings.warn(
-            f"{place} is {value}, which JSON has no number for: stored as a text",
+            f"{place} is {value}, which JSON cannot represent as a number: stored as a string",
             xr.SerializationWarning,
             stacklevel=2,
         )
@@ -260,14 +262,16 @@ def _plain(value: Any, place: str) -> Any:
         return value
     raise TypeError(
         f"Invalid attribute in Dataset.attrs: {place} is of type {type(value).__name__}, which "
-        "JSON cannot hold; make it a text, a number, a bool or a list of these"
+        "JSON cannot represent; use a string, a number, a bool or a list of these"
     )
 
 
 def _check_type(name: Any, new: xr.Variable, old: xr.Variable) -> None:
-    """Check that values of `new` fit an array of `old`: texts of fixed length are as long."""
-    easy = new.dtype.kind in "biufcmMOT" or (new.dtype.kind in "SU" and old.dtype.kind in "OT")
-    if not easy and new.dtype != old.dtype:
+    """Check that values of `new` fit an array of `old`; dtypes of fixed length must be equal."""
+    can_convert = new.dtype.kind in "biufcmMOT" or (
+        new.dtype.kind in "SU" and old.dtype.kind in "OT"
+    )
+    if not can_convert and new.dtype != old.dtype:
         raise ValueError(
             f"Mismatched dtypes for variable {name}: the store has {old.dtype}, the dataset has "
             f"{new.dtype}; convert it with astype()"

@@ -70,9 +70,9 @@ def _convert_steps(
         shown(request.progress, f"converting {Path(request.paths[0]).name}") as report,
         closing(_series(request, reorder=reorder)) as series,
     ):
-        there = len(series)
+        existing = len(series)
         _check_known(request, series, steps)
-        for number in range(there, len(steps)):
+        for number in range(existing, len(steps)):
             mesh = steps[number].read(file)
             at = steps[number].time
             series.add(mesh, time_of(mesh) if at is None else at)
@@ -84,8 +84,8 @@ def _convert_steps(
         sum(sizes),
         size_of(target),
         time.perf_counter() - start,
-        names[there:],
-        names[:there],
+        names[existing:],
+        names[:existing],
     )
 
 
