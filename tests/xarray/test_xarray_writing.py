@@ -318,7 +318,7 @@ def test_trees(path: Path) -> None:
     xr.testing.assert_identical(read["/fine/er"].load(), tree["/fine/er"].load())
     xr.testing.assert_identical(read["/"].to_dataset().load(), sample())
     assert ambar.open(path)["fine/a"].error_bound == 0.1
-    with pytest.raises(FileExistsError, match="mode='w' replaces"):
+    with pytest.raises(FileExistsError, match="replace it with mode='w'"):
         tree.ambar.write(path)
     tree["/fine"].ambar.write(path, group="copy/of", mode="a")
     copied = xr.open_datatree(path, engine="ambar", group="copy/of")
@@ -337,7 +337,7 @@ def test_replacing_a_group_leaves_the_others(path: Path) -> None:
     dataset.rename(a="b").ambar.write(path, group="one", mode="w")
     assert set(reopened(path, group="one").data_vars) == {"b"}
     assert set(reopened(path, group="two").data_vars) == {"a"}
-    with pytest.raises(FileNotFoundError, match="mode='a' makes one"):
+    with pytest.raises(FileNotFoundError, match="create it with mode='a'"):
         dataset.ambar.write(path, group="three", mode="r+")
 
 
