@@ -167,13 +167,55 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
             writer.create_array("name", np.array(["a", "b"]))
     found = ambar.compare(paths[0], paths[1])
     by_name = {one.field: one for one in found.fields}
-    assert set(by_name) == {"deep/x", "count"}
+    assert set(by_name) == {"deep/x", "count", "name"}
     x = by_name["deep/x"]
     assert (x.bound, x.held, x.levels) == (0.01, True, [])
     assert 0.005 < x.all.max_error <= 0.01
-    assert by_name["count"].bound == 0
+    assert by_name["count"].bound == by_name["name"].bound == 0
+    assert found.held
     with pytest.raises(ValueError, match="has shape"):
         ambar.compare(paths[0], paths[2])
+
+
+@pytest.mark.parametrize(
+    ("values", "other", "error", "unequal"),
+    [
+        ([True, False, True], [True, True, False], np.inf, 2),
+        ([1 + 2j, 3j], [1 + 2j, 3j + 4], 4.0, 1),
+        (["a", "b", "c"], ["a", "d", "c"], np.inf, 1),
+        ([b"a", b"b"], [b"a", b"c"], np.inf, 1),
+        (
+            np.array(["2020-01-01", "NaT"], "M8[s]"),
+            np.array(["2020-01-02", "NaT"], "M8[s]"),
+            86400,
+            1,
+        ),
+        (np.array([5], "m8[s]"), np.array([5], "m8[ms]"), 4995.0, 1),
+        (np.array([5], "M8[ns]"), np.array([5]), np.inf, 1),
+        ([2**60, 1], [2**60 + 1, 1], 1.0, 1),
+    ],
+)
+def test_values_of_any_dtype_are_compared(
+    values: Any, other: Any, error: float, unequal: int, tmp_path: Path
+) -> None:
+    """Arrays that were no real numbers were left out, and `held` was True."""
+    for name, array in (("a", values), ("b", other), ("c", values)):
+        with ambar.create(tmp_path / f"{name}.ambar", fsync=False) as writer:
+            writer.create_array("x", np.asarray(array))
+    found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
+    (one,) = found.fields
+    assert (one.held, found.held) == (False, False)
+    assert (one.all.max_error, one.all.unequal) == (error, unequal)
+    found = ambar.compare(tmp_path / "a.ambar", tmp_path / "c.ambar")
+    assert (found.held, found.fields[0].all.max_error, found.fields[0].all.unequal) == (True, 0, 0)
+
+
+def test_nothing_compared_is_not_held(tmp_path: Path) -> None:
+    for name in "ab":
+        with ambar.create(tmp_path / f"{name}.ambar", fsync=False) as writer:
+            writer.create_array(name, np.arange(3))
+    found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
+    assert (found.fields, found.only_in_original, found.held) == ([], ["a"], False)
 
 
 @pytest.mark.parametrize("size", [1e300, 1e308, 1e-300, 5e-324])
@@ -457,7 +499,9 @@ def test_arrays_of_meshes_have_their_names(reorder: bool, tmp_path: Path) -> Non
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
     names = ["points", *([] if reorder else ["cells"]), "T", "v", "rank"]
     assert [one.field for one in found.fields] == names
-    assert found.held
+    assert all(one.held for one in found.fields)
+    assert (found.not_compared, found.held) == (["cells"] if reorder else [], not reorder)
+    assert ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", names).held
     by_name = {one.field: one for one in found.fields}
     assert (by_name["T"].bound, by_name["T"].all.cells) == (0.5, mesh.n_points)
     assert 0.1 < by_name["T"].all.max_error <= 0.5
@@ -539,6 +583,7 @@ def test_collections_are_compared_by_their_common_datasets(tmp_path: Path) -> No
     assert [(one.field, one.bound, one.held) for one in found.fields] == [
         ("t", 0.01, True),
         ("time", 0.0, True),
+        ("name", 0.0, True),
     ]
     assert 0 < found.fields[0].all.max_error <= 0.01
     assert (found.fields[0].bounds, found.cells) == ({"t": "0.01"}, 50 + 60 + 70 + 80)
@@ -548,7 +593,7 @@ def test_collections_are_compared_by_their_common_datasets(tmp_path: Path) -> No
     found = ambar.compare(a, casts(tmp_path / "d.ambar", "abxy"))
     assert found.datasets_only_in_original == ["c", "d"]
     assert found.datasets_only_in_other == ["x", "y"]
-    assert [one.held for one in found.fields] == [True, True]
+    assert [one.held for one in found.fields] == [True, True, True]
     assert not found.held
     assert "Datasets only in the other:" in repr(found)
     told = CliRunner().invoke(app, ["compare", str(a), str(tmp_path / "d.ambar")])
@@ -559,6 +604,25 @@ def test_collections_are_compared_by_their_common_datasets(tmp_path: Path) -> No
         ambar.compare(a, casts(tmp_path / "f.ambar", "xy"))
 
 
+def test_families_of_collections_are_compared_in_their_own_dtypes(tmp_path: Path) -> None:
+    """A family of floats turned the integers of others into floats, which hid differences."""
+    for name, shift in (("a", 0), ("b", 1), ("c", 0)):
+        with ambar.open_collection(tmp_path / f"{name}.ambar", "w-", fsync=False) as made:
+            made.add(
+                "x", {"i": np.array([2**60 + shift]), "s": ("t", np.array(["q", np.nan], object))}
+            )
+            made.add("y", {"i": np.array([0.5]), "flag": np.array([True])})
+            made.add("z", {"i": np.array([5], "M8[ns]"), "flag": np.array([3.0])})
+    found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
+    assert {one.field: one.held for one in found.fields} == {"i": False, "s": True, "flag": True}
+    assert (found.fields[0].all.unequal, found.fields[0].all.cells) == (1, 3)
+    assert ambar.compare(tmp_path / "a.ambar", tmp_path / "c.ambar").held
+    with ambar.open_collection(tmp_path / "c.ambar", "a", fsync=False) as changed:
+        changed.replace("y", {"flag": np.array([True])})
+    with pytest.raises(ValueError, match="dataset 'y' has i only in .*a.ambar"):
+        ambar.compare(tmp_path / "a.ambar", tmp_path / "c.ambar")
+
+
 def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
     found = ambar.compare(*pair)
     lines = repr(found).splitlines()
@@ -567,3 +631,18 @@ def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
     assert {line.split()[3] for line in lines[-2:]} == {"yes"}
     assert "NO" in repr(ambar.compare(*pair, bound="1e-6 of range"))
     assert found._repr_html_().count("<tr>") == len(lines) - 2
+
+
+def test_strings_and_flags_of_meshes_are_compared(tmp_path: Path) -> None:
+    pv = pytest.importorskip("pyvista")
+    mesh = pv.ImageData(dimensions=(9, 9, 9)).to_tetrahedra()
+    mesh.clear_data()
+    for name in "ab":
+        mesh.field_data["label"] = [f"run {name}"]
+        mesh.cell_data["wet"] = np.arange(mesh.n_cells) % 2 == (name == "b")
+        ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", fsync=False)
+    found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
+    by_name = {one.field: one.all.unequal for one in found.fields}
+    assert by_name == {"points": 0, "cells": 0, "wet": mesh.n_cells, "label": 1}
+    assert not found.held
+    assert ambar.compare(tmp_path / "a.ambar", tmp_path / "a.ambar").held

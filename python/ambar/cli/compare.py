@@ -132,6 +132,9 @@ def _show(found: Comparison) -> None:
     if found.tables:
         _show_rows(found.tables)
     show_bounds(_given_bounds(found))
+    if found.not_compared:
+        text = f"not compared: {', '.join(found.not_compared)}"
+        console.print(text, markup=False, soft_wrap=True)
     _show_lacking("", found)
     _show_datasets(found)
     if found.spectrum is not None:

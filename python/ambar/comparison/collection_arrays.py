@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,13 +11,12 @@ from ambar._util.properties import cached_property
 from ambar.collection.collection import Collection
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.ragged import RaggedArray
-from ambar.collection.storage.strings import MISSING
 from ambar.comparison.operands import Operand, Rows
 from ambar.store.error_bounds import PartBound, as_text
 
 
 class CollectionArrays(Operand):
-    """The variables of a collection: numbers and times, of the datasets that both versions have.
+    """The variables of a collection, of the datasets that both versions have.
 
     The values of a variable are those of all these datasets, consecutively.
     """
@@ -27,36 +26,45 @@ class CollectionArrays(Operand):
         self.location = collection.location
         self.ndim = 1
         self.datasets = collection.names
-        self.fields = [name for name, types in self._types.items() if types <= set("fiu")]
+        names = (name for family in self._families for name in family.columns)
+        self.fields = list(dict.fromkeys(names))
         self._common = self.datasets
 
     @cached_property
     def _families(self) -> list[Family]:
         return list(self._collection._families)
 
-    @cached_property
-    def _types(self) -> dict[str, set[str]]:
-        """The kinds of the stored dtypes of each variable; "O" for strings and bytes."""
-        types: dict[str, set[str]] = {}
-        for family in self._families:
-            for name, column in family.columns.items():
-                is_text = column.type_name in MISSING
-                kind = "O" if is_text else np.dtype(column.type_name).kind
-                types.setdefault(name, set()).add(kind)
-        return types
-
     def values(self, name: str) -> np.ndarray:
-        """Return the values of a variable in all common datasets, flat; times as integers."""
-        try:
-            read = self._collection.read(name, self._common)
-        except _core.NotFoundError:  # only other datasets have it
-            return np.empty(0)
-        found = read[name]
-        if isinstance(found, RaggedArray):
-            values = found.values.reshape(-1)
-        else:
-            values = found[~read.missing[name]].reshape(-1)
-        return values.view(np.int64) if values.dtype.kind in "mM" else values
+        """Return the values of a variable in all common datasets, flat."""
+        return self._values(name, self._common)
+
+    def pairs(self, other: Operand, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the values of a variable in both, for each pair of families of a dataset.
+
+        All families together may have no dtype that represents their values exactly.
+        """
+        if not isinstance(other, CollectionArrays):
+            return super().pairs(other, name)
+        datasets: dict[tuple[int, int], list[str]] = {}
+        for dataset in self._common:
+            families = self._row_of(dataset)[0], other._row_of(dataset)[0]
+            datasets.setdefault(families, []).append(dataset)
+        found = []
+        for (mine, theirs), names in datasets.items():
+            is_here = name in self._families[mine].columns
+            if is_here != (name in other._families[theirs].columns):
+                owner = self if is_here else other
+                raise _core.InvalidError(
+                    f"dataset {names[0]!r} has {name} only in {owner.location}; expected two "
+                    "versions of the same data"
+                )
+            if is_here:
+                found.append((self._values(name, names), other._values(name, names)))
+        return found or [(np.empty(0), np.empty(0))]
+
+    def _values(self, name: str, datasets: Sequence[str]) -> np.ndarray:
+        read = self._collection.read(name, datasets)[name]
+        return (read.values if isinstance(read, RaggedArray) else read).reshape(-1)
 
     def bound(self, name: str) -> float | str | None:
         """Return the error bound of the arrays of a variable; None if families differ."""

@@ -16,6 +16,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar.comparison.error_metrics import (
     Scale,
+    as_numbers,
     errors,
     histogram,
     power_spectrum,
@@ -56,7 +57,9 @@ class ErrorMetrics:
     highest: float
     """The largest finite value of the original."""
     max_error: float
-    """The largest absolute error; infinite if NaN or an infinity differs."""
+    """The largest absolute error; infinite if NaN, an infinity, a string or a bool differs."""
+    unequal: int
+    """The number of values that differ. Complex numbers count as two values."""
     psnr: float
     """Peak signal-to-noise ratio in dB, relative to the range of the field over all levels.
 
@@ -152,6 +155,8 @@ class Comparison:
     """Datasets of collections that the other version lacks."""
     datasets_only_in_other: list[str] = field(default_factory=list)
     """Datasets of collections that the original lacks."""
+    not_compared: list[str] = field(default_factory=list)
+    """Arrays that cannot be compared, such as the cells of a mesh that was reordered."""
     spectrum: Spectrum | None = None
     """The power spectra of a field; None if no spectrum was requested."""
     tables: list[RowComparison] = field(default_factory=list)
@@ -162,7 +167,10 @@ class Comparison:
         """Whether all error bounds held, and both versions have the same rows and datasets.
 
         Bounds that are unknown count as held. Fields that only one version has are not compared.
+        False if nothing was compared, or if `not_compared` lists an array.
         """
+        if self.not_compared or not (self.fields or self.tables):
+            return False
         same_datasets = not self.datasets_only_in_original and not self.datasets_only_in_other
         bounds_held = all(one.held is not False for one in self.fields)
         return same_datasets and bounds_held and all(table.held for table in self.tables)
@@ -217,6 +225,7 @@ class Comparison:
         return {
             "Values": f"{self.cells:,} of each field" if self.fields else None,
             "Held": _answer(self.held),
+            "Not compared": ", ".join(self.not_compared) or None,
             "Only in the original": ", ".join(self.only_in_original) or None,
             "Only in the other": ", ".join(self.only_in_other) or None,
             "Datasets only in the original": ", ".join(self.datasets_only_in_original) or None,
@@ -297,7 +306,7 @@ def compare(
     Cells are matched by level and position; only leaf cells count. Particles, sinks and clumps are
     matched by their identities, otherwise by order or position. Meshes are compared by points,
     cells and arrays of the same names, collections by datasets and variables, and other stores by
-    arrays.
+    arrays. Strings and bools must be equal.
 
     Parameters
     ----------
@@ -359,6 +368,8 @@ def compare(
     order = a.match(b)
     found.datasets_only_in_original = [name for name in a.datasets if name not in b.datasets]
     found.datasets_only_in_other = [name for name in b.datasets if name not in a.datasets]
+    if fields is None:
+        found.not_compared = list(dict.fromkeys([*a.not_comparable, *b.not_comparable]))
     for name in chosen:
         if name in tables:
             found.tables.append(a.compare_rows(b, name, rules))
@@ -412,15 +423,17 @@ def _resolved(given: str, scaled: Scale) -> float | str:
 def _compare_field(
     a: Operand, b: Operand, name: str, order: np.ndarray | None, given: list[PartBound] | None
 ) -> FieldComparison:
-    values, found = a.values(name), b.values(name)
-    if order is not None:
-        found = found[order]
-    if values.shape != found.shape:
-        raise _core.InvalidError(
-            f"{name} has {values.size:,} values in {a.location} and {found.size:,} in "
-            f"{b.location}; expected two versions of the same data"
-        )
-    difference = errors(values, found)
+    parts = []
+    for values, unordered in a.pairs(b, name):
+        found = unordered if order is None else unordered[order]
+        if values.shape != found.shape:
+            raise _core.InvalidError(
+                f"{name} has {values.size:,} values in {a.location} and {found.size:,} in "
+                f"{b.location}; expected two versions of the same data"
+            )
+        numbers = as_numbers(values, found)
+        parts.append((*numbers, errors(*numbers)))
+    values, found, difference = map(_joined, zip(*parts, strict=True))
     scaled = scale_of(values)
     checked = _check_bounds((a, b), name, given, (values, found), difference)
     levels: list[ErrorMetrics] = []
@@ -453,6 +466,10 @@ def _compare_field(
         histogram=histogram(difference, scale),
         scale=scale,
     )
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class _Checked(NamedTuple):
@@ -512,6 +529,7 @@ def _measures(
         float(finite.min()) if finite.size else math.nan,
         float(finite.max()) if finite.size else math.nan,
         float(np.abs(difference).max(initial=0.0)),
+        int(np.count_nonzero(difference)),
         psnr(scaled.range, mean_square),
         likeness,
     )

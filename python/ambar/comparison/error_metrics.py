@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,27 @@ def errors(values: np.ndarray, found: np.ndarray) -> np.ndarray:
     if unequal is not None:
         difference[unequal & (difference == 0)] = 1.0
     return difference
+
+
+def as_numbers(values: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return arrays of any dtypes as real numbers, whose differences `errors` returns.
+
+    Times become integers, and complex numbers two numbers each. Other values have no difference:
+    `values` become NaN, and each of `found` NaN if it is equal, infinite if not.
+    """
+    kinds = {values.dtype.kind, found.dtype.kind}
+    if kinds <= {*"iuf"}:
+        return values, found
+    if kinds in ({"M"}, {"m"}, {"c"}):
+        dtype = np.promote_types(values.dtype, found.dtype)
+        real: Any = np.int64 if dtype.kind != "c" else dtype.type().real.dtype
+        return values.astype(dtype).view(real), found.astype(dtype).view(real)
+    nothing = np.full(values.shape, np.nan)
+    if kinds & {*"mM"}:
+        return nothing, np.full(found.shape, np.inf)
+    a, b = values.astype(object), found.astype(object)
+    equal = (a == b) | ((a != a) & (b != b))  # noqa: PLR0124 - missing strings are NaN
+    return nothing, np.where(equal.astype(bool), np.nan, np.inf)
 
 
 def windows(places: Sequence[np.ndarray]) -> np.ndarray:

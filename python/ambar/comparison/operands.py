@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -49,6 +48,8 @@ class Operand(ABC):
     """Components of rows: particles, sinks, clumps."""
     datasets: Sequence[str] = ()
     """The names of the datasets of a collection."""
+    not_comparable: Sequence[str] = ()
+    """The names of arrays that cannot be compared."""
 
     def compare_rows(
         self,
@@ -70,12 +71,16 @@ class Operand(ABC):
 
     def names_without(self, other: Operand) -> list[str]:
         """Return the fields and components that another operand lacks."""
-        others = {*other.fields, *other.tables, *BOOKKEEPING}
+        others = {*other.fields, *other.tables, *other.not_comparable, *BOOKKEEPING}
         return [name for name in (*self.fields, *self.tables) if name not in others]
 
     @abstractmethod
     def values(self, name: str) -> np.ndarray:
         """Return a field's values, flat."""
+
+    def pairs(self, other: Operand, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return a field's values in both operands, in parts of one dtype: at least one part."""
+        return [(self.values(name), other.values(name))]
 
     @abstractmethod
     def bound(self, name: str) -> float | str | None:
@@ -286,14 +291,14 @@ class Cells(Operand):
 
 
 class Arrays(Operand):
-    """The arrays of numbers in a store that has no cells."""
+    """The arrays of a store that has no cells."""
 
     def __init__(self, store: Store, threads: int | None) -> None:
         self._store = store
         self._threads = threads
         self.location = store.location
         self.ndim = 1
-        self.fields = [path for path in store if store._array(path).dtype.kind in "fiu"]
+        self.fields = list(store)
 
     def values(self, name: str) -> np.ndarray:
         """Return an array's values, flat."""
@@ -353,7 +358,7 @@ class MeshArrays(Arrays):
 
     An array whose name is not unique has its block and its association before the name, as far as
     needed: ``inlet/point_data/T``. Values are in the order of the mesh that was written. Cells are
-    left out if the mesh was reordered, which changes the corners of cells.
+    not comparable if the mesh was reordered, which changes the corners of cells.
     """
 
     def __init__(self, mesh: Mesh, threads: int | None) -> None:
@@ -363,11 +368,7 @@ class MeshArrays(Arrays):
         self._parts = dict(_parts_of(about))
         self._entries: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {}
         self._named: dict[str, list[str]] = {}
-        found = [
-            one
-            for one in field_entries(about)
-            if self._reader.dtype_of(one[1]) not in ("string", "bytes", "bool")
-        ]
+        found = list(field_entries(about))
         names = [_names_of(about, *one) for one in found]
         counts = Counter(name for each in names for name in dict.fromkeys(each))
         for each, one in zip(names, found, strict=True):
@@ -375,15 +376,14 @@ class MeshArrays(Arrays):
             self._entries[full] = one
             for name in dict.fromkeys(each):
                 self._named.setdefault(name, []).append(full)
-        keys = {"points": _POINT_KEYS, "cells": _CELL_KEYS}
-        if any("order" in part for part in self._parts.values()):
-            del keys["cells"]
         self._geometry = {
             name: each
-            for name, each in keys.items()
+            for name, each in (("points", _POINT_KEYS), ("cells", _CELL_KEYS))
             if name not in self._entries
             and any(key in part for key in each for part in self._parts.values())
         }
+        if any("order" in part for part in self._parts.values()):
+            self.not_comparable = [name for name in ("cells",) if self._geometry.pop(name, None)]
         self.fields = [*self._geometry, *self._entries]
 
     def named(self, name: str) -> list[str]:
@@ -412,7 +412,7 @@ class MeshArrays(Arrays):
         return others.pop() if len(others) == 1 and not any(numbers) else None
 
     def bytes(self, name: str) -> int:
-        """Return the stored bytes of an array, or those of the values of a small array."""
+        """Return the stored bytes of an array."""
         if name not in self._geometry:
             return self._bytes(self._entries[name][1])
         keys = self._geometry[name]
@@ -454,12 +454,7 @@ class MeshArrays(Arrays):
     def _bytes(self, reference: dict[str, Any]) -> int:
         if (parts := components_of(reference)) is not None:
             return sum(map(self._bytes, parts))
-        at = self._reader.stored_at(reference)
-        if not isinstance(at, str):
-            return math.prod(at[2:]) * np.dtype(self._reader.dtype_of(reference)).itemsize
-        array = self._store._array(self._reader.path_of(at))
-        rows = 1 if reference.get("row") is None else max(array.shape[0], 1)
-        return array.stored_bytes // rows
+        return self._reader.storage_of(reference).stored_bytes
 
     def _geometry_of(self, name: str) -> np.ndarray:
         found = [np.zeros(0)]
