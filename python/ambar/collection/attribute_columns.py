@@ -37,11 +37,15 @@ class AttributeColumns(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         with self._collection._lock:
-            return self._collection._chooser.attribute(name)
+            return self._collection._selector.attribute(name)
 
     def __iter__(self) -> Iterator[str]:
         with self._collection._lock:
-            return iter(self._collection._chooser.attribute_names)
+            return iter(self._collection._selector.attribute_names)
+
+    # Mappings compare values, and the truth value of an array is ambiguous.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __len__(self) -> int:
         """Return the number of attributes."""

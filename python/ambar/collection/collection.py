@@ -16,7 +16,7 @@ from ambar._util.properties import cached_property
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.read.bulk_read import CollectionData, Reader, decoded, isel_dims
-from ambar.collection.read.dataset_selector import Chooser
+from ambar.collection.read.dataset_selector import DatasetSelector
 from ambar.collection.read.indexing import Piece, by_family, split_by_labels
 from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.schema import DatasetFamily, Schema
@@ -24,7 +24,7 @@ from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Family, load
-from ambar.collection.storage.metadata_columns import Columns, arrow_column
+from ambar.collection.storage.metadata_columns import RANGE, Columns, arrow_column, with_missing
 from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import Input, Record, as_record, grown, record_of, variable_of
 from ambar.collection.write.pending_changes import PendingChanges
@@ -295,7 +295,7 @@ class Collection(Closing):
         ...         casts.commit()
         """
         self._changing.commit()
-        for cached in ("store", "_opened", "_reader", "_columns", "_chooser", "_models"):
+        for cached in ("store", "_opened", "_reader", "_columns", "_selector", "_models"):
             self.__dict__.pop(cached, None)
 
     def _check(self) -> None:
@@ -501,7 +501,7 @@ class Collection(Closing):
         ['station_0041', 'station_0043']
         """
         names = self._catalogue.names
-        return [names[position] for position in self._chooser.positions(datasets)]
+        return [names[position] for position in self._selector.positions(datasets)]
 
     @locked
     def stats(self, variable: str) -> Table:
@@ -519,6 +519,8 @@ class Collection(Closing):
         Table
             The columns ``dataset``, ``min``, ``max``, ``count`` (of values) and ``nulls`` (of NaN,
             NaT and missing strings). Strings and complex numbers have no ``min`` and ``max``.
+            Those of a dataset without values are NaN or NaT, which makes a column of integers
+            float64; a column of larger integers than that represents has objects and None.
 
         Raises
         ------
@@ -534,10 +536,14 @@ class Collection(Closing):
         2  station_0042  46.0  62.0     30      0
         3  station_0043  47.0  63.0     30      0
         """
-        columns = self._chooser.statistics(variable)
+        columns = self._selector.statistics(variable)
         having = columns.pop("having")
         names = np.array(self.names, dtype=str)[having]
         kept = {key: column[having] for key, column in columns.items()}
+        has_no_values = kept["count"] == kept["nulls"]
+        for key in RANGE:
+            if key in kept:
+                kept[key] = with_missing(kept[key], has_no_values)
         return Table({"dataset": names, **kept}, dim="dataset")
 
     # Reading
@@ -599,7 +605,7 @@ class Collection(Closing):
         >>> warm.names
         ['station_0043']
         """
-        at = self._chooser.positions(datasets)
+        at = self._selector.positions(datasets)
         known = self.variables
         wanted = (
             known if variables is None else [variables] if isinstance(variables, str) else variables
@@ -782,9 +788,9 @@ class Collection(Closing):
         return Columns(self.store)
 
     @cached_property
-    def _chooser(self) -> Chooser:
+    def _selector(self) -> DatasetSelector:
         self._check_committed()
-        return Chooser(self._catalogue, self._families, self._columns)
+        return DatasetSelector(self._catalogue, self._families, self._columns)
 
     @cached_property
     def _models(self) -> dict[int, xr.Dataset]:
@@ -824,7 +830,7 @@ class Collection(Closing):
             )
         self._changes.check()
         # It has the metadata of the last commit.
-        self.__dict__.pop("_chooser", None)
+        self.__dict__.pop("_selector", None)
         return self._changes
 
     def _check_committed(self) -> None:

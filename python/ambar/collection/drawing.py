@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ambar import _core
 from ambar.collection.collection import Collection
 from ambar.collection.storage.statistics import has_range
@@ -38,7 +40,9 @@ def draw_ranges(fleet: Collection, variable: str) -> Figure:
     at = [position[name] for name in table["dataset"].tolist()]
     figure = Figure(figsize=(8, 4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    axes.vlines(at, table["min"], table["max"], linewidth=max(0.5, min(6.0, 400 / len(fleet))))
+    ranges = (table[key] for key in ("min", "max"))
+    low, high = (ends.astype(np.float64) if ends.dtype == object else ends for ends in ranges)
+    axes.vlines(at, low, high, linewidth=max(0.5, min(6.0, 400 / len(fleet))))
     axes.set_xlabel("dataset, in the order of ambar ls")
     axes.set_ylabel(variable)
     axes.set_title(f"{len(at):,} datasets: smallest to largest value", loc="left", fontsize=10)

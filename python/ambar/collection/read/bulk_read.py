@@ -58,6 +58,10 @@ class CollectionData(Mapping[str, "np.ndarray | RaggedArray"]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
+    # Mappings compare values, and the truth value of an array is ambiguous.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __len__(self) -> int:
         """Return the number of variables."""
         return len(self._arrays)

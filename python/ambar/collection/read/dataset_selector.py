@@ -1,4 +1,4 @@
-"""Which datasets a read wants: by name, position, mask, or what is known of them."""
+"""Selects datasets of a collection by name, position, mask or condition."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from ambar import _core
 from ambar.collection.read.indexing import by_family
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
-from ambar.collection.storage.metadata_columns import STATISTICS, Columns, as_column
+from ambar.collection.storage.metadata_columns import (
+    RANGE,
+    STATISTICS,
+    Columns,
+    as_column,
+    as_dtype,
+)
 from ambar.store.dtypes import common_dtype
 
 
-class Chooser:
-    """What is known of all datasets of one commit, in the catalogue's order."""
+class DatasetSelector:
+    """Selects datasets of one commit by name, position, mask or condition."""
 
     def __init__(self, catalogue: Catalogue, families: Families, columns: Columns) -> None:
         self._catalogue = catalogue
@@ -58,8 +64,9 @@ class Chooser:
                 if whole is None:
                     whole = np.zeros(count, values.dtype)
                 dtype = common_dtype(variable, {whole.dtype, values.dtype})
-                columns[key] = whole = whole.astype(dtype, copy=False)
-                whole[piece.at] = values
+                part, whole = as_dtype(values, dtype), as_dtype(whole, dtype)
+                columns[key] = whole.astype(object) if part.dtype == object else whole
+                columns[key][piece.at] = part
         if not having.any():
             raise _core.NotFoundError(f"no dataset has a variable {variable!r}")
         ordered = {key: columns[key] for key in STATISTICS if key in columns}
@@ -116,8 +123,11 @@ class Chooser:
                 f"{', '.join(columns)}"
             )
         values = columns[statistic]
-        if having.all():
+        missing = ~having
+        if statistic in RANGE:
+            missing |= columns["count"] == columns["nulls"]
+        if not missing.any() or values.dtype.kind in "mM":  # conditions refuse times
             return values
         known = values.astype(object)
-        known[~having] = None
+        known[missing] = None
         return known

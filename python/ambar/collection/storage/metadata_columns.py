@@ -13,7 +13,9 @@ from ambar.collection.storage.statistics import has_range
 from ambar.collection.storage.times import decoded_dtype
 from ambar.store.store import Store
 
-STATISTICS = ("min", "max", "count", "nulls")
+RANGE = ("min", "max")
+"""Statistics that only datasets with values have."""
+STATISTICS = (*RANGE, "count", "nulls")
 
 
 class Columns:
@@ -83,18 +85,44 @@ def _path(family: Family, index: int) -> str:
 
 
 def as_column(values: list[Any]) -> np.ndarray:
-    """Return values as an array of their common dtype, or of objects."""
-    kinds = {type(value) for value in values}
-    if kinds <= {str} or kinds <= {bool} or kinds <= {int} or kinds <= {int, float}:
-        try:
-            return np.array(values) if values else np.array(values, object)
-        except OverflowError:
-            pass
-    if kinds == {np.datetime64}:
-        return np.array(values)
+    """Return values as an array of a dtype that represents all exactly, or of objects."""
     column = np.empty(len(values), object)
     column[:] = values
+    kinds = {type(value) for value in values}
+    if not values:
+        return column
+    if kinds <= {str} or kinds <= {bool} or kinds == {np.datetime64}:
+        return np.array(values)
+    if kinds <= {int, float}:
+        try:
+            found = np.array(values)
+        except OverflowError:
+            return column
+        pairs = zip(found.tolist(), values, strict=True)
+        if all(a == b for a, b in pairs if type(b) is int):
+            return found
     return column
+
+
+def as_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return values as a dtype, or as objects if it would round integers."""
+    found = values.astype(dtype, copy=False)
+    is_rounded = values.dtype.kind in "iu" and dtype.kind == "f"
+    if is_rounded and found.tolist() != values.tolist():
+        return values.astype(object)
+    return found
+
+
+def with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return values with NaN or NaT where they are missing, or None if float64 would round them."""
+    if not missing.any():
+        return values
+    if values.dtype.kind in "biu":
+        values = as_dtype(values, np.dtype(np.float64))
+    found = values.copy()
+    nothing = {"O": None, "f": np.nan}
+    found[missing] = nothing.get(values.dtype.kind, "NaT")
+    return found
 
 
 def arrow_column(values: np.ndarray) -> np.ndarray:
