@@ -1,14 +1,14 @@
 //! The class `Condition`: conditions on NumPy arrays.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 
 use ambar::condition::{self, ColumnValues, Quantity, UnitSystem, Value};
 use ambar::{Column, DataType};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, exception};
 use crate::memory::{Lent, to_numpy};
 
 /// A condition on the values of fields.
@@ -135,14 +135,12 @@ impl Values {
                     .call_method0("tolist")?
                     .try_iter()?;
                 return Ok(Self::Objects(
-                    items.map(|item| value(&item?)).collect::<PyResult<_>>()?,
+                    items
+                        .map(|item| value(name, &item?))
+                        .collect::<PyResult<_>>()?,
                 ));
             }
-            _ => {
-                return Err(PyTypeError::new_err(format!(
-                    "expected numbers or strings, found {name:?} with dtype {dtype}"
-                )));
-            }
+            _ => return Err(not_comparable(name, &dtype)),
         };
         let numpy = array.py().import("numpy")?;
         let array = numpy.call_method1("ascontiguousarray", (array, numpys))?;
@@ -164,8 +162,8 @@ impl Values {
     }
 }
 
-/// A Python object as a value; objects that are neither numbers nor strings are missing values.
-fn value(item: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// A Python object as a value. Only None is a missing value.
+fn value(name: &str, item: &Bound<'_, PyAny>) -> PyResult<Value> {
     if item.is_none() {
         return Ok(Value::Missing);
     }
@@ -178,9 +176,20 @@ fn value(item: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(float) = item.cast::<PyFloat>() {
         return Ok(Value::Float(float.value()));
     }
-    // Integers of Python and NumPy, then NumPy's other numbers; larger integers are rounded.
-    if let Ok(integer) = item.extract::<i128>() {
-        return Ok(Value::Integer(integer));
+    let kind = || item.getattr("dtype")?.getattr("kind")?.extract::<char>();
+    if item.is_instance_of::<PyInt>() || kind().is_ok_and(|kind| "biuf".contains(kind)) {
+        // Integers beyond i128 are rounded.
+        return match item.extract::<i128>() {
+            Ok(integer) => Ok(Value::Integer(integer)),
+            Err(_) => item.extract().map(Value::Float),
+        };
     }
-    Ok(item.extract::<f64>().map_or(Value::Missing, Value::Float))
+    Err(not_comparable(name, &item.get_type().name()?))
+}
+
+fn not_comparable(name: &str, found: &impl Display) -> PyErr {
+    exception(&ambar::Error::invalid(format!(
+        "{name:?} contains {found} values; expected numbers or strings. Select with a mask that \
+         NumPy computes, or store numbers or strings"
+    )))
 }

@@ -27,7 +27,7 @@ pub enum ColumnValues<'a> {
 /// A value of a column of any kind.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// No value. All comparisons with it are false.
+    /// No value. All comparisons with it, and with arithmetic of it, are false.
     Missing,
     /// An integer, or bool as 0 and 1.
     Integer(i128),
@@ -95,15 +95,17 @@ enum Step<'x> {
 
 /// The value of a node in each row of a block: numbers, or flags of a condition.
 #[derive(Default)]
-struct Slot {
+struct Slot<'x> {
     numbers: Vec<f64>,
     flags: Vec<bool>,
+    /// The columns with missing values that a number or a comparison derives from.
+    incomplete: Vec<&'x [Value]>,
 }
 
 /// A tree with columns for its fields.
 struct Evaluation<'x> {
     steps: Vec<Step<'x>>,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<'x>>,
 }
 
 impl<'x> Evaluation<'x> {
@@ -121,7 +123,12 @@ impl<'x> Evaluation<'x> {
         let columns = tree.fields.iter().map(|name| {
             let values = column(name)?;
             values.check(name, rows)?;
-            Ok(Column { name, values })
+            let content = values.content();
+            Ok(Column {
+                name,
+                values,
+                content,
+            })
         });
         let columns: Vec<Column<'_>> = columns.collect::<Result<_>>()?;
         let mut is_operand = vec![false; tree.nodes.len()];
@@ -141,13 +148,16 @@ impl<'x> Evaluation<'x> {
             steps.push(step);
         }
         let rows = rows.min(BLOCK);
-        let mut slots = Vec::with_capacity(steps.len());
+        let mut slots: Vec<Slot<'_>> = Vec::with_capacity(steps.len());
         for ((node, step), is_operand) in tree.nodes.iter().zip(&mut steps).zip(is_operand) {
-            let mut slot = Slot::default();
+            let mut slot = Slot {
+                incomplete: incomplete(node, &columns, &slots),
+                ..Slot::default()
+            };
             match node {
                 Node::Field(_) if !is_operand => *step = Step::Nothing,
                 Node::Field(field) => {
-                    columns[*field].check_arithmetic()?;
+                    columns[*field].check_numbers("numbers for arithmetic")?;
                     slot.numbers = vec![0.0; rows];
                 }
                 Node::Number(number) if is_operand => {
@@ -169,7 +179,11 @@ impl<'x> Evaluation<'x> {
         let len = rows.len();
         for (index, step) in self.steps.iter().enumerate() {
             let (operands, rest) = self.slots.split_at_mut(index);
-            let Slot { numbers, flags } = &mut rest[0];
+            let Slot {
+                numbers,
+                flags,
+                incomplete,
+            } = &mut rest[0];
             let number = |node: usize| &operands[node].numbers[..len];
             let flag = |node: usize| &operands[node].flags[..len];
             match step {
@@ -214,12 +228,34 @@ impl<'x> Evaluation<'x> {
                 Step::And(a, b) => two(flag(*a), flag(*b), flags, |a, b| a & b),
                 Step::Or(a, b) => two(flag(*a), flag(*b), flags, |a, b| a | b),
             }
+            for values in incomplete {
+                for (flag, value) in flags.iter_mut().zip(&values[rows.clone()]) {
+                    *flag &= !matches!(value, Value::Missing);
+                }
+            }
         }
     }
 
     /// The root's values. A tree has at least one node.
-    fn root(&self) -> &Slot {
+    fn root(&self) -> &Slot<'x> {
         &self.slots[self.slots.len() - 1]
+    }
+}
+
+/// The columns with missing values that the number or comparison `node` derives from.
+fn incomplete<'x>(node: &Node, columns: &[Column<'x>], slots: &[Slot<'x>]) -> Vec<&'x [Value]> {
+    match node {
+        Node::Field(field) => match columns[*field].values {
+            ColumnValues::Values(values) if values.contains(&Value::Missing) => vec![values],
+            _ => Vec::new(),
+        },
+        Node::Negate(a) | Node::Call(_, a) | Node::In { value: a, .. } => {
+            slots[*a].incomplete.clone()
+        }
+        Node::Binary(_, a, b) | Node::Compare(_, a, b) => {
+            [&slots[*a].incomplete[..], &slots[*b].incomplete].concat()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -235,24 +271,29 @@ fn two<A: Copy, B>(a: &[A], b: &[A], out: &mut [B], function: impl Fn(A, A) -> B
     }
 }
 
+/// The kinds of the values of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Numbers,
+    Strings,
+    /// Numbers and strings, or only missing values.
+    Any,
+}
+
 /// A field and its values.
 #[derive(Clone, Copy)]
 struct Column<'x> {
     name: &'x str,
     values: ColumnValues<'x>,
+    content: Content,
 }
 
 impl Column<'_> {
-    /// An error if all values are strings or missing, and some are strings.
-    fn check_arithmetic(&self) -> Result<()> {
-        let ColumnValues::Values(values) = self.values else {
-            return Ok(());
-        };
-        let is_text = |value: &Value| matches!(value, Value::Text(_));
-        let is_no_number = |value: &Value| is_text(value) || *value == Value::Missing;
-        if values.iter().any(is_text) && values.iter().all(is_no_number) {
+    /// An error if the values are strings.
+    fn check_numbers(&self, wanted: &str) -> Result<()> {
+        if self.content == Content::Strings {
             return Err(Error::invalid(format!(
-                "{:?} contains strings; expected numbers for arithmetic",
+                "{:?} contains strings; expected {wanted}",
                 self.name
             )));
         }
@@ -260,14 +301,18 @@ impl Column<'_> {
     }
 
     /// An error if the values are numbers, so that they cannot equal a string.
-    fn check_text(&self) -> Result<()> {
-        match self.values {
-            ColumnValues::Values(_) => Ok(()),
-            ColumnValues::Numbers(dtype, _) => Err(Error::invalid(format!(
-                "{:?} contains {dtype} values; expected a comparison with numbers, found a string",
+    fn check_strings(&self, found: &str) -> Result<()> {
+        if self.content == Content::Numbers {
+            let values = match self.values {
+                ColumnValues::Numbers(dtype, _) => format!("{dtype} values"),
+                ColumnValues::Values(_) => "numbers".to_owned(),
+            };
+            return Err(Error::invalid(format!(
+                "{:?} contains {values}; expected a comparison with numbers, found {found}",
                 self.name
-            ))),
+            )));
         }
+        Ok(())
     }
 }
 
@@ -287,18 +332,24 @@ fn step<'x>(tree: &'x Tree, columns: &[Column<'x>], node: &'x Node) -> Result<St
         }
         Node::Compare(operator, a, b) => {
             let test = match (&tree.nodes[*a], &tree.nodes[*b]) {
-                (Node::Field(field), Node::Number(number)) => Some(compare_number(
-                    columns[*field].values,
-                    *operator,
-                    number.literal,
-                )),
+                (Node::Field(field), Node::Number(number)) => {
+                    let column = &columns[*field];
+                    column.check_numbers("a comparison with strings, found a number")?;
+                    Some(compare_number(column.values, *operator, number.literal))
+                }
                 (Node::Field(field), Node::Text(text)) => {
-                    columns[*field].check_text()?;
+                    columns[*field].check_strings("a string")?;
                     let literal = Value::Text(text.clone());
                     Some(compare_value(columns[*field].values, *operator, literal))
                 }
                 (Node::Field(a), Node::Field(b)) => {
-                    compare_fields(columns[*a].values, *operator, columns[*b].values)
+                    let (a, b) = (&columns[*a], &columns[*b]);
+                    for (a, b) in [(a, b), (b, a)] {
+                        if b.content == Content::Strings {
+                            a.check_strings(&format!("strings in {:?}", b.name))?;
+                        }
+                    }
+                    compare_fields(a.values, *operator, b.values)
                 }
                 _ => None,
             };
@@ -310,10 +361,15 @@ fn step<'x>(tree: &'x Tree, columns: &[Column<'x>], node: &'x Node) -> Result<St
             negated,
         } => match (&tree.nodes[*value], items) {
             (Node::Field(field), _) => {
-                if let Items::Texts(_) = items {
-                    columns[*field].check_text()?;
+                let column = &columns[*field];
+                match items {
+                    Items::Texts(_) => column.check_strings("a string")?,
+                    Items::Numbers(items) if items.is_empty() => {}
+                    Items::Numbers(_) => {
+                        column.check_numbers("a comparison with strings, found a number")?;
+                    }
                 }
-                Step::Test(within(columns[*field].values, items, *negated))
+                Step::Test(within(column.values, items, *negated))
             }
             (_, Items::Numbers(items)) => {
                 let values = items.iter().map(|item| item.literal.value);
@@ -343,6 +399,21 @@ impl<'x> ColumnValues<'x> {
             )));
         }
         Ok(())
+    }
+
+    fn content(self) -> Content {
+        let Self::Values(values) = self else {
+            return Content::Numbers;
+        };
+        let has_strings = values.iter().any(|value| matches!(value, Value::Text(_)));
+        let has_numbers = values
+            .iter()
+            .any(|value| matches!(value, Value::Integer(_) | Value::Float(_)));
+        match (has_numbers, has_strings) {
+            (true, false) => Content::Numbers,
+            (false, true) => Content::Strings,
+            _ => Content::Any,
+        }
     }
 
     fn to_f64(self, rows: Range<usize>, out: &mut [f64]) {
@@ -405,7 +476,7 @@ fn compare_number<'x>(values: ColumnValues<'x>, operator: Operator, literal: Lit
         ColumnValues::Numbers(dtype, bytes) => with_number!(
             dtype,
             int T => compare_integers::<T>(dtype, bytes, operator, literal, [T::MIN.into(), T::MAX.into()]),
-            float T => compare_floats::<T>(dtype, bytes, operator, literal.value),
+            float T => compare_floats::<T>(dtype, bytes, operator, literal),
             other => Box::new(|_, out| out.fill(false))
         ),
         ColumnValues::Values(_) => compare_value(values, operator, literal.into()),
@@ -446,8 +517,24 @@ fn compare_floats<'x, T: Number + 'x>(
     dtype: &'x DataType,
     bytes: &'x [u8],
     operator: Operator,
-    number: f64,
+    literal: Literal,
 ) -> Test<'x> {
+    let [below, above] = literal.bounds();
+    if below < above {
+        // The number is between two consecutive floats.
+        return match operator {
+            Operator::Less | Operator::LessEqual => {
+                test::<T>(dtype, bytes, move |v| v.to_f64() <= below)
+            }
+            Operator::Greater | Operator::GreaterEqual => {
+                test::<T>(dtype, bytes, move |v| v.to_f64() >= above)
+            }
+            Operator::Equal | Operator::NotEqual => {
+                Box::new(move |_, out| out.fill(operator == Operator::NotEqual))
+            }
+        };
+    }
+    let number = literal.value;
     match operator {
         Operator::Less => test::<T>(dtype, bytes, move |v| v.to_f64() < number),
         Operator::LessEqual => test::<T>(dtype, bytes, move |v| v.to_f64() <= number),
@@ -514,7 +601,12 @@ fn within<'x>(values: ColumnValues<'x>, items: &'x Items, negated: bool) -> Test
                     test::<T>(dtype, bytes, move |v| contains(&items, &v) != negated)
                 },
                 float T => {
-                    let items: Vec<f64> = literals.map(|literal| literal.value).collect();
+                    let items: Vec<f64> = literals
+                        .filter_map(|literal| match literal.bounds() {
+                            [below, above] if below == above => Some(below),
+                            _ => None,
+                        })
+                        .collect();
                     test::<T>(dtype, bytes, move |v| contains(&items, &v.to_f64()) != negated)
                 },
                 other => Box::new(|_, out| out.fill(false))
@@ -536,7 +628,7 @@ fn within<'x>(values: ColumnValues<'x>, items: &'x Items, negated: bool) -> Test
                 _ => negated,
             });
         }),
-        // `check_text` has refused it.
+        // `check_strings` has refused it.
         (ColumnValues::Numbers(..), Items::Texts(_)) => Box::new(|_, out| out.fill(false)),
     }
 }

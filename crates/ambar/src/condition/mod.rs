@@ -28,7 +28,8 @@
 //! A field and a literal compare as the real numbers they are: integers exactly, a float32 after
 //! widening, bool as 0 and 1. So do two integer fields. Arithmetic, and comparisons of its results,
 //! are in float64. Comparisons with NaN are false, except for `!=`, which is true. Comparisons with
-//! a missing value are false.
+//! a missing value, or with arithmetic of one, are false. A column of strings does not compare with
+//! numbers, nor a column of numbers with strings.
 
 mod evaluate;
 mod interval;

@@ -259,7 +259,68 @@ fn values_of_any_kind() {
     assert_eq!(rows("v * 2 > 5"), [3]);
     assert_eq!(rows("v == n"), [] as [usize; 0]);
     assert_eq!(rows("n + 7 > v"), [3, 4]);
+    for missing in [
+        "v * 1 != 7",
+        "v + 0 not in [7]",
+        "v ** 0 == 1",
+        "-v != -n - 70",
+        "min(abs(v), n - 10) != w",
+        "n * 2 != sqrt(v + n)",
+    ] {
+        assert!(!rows(missing).contains(&2), "{missing}");
+        assert!(rows(&format!("not {missing}")).contains(&2), "{missing}");
+    }
+    assert_eq!(rows("v * 1 != 7"), [0, 1, 3, 4, 5]);
     let texts = [text("a"), Value::Missing];
+    let found = |text: &str| {
+        let found = Condition::parse(text).unwrap().evaluate(2, |name| {
+            let numbers: &[Value] = &[Value::Integer(3), Value::Missing];
+            let nothing: &[Value] = &[Value::Missing, Value::Missing];
+            match name {
+                "t" => Ok(Values(&texts)),
+                "n" => Ok(Values(numbers)),
+                _ => Ok(Values(nothing)),
+            }
+        });
+        found.map_err(|error| error.to_string())
+    };
+    for (text, message) in [
+        (
+            "t > 5",
+            "expected a comparison with strings, found a number",
+        ),
+        (
+            "t != 5",
+            "expected a comparison with strings, found a number",
+        ),
+        (
+            "t not in [1, 2]",
+            "expected a comparison with strings, found a number",
+        ),
+        (
+            "n == 'a'",
+            "\"n\" contains numbers; expected a comparison with numbers, found a string",
+        ),
+        (
+            "n in ['a']",
+            "expected a comparison with numbers, found a string",
+        ),
+        (
+            "n != t",
+            "expected a comparison with numbers, found strings in \"t\"",
+        ),
+        (
+            "t != n",
+            "expected a comparison with numbers, found strings in \"t\"",
+        ),
+    ] {
+        let error = found(text).unwrap_err();
+        assert!(error.contains(message), "{text}: {error}");
+    }
+    for none in ["t in []", "missing == 'a'", "missing < 3", "missing != n"] {
+        assert_eq!(found(none), Ok(vec![false, false]), "{none}");
+    }
+    assert_eq!(found("t not in []"), Ok(vec![true, false]));
     let sum = Expression::parse("t + 1").unwrap();
     let error = sum.evaluate(2, |_| Ok(Values(&texts))).unwrap_err();
     assert!(error.to_string().contains("contains strings"), "{error}");
@@ -283,6 +344,33 @@ fn integers_and_floats_compare_exactly() {
         Value::Integer(large).partial_cmp(&Value::Float(f64::NAN)),
         None
     );
+}
+
+#[test]
+fn floats_and_integers_between_them_compare_exactly() {
+    let float = (1u64 << 53) as f64;
+    let values = [float, float + 2.0, f64::NAN, -float];
+    let bytes: &[u8] = bytemuck::cast_slice(&values);
+    for (text, expected) in [
+        ("a == 9007199254740993", [false; 4]),
+        ("a != 9007199254740993", [true; 4]),
+        ("a < 9007199254740993", [true, false, false, true]),
+        ("a <= 9007199254740993", [true, false, false, true]),
+        ("a > 9007199254740993", [false, true, false, false]),
+        ("a >= 9007199254740993", [false, true, false, false]),
+        (
+            "a in [9007199254740993, 9007199254740994]",
+            [false, true, false, false],
+        ),
+        (
+            "a not in [9007199254740993, -9007199254740992]",
+            [true, true, true, false],
+        ),
+    ] {
+        let condition = Condition::parse(text).unwrap();
+        let found = condition.evaluate(4, |_| Ok(Numbers(&DataType::Float64, bytes)));
+        assert_eq!(found.unwrap(), expected, "{text}");
+    }
 }
 
 #[test]
