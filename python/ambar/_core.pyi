@@ -450,8 +450,8 @@ class Condition:
         or objects, of which None is a missing value. Other threads must not change an array during
         the call.
 
-        Raises ValueError if numbers are compared with strings or shapes do not broadcast, TypeError
-        for values that are neither numbers nor strings, KeyError for a missing field.
+        Raises ValueError if numbers are compared with strings, values are neither numbers nor
+        strings, or shapes do not broadcast, KeyError for a missing field.
         """
 
 @final

@@ -69,7 +69,7 @@ def compare(
 
     Exit code 1 if a bound is broken: one that is given with --bound, or that a store was written
     with. A store without bounds promises that nothing differs. So it is if particles are missing
-    in one of the two.
+    in one of the two, if nothing was compared, or if something could not be.
 
     [bold]Examples[/bold]
     ambar compare plt00200 plt.ambar
