@@ -13,7 +13,9 @@ if TYPE_CHECKING:
         AmbarError,
         BusyError,
         CorruptError,
+        InvalidError,
         LimitError,
+        NotFoundError,
         UnsupportedError,
     )
     from ambar.collection import (
@@ -73,10 +75,12 @@ __all__ = [
     "Export",
     "Group",
     "Ingest",
+    "InvalidError",
     "LimitError",
     "Mesh",
     "MeshArray",
     "MeshSeries",
+    "NotFoundError",
     "Particles",
     "RaggedArray",
     "RamsesInfo",

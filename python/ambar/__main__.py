@@ -2,8 +2,8 @@
 
 import sys
 
-_REFUSED = 4
-"""`ambar.cli.common.Exit.REFUSED`, which cannot be imported without the extra."""
+_REFUSED, _INTERRUPTED = 4, 130
+"""Codes of `ambar.cli.common.Exit`, which cannot be imported without the extra."""
 
 
 def main() -> None:
@@ -16,6 +16,9 @@ def main() -> None:
             raise
         sys.stderr.write(f"error: the command line needs {missing}: pip install 'ambar[cli]'\n")
         sys.exit(_REFUSED)
+    except KeyboardInterrupt:  # the imports take half a second
+        sys.stderr.write("interrupted\n")
+        sys.exit(_INTERRUPTED)
     run()
 
 

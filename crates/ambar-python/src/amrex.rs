@@ -184,10 +184,7 @@ impl PatchSource for PythonPatches {
         if self.fields.iter().any(|name| name == field) {
             return Ok(self.dtype.clone());
         }
-        let known = self.fields.join(", ");
-        Err(Error::not_found(format!(
-            "field {field:?} does not exist; available: {known}"
-        )))
+        Err(Error::unknown("field", field, &self.fields))
     }
 
     fn read_box(

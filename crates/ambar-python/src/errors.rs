@@ -9,7 +9,7 @@ create_exception!(
     ambar,
     AmbarError,
     PyException,
-    "Base of the errors that ambar raises."
+    "Base of the errors of ambar; see the reference for the built-in errors that it raises, too."
 );
 create_exception!(
     ambar,
@@ -45,7 +45,7 @@ fn with_second_base(
     doc: &str,
 ) -> PyResult<Py<PyAny>> {
     let namespace = pyo3::types::PyDict::new(py);
-    namespace.set_item("__module__", "ambar._core")?;
+    namespace.set_item("__module__", "ambar")?;
     namespace.set_item("__doc__", doc)?;
     // `str` of a KeyError is the repr of its argument, which is unreadable for a sentence.
     namespace.set_item("__str__", py.get_type::<PyException>().getattr("__str__")?)?;

@@ -74,6 +74,20 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
+    /// A `what` (a column, a field) that does not exist; `known` are those that do. The message
+    /// names the most similar one.
+    pub fn unknown<S: AsRef<str>>(what: &str, name: &str, known: &[S]) -> Self {
+        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+        let hint = match closest(name, &known) {
+            Some(close) => format!("did you mean {close}? "),
+            None => String::new(),
+        };
+        let available = known.join(", ");
+        Self::not_found(format!(
+            "{what} {name:?} does not exist; {hint}available: {available}"
+        ))
+    }
+
     /// A file that does not exist, as the operating system would report it.
     pub fn missing_file(message: impl Into<String>) -> Self {
         Self::from_os(ErrorKind::NotFound, libc::ENOENT, message)
@@ -101,13 +115,18 @@ impl Error {
     }
 
     /// An error of the operating system while doing `action` (a gerund: "reading the header").
+    /// The message for a file to open that does not exist omits the action.
     pub fn io(source: io::Error, path: &Path, action: &str) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => ErrorKind::Exists,
             _ => ErrorKind::Io,
         };
-        let mut error = Self::new(kind, format!("{action}: {source}")).in_file(path.display());
+        let message = match kind {
+            ErrorKind::NotFound if action.starts_with("opening") => source.to_string(),
+            _ => format!("{action}: {source}"),
+        };
+        let mut error = Self::new(kind, message).in_file(path.display());
         error.0.source = Some(source);
         error
     }
@@ -180,9 +199,47 @@ impl std::error::Error for Error {
     }
 }
 
+/// The name in `known` that is most similar to `name`, or `None` if none is.
+pub(crate) fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|other| (distance(name, other), *other))
+        .filter(|(distance, _)| *distance <= name.chars().count().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, other)| other)
+}
+
+/// The Levenshtein distance of two names.
+pub(crate) fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_names_are_answered_with_the_most_similar_one() {
+        let known = ["density", "pressure"];
+        assert_eq!(
+            Error::unknown("column", "densty", &known).to_string(),
+            "column \"densty\" does not exist; did you mean density? available: density, pressure"
+        );
+        assert_eq!(
+            Error::unknown("column", "x", &known).to_string(),
+            "column \"x\" does not exist; available: density, pressure"
+        );
+    }
 
     #[test]
     fn message_names_file_and_node_once() {

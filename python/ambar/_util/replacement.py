@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ambar import _core
+from ambar._util.scratch import check_folder_of
 
 
 @contextmanager
@@ -28,6 +29,7 @@ def replaced(target: Path, source: Path) -> Iterator[Path]:
             f'{target}: mode="w" would replace {source}, which is exported; choose another target'
         )
     _check(target)
+    check_folder_of(target)
     with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
         new, old = Path(folder, "new"), Path(folder, "old")
         new.mkdir()

@@ -13,14 +13,18 @@ from tempfile import TemporaryDirectory
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 """Error numbers of `os.link` where the file system has no hard links, or no more of them."""
 
+_NO_FOLDER = "the folder to write to does not exist; create it first"
+
 
 @contextmanager
 def scratch_folder(parent: Path) -> Iterator[Path]:
     """Make a folder with a random name in `parent`; remove it and its content at the end.
 
     Only the process that made the folder knows its name and writes to it. The folder is in the file
-    system of `parent`, so that `publish` can rename files.
+    system of `parent`, so that `publish` can rename files. Raises FileNotFoundError without it.
     """
+    if not parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, _NO_FOLDER, os.fspath(parent))
     with TemporaryDirectory(prefix=".ambar-", dir=parent) as folder:
         yield Path(folder)
 
@@ -76,6 +80,12 @@ def publish_all(folder: Path, parent: Path, last: str) -> None:
             else:
                 path.unlink()
         raise
+
+
+def check_folder_of(target: Path) -> None:
+    """Raise FileNotFoundError if the folder that `target` is to be written to does not exist."""
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, _NO_FOLDER, os.fspath(target))
 
 
 def already_there(target: Path) -> FileExistsError:

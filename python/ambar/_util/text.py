@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -30,6 +31,20 @@ def plural(count: int, noun: str) -> str:
     ('1 output', '1,200 datasets')
     """
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the names that exist, and the most similar one, for the error of an unknown name.
+
+    Examples
+    --------
+    >>> suggestion("densty", ["density", "pressure"])
+    "did you mean 'density'? available: density, pressure"
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}available: {', '.join(names) or 'none'}"
 
 
 def change(before: float, after: float) -> str:

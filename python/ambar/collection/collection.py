@@ -13,6 +13,7 @@ from ambar import _core
 from ambar._util.commit_context import Closing
 from ambar._util.locking import WriterLock, locked
 from ambar._util.properties import cached_property
+from ambar._util.text import suggestion
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.read.bulk_read import CollectionData, Reader, decoded, isel_dims
@@ -622,7 +623,7 @@ class Collection(Closing):
         missing = {}
         for name in wanted:
             if not any(name in piece.family.columns for piece in pieces):
-                raise _core.NotFoundError(f"no variable {name!r}; available: {', '.join(known)}")
+                raise _core.NotFoundError(f"no variable {name!r}; {suggestion(name, known)}")
             into = out.get(name) if isinstance(out, Mapping) else out
             arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
         names = self._catalogue.names
@@ -741,8 +742,8 @@ class Collection(Closing):
         for variable in variables or ():
             if variable not in self.variables:
                 raise _core.NotFoundError(
-                    f"no dataset has a variable {variable!r}; available: "
-                    f"{', '.join(self.variables)}"
+                    f"no dataset has a variable {variable!r}; "
+                    f"{suggestion(variable, self.variables)}"
                 )
         wanted = self.names if names is None else names
         frames = [frame_of(name, self.load(name), variables) for name in wanted]

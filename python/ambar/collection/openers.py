@@ -122,7 +122,7 @@ def open_collection(
             return Collection(path, None, writer, settings, threads)
     try:
         store = Store._open(path, core_options(storage_options))
-        found = settings_of(store)
+        found = settings_of(store, mode)
         _check_same({name: settings[name] for name in given}, found, path)
         return Collection(place, store, writer, found, threads)
     except BaseException:
@@ -142,13 +142,16 @@ def _check_same(
             )
 
 
-def settings_of(store: Store) -> dict[str, Any]:
+def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:
     """Return the settings of a collection; raises ValueError if the store is not a collection."""
     about = store._ambar_attributes()
     if about.get("kind") != "collection":
-        kind = about.get("kind", "a plain store")
+        advice = "use ambar.open"
+        if mode != "r":
+            advice = 'choose another name, or replace the store with mode="w"'
         raise _core.InvalidError(
-            f"{store.location}: expected a collection, found {kind}; use ambar.open"
+            f"{store.location}: expected a collection, found a store of the kind "
+            f"{about.get('kind', 'arrays')!r}; {advice}"
         )
     description = Description(about, f"{store.location}: /")
     description.check_version(VERSION, "collections")

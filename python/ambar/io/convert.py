@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from ambar import _core
 from ambar._util.disk_space import write_error
+from ambar._util.foreign_files import contents_of
 from ambar._util.modes import WriteMode, check_mode
 from ambar._util.replacement import replaced
-from ambar._util.scratch import already_there
+from ambar._util.scratch import already_there, check_folder_of
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
 from ambar.kinds.request import (
     Conversion,
@@ -183,7 +184,7 @@ def convert(
         progress=progress,
         fsync=fsync,
     )
-    _check_folder(target)
+    check_folder_of(Path(target))
     if mode == "w-" and Path(target).exists():
         raise already_there(Path(target))
     done = convert_to(request)
@@ -219,25 +220,8 @@ def _kind_to_convert(
     raise _core.NotFoundError(
         f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
         "(output_NNNNN), a plotfile of AMReX (with Header), NetCDF files, Zarr stores or a mesh; "
-        f"found {_contents(Path(paths[0]))}; check the path"
+        f"found {contents_of(Path(paths[0]))}; check the path"
     )
-
-
-def _contents(path: Path) -> str:
-    """Return what a path contains, for messages."""
-    if not path.is_dir():
-        return f"a file of {path.stat().st_size} bytes"
-    names = sorted(entry.name for entry in path.iterdir())
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"a folder with {', '.join(names[:3])}{more}" if names else "an empty folder"
-
-
-def _check_folder(target: AnyPath) -> None:
-    """Raise FileNotFoundError if the folder that a target is to be written to does not exist."""
-    folder = Path(target).absolute().parent
-    if not folder.is_dir():
-        why = "the folder to write to does not exist; create it first"
-        raise FileNotFoundError(errno.ENOENT, why, os.fspath(folder))
 
 
 def export(

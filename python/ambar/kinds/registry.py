@@ -127,13 +127,13 @@ def locate(
             return kind, Resource(place)
     try:
         return _of_resource(Resource(place, open_store(place)))
-    except (_core.AmbarError, OSError):
+    except (_core.AmbarError, OSError) as error:
         for kind in external_kinds():
             if kind.match_source is not None and kind.match_source([place]):
                 return kind, Resource(place)
         if is_empty_file(place):
             raise _core.CorruptError(f"{place}: {EMPTY}") from None
-        for kind in map(_load, _MESHES):
+        for kind in () if isinstance(error, _core.InvalidError) else map(_load, _MESHES):
             if kind.match_source is not None and kind.match_source([place]):
                 raise _core.InvalidError(
                     f"{os.fspath(place)}: expected a store, found a file of the kind "

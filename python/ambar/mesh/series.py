@@ -16,6 +16,7 @@ from ambar._util import html, text
 from ambar._util.commit_context import Closing
 from ambar._util.locking import WriterLock, locked
 from ambar._util.modes import WriteMode, check_mode
+from ambar._util.positions import checked_position
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.temporal_deltas import GROUP
@@ -245,10 +246,10 @@ class MeshSeries(Sequence[Mesh], Closing):
     def __getitem__(self, index: slice) -> list[Mesh]: ...
 
     def __getitem__(self, index: int | slice) -> Mesh | list[Mesh]:
-        """Return the step at a position, or those of a slice."""
+        """Return the step at a position from 0, negative ones from the end, or those of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
+        number = checked_position(index, len(self), self.store.location, "step")
         return Mesh(self.store, _group_of(number))
 
     def _title(self) -> str:

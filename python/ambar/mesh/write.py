@@ -66,8 +66,9 @@ def write_mesh(
     error_bound : float, str or mapping, optional
         How far values of float32 or float64 may differ, in arrays on points, cells and rows and in
         field data: a number, or a string such as ``"1e-3 of range"``; or a mapping of names of
-        arrays to bounds. The range of a vector is that of each component. Lossless by default.
-        Coordinates and arrays of less than 8 KiB are always lossless.
+        arrays, or patterns such as ``"velocity_*"``, to bounds. The range of a vector is that of
+        each component. Lossless by default. Coordinates and arrays of less than 8 KiB are always
+        lossless.
     reorder : bool, default False
         Whether to sort the cells of surfaces and unstructured grids along a Morton curve, and
         points by first use. Readers with ``region=`` then read only chunks near the region. The
@@ -89,6 +90,8 @@ def write_mesh(
         If an argument is invalid or arguments contradict each other. If the mesh is inconsistent: a
         cell refers to a point that does not exist, or the length of an array is not the number of
         points or cells.
+    KeyError
+        If the mesh has no array with the name of an error bound.
     UnsupportedError
         If the type of the object, or values of an array, cannot be stored.
     OSError

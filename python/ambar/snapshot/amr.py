@@ -10,7 +10,13 @@ import numpy as np
 from ambar import _core
 from ambar._util.optional import require
 from ambar.snapshot.field_names import quantity_of, resolve, resolve_each
-from ambar.snapshot.regions import Box, Region, length_of_unit
+from ambar.snapshot.regions import (
+    Box,
+    Region,
+    checked_levels,
+    length_of_unit,
+    region_in_code,
+)
 from ambar.snapshot.representation import FieldRepresentation
 from ambar.snapshot.table import Table
 from ambar.snapshot.units import parse_where
@@ -253,7 +259,7 @@ class Amr(FieldRepresentation):
         arrays = self._core.cells(
             list(dict.fromkeys(columns.values())),
             self._region(region),
-            levels,
+            checked_levels(levels),
             parse_where(where, self._names, self._info.units),
             threads,
         )
@@ -288,7 +294,9 @@ class Amr(FieldRepresentation):
         """
         return int(
             self._core.chunks_touched(
-                self._region(region), levels, parse_where(where, self._names, self._info.units)
+                self._region(region),
+                checked_levels(levels),
+                parse_where(where, self._names, self._info.units),
             )
         )
 
@@ -627,7 +635,7 @@ class Amr(FieldRepresentation):
         return resolve(field, self._names)
 
     def _region(self, region: Region | None) -> _core._Region | None:
-        return None if region is None else region._to_code(self._info)
+        return region_in_code(region, self._info)
 
     def _axis(self, axis: str) -> tuple[int, list[int]]:
         axes = AXES[: self.ndim]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 from ambar import _core
+from ambar._util.text import suggestion
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.field_names import DERIVED, resolve
+from ambar.snapshot.regions import Region, checked_levels, region_in_code
 
 if TYPE_CHECKING:
-    from ambar.snapshot.regions import Region
     from ambar.snapshot.representation import StoredFields
     from ambar.snapshot.run_info import RunInfo
 
@@ -81,12 +81,14 @@ class LoadRequest:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid levels."""
-        low, high = self.levels or (0, 0)
+        """Raise ValueError or TypeError for invalid levels."""
+        low, high = checked_levels(self.levels) or (0, 0)
         if not 0 <= low <= high < 256:
             raise _core.InvalidError(
                 f"invalid levels: {self.levels}; expected (lowest, highest) from 0 to 255"
             )
+        if self.max_level is not None and not isinstance(self.max_level, SupportsIndex):
+            raise TypeError(f"expected an integer as max_level, found {self.max_level!r}")
         if self.max_level is not None and not 0 <= self.max_level < 256:
             raise _core.InvalidError(
                 f"invalid max_level: {self.max_level}; expected a number from 0 to 255"
@@ -94,7 +96,7 @@ class LoadRequest:
 
     def code_region(self, info: RunInfo) -> _core._Region | None:
         """Return the region in code length."""
-        return None if self.region is None else self.region._to_code(info)
+        return region_in_code(self.region, info)
 
     @property
     def cell_fields(self) -> list[str]:
@@ -277,8 +279,6 @@ def _unknown(source: Source, entry: str) -> Exception:
             f"{source.location}: {entry!r} is a derived column of cells, which snapshot.amr.read "
             "returns without loading it; leave it out"
         )
-    close = difflib.get_close_matches(entry, known, 1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
     return _core.NotFoundError(
-        f"{source.location}: no component or field {entry!r}; {hint}available: {', '.join(known)}"
+        f"{source.location}: no component or field {entry!r}; {suggestion(entry, known)}"
     )

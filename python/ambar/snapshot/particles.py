@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.snapshot.field_names import resolve
+from ambar.snapshot.regions import Region, region_in_code
 from ambar.snapshot.representation import FieldRepresentation
 from ambar.snapshot.table import Table
 from ambar.snapshot.units import parse_where
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ambar.snapshot.loading import Source
-    from ambar.snapshot.regions import Region
     from ambar.snapshot.run_info import RunInfo
 
 
@@ -152,7 +152,7 @@ class Particles(FieldRepresentation):
         }
         arrays = self._core.read(
             list(dict.fromkeys(columns.values())),
-            None if region is None else region._to_code(self._info),
+            region_in_code(region, self._info),
             parse_where(where, known, self._info.units),
             threads,
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.regions import Box
+from ambar.snapshot.regions import Box, checked_levels
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
@@ -63,7 +63,7 @@ def levels_of(
         If refinement ratios differ between dimensions.
     """
     there = _numbers(amr)
-    low, high = amr.levels if levels is None else levels
+    low, high = checked_levels(levels) or amr.levels
     if amr.layout == "patches" and levels is None:
         low, high = there[0], there[-1]
     chosen = [number for number in there if low <= number <= high]

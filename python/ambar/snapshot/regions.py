@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ambar._core import _Region as CoreRegion
     from ambar.snapshot.run_info import RunInfo
 
+Levels: TypeAlias = tuple[int, int]
 Numbers: TypeAlias = Sequence[float | None]
 Center: TypeAlias = str | Sequence[float | str]
 
@@ -21,6 +23,30 @@ Bounds: TypeAlias = Sequence[float]
 """Bounds as in VTK: (x0, x1, y0, y1, z0, z1)."""
 
 _CENTER_NAMES = ("bc", "boxcenter")
+
+
+def region_in_code(region: Region | None, info: RunInfo) -> CoreRegion | None:
+    """Return a region in code length, None for None; raises TypeError if it is not a region."""
+    if region is None:
+        return None
+    if not isinstance(region, (Box, Sphere, Shell)):
+        raise TypeError(
+            f"expected an ambar.Box, Sphere or Shell as the region, found {region!r:.80}"
+        )
+    return region._to_code(info)
+
+
+def checked_levels(levels: Levels | None) -> Levels | None:
+    """Return levels unchanged; raises TypeError if they are not a tuple of two integers."""
+    if levels is None:
+        return None
+    try:
+        low, high = map(operator.index, levels)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"expected levels=(lowest, highest), such as (5, 5) for level 5 alone; found {levels!r}"
+        ) from None
+    return low, high
 
 
 def length_of_unit(info: RunInfo, unit: str) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.positions import checked_position
 from ambar._util.properties import cached_property
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 
@@ -111,7 +112,8 @@ class Series(Sequence[Snapshot]):
         """Return the snapshot at a position, or the snapshots of a slice."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        number, name = self._steps[index]
+        position = checked_position(index, len(self), self.location, "output")
+        number, name = self._steps[position]
         if number not in self._opened:
             self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}"))
         return self._opened[number]

@@ -157,6 +157,25 @@ def select_bounds(
     return None if found is None else [PartBound(*part) for part in found]
 
 
+def target_of(name: str, targets: Iterable[str]) -> str | None:
+    """Return the target that applies to a name: itself, or the most specific pattern with "*".
+
+    Unlike `select_bounds`, targets have neither levels nor boxes: names may have any characters.
+
+    Examples
+    --------
+    >>> target_of("velocity_x", ["*", "velocity_*"])
+    'velocity_*'
+    """
+    fitting = [
+        target
+        for target in targets
+        if target == name
+        or re.fullmatch(".*".join(map(re.escape, target.split("*"))), name, re.DOTALL)
+    ]
+    return max(fitting, key=lambda target: (target == name, len(target)), default=None)
+
+
 def asked_of(parts: Sequence[PartBound]) -> dict[str, str]:
     """Return the given bounds by target."""
     asked = {part.target: part.bound for part in parts}

@@ -80,8 +80,10 @@ def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] |
 
 
 def refuse_store(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError if `path`, a source of a conversion, is a store."""
-    if is_store(path):
+    """Raise ValueError if `path`, a source of a conversion, is a store; CorruptError if damaged."""
+    if is_store(path) or (Path(path).suffix == ".ambar" and Path(path).exists()):
+        if not is_url(path):
+            Store._open(path)  # raises if it is damaged
         raise _core.InvalidError(
             f"{os.fspath(path)} is a store of ambar already; `ambar compact` rewrites a store "
             "without dead bytes, `ambar export` writes its contents as files; converting stores "

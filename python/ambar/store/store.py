@@ -11,10 +11,12 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.foreign_files import refuse_foreign
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
 from ambar.store.commit import Commit
 from ambar.store.nodes import Attributes, absolute
+from ambar.store.urls import is_url
 
 # Arrays that a representation lists; fewer of them are visible in a notebook without a click.
 _MOST_ROWS, _OPEN_ROWS = 40, 10
@@ -197,7 +199,12 @@ class Store(Group):
         cls, location: str | os.PathLike[str], options: Mapping[str, str] | None = None
     ) -> Store:
         """Open the store at a path or URL; errors are those of `open_store`."""
-        return cls(Commit(os.fspath(location), options))
+        try:
+            return cls(Commit(os.fspath(location), options))
+        except (_core.CorruptError, _core.NotFoundError):
+            if options is None and not is_url(location):
+                refuse_foreign(location)
+            raise
 
     def __reduce__(self) -> tuple[type[Store], tuple[Commit]]:
         return Store, (self._commit,)

@@ -272,11 +272,7 @@ impl Plotfile {
     fn component(&self, field: &str) -> Result<usize> {
         let names = &self.names;
         names.iter().position(|name| name == field).ok_or_else(|| {
-            Error::not_found(format!(
-                "field {field:?} does not exist; available: {}",
-                names.join(", ")
-            ))
-            .in_file(self.path.display())
+            Error::unknown("field", field, names).in_file(self.path.display())
         })
     }
 

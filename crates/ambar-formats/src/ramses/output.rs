@@ -260,11 +260,8 @@ impl Output {
                 reasons.push(format!("; {}: {}", component.kind.name(), missing.why()));
             }
         }
-        let message = format!(
-            "field {name:?} does not exist; available: {}{}",
-            available.join(", "),
-            reasons.concat()
-        );
+        let error = Error::unknown("field", name, &available);
+        let message = format!("{}{}", error.message(), reasons.concat());
         Error::not_found(message).in_file(self.folder.path.display())
     }
 }

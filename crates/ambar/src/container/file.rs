@@ -295,7 +295,7 @@ pub fn resolve(path: &Path) -> PathBuf {
 /// that the next writer finds and removes what a killed one left behind.
 ///
 /// # Errors
-/// `Invalid` if the path has no last segment.
+/// `Invalid` if the path has no last segment; `NotFound` if its folder does not exist.
 pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         Error::invalid("the path names no file; append a name").in_file(path.display())
@@ -303,7 +303,15 @@ pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     let mut hidden = OsString::from(".");
     hidden.push(name);
     hidden.push(ending);
-    Ok(path.with_file_name(hidden))
+    let temporary = path.with_file_name(hidden);
+    let folder = temporary.parent().map(fs::metadata);
+    if matches!(folder, Some(Err(error)) if error.kind() == io::ErrorKind::NotFound) {
+        return Err(
+            Error::missing_file("the folder to write to does not exist; create it first")
+                .in_file(path.display()),
+        );
+    }
+    Ok(temporary)
 }
 
 /// The error for a file that exists and must not be overwritten.

@@ -107,12 +107,7 @@ impl MemoryColumns {
 
     fn place(&self, name: &str) -> Result<usize> {
         let place = self.names.iter().position(|other| other == name);
-        place.ok_or_else(|| {
-            let known = self.names.join(", ");
-            Error::not_found(format!(
-                "column {name:?} does not exist; available: {known}"
-            ))
-        })
+        place.ok_or_else(|| Error::unknown("column", name, &self.names))
     }
 }
 

@@ -45,10 +45,7 @@ pub(crate) trait Rows: Sync {
             return Ok(dtype);
         }
         if !self.source().names().iter().any(|other| other == name) {
-            let known = self.names().join(", ");
-            return Err(Error::not_found(format!(
-                "column {name:?} does not exist; available: {known}"
-            )));
+            return Err(Error::unknown("column", name, &self.names()));
         }
         self.source().dtype(name)
     }

@@ -95,13 +95,7 @@ impl StoredColumns {
         let found = self.names.iter().position(|other| other == name);
         found
             .and_then(|index| self.arrays.get(index))
-            .ok_or_else(|| {
-                let names = self.names.join(", ");
-                Error::not_found(format!(
-                    "column {name:?} does not exist in {}; available: {names}",
-                    self.path
-                ))
-            })
+            .ok_or_else(|| Error::unknown("column", name, &self.names).at_node(&self.path))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{NodeKind, name_of};
 use crate::array::Array;
 use crate::container::{self, CommitId, Container, Owner, ReadAhead, Usage};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, closest};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, MetadataCache};
 
@@ -174,7 +174,7 @@ impl Store {
                     Error::invalid("this node is a group; expected an array").at_node(name),
                 ));
             }
-            None => return Err(self.missing("array", name)),
+            None => return Err(self.missing("array or group", name)),
         }
         let document = self
             .0
@@ -264,8 +264,13 @@ impl Store {
         } else {
             ""
         };
+        let last = name.rsplit('/').next().unwrap_or(name);
+        let hint = match closest(last, &siblings) {
+            Some(close) => format!("did you mean {close}? "),
+            None => String::new(),
+        };
         let message = format!(
-            "{what} /{name} does not exist; available: {}{more}",
+            "{what} /{name} does not exist; {hint}available: {}{more}",
             shown.join(", ")
         );
         self.with_location(Error::not_found(message))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.text import suggestion
 from ambar.collection.read.indexing import by_family
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
@@ -41,7 +42,7 @@ class DatasetSelector:
         """Return an attribute of every dataset; None where one lacks it."""
         if key not in self.attribute_names:
             raise _core.NotFoundError(
-                f"no dataset has an attribute {key!r}; available: {', '.join(self.attribute_names)}"
+                f"no dataset has an attribute {key!r}; {suggestion(key, self.attribute_names)}"
             )
         values: list[Any] = [None] * len(self._catalogue)
         for piece in by_family(list(self._families), self._catalogue.places, {}):
@@ -68,7 +69,10 @@ class DatasetSelector:
                 columns[key] = whole.astype(object) if part.dtype == object else whole
                 columns[key][piece.at] = part
         if not having.any():
-            raise _core.NotFoundError(f"no dataset has a variable {variable!r}")
+            known = dict.fromkeys(name for family in self._families for name in family.columns)
+            raise _core.NotFoundError(
+                f"no dataset has a variable {variable!r}; {suggestion(variable, known)}"
+            )
         ordered = {key: columns[key] for key in STATISTICS if key in columns}
         return {**ordered, "having": having}
 

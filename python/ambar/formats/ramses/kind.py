@@ -25,8 +25,10 @@ from ambar.snapshot.kind import (
     summarize_run,
     warn_of_loose_bounds,
 )
+from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
+from ambar.store.store import Store
 from ambar.store.writer import durability
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
@@ -81,6 +83,8 @@ def _convert(request: RamsesRequest) -> Conversion:
     (path,) = request.paths
     if is_ramses(path):
         request.refuse_append()
+    else:
+        _check_series(request)
     names, known = listed(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
     compression = (request.profile, bounds)
@@ -90,7 +94,7 @@ def _convert(request: RamsesRequest) -> Conversion:
             os.fspath(request.target),
             listed(request.components),
             None if names is None else resolve_all(names, known),
-            request.levels,
+            checked_levels(request.levels),
             request.max_level,
             compression,
             durability(request.fsync),
@@ -111,6 +115,19 @@ def _other_sources(folder: Path) -> dict[str, str]:
     why = "it is not an output of RAMSES; convert it to a store of its own"
     names = sorted(path.name for path in folder.iterdir())
     return {name: why for name in names if Path(name).suffix.lower() in SUFFIXES}
+
+
+def _check_series(request: RamsesRequest) -> None:
+    """Raise ValueError for mode "a" if the target is not a series of snapshots."""
+    if request.mode != "a" or not Path(request.target).exists():
+        return
+    about = Store._open(request.target)._ambar_attributes()
+    if about.get("kind") != "series" or "of" in about:
+        raise _core.InvalidError(
+            f'{os.fspath(request.target)}: expected a series of outputs for mode="a", found a '
+            f"store of the kind {about.get('kind', 'arrays')!r}; choose another name, or replace "
+            'the store with mode="w"'
+        )
 
 
 def _without_alias(target: str, known: Sequence[str]) -> str:

@@ -126,6 +126,15 @@ class DatasetAccessor:
         ...     today.ambar.write("rain.ambar", append_dim="day" if day else None)
         >>> xr.open_dataset("rain.ambar").rain.values
         array([0., 1., 2.])
+
+        With an error bound, values are stored in less space:
+
+        >>> values = np.random.default_rng(1).normal(280, 5, (256, 256))
+        >>> dataset = xr.Dataset({"temperature": (("y", "x"), values)})
+        >>> dataset.ambar.write("t.ambar", encoding={"temperature": {"error_bound": 0.01}})
+        >>> found = xr.open_dataset("t.ambar")
+        >>> 0 < float(abs(found - dataset).temperature.max()) <= 0.01
+        True
         """
         from ambar.interop.xarray.dataset_writer import Node, Options, write_nodes
 

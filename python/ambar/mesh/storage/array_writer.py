@@ -12,6 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.packs import PACKED_BELOW, dtype_name, encode_pack
+from ambar.store.error_bounds import target_of
 from ambar.store.writer import ArrayOptions, Hints, Writer
 
 _ALONE_BELOW = 1 << 16
@@ -58,7 +59,8 @@ class ArrayWriter:
     base : str
         The group of the mesh.
     error_bounds : mapping, optional
-        Error bounds by the name of an array; "*" for all arrays of float32 and float64.
+        Error bounds by the name of an array, or a pattern such as "velocity_*"; of patterns, the
+        most specific one applies. "*" is all arrays of float32 and float64.
     deduplicator : Deduplicator, optional
         The arrays that the store has already.
     reorder : bool, default False
@@ -78,6 +80,7 @@ class ArrayWriter:
         self._base = base.strip("/")
         self._bounds = dict(error_bounds or {})
         self._unused_bounds = set(self._bounds) - {"*"}
+        self._names: dict[str, None] = {}
         self._packs: list[_Pack] = []
         self._pack_numbers: dict[tuple[str, str, int], int] = {}
         self._alone_bytes_left = _ALONE_BYTES if deduplicator is None else PACKED_BELOW
@@ -178,13 +181,11 @@ class ArrayWriter:
     def finish(self) -> tuple[list[Any], list[bytes]]:
         """Return the description's key `packed`, and the bytes of the packs.
 
-        Large packs are written as arrays. Raises ValueError if the mesh has no array with the name
+        Large packs are written as arrays. Raises KeyError if the mesh has no array with the name
         of an error bound.
         """
-        if self._unused_bounds:
-            raise _core.InvalidError(
-                f"error_bound: the mesh has no array named {', '.join(sorted(self._unused_bounds))}"
-            )
+        for name in sorted(self._unused_bounds):
+            _core.refuse_bound_of("such an array", name, list(self._names))
         packs: list[Any] = []
         streams: list[bytes] = []
         for number, pack in enumerate(self._packs):
@@ -208,9 +209,13 @@ class ArrayWriter:
         """Return the error bound of an array; None for lossless."""
         if name is None:
             return None
-        self._unused_bounds.discard(name)
+        self._names[name] = None
+        target = target_of(name, self._bounds)
+        if target is None:
+            return None
+        self._unused_bounds.discard(target)
         if values.dtype.kind == "f":
-            return self._bounds.get(name, self._bounds.get("*"))
+            return self._bounds[target]
         if name in self._bounds:
             raise _core.InvalidError(
                 f"error_bound: array {name!r} has values of {values.dtype}; only float32 and "

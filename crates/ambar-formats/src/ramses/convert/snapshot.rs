@@ -449,11 +449,7 @@ fn resolve_aliases(
         let found: Vec<String> = named.map(|field| field.name.clone()).collect();
         if found.is_empty() {
             let known: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
-            let message = format!(
-                "field {name:?} does not exist; available: {}",
-                known.join(", ")
-            );
-            return Err(Error::not_found(message).in_file(output.path().display()));
+            return Err(Error::unknown("field", name, &known).in_file(output.path().display()));
         }
         Ok(found)
     };

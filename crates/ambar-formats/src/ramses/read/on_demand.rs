@@ -37,11 +37,7 @@ impl OutputCells {
             let field = known.iter().find(|field| field.name == *name);
             let field = field.ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|field| field.name.as_str()).collect();
-                let message = format!(
-                    "field {name:?} does not exist; available: {}",
-                    names.join(", ")
-                );
-                Error::not_found(message).in_file(output.path().display())
+                Error::unknown("field", name, &names).in_file(output.path().display())
             })?;
             Ok(field.dtype.clone())
         };
@@ -82,10 +78,8 @@ impl OutputCells {
             .find(|(other, _)| *other == name)
             .map(|(_, dtype)| dtype.clone())
             .ok_or_else(|| {
-                let names = [self.fields.clone(), self.derived()].concat().join(", ");
-                Error::not_found(format!(
-                    "column {name:?} does not exist; available: {names}"
-                ))
+                let names = [self.fields.clone(), self.derived()].concat();
+                Error::unknown("column", name, &names)
             })
     }
 

@@ -108,14 +108,17 @@ pub fn trailer_at(source: &dyn ByteSource, file_len: u64) -> Result<Option<Slot>
 /// `Corrupt` if it does not exist or is inconsistent.
 pub fn foreign_directory(source: &dyn ByteSource) -> Result<CentralDirectory> {
     let file_len = source.length()?;
+    if file_len == 0 {
+        return Err(Error::corrupt("the file is empty; restore it from a copy"));
+    }
     let most = (END_LEN + usize::from(u16::MAX)) as u64;
     let start = file_len.saturating_sub(most);
     let mut tail = vec![0; (file_len - start) as usize];
     source.read_exact(start, &mut tail)?;
     let at = find_end(&tail).ok_or_else(|| {
         Error::corrupt(
-            "this is not a ZIP file, or it was cut short: it has no end of central directory; restore \
-             it from a copy",
+            "expected a store of ambar, found a file that is not one, or that was cut short: it has no \
+             ZIP end of central directory; restore it from a copy",
         )
     })?;
     let end_position = start + at as u64;

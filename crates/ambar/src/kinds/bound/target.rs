@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, distance};
 
 /// The target of an error bound, such as `density`, `velocity_*`,
 /// `density@8:` or `density@[0.2:0.4, 0.2:0.4, 0.2:0.4]`.
@@ -216,27 +216,12 @@ pub fn missing_target(what: &str, name: &str, known: &[&str]) -> Error {
     let close: Vec<&str> = close.into_iter().take(3).map(|(_, name)| name).collect();
     let close = match close.is_empty() {
         true => String::new(),
-        false => format!("; did you mean {}?", close.join(", ")),
+        false => format!("did you mean {}? ", close.join(", ")),
     };
     Error::not_found(format!(
-        "an error bound is given for {name:?}, but {what} does not exist{close}; available: {}",
+        "an error bound is given for {name:?}, but {what} does not exist; {close}available: {}",
         known.join(", ")
     ))
-}
-
-/// The Levenshtein distance of two names.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -190,10 +190,7 @@ impl PatchAmr {
         place.ok_or_else(|| {
             let mut known = self.fields.clone();
             known.extend(self.derived());
-            let known = known.join(", ");
-            Error::not_found(format!(
-                "column {name:?} does not exist; available: {known}"
-            ))
+            Error::unknown("column", name, &known)
         })
     }
 }

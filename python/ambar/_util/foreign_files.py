@@ -1,0 +1,83 @@
+"""Errors for files and folders of other programs where a store is expected."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ambar import _core
+
+_NETCDF = dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), "a NetCDF file")
+_HDF5 = dict.fromkeys((".h5", ".hdf5", ".he5"), "an HDF5 file")
+_VTK = dict.fromkeys(
+    (".vtk", ".vtkhdf", ".vtp", ".vtu", ".vti", ".vtr", ".vts", ".vtm", ".vtmb", ".pvd"),
+    "a VTK file",
+)
+_SUFFIXES = {**_NETCDF, **_HDF5, **_VTK}
+_STARTS = {
+    b"\x89HDF": "an HDF5 file",
+    b"CDF\x01": "a NetCDF file",
+    b"CDF\x02": "a NetCDF file",
+    b"CDF\x05": "a NetCDF file",
+    b"# vtk DataFile": "a VTK file",
+    b"<VTKFile": "a VTK file",
+}
+
+
+def refuse_foreign(path: str | os.PathLike[str]) -> None:
+    """Raise an error that says what `path` is, if it is a file or a folder of another program.
+
+    Raises
+    ------
+    ValueError
+        If it is a file of HDF5, NetCDF or VTK, or a folder of such files.
+    KeyError
+        If it is any other folder.
+    """
+    place = Path(path)
+    if place.is_dir():
+        _refuse_folder(place)
+    elif kind := _kind_of_file(place):
+        raise _core.InvalidError(
+            f"{place}: expected a store of ambar, found {kind}; convert it first: "
+            f"ambar convert {place} out.ambar"
+        )
+
+
+def _refuse_folder(folder: Path) -> None:
+    names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    known = [name for name in names if Path(name).suffix.lower() in _NETCDF | _HDF5]
+    if known:
+        more = f" and {len(known) - 1} more" if len(known) > 1 else ""
+        raise _core.InvalidError(
+            f"{folder}: expected a store of ambar, found a folder with {known[0]}{more}; convert "
+            f"the files first: ambar convert {folder} out.ambar"
+        )
+    raise _core.NotFoundError(
+        f"{folder}: expected a store (a folder with zarr.json), or for ambar.open and ambar info "
+        "also a RAMSES output (with info_NNNNN.txt) or a plotfile of AMReX (with Header); found "
+        f"{contents_of(folder)}; check the path"
+    )
+
+
+def contents_of(path: Path) -> str:
+    """Return what a path contains, for messages."""
+    if not path.is_dir():
+        return f"a file of {path.stat().st_size} bytes"
+    names = sorted(entry.name for entry in path.iterdir())
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"a folder with {', '.join(names[:3])}{more}" if names else "an empty folder"
+
+
+def _kind_of_file(path: Path) -> str | None:
+    """Return what a file is by its suffix or its first bytes; None if unknown or empty."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(max(map(len, _STARTS)) + 64)
+    except OSError:
+        return None
+    if not start:
+        return None
+    start_of_xml = start[start.find(b"<VTKFile") :] if start.startswith(b"<?xml") else start
+    by_content = (kind for head, kind in _STARTS.items() if start_of_xml.startswith(head))
+    return _SUFFIXES.get(path.suffix.lower()) or next(by_content, None)

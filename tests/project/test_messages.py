@@ -1,0 +1,276 @@
+"""Errors of common mistakes say what was expected, what was found, and what to do."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+import ambar.xarray
+from ambar.__main__ import main
+from tests.helpers import example_files
+from tests.helpers.command_line import run
+from tests.helpers.paths import ROOT
+
+NO_FOLDER = "the folder to write to does not exist; create it first"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    example_files.make_inputs(folder)
+    example_files.make_stores(folder)
+    ambar.convert(folder / "sedov", folder / "sedov.ambar")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def examples(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    example_files.copy(made, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# The classes
+
+
+def test_the_table_of_errors_is_true() -> None:
+    """Each class of the first table derives from AmbarError, none of the second one does."""
+    page = (ROOT / "docs/reference/index.md").read_text().partition("## Errors")[2]
+    own, _, builtin = page.partition("Built-in errors")
+    names = re.compile(r"^\| (`.*?`) \|", re.MULTILINE)
+    listed = [set(re.findall(r"`(\w+)`", " ".join(names.findall(part)))) for part in (own, builtin)]
+    derived = {name for name in ambar.__all__ if name.endswith("Error") and name != "AmbarError"}
+    assert listed[0] == {"AmbarError", *derived}
+    assert all(issubclass(getattr(ambar, name), ambar.AmbarError) for name in derived)
+    builtins = importlib.import_module("builtins")
+    assert {"FileNotFoundError", "FileExistsError", "OSError", "IndexError"} <= listed[1]
+    for name in listed[1]:
+        assert not issubclass(getattr(builtins, name), ambar.AmbarError)
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("InvalidError", ValueError), ("NotFoundError", KeyError)]
+)
+def test_tracebacks_show_public_names(name: str, base: type[Exception]) -> None:
+    error = getattr(ambar, name)("what was found")
+    assert (type(error).__module__, isinstance(error, base)) == ("ambar", True)
+    assert str(error) == "what was found"
+    assert type(pickle.loads(pickle.dumps(error))) is type(error)
+
+
+# Files and folders that are no store
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("x.h5", b"\x89HDF\r\n\x1a\n" + bytes(99), "an HDF5 file"),
+        ("x", b"\x89HDF\r\n\x1a\n" + bytes(99), "an HDF5 file"),
+        ("x.nc", b"\x89HDF\r\n\x1a\n" + bytes(99), "a NetCDF file"),
+        ("x", b"CDF\x01" + bytes(99), "a NetCDF file"),
+        ("x.vtu", b"<?xml version='1.0'?>\n<VTKFile></VTKFile>", "a VTK file"),
+        ("x", b"<?xml version='1.0'?>\n<VTKFile></VTKFile>", "a VTK file"),
+        ("x", b"# vtk DataFile Version 5.1\n", "a VTK file"),
+    ],
+)
+def test_files_of_other_programs(name, content, what, tmp_path: Path, capsys) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    expected = f"{path}: expected a store of ambar, found {what}; convert it first: ambar convert"
+    for command in ("info", "ls", "verify"):
+        code, _, err = run(capsys, command, path)
+        assert (code, expected in err) == (2, True), err
+    for opener in (ambar.open, ambar.open_store, ambar.open_collection):
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            opener(path)
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    for name in ("x.ambar", "x.nc"):
+        path = tmp_path / name
+        path.touch()
+        with pytest.raises(ambar.CorruptError, match=r"the file is empty; restore it from a copy$"):
+            ambar.open(path)
+
+
+def test_folders(capsys) -> None:
+    with pytest.raises(ValueError, match="ambar convert profiles out.ambar"):
+        ambar.open("profiles")
+    Path("nothing").mkdir()
+    with pytest.raises(KeyError, match=r"zarr.json.*RAMSES output.*plotfile.*an empty folder"):
+        ambar.open("nothing")
+    code, _, err = run(capsys, "ls", "output_00002")
+    assert (code, "RAMSES output (with info_NNNNN.txt)" in err) == (3, True)
+
+
+@pytest.mark.parametrize("content", [9, 5000, b"nothing of the kind"])
+def test_a_damaged_store_is_not_converted(content, capsys) -> None:
+    store = Path("run.ambar").read_bytes()
+    Path("cut.ambar").write_bytes(store[:content] if isinstance(content, int) else content)
+    code, _, err = run(capsys, "convert", "cut.ambar", "out.ambar")
+    assert (code, "cut short" in err, err.count("cut.ambar")) == (1, True, 1), err
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        ambar.create,
+        lambda target: ambar.create(target, "a"),
+        lambda target: ambar.create(target, directory=True),
+        lambda target: ambar.write_mesh(example_files.wing(), target),
+        lambda target: ambar.open_mesh_series(target, "w-").add(example_files.wing(), 0.0),
+        lambda target: ambar.open_collection(target, "w"),
+        lambda target: ambar.ingest("profiles", target),
+        xr.Dataset({"a": ("x", np.arange(3))}).ambar.write,
+        lambda target: ambar.convert("output_00002", target),
+        lambda target: ambar.convert("wing.vtu", target),
+        lambda target: ambar.export("wing.ambar", target.with_suffix(".vtu"), mode="w"),
+    ],
+)
+def test_the_folder_of_a_target_does_not_exist(write, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=NO_FOLDER) as raised:
+        write(tmp_path / "no" / "x.ambar")
+    assert Path(raised.value.filename).parent == tmp_path / "no"
+    assert Path(raised.value.filename).stem == "x"
+    assert not Path("no").exists()
+
+
+def test_export_to_a_folder_that_does_not_exist() -> None:
+    with pytest.raises(FileNotFoundError, match=NO_FOLDER):
+        ambar.export("wing.ambar", "no/x.vtu")
+
+
+def test_a_path_that_does_not_exist(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "x.ambar"
+    assert (
+        run(capsys, "info", path)[2]
+        == f"error: {path}: No such file or directory; check the path\n"
+    )
+
+
+@pytest.mark.parametrize("source", ["profiles", "profiles/station_0040.nc", "sedov"])
+def test_resume_with_a_store_of_another_kind(source: str, capsys) -> None:
+    code, _, err = run(capsys, "convert", source, "run.ambar", "--resume")
+    assert code == 2
+    assert "found a store of the kind 'snapshot'" in err
+    assert "choose another name, or replace the store with --overwrite" in err
+
+
+# Arguments
+
+
+@pytest.mark.parametrize("path", ["run.ambar", "output_00002", "plt00200"])
+def test_invalid_regions_and_levels(path: str) -> None:
+    snapshot = ambar.open_snapshot(path)
+    for read in (snapshot.amr.read, snapshot.load, snapshot.amr.chunks_touched):
+        with pytest.raises(TypeError, match=r"an ambar.Box, Sphere or Shell .* found \(0, 1\)"):
+            read(region=(0, 1))
+        for levels in (5, (5,), "ab"):
+            with pytest.raises(TypeError, match=r"expected levels=\(lowest, highest\).* found "):
+                read(levels=levels)
+    with pytest.raises(TypeError, match="expected an integer as max_level, found 'a'"):
+        snapshot.load(max_level="a")
+    with pytest.raises(TypeError, match=r"expected levels=\(lowest, highest\)"):
+        snapshot.amr.to_vtk(levels=5)
+
+
+def test_an_invalid_region_of_particles() -> None:
+    with pytest.raises(TypeError, match=r"found \(0, 1\)"):
+        ambar.open_snapshot("run.ambar").particles.read(region=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("store", "count", "item"), [("steps.ambar", 3, "step"), ("sedov.ambar", 2, "output")]
+)
+def test_positions_in_series(store: str, count: int, item: str) -> None:
+    series = ambar.open(store)
+    for wrong in (count, -count - 1):
+        expected = f"one of {count} {item}s, from 0 to {count - 1} or from -{count} to -1; found"
+        with pytest.raises(IndexError, match=f"{store}: .*{expected} {wrong}$"):
+            series[wrong]
+    for wrong in ("a", 1.5, None):
+        with pytest.raises(TypeError, match=f"{store}: expected the position of one {item}"):
+            series[wrong]
+    assert repr(series[np.int64(-1)]) == repr(series[count - 1])
+
+
+# Names
+
+
+def test_error_bounds_of_meshes(capsys) -> None:
+    mesh = example_files.wing()
+    with pytest.raises(KeyError, match=r"did you mean pressure\? available: pressure"):
+        ambar.write_mesh(mesh, "x.ambar", error_bound={"presure": 1e-3})
+    code, _, err = run(capsys, "convert", "wing.vtu", "x.ambar", "--error-bound", "hh=1e-3")
+    assert (code, "such an array does not exist; available: pressure" in err) == (3, True)
+    rng = np.random.default_rng(1)
+    mesh = example_files.pv.ImageData(dimensions=(20, 20, 20))
+    for name in ("velocity_x", "velocity_y", "velocity_z", "p [Pa]"):
+        mesh.point_data[name] = rng.random(mesh.n_points)
+    bounds = {"velocity_*": 1e-2, "velocity_y": 1e-4, "*": 1e-6, "*_z": 1e-3}
+    ambar.write_mesh(mesh, "x.ambar", error_bound=bounds)
+    found = ambar.read_mesh("x.ambar")
+    for name, bound in (("velocity_x", 1e-2), ("velocity_y", 1e-4), ("p [Pa]", 1e-6)):
+        error = np.abs(found[name] - mesh[name]).max()
+        assert bound / 10 < error <= bound, name
+
+
+def test_unknown_variables_of_collections() -> None:
+    collection = ambar.open_collection("profiles.ambar")
+    expected = r"did you mean 'temperature'\? available: temperature"
+    with pytest.raises(KeyError, match=expected):
+        collection.read("temprature")
+    with pytest.raises(KeyError, match=expected):
+        collection.statistics("temprature")
+    with pytest.raises(KeyError, match=expected):
+        collection.to_dataframe(variables=["temprature"])
+
+
+@pytest.mark.parametrize("path", ["run.ambar", "output_00002", "plt00200"])
+def test_unknown_fields(path: str) -> None:
+    amr = ambar.open_snapshot(path).amr
+    for read in (amr.read, amr.project, amr.slice, amr.dtype):
+        with pytest.raises(
+            KeyError, match=r'"densty" does not exist; did you mean density\? avail'
+        ):
+            read("densty")
+    if not path.endswith("ambar"):
+        with pytest.raises(KeyError, match=r"did you mean density\?"):
+            ambar.convert(path, "x.ambar", fields=["densty"])
+
+
+def test_unknown_nodes(capsys) -> None:
+    code, _, err = run(capsys, "ls", "run.ambar", "nosuch")
+    assert (code, "array or group /nosuch does not exist; available: amr, particles" in err) == (
+        3,
+        True,
+    )
+    with pytest.raises(KeyError, match=r"/amr/densty does not exist; did you mean density\?"):
+        ambar.open_store("run.ambar")["amr/densty"]
+
+
+# Interrupts
+
+
+def test_an_interrupt_during_the_imports(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    class Interrupting:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "ambar.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "ambar.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert (done.value.code, capsys.readouterr().err) == (130, "interrupted\n")
