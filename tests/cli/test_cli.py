@@ -148,7 +148,7 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
         (
             ["info", "/nothing/here"],
             3,
-            "error: /nothing/here: opening: No such file or directory; check",
+            "error: /nothing/here: No such file or directory; check",
         ),
         (["info"], 2, "Missing argument"),
         (["nonsense"], 2, "No such command"),

@@ -201,7 +201,7 @@ def test_a_bound_of_a_variable_that_does_not_exist_is_an_error(
     plotfile_program(mpi, folder, "keep", path, 1.0)
     found = plotfile_program(mpi, folder, "unknown", path, 2.0)
     why = 'rank 0: an error bound is given for "phi2", but such a field does not exist; '
-    why += "did you mean phi?; available: phi"
+    why += "did you mean phi? available: phi"
     assert found == [f"rank {rank}: {why}" for rank in range(2)]
     found = plotfile_program(mpi, folder, "unknown_particles", path, 2.0)
     why = 'error_bounds has "tracers/mass", but such a component of particles does not exist'

@@ -190,7 +190,6 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"error_bound": {"d": 1e-3}}, "no array named d"),
         ({"error_bound": {"small": 1e-3}}, "'small' has values of uint8; only float32"),
         ({"user_dict": {"a": object()}}, "user_dict must be representable in JSON"),
         ({"user_dict": {"a": [{1: 2}]}}, "user_dict must be representable in JSON: key 1"),
@@ -204,6 +203,12 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
 def test_options_that_make_no_sense(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         ambar.write_mesh(grid(), tmp_path / "x.ambar", **options)
+    assert not (tmp_path / "x.ambar").exists()
+
+
+def test_an_error_bound_of_an_array_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match=r'"d", but such an array does not exist;.* available: '):
+        ambar.write_mesh(grid(), tmp_path / "x.ambar", error_bound={"d": 1e-3})
     assert not (tmp_path / "x.ambar").exists()
 
 

@@ -19,6 +19,7 @@ from tests.helpers import example_files
 from tests.helpers.command_line import run
 from tests.helpers.paths import ROOT
 
+HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(99)
 NO_FOLDER = "the folder to write to does not exist; create it first"
 
 
@@ -72,9 +73,9 @@ def test_tracebacks_show_public_names(name: str, base: type[Exception]) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("x.h5", b"\x89HDF\r\n\x1a\n" + bytes(99), "an HDF5 file"),
-        ("x", b"\x89HDF\r\n\x1a\n" + bytes(99), "an HDF5 file"),
-        ("x.nc", b"\x89HDF\r\n\x1a\n" + bytes(99), "a NetCDF file"),
+        ("x.h5", HDF5, "an HDF5 file"),
+        ("x", HDF5, "an HDF5 file"),
+        ("x.nc", HDF5, "a NetCDF file"),
         ("x", b"CDF\x01" + bytes(99), "a NetCDF file"),
         ("x.vtu", b"<?xml version='1.0'?>\n<VTKFile></VTKFile>", "a VTK file"),
         ("x", b"<?xml version='1.0'?>\n<VTKFile></VTKFile>", "a VTK file"),
@@ -232,7 +233,7 @@ def test_unknown_variables_of_collections() -> None:
     with pytest.raises(KeyError, match=expected):
         collection.read("temprature")
     with pytest.raises(KeyError, match=expected):
-        collection.statistics("temprature")
+        collection.stats("temprature")
     with pytest.raises(KeyError, match=expected):
         collection.to_dataframe(variables=["temprature"])
 

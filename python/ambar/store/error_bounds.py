@@ -157,15 +157,15 @@ def select_bounds(
     return None if found is None else [PartBound(*part) for part in found]
 
 
-def target_of(name: str, targets: Iterable[str]) -> str | None:
-    """Return the target that applies to a name: itself, or the most specific pattern with "*".
+def targets_of(name: str, targets: Iterable[str]) -> list[str]:
+    """Return the targets that match a name, the most specific first; "*" matches any characters.
 
     Unlike `select_bounds`, targets have neither levels nor boxes: names may have any characters.
 
     Examples
     --------
-    >>> target_of("velocity_x", ["*", "velocity_*"])
-    'velocity_*'
+    >>> targets_of("velocity_x", ["*", "velocity_*", "pressure"])
+    ['velocity_*', '*']
     """
     fitting = [
         target
@@ -173,7 +173,7 @@ def target_of(name: str, targets: Iterable[str]) -> str | None:
         if target == name
         or re.fullmatch(".*".join(map(re.escape, target.split("*"))), name, re.DOTALL)
     ]
-    return max(fitting, key=lambda target: (target == name, len(target)), default=None)
+    return sorted(fitting, key=lambda target: (target != name, -len(target)))
 
 
 def asked_of(parts: Sequence[PartBound]) -> dict[str, str]:

@@ -271,9 +271,10 @@ impl Plotfile {
 
     fn component(&self, field: &str) -> Result<usize> {
         let names = &self.names;
-        names.iter().position(|name| name == field).ok_or_else(|| {
-            Error::unknown("field", field, names).in_file(self.path.display())
-        })
+        names
+            .iter()
+            .position(|name| name == field)
+            .ok_or_else(|| Error::unknown("field", field, names).in_file(self.path.display()))
     }
 
     fn read(&self, level: usize, index: usize, component: usize, out: &mut [u8]) -> Result<()> {

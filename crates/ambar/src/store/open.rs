@@ -264,8 +264,8 @@ impl Store {
         } else {
             ""
         };
-        let last = name.rsplit('/').next().unwrap_or(name);
-        let hint = match closest(last, &siblings) {
+        let names: Vec<&str> = siblings.iter().map(|path| last_of(path)).collect();
+        let hint = match closest(last_of(name), &names) {
             Some(close) => format!("did you mean {close}? "),
             None => String::new(),
         };
@@ -275,6 +275,10 @@ impl Store {
         );
         self.with_location(Error::not_found(message))
     }
+}
+
+fn last_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 impl fmt::Debug for Store {

@@ -12,7 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.packs import PACKED_BELOW, dtype_name, encode_pack
-from ambar.store.error_bounds import target_of
+from ambar.store.error_bounds import targets_of
 from ambar.store.writer import ArrayOptions, Hints, Writer
 
 _ALONE_BELOW = 1 << 16
@@ -210,12 +210,10 @@ class ArrayWriter:
         if name is None:
             return None
         self._names[name] = None
-        target = target_of(name, self._bounds)
-        if target is None:
-            return None
-        self._unused_bounds.discard(target)
+        targets = targets_of(name, self._bounds)
+        self._unused_bounds.difference_update(targets)
         if values.dtype.kind == "f":
-            return self._bounds[target]
+            return self._bounds[targets[0]] if targets else None
         if name in self._bounds:
             raise _core.InvalidError(
                 f"error_bound: array {name!r} has values of {values.dtype}; only float32 and "
