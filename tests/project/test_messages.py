@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import pickle
 import re
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -19,7 +21,10 @@ from tests.helpers import example_files
 from tests.helpers.command_line import run
 from tests.helpers.paths import ROOT
 
-HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(99)
+_FILE = io.BytesIO()
+with h5py.File(_FILE, "w"):
+    pass
+HDF5 = _FILE.getvalue()
 NO_FOLDER = "the folder to write to does not exist; create it first"
 
 

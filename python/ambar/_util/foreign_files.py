@@ -1,4 +1,4 @@
-"""Errors for files and folders of other programs where a store is expected."""
+"""Errors for empty files and for files of other programs, where a store is expected."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ _STARTS = {
     b"# vtk DataFile": "a VTK file",
     b"<VTKFile": "a VTK file",
 }
+
+EMPTY = "the file is empty; restore it from a copy"
+"""The end of the error message for a file of zero bytes, which a failed copy leaves."""
+
+
+def is_empty_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a file of zero bytes."""
+    place = Path(path)
+    return place.is_file() and place.stat().st_size == 0
 
 
 def refuse_foreign(path: str | os.PathLike[str]) -> None:

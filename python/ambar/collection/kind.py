@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
-from ambar._util.empty_file import EMPTY, is_empty_file
 from ambar._util.figures import save_figure
+from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import SUFFIXES, is_source
 from ambar.collection.openers import settings_of

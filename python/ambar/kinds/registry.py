@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from ambar import _core
-from ambar._util.empty_file import EMPTY, is_empty_file
+from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.kinds.request import (
     Conversion,
     ConvertRequest,

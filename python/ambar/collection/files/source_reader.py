@@ -9,7 +9,7 @@ from pathlib import Path
 import xarray as xr
 
 from ambar import _core
-from ambar._util.empty_file import EMPTY, is_empty_file
+from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.records import Record, as_record
 
