@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ambar::parallel::with_threads;
+use ambar::process::start_threads;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
@@ -49,9 +50,11 @@ impl Progress {
         let result = py.detach(|| {
             std::thread::scope(|scope| {
                 let (working, done) = mpsc::channel::<()>();
-                let worker = scope.spawn(move || {
-                    let _working = working;
-                    with_threads(threads, work)
+                let worker = start_threads(|| {
+                    scope.spawn(move || {
+                        let _working = working;
+                        with_threads(threads, work)
+                    })
                 });
                 while done.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                     if let Err(error) = Python::attach(|py| py.check_signals()) {

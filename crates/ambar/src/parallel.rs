@@ -7,7 +7,7 @@ use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use crate::error::{Error, Result};
-use crate::process::PerProcess;
+use crate::process::{PerProcess, start_threads};
 
 /// Maximum number of cached pools.
 const CACHED_POOLS: usize = 4;
@@ -90,14 +90,13 @@ fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
 }
 
 fn build(threads: usize) -> Result<ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
+    let builder = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
-        .thread_name(|index| format!("ambar-{index}"))
-        .build()
-        .map_err(|error| {
-            let message = format!("starting {threads} threads: {error}; use fewer threads");
-            Error::new(crate::ErrorKind::Io, message)
-        })
+        .thread_name(|index| format!("ambar-{index}"));
+    start_threads(|| builder.build()).map_err(|error| {
+        let message = format!("starting {threads} threads: {error}; use fewer threads");
+        Error::new(crate::ErrorKind::Io, message)
+    })
 }
 
 /// Calls `f` with each of `0..count`, in parallel on the current pool, or outside of a pool on that of

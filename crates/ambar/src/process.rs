@@ -2,9 +2,12 @@
 //! only its parent may use.
 //!
 //! [`Process`] distinguishes a process from its forked children. [`PerProcess`] gives a child a new value
-//! in place of the inherited one. [`SetOnce`] is a `OnceLock` without a lock.
+//! in place of the inherited one. [`SetOnce`] is a `OnceLock` without a lock. [`start_threads`] starts threads
+//! between two forks, never during one.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,22 +17,59 @@ use crate::error::{Error, Result};
 /// The number of forks between the process that loaded the library and this one.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the system calls `count_fork` in each child.
-static IS_COUNTING: AtomicBool = AtomicBool::new(false);
+/// Whether the handlers of forks are registered.
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn count_fork() {
+/// Locked while this library starts threads, and while the process forks.
+static STARTING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// The lock of [`STARTING`], while this thread forks.
+    static FORKING: Cell<Option<ManuallyDrop<MutexGuard<'static, ()>>>> = const { Cell::new(None) };
+}
+
+extern "C" fn before_fork() {
+    let lock = FORKING.take().unwrap_or_else(|| {
+        ManuallyDrop::new(STARTING.lock().unwrap_or_else(PoisonError::into_inner))
+    });
+    FORKING.set(Some(lock));
+}
+
+extern "C" fn after_fork() {
+    drop(FORKING.take().map(ManuallyDrop::into_inner));
+}
+
+extern "C" fn after_fork_in_child() {
+    after_fork();
     FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Runs `start`, which starts threads, while no other thread forks. A fork waits until `start` returns. `start` must
+/// not fork, call this function, or wait for another thread.
+///
+/// The GNU C library up to 2.36 at least frees a part of a reused stack before it clears the pointer to it.
+/// A child that is forked in between frees the part again, and aborts, when it starts its first thread.
+pub fn start_threads<T>(start: impl FnOnce() -> T) -> T {
+    forks();
+    let _lock = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    start()
 }
 
 /// The number of forks. It differs between a process and all its descendants. Process ids do not have this
 /// property: a grandchild may get the id of its dead grandparent.
 fn forks() -> u64 {
-    // Two threads may both register the handler: a fork then counts as two, which does no harm. A
-    // `Once` would be a lock that a child can inherit.
-    if !IS_COUNTING.load(Ordering::Acquire) {
-        // SAFETY: the handler touches an atomic only, as a handler in a forked child must.
-        let status = unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
-        IS_COUNTING.store(status == 0, Ordering::Release);
+    // Two threads may both register the handlers: they lock once, and a fork then counts as two, which does
+    // no harm. A `Once` would be a lock that a child can inherit.
+    if !IS_REGISTERED.load(Ordering::Acquire) {
+        // SAFETY: the handlers in the child only release a lock that the forking thread holds, and count.
+        let status = unsafe {
+            libc::pthread_atfork(
+                Some(before_fork),
+                Some(after_fork),
+                Some(after_fork_in_child),
+            )
+        };
+        IS_REGISTERED.store(status == 0, Ordering::Release);
     }
     FORKS.load(Ordering::Relaxed)
 }

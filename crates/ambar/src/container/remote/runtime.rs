@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::process::PerProcess;
+use crate::process::{PerProcess, start_threads};
 
 /// Threads that move bytes between sockets and memory. Two saturate most networks; decoding has
 /// other threads.
@@ -40,12 +40,13 @@ fn runtime() -> Result<Arc<Runtime>> {
     if let Some(runtime) = &*runtime {
         return Ok(Arc::clone(runtime));
     }
-    let new = Builder::new_multi_thread()
+    let mut builder = Builder::new_multi_thread();
+    builder
         .worker_threads(THREADS)
         .thread_name("ambar-net")
         .enable_io()
-        .enable_time()
-        .build()
+        .enable_time();
+    let new = start_threads(|| builder.build())
         .map_err(|error| Error::new(ErrorKind::Io, format!("starting threads: {error}")))?;
     let new = Arc::new(new);
     *runtime = Some(Arc::clone(&new));

@@ -16,7 +16,7 @@ use super::appender::Appender;
 use super::records::LocalHeader;
 use crate::buffers;
 use crate::error::{Error, ErrorKind, Result};
-use crate::process::Process;
+use crate::process::{Process, start_threads};
 
 /// Maximum number of queued entries, besides one that is being encoded and one that is being written:
 /// encoding continues during writes.
@@ -196,9 +196,8 @@ impl SharedFile {
         if self.thread.is_none() {
             let (sender, receiver) = sync_channel(QUEUED);
             let target = self.target();
-            let thread = std::thread::Builder::new()
-                .name("ambar-write".into())
-                .spawn(move || write_all(&receiver, &target))
+            let builder = std::thread::Builder::new().name("ambar-write".into());
+            let thread = start_threads(|| builder.spawn(move || write_all(&receiver, &target)))
                 .map_err(|source| Error::io(source, &self.path, "starting a thread"))?;
             self.thread = Some(thread);
             self.jobs = Some(sender);
