@@ -31,7 +31,18 @@ _LOSSLESS, _ABSOLUTE, _RELATIVE, _FLOOR, _BITS, _RMS = range(6)
 
 
 def is_available() -> bool:
-    """Return whether this installation of ambar has the plugin."""
+    """Return whether this installation of ambar has the plugin.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import ambar.hdf5
+    >>> ambar.hdf5.is_available()
+    True
+    """
     return _PLUGIN.is_file()
 
 
@@ -44,7 +55,9 @@ def options(
 
     Parameters
     ----------
-    error_bound, value_range
+    error_bound : float or str, optional
+        As for `filter`.
+    value_range : (float, float), optional
         As for `filter`.
 
     Returns
@@ -56,6 +69,12 @@ def options(
     ------
     ValueError
         If the bound is invalid.
+
+    Examples
+    --------
+    >>> import ambar.hdf5
+    >>> ambar.hdf5.options("12 bits")
+    (1, 4, 12, 0)
     """
     if error_bound is None:
         return (_VERSION, _LOSSLESS, 0, 0)
@@ -91,19 +110,19 @@ def filter(  # noqa: A001 - as h5py's users call it
 ) -> dict[str, Any]:
     """Return keyword arguments for h5py's ``create_dataset``.
 
-    ``file.create_dataset("density", data=values, chunks=(64, 64, 64), **filter("1e-3"))``. Values
-    of float32 and float64, of either byte order, are kept within the bound, NaN and infinities to
-    the bit; of every other type without loss. The chunks should hold 2**15 values or more: a chunk
-    is predicted from its own values alone. h5py's ``shuffle`` must be left out.
+    The error bound applies to values of float32 and float64, of either byte order; NaN and
+    infinities do not change. Values of other types are stored without loss. Chunks of 2**15 values
+    or more compress best, because each chunk is predicted from its own values. Leave out h5py's
+    ``shuffle``.
 
     Parameters
     ----------
-    error_bound
-        How far values may be off: a number, in the values' own unit, or a string such as
-        ``"1e-3 relative"``, ``"1e-3 relative above 1e-10"``, ``"12 bits"``; with `value_range` also
-        ``"1e-3 of range"`` and ``"80 dB"``. 0 or None: lossless.
-    value_range
-        ``(lowest, highest)`` of the values, which HDF5 hands to a filter chunk by chunk.
+    error_bound : float or str, optional
+        How far values may differ from the original: a number in the unit of the values, or a string
+        such as ``"1e-3 relative"``, ``"1e-3 relative above 1e-10"`` or ``"12 bits"``; with
+        `value_range` also ``"1e-3 of range"`` and ``"80 dB"``. Lossless by default.
+    value_range : (float, float), optional
+        The lowest and the highest of all values; HDF5 passes single chunks to a filter.
 
     Returns
     -------
@@ -116,6 +135,16 @@ def filter(  # noqa: A001 - as h5py's users call it
         If the bound is invalid.
     ImportError
         If this installation has no plugin; the message says how to get it.
+
+    Examples
+    --------
+    >>> import h5py, ambar.hdf5
+    >>> values = np.linspace(1, 2, 64**3).reshape(64, 64, 64)
+    >>> bound = ambar.hdf5.filter("1e-3 relative")
+    >>> with h5py.File("fields.h5", "w") as file:
+    ...     density = file.create_dataset("density", data=values, chunks=(64, 64, 64), **bound)
+    ...     bool((abs(density[:] - values) <= 1e-3 * values).all())
+    True
     """
     _require()
     given = options(error_bound, value_range=value_range)

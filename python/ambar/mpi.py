@@ -44,13 +44,19 @@ class MpiWriter(Closing):
 
     Examples
     --------
-    A program that ``mpiexec -n 4 python program.py`` starts::
+    This program runs on any number of ranks: ``mpiexec -n 4 python program.py``.
 
-        comm = MPI.COMM_WORLD
-        with ambar.mpi.create("run.ambar", comm) as writer:
-            blocks = writer.blocks((400,), [((100 * comm.rank,), (100,))])
-            writer.create_array("x", shape=(400,), dtype="f8", blocks=blocks)
-            writer.write_region("x", np.full(100, comm.rank), (100 * comm.rank,))
+    >>> import ambar.mpi
+    >>> from mpi4py import MPI
+    >>> comm = MPI.COMM_WORLD
+    >>> with ambar.mpi.create("ranks.ambar", comm) as writer:
+    ...     writer.create_group("run", {"ranks": comm.size})
+    ...     blocks = writer.blocks((100 * comm.size,), [((100 * comm.rank,), (100,))])
+    ...     writer.create_array("x", shape=(100 * comm.size,), dtype="f8", blocks=blocks)
+    ...     writer.write_region("x", np.full(100, float(comm.rank)), (100 * comm.rank,))
+    ...     writer.commit()
+    >>> ambar.open_store("ranks.ambar")["x"].shape == (100 * comm.size,)
+    True
     """
 
     def __init__(self, core: _core.RankWriter, ranks: Ranks, profile: Profile) -> None:
@@ -138,18 +144,27 @@ class MpiWriter(Closing):
 
         Parameters
         ----------
-        path, shape, dims, attrs, fill_value, error_bound
-            As for `ambar.Writer.create_array`. `Array.unwritten_values` counts the values that no
-            rank wrote.
+        path : str
+            The path of the array; missing groups are created.
+        shape : sequence of int
+            The shape. `Array.unwritten_values` counts the values that no rank wrote.
         dtype : dtype_like
             A dtype of fixed size.
         blocks : Blocks, optional
             Which rank has which blocks, from `blocks`; by default rank 0 writes the whole array.
+        dims : sequence of str or None, optional
+            A name, or None, for each dimension.
+        attrs : mapping, optional
+            Attributes of the array: names and JSON values.
+        fill_value : scalar, optional
+            The value of elements that were never written; zero by default.
         chunks, shards : sequence of int, optional
             Shapes of chunks and shards. By default, blocks consist of whole shards if their
             positions allow it; then ranks exchange no values.
         profile : {"fast", "balanced", "small", "raw"}, optional
             How codecs are chosen; "raw" does not compress. By default as for the writer.
+        error_bound : float or str, optional
+            As for `ambar.Writer.create_array`.
         value_range : (float, float), optional
             The lowest and the highest finite value of the whole array, on all ranks, for bounds
             that depend on it (``"1e-3 of range"``, ``"80 dB"``). For example
@@ -272,6 +287,17 @@ class MpiWriter(Closing):
         ------
         ValueError
             If the group is not a series.
+
+        Examples
+        --------
+        >>> import ambar.mpi
+        >>> with ambar.mpi.create("steps_of_ranks.ambar") as writer:
+        ...     with writer.step(time=0.5) as path:
+        ...         writer.create_array(f"{path}/energy", shape=(1,), dtype="f8")
+        ...         if writer.rank == 0:
+        ...             writer.write_region(f"{path}/energy", [2.5], (0,))
+        >>> ambar.open_store("steps_of_ranks.ambar")["step_000000/energy"].read()
+        array([2.5])
         """
         path = None
         with self._ranks.together():
@@ -282,7 +308,20 @@ class MpiWriter(Closing):
         self.commit()
 
     def close(self) -> None:
-        """Discard changes that were not committed, and release the lock of the store."""
+        """Discard changes that were not committed, and release the lock of the store.
+
+        All ranks call it; the end of the ``with`` block does.
+
+        Examples
+        --------
+        >>> import ambar.mpi
+        >>> writer = ambar.mpi.create("closed.ambar")
+        >>> writer.create_group("run")
+        >>> writer.commit()
+        >>> writer.close()
+        >>> ambar.open_store("closed.ambar").groups
+        ['', 'run']
+        """
         self._core.close()
         self._ranks.close()
 
@@ -360,6 +399,15 @@ def create(
         If an argument is invalid, or the launcher started several processes but MPI sees one.
     OSError
         If the file system reports an error on any rank.
+
+    Examples
+    --------
+    >>> import ambar.mpi
+    >>> from mpi4py import MPI
+    >>> with ambar.mpi.create("groups_of_ranks.ambar", MPI.COMM_WORLD, "w") as writer:
+    ...     writer.create_group("run", {"code": "solver"})
+    >>> dict(ambar.open_store("groups_of_ranks.ambar")["run"].attrs)
+    {'code': 'solver'}
     """
     refuse_url(path)
     check_launched()

@@ -76,6 +76,8 @@ class AmbarParser:
             If the store does not exist.
         ValueError
             If `url` has another scheme.
+        CorruptError
+            If the index of a shard is damaged.
         """
         path = _local(url)
         source = Referenced(path, self._url or path.as_uri(), self._group)

@@ -22,9 +22,12 @@ pytest.importorskip("pyvista")
 pytest.importorskip("xarray")
 
 from tests.helpers import example_files
+from tests.helpers.mpi_programs import SOURCES, Mpi, each_mpi, python_run
 
 MODULES = (
     "ambar.codecs",
+    "ambar.codecs.numcodecs_api",
+    "ambar.codecs.zarr_python",
     "ambar.hdf5",
     "ambar.interop.xarray.engine",
     "ambar.mesh.viewers.pyvista_reader",
@@ -69,6 +72,8 @@ def examples() -> list[doctest.DocTest]:
 
 
 EXAMPLES = examples()
+OF_MPI = [test.name for test in EXAMPLES if test.name.startswith("ambar.mpi.")]
+"""These initialize MPI: they run in processes of their own."""
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +84,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("test", EXAMPLES, ids=lambda test: test.name)
+@pytest.mark.parametrize(
+    "test", [test for test in EXAMPLES if test.name not in OF_MPI], ids=lambda test: test.name
+)
 def test_examples_run_as_written(
     test: doctest.DocTest, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +98,15 @@ def test_examples_run_as_written(
         warnings.simplefilter("error", DeprecationWarning)
         result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=printed.append)
     assert not result.failed, "".join(printed)
+
+
+@each_mpi
+@pytest.mark.parametrize("name", OF_MPI)
+def test_examples_run_on_two_ranks(
+    mpi: Mpi, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    python_run(mpi, 2, tmp_path, SOURCES / "docstring.py", name)
 
 
 def test_no_example_is_left_out() -> None:

@@ -1,6 +1,5 @@
 """Programs that are built for the baseline processor have other instructions where they may."""
 
-import importlib.util
 import os
 import platform
 import shutil
@@ -10,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from tests.helpers.paths import ROOT
+from tests.helpers.scripts import load
 
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/deps"
 # Programs of unit tests have symbols, unlike the libraries.
@@ -21,12 +21,7 @@ PROGRAMS = sorted(
 
 @pytest.fixture(scope="module")
 def instructions() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("instructions", ROOT / ".ci/instructions.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("instructions")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")

@@ -1,24 +1,16 @@
 """The check of the layers of crates and of the Python package finds imports upward and cycles."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.helpers.paths import ROOT
-
-SCRIPT = ROOT / ".ci" / "imports.py"
+from tests.helpers.scripts import load
 
 
 @pytest.fixture(scope="module")
 def imports() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("imports", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("imports")
 
 
 def crate(imports: ModuleType, folder: Path, **files: str) -> object:

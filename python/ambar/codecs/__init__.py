@@ -71,11 +71,38 @@ def encode(
     fast: bool = False,
     is_padded: bool = False,
 ) -> bytes:
-    """Return the stream of an array of any shape, float32 or float64, in C order.
+    """Encode an array with the codec ``ambar``.
 
-    `fast` prefers what is encoded and decoded near the speed of memory to what is smallest. With
-    `is_padded`, values equal to the last one may be padding, which a root mean squared error does
-    not count.
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Values of float32 or float64, of any shape; they are encoded in C order.
+    error_bound : float or str
+        How far values may differ: a number (absolute; 0: lossless), or a string such as
+        ``"1e-3 relative"``. NaN and infinities do not change.
+    fast : bool, default False
+        Whether speed, near that of memory, is more important than size.
+    is_padded : bool, default False
+        Whether values equal to the last one may be padding, which a bound of the root mean squared
+        error does not count.
+
+    Returns
+    -------
+    bytes
+        The encoded stream.
+
+    Raises
+    ------
+    ValueError
+        If the dtype or the error bound is invalid.
+
+    Examples
+    --------
+    >>> import ambar.codecs
+    >>> values = np.sin(np.linspace(0, 6, 10000))
+    >>> stream = ambar.codecs.encode(values, 1e-3)
+    >>> len(stream) < values.nbytes / 20
+    True
     """
     name = checked_dtype(values.dtype)
     plain = np.ascontiguousarray(values, np.dtype(name))
@@ -86,12 +113,36 @@ def encode(
 def decode(
     stream: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the array of a stream that holds just this many values of this type.
+    """Decode a stream that `encode` returned.
+
+    Parameters
+    ----------
+    stream : bytes-like
+        The encoded stream.
+    dtype : numpy.dtype
+        The dtype of the values, float32 or float64.
+    shape : tuple of int
+        The shape of the values.
+
+    Returns
+    -------
+    numpy.ndarray
+        The values.
 
     Raises
     ------
     CorruptError
-        If the stream is damaged, or of other values.
+        If the stream is damaged, or its dtype or number of values differs.
+    ValueError
+        If the dtype is invalid.
+
+    Examples
+    --------
+    >>> import ambar.codecs
+    >>> stream = ambar.codecs.encode(np.arange(4.0), 0)
+    >>> ambar.codecs.decode(stream, np.dtype("f8"), (2, 2))
+    array([[0., 1.],
+           [2., 3.]])
     """
     name = checked_dtype(dtype)
     values = _core.codec_decode(stream, name, _known_shape(shape))

@@ -12,13 +12,20 @@ from ambar.codecs import checked_bound, encode
 
 
 class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
-    """Buffers of float32 or float64, within an error bound.
+    """The codec ``ambar`` of numcodecs: buffers of float32 or float64, within an error bound.
 
     Parameters
     ----------
-    error_bound
-        A number (absolute, 0: lossless), or a string such as "1e-3 relative", "12 bits" or
-        "1e-3 relative above 1e-10". NaN and infinities always come back bit for bit.
+    error_bound : float or str
+        A number (absolute; 0: lossless), or a string such as "1e-3 relative", "12 bits" or
+        "1e-3 relative above 1e-10". NaN and infinities do not change.
+
+    Examples
+    --------
+    >>> import numcodecs
+    >>> codec = numcodecs.get_codec({"id": "ambar", "error_bound": 0})
+    >>> codec.decode(codec.encode(np.arange(3.0)))
+    array([0., 1., 2.])
     """
 
     codec_id: ClassVar = "ambar"
@@ -27,7 +34,7 @@ class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
         self.error_bound = checked_bound(error_bound)
 
     def encode(self, buf: Any) -> bytes:
-        """Return the stream of an array, whose values are taken in the order of its memory."""
+        """Return the encoded stream of an array, in the order of its memory."""
         values = ensure_ndarray(buf)
         if values.flags.f_contiguous and not values.flags.c_contiguous:
             values = values.T
@@ -38,7 +45,7 @@ class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
         return encode(values, self.error_bound, is_padded=True)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """Return the values of a stream as a flat array, or put them into `out`."""
+        """Return the values of a stream as a 1-D array, or decode them into `out`."""
         stream = ensure_bytes(buf)
         dtype, count, _ = _core.codec_inspect(stream)
         values = _core.codec_decode(stream, dtype, (count,))

@@ -52,21 +52,30 @@ class _Streams(ArrayBytesCodec):
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Raise, for the size is not known before."""
+        """Raise NotImplementedError: the size depends on the values."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class AmbarCodec(_Streams):
-    """Chunks of float32 or float64, of any shape, within an error bound.
+    """The codec ``ambar`` of zarr-python: chunks of float32 or float64, within an error bound.
 
     Parameters
     ----------
-    error_bound
-        A number (absolute, 0: lossless), or a string such as "1e-3 relative", "12 bits" or
-        "1e-3 relative above 1e-10". NaN and infinities always come back bit for bit.
-    fast
-        Whether chunks are encoded and decoded near the speed of memory, at the price of their size.
+    error_bound : float or str
+        A number (absolute; 0: lossless), or a string such as "1e-3 relative", "12 bits" or
+        "1e-3 relative above 1e-10". NaN and infinities do not change.
+    fast : bool, default False
+        Whether speed, near that of memory, is more important than size.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> from ambar.codecs.zarr_python import AmbarCodec
+    >>> codec = AmbarCodec(error_bound=0.5)
+    >>> array = zarr.create_array({}, data=np.arange(8.0), serializer=codec, compressors=None)
+    >>> bool(abs(array[:] - np.arange(8)).max() <= 0.5)
+    True
     """
 
     error_bound: float | str
@@ -78,7 +87,7 @@ class AmbarCodec(_Streams):
 
     @classmethod
     def from_dict(cls, data: dict[str, JSON]) -> Self:
-        """Return the codec that a document of an array describes."""
+        """Return the codec that the metadata of an array describe."""
         _, configuration = parse_named_configuration(data, "ambar")
         options: dict[str, Any] = dict(configuration)
         bound = checked_bound(options.pop("error_bound", None))
@@ -90,14 +99,14 @@ class AmbarCodec(_Streams):
         return cls(error_bound=bound, fast=fast)
 
     def to_dict(self) -> dict[str, JSON]:
-        """Return what a document of an array says."""
+        """Return the codec as the metadata of an array describe it."""
         options: dict[str, JSON] = {"error_bound": self.error_bound}
         if self.fast:
             options["fast"] = True
         return {"name": "ambar", "configuration": options}
 
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
-        """Check that the array's type is one that the codec knows."""
+        """Return the codec; raises ValueError if the dtype of the array is not supported."""
         checked_dtype(np.dtype(array_spec.dtype.to_native_dtype()))
         return self
 
@@ -112,7 +121,19 @@ class AmbarCodec(_Streams):
 
 @dataclass(frozen=True)
 class SimplicesCodec(_Streams):
-    """Chunks of whole rows, the corners of triangles or tetrahedra: integers of 32 or 64 bits."""
+    """The codec ``ambar.simplices`` of zarr-python: connectivity of lines, triangles, tetrahedra.
+
+    Chunks are whole rows: integers of 32 or 64 bits, shape (cells, 2 to 4).
+
+    Examples
+    --------
+    >>> import zarr
+    >>> from ambar.codecs.zarr_python import SimplicesCodec
+    >>> cells = np.array([[0, 1, 2], [1, 2, 3]])
+    >>> array = zarr.create_array({}, data=cells, serializer=SimplicesCodec(), compressors=None)
+    >>> array[1]
+    array([1, 2, 3])
+    """
 
     @classmethod
     def from_dict(cls, data: dict[str, JSON]) -> Self:
@@ -123,11 +144,11 @@ class SimplicesCodec(_Streams):
         return cls()
 
     def to_dict(self) -> dict[str, JSON]:
-        """Return what a document of an array says."""
+        """Return the codec as the metadata of an array describe it."""
         return {"name": SIMPLICES}
 
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
-        """Check that the array's type and chunks are some that the codec knows."""
+        """Return the codec; raises ValueError if the dtype or the chunks are not supported."""
         checked_corners(np.dtype(array_spec.dtype.to_native_dtype()), array_spec.shape)
         return self
 

@@ -13,7 +13,14 @@ from ambar.collection.storage.times import dtype_name
 
 @dataclass(frozen=True)
 class DatasetFamily:
-    """A family of a collection: datasets of equal schema, whose variables share arrays."""
+    """A family of a collection: datasets of equal schema, whose variables share arrays.
+
+    Examples
+    --------
+    >>> [family] = ambar.open_collection("profiles.ambar").families
+    >>> family.datasets, family.sizes, family.variables
+    (4, {'depth': 30}, ('temperature', 'depth'))
+    """
 
     number: int
     """The number of the family: its arrays are in the group ``f{number}`` of the store."""
@@ -113,6 +120,16 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
 
     def summary(self, variable: str) -> tuple[str, str]:
         """Return the dimensions and the dtype of a variable in the first datasets, as text.
+
+        Parameters
+        ----------
+        variable : str
+            Name of the variable.
+
+        Returns
+        -------
+        tuple of str
+            The dimensions with their lengths, and the dtype.
 
         Examples
         --------

@@ -119,8 +119,16 @@ def convert(
         ones in `Conversion.failed`; it raises the first error if none could be converted.
     reorder : bool, default False
         Of a mesh: sort its cells along a space-filling curve, as `ambar.write_mesh` does.
-    ragged, on_mismatch, engine, processes, decode_times
-        Of NetCDF: as for `ambar.ingest`.
+    ragged : iterable of str, optional
+        Of NetCDF: as for `ambar.ingest`, like the following options.
+    on_mismatch : {"family", "cast", "raise"}, optional
+        Of NetCDF: what happens if dtypes differ.
+    engine : str, optional
+        Of NetCDF: xarray's engine for all files.
+    processes : int, optional
+        Of NetCDF: the number of processes that read.
+    decode_times : bool, default True
+        Of NetCDF: whether numbers with units of time become times.
 
     Raises
     ------

@@ -119,8 +119,10 @@ def open_store(path: Place, *, storage_options: Mapping[str, object] | None = No
 
     Parameters
     ----------
-    path, storage_options
+    path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -146,8 +148,10 @@ def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None =
 
     Parameters
     ----------
-    path, storage_options
+    path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -175,8 +179,10 @@ def open_series(path: Place, *, storage_options: Mapping[str, object] | None = N
 
     Parameters
     ----------
-    path, storage_options
+    path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -205,8 +211,10 @@ def open_mesh(path: Place, *, storage_options: Mapping[str, object] | None = Non
 
     Parameters
     ----------
-    path, storage_options
+    path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -250,9 +258,17 @@ def open_mesh_series(
         "r": read. "w-": create a series; FileExistsError if `path` exists. "w": create a series, or
         replace an existing file when the first step is added. "a": add steps to a series, or create
         it.
-    profile, error_bound, reorder, threads, fsync
-        As for `ambar.write_mesh`; ignored in mode "r". In mode "a" give the same `error_bound` and
-        `reorder` as before: otherwise arrays that did not change are stored again.
+    profile : {"balanced", "fast", "small", "raw"}, default "balanced"
+        As for `ambar.write_mesh`, like the following arguments; ignored in mode "r".
+    error_bound : float, str or mapping, optional
+        How far values may differ. In mode "a" give the same bounds as before: otherwise arrays that
+        did not change are stored again.
+    reorder : bool, default False
+        Whether to sort the cells; in mode "a" as before.
+    threads : int, optional
+        The number of threads that encode; all cores by default.
+    fsync : bool, default True
+        Whether commits survive a power failure. False is faster, for temporary files.
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`; ignored in other modes than "r".
 

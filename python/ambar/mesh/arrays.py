@@ -115,7 +115,18 @@ class MeshArray:
         return self.nbytes / self.stored_bytes if self.stored_bytes else math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the properties as a dict that JSON can represent."""
+        """Return the properties as a dict that JSON can represent.
+
+        Returns
+        -------
+        dict of str to object
+
+        Examples
+        --------
+        >>> array = ambar.open_mesh("wing.ambar").arrays[0].to_dict()
+        >>> array["name"], array["shape"], array["nbytes"]
+        ('pressure', [64], 512)
+        """
         return {
             "association": self.association,
             "name": self.name,

@@ -152,8 +152,16 @@ class Mesh:
 
         Parameters
         ----------
-        point_data, cell_data, field_data, block, region, original_ids, threads
-            As for `ambar.read_mesh`.
+        point_data, cell_data, field_data : sequence of str, optional
+            The names of the arrays to read; all by default.
+        block : int, str or sequence, optional
+            The block to read, as for `ambar.read_mesh`.
+        region : Box or (x0, x1, y0, y1, z0, z1), optional
+            A box whose cells are read, as for `ambar.read_mesh`.
+        original_ids : bool, default False
+            Whether to add the original numbers of points and cells, as for `ambar.read_mesh`.
+        threads : int, optional
+            The number of threads that decode; all cores by default.
         wrap : bool, default True
             Whether to return PyVista objects. If False, VTK objects are returned.
 

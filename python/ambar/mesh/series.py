@@ -173,6 +173,14 @@ class MeshSeries(Sequence[Mesh], Closing):
         """Close the writer and release the lock of the store; all added steps are committed.
 
         Does nothing in a forked child: the writer belongs to its parent.
+
+        Examples
+        --------
+        >>> series = ambar.open_mesh_series("steps.ambar", "a")
+        >>> series.add(ambar.read_mesh("wing.ambar"), time=1.5)
+        >>> series.close()
+        >>> ambar.open_mesh_series("steps.ambar").times
+        [0.0, 0.5, 1.0, 1.5]
         """
         if self._lock.is_foreign:
             return

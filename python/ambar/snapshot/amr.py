@@ -192,6 +192,10 @@ class Amr(FieldRepresentation):
         field : str
             A field, an alias, or a derived column.
 
+        Returns
+        -------
+        numpy.dtype
+
         Raises
         ------
         KeyError
@@ -278,7 +282,11 @@ class Amr(FieldRepresentation):
 
         Parameters
         ----------
-        region, levels, where
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : (int, int), optional
+            As for `read`.
+        where : str, optional
             As for `read`.
 
         Returns
@@ -381,7 +389,11 @@ class Amr(FieldRepresentation):
 
         Parameters
         ----------
-        field, region, unit, threads
+        field, unit : str
+            As for `grid`.
+        region : Box, optional
+            As for `grid`.
+        threads : int, optional
             As for `grid`.
         axis : {"x", "y", "z"}, default "z"
             The axis that is perpendicular to the plane.
@@ -438,7 +450,11 @@ class Amr(FieldRepresentation):
 
         Parameters
         ----------
-        field, level, region, threads
+        field : str
+            As for `slice`.
+        region : Box, optional
+            As for `slice`.
+        level, threads : int, optional
             As for `slice`.
         axis : {"x", "y", "z"}, default "z"
             The axis of the integral or average.

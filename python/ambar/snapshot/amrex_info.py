@@ -95,6 +95,10 @@ class AmrexInfo(Summary):
         values : mapping
             Values by the names of the attributes, such as `dataclasses.asdict` returns.
 
+        Returns
+        -------
+        AmrexInfo
+
         Raises
         ------
         ValueError
@@ -177,6 +181,11 @@ class AmrexInfo(Summary):
         ----------
         unit : str, default "code"
             Only "code".
+
+        Returns
+        -------
+        float
+            The time in code units.
 
         Raises
         ------

@@ -86,6 +86,10 @@ class Particles(FieldRepresentation):
         field : str
             A field or an alias.
 
+        Returns
+        -------
+        numpy.dtype
+
         Raises
         ------
         KeyError

@@ -157,6 +157,10 @@ class RamsesInfo(Summary):
         values : mapping
             Values by the names of the attributes, such as `dataclasses.asdict` returns.
 
+        Returns
+        -------
+        RamsesInfo
+
         Raises
         ------
         ValueError

@@ -94,15 +94,39 @@ class Table:
         return int(self._rows)
 
     def keys(self) -> KeysView[str]:
-        """Return the names of the columns, as of a dictionary."""
+        """Return the names of the columns, as of a dictionary.
+
+        Returns
+        -------
+        KeysView
+
+        Examples
+        --------
+        >>> list(ambar.Table({"mass": np.ones(2), "id": np.arange(2)}).keys())
+        ['mass', 'id']
+        """
         return self._columns.keys()
 
     def values(self) -> ValuesView[np.ndarray]:
-        """Return the columns, as of a dictionary."""
+        """Return the columns, as of a dictionary.
+
+        Returns
+        -------
+        ValuesView
+
+        Examples
+        --------
+        >>> list(ambar.Table({"id": np.arange(3)}).values())
+        [array([0, 1, 2])]
+        """
         return self._columns.values()
 
     def items(self) -> ItemsView[str, np.ndarray]:
         """Return pairs of a name and a column, as of a dictionary.
+
+        Returns
+        -------
+        ItemsView
 
         Examples
         --------
@@ -159,6 +183,11 @@ class Table:
     def to_pandas(self) -> pd.DataFrame:
         """Return the columns as a pandas DataFrame.
 
+        Returns
+        -------
+        pandas.DataFrame
+            The values are not copied.
+
         Examples
         --------
         >>> table = ambar.Table({"mass": np.array([1.0, 2.5])})
@@ -172,6 +201,10 @@ class Table:
     def to_polars(self) -> pl.DataFrame:
         """Return the columns as a polars DataFrame.
 
+        Returns
+        -------
+        polars.DataFrame
+
         Examples
         --------
         >>> table = ambar.Table({"mass": np.array([1.0, 2.5])})
@@ -184,6 +217,11 @@ class Table:
 
     def to_xarray(self) -> xr.Dataset:
         """Return the columns as an xarray Dataset of one dimension.
+
+        Returns
+        -------
+        xarray.Dataset
+            The values are not copied.
 
         Examples
         --------

@@ -117,6 +117,10 @@ class Units:
         field : str
             Name of the field.
 
+        Returns
+        -------
+        bool
+
         Examples
         --------
         >>> ambar.Units(1.0, 1.0, 1.0, cosmological=True).is_conformal("birth_time")
@@ -274,6 +278,16 @@ class Units:
     def length(self, unit: str) -> float:
         """Return one code unit of length in `unit`: cm, m, km, Au, ly, pc, kpc, Mpc, ...
 
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["length"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
+
         Examples
         --------
         >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).length("m")
@@ -283,6 +297,16 @@ class Units:
 
     def time(self, unit: str) -> float:
         """Return one code unit of time in `unit`: s, yr, kyr, Myr, Gyr, ...
+
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["time"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
 
         Examples
         --------
@@ -294,6 +318,16 @@ class Units:
     def mass(self, unit: str) -> float:
         """Return one code unit of mass in `unit`: g, kg, Msol, ...
 
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["mass"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
+
         Examples
         --------
         >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).mass("kg")
@@ -303,6 +337,16 @@ class Units:
 
     def density(self, unit: str) -> float:
         """Return one code unit of density in `unit`: g/cm3, Msol/pc3, nH (H atoms in cm3), ...
+
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["density"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
 
         Examples
         --------
@@ -314,6 +358,16 @@ class Units:
     def velocity(self, unit: str) -> float:
         """Return one code unit of velocity in `unit`: cm/s, m/s, km/s.
 
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["velocity"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
+
         Examples
         --------
         >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).velocity("m/s")
@@ -323,6 +377,16 @@ class Units:
 
     def pressure(self, unit: str) -> float:
         """Return one code unit of pressure in `unit`: Ba, Pa, K/cm3.
+
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["pressure"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
 
         Examples
         --------
@@ -335,6 +399,16 @@ class Units:
         """Return one code unit of pressure over density in `unit`.
 
         Units are T_mu (T/mu in K) and K (with the mean molecular weight mu = 1/0.76).
+
+        Parameters
+        ----------
+        unit : str
+            A unit of `factors["temperature"]`, or "code".
+
+        Returns
+        -------
+        float
+            The factor from code units.
 
         Examples
         --------

@@ -87,12 +87,12 @@ def references(
 
     Parameters
     ----------
-    path
+    path : str or path-like
         A store: a file or a folder.
-    url
+    url : str, optional
         URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default its
         absolute path.
-    group
+    group : str, default ""
         The group that becomes the root; by default the root of the store.
 
     Returns
@@ -108,6 +108,13 @@ def references(
         If the group does not exist.
     CorruptError
         If the index of a shard is damaged.
+
+    Examples
+    --------
+    >>> found = ambar.references("fields.ambar", "s3://bucket/fields.ambar")
+    >>> url, offset, length = found["refs"]["run/time/c/0"]
+    >>> url
+    's3://bucket/fields.ambar'
     """
     source = Referenced(path, url, group)
     refs: dict[str, Any] = {}

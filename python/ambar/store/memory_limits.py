@@ -43,8 +43,13 @@ def limits(*, memory: int | None) -> _Limits:
 
     Parameters
     ----------
-    memory
+    memory : int or None
         Bytes, at least 1; None for the default.
+
+    Returns
+    -------
+    context manager
+        Its ``with`` block ends with the previous limit.
 
     Raises
     ------
@@ -53,7 +58,6 @@ def limits(*, memory: int | None) -> _Limits:
 
     Examples
     --------
-    >>> import ambar
     >>> with ambar.limits(memory=8 << 30):
     ...     print(ambar.get_limits()["memory"])
     8589934592
@@ -66,5 +70,16 @@ def limits(*, memory: int | None) -> _Limits:
 
 
 def get_limits() -> dict[str, int]:
-    """Return the current limits, by the names of the parameters of `limits`."""
+    """Return the current limits, by the names of the parameters of `limits`.
+
+    Returns
+    -------
+    dict of str to int
+        "memory": bytes.
+
+    Examples
+    --------
+    >>> ambar.get_limits()["memory"] > 1 << 20
+    True
+    """
     return {"memory": _core.memory_limit()}

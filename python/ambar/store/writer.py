@@ -139,6 +139,13 @@ class Writer(Closing):
             If the group or array does not exist.
         ValueError
             If JSON cannot represent the attributes.
+
+        Examples
+        --------
+        >>> with ambar.create("fields.ambar", "a") as writer:
+        ...     writer.set_attributes("density", {"unit": "kg/m3"})
+        >>> dict(ambar.open_store("fields.ambar")["density"].attrs)
+        {'unit': 'kg/m3'}
         """
         self._core.set_attributes(absolute(path), to_json(attrs))
 
@@ -326,6 +333,15 @@ class Writer(Closing):
         ValueError
             If the region is not inside the array, the dtype differs from that of the array, or this
             writer created the array and values are outside its `value_range`.
+
+        Examples
+        --------
+        >>> with ambar.create("parts.ambar") as writer:
+        ...     writer.create_array("x", shape=(2, 4), dtype="f8")
+        ...     writer.write_region("x", [[1.0, 2.0], [3.0, 4.0]], start=(0, 2))
+        >>> ambar.open_store("parts.ambar")["x"][:]
+        array([[0., 0., 1., 2.],
+               [0., 0., 3., 4.]])
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
@@ -349,6 +365,13 @@ class Writer(Closing):
         ValueError
             If the dtype or the shape of a row differs from that of the array, or this writer
             created the array and values are outside its `value_range`.
+
+        Examples
+        --------
+        >>> with ambar.create("fields.ambar", "a") as writer:
+        ...     writer.append("run/time", np.array([10.0, 11.0]))
+        >>> ambar.open_store("fields.ambar")["run/time"].shape
+        (12,)
         """
         pieces = [np.asarray(piece) for piece in data]
         if not pieces:
@@ -383,6 +406,13 @@ class Writer(Closing):
         ------
         KeyError
             If it does not exist.
+
+        Examples
+        --------
+        >>> with ambar.create("fields.ambar", "a") as writer:
+        ...     writer.remove("run/names")
+        >>> list(ambar.open_store("fields.ambar"))
+        ['density', 'run/time']
         """
         path = absolute(path)
         self._core.remove(path)
@@ -394,11 +424,33 @@ class Writer(Closing):
         """Make all changes since the last commit visible to readers.
 
         With ``fsync=True`` they also survive a power failure.
+
+        Raises
+        ------
+        OSError
+            If the file system reports an error, such as a full disk.
+
+        Examples
+        --------
+        >>> with ambar.create("steps.ambar", "w") as writer:
+        ...     writer.create_array("x", np.zeros(3))
+        ...     writer.commit()
+        ...     list(ambar.open_store("steps.ambar"))
+        ['x']
         """
         self._core.commit()
 
     def close(self) -> None:
-        """Discard changes that were not committed, and release the lock of the store."""
+        """Discard changes that were not committed, and release the lock of the store.
+
+        Examples
+        --------
+        >>> writer = ambar.create("fields.ambar", "a")
+        >>> writer.remove("density")
+        >>> writer.close()
+        >>> "density" in ambar.open_store("fields.ambar")
+        True
+        """
         self._core.close()
 
     def _succeeded(self) -> None:

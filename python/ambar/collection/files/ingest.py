@@ -40,7 +40,14 @@ OnMismatch = Literal["family", "cast", "raise"]
 
 @dataclass(frozen=True)
 class Ingest(Conversion):
-    """The report of `ambar.ingest`; `failed` has the errors by the paths of the files."""
+    """The report of `ambar.ingest`; `failed` has the errors by the paths of the files.
+
+    Examples
+    --------
+    >>> done = ambar.ingest("profiles", "casts.ambar")
+    >>> done.converted, done.failed
+    (['station_0040', 'station_0041', 'station_0042', 'station_0043'], {})
+    """
 
     def __str__(self) -> str:
         """Return the numbers of datasets, the sizes and the time."""

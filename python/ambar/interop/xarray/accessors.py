@@ -95,8 +95,14 @@ class DatasetAccessor:
         compute : bool, default True
             Whether to compute dask arrays. If False, the metadata and the values in memory are
             written, and the result writes the rest; with `append_dim` everything.
-        profile, directory, threads, fsync
-            As for `ambar.create`; `directory` applies only to a new store.
+        profile : {"balanced", "fast", "small", "raw"}, default "balanced"
+            As for `ambar.create`.
+        directory : bool, optional
+            As for `ambar.create`; applies only to a new store.
+        threads : int, optional
+            As for `ambar.create`.
+        fsync : bool, default True
+            As for `ambar.create`.
         **of_zarr
             Other options of ``to_zarr``, such as `consolidated`; they have no effect.
 
@@ -146,7 +152,15 @@ class DatasetAccessor:
 
 
 class DataArrayAccessor:
-    """The attribute ``ambar`` of an `xarray.DataArray`, after ``import ambar.xarray``."""
+    """The attribute ``ambar`` of an `xarray.DataArray`, after ``import ambar.xarray``.
+
+    Examples
+    --------
+    >>> import xarray as xr, ambar.xarray
+    >>> xr.DataArray(np.arange(3), dims="x", name="count").ambar.write("counts.ambar")
+    >>> xr.open_dataset("counts.ambar")["count"].values
+    array([0, 1, 2])
+    """
 
     def __init__(self, array: xr.DataArray) -> None:
         self._array = array
@@ -184,7 +198,16 @@ class DataArrayAccessor:
 
 
 class DataTreeAccessor:
-    """The attribute ``ambar`` of an `xarray.DataTree`, after ``import ambar.xarray``."""
+    """The attribute ``ambar`` of an `xarray.DataTree`, after ``import ambar.xarray``.
+
+    Examples
+    --------
+    >>> import xarray as xr, ambar.xarray
+    >>> tree = xr.DataTree.from_dict({"run/last": xr.Dataset({"energy": ("step", [1.0])})})
+    >>> tree.ambar.write("nested.ambar", profile="small")
+    >>> list(ambar.open_store("nested.ambar"))
+    ['run/last/energy']
+    """
 
     def __init__(self, tree: xr.DataTree) -> None:
         self._tree = tree
@@ -218,7 +241,17 @@ class DataTreeAccessor:
             By the path of a node in the tree, the encodings of its variables.
         write_inherited_coords : bool, default False
             Whether to write the coordinates that a node inherits also with the node.
-        compute, profile, directory, threads, fsync, **of_zarr
+        compute : bool, default True
+            As for `DatasetAccessor.write`.
+        profile : {"balanced", "fast", "small", "raw"}, default "balanced"
+            As for `ambar.create`.
+        directory : bool, optional
+            As for `ambar.create`; applies only to a new store.
+        threads : int, optional
+            As for `ambar.create`.
+        fsync : bool, default True
+            As for `ambar.create`.
+        **of_zarr
             As for `DatasetAccessor.write`.
 
         Returns
