@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import ambar
-from ambar.collection.files.export import Format, export_collection
+from ambar.collection.files.export import Format
 from campaigns.campaign import Run, removed
 from campaigns.writings import listing
 
@@ -62,7 +62,7 @@ def run(run: Run) -> None:
         before = listing(place)
         format: Format = "zarr" if case % 4 == 3 else "netcdf"  # noqa: A001
         try:
-            done = export_collection(store, target, format=format, processes=4)
+            done = ambar.export(store, target, format=format, processes=4)
         except Exception:
             run.finding(case, f"the export failed: {traceback.format_exc()[-900:]}", store)
             continue

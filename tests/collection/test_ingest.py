@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.collection.files.sources import find_sources, is_source, named
+from ambar.collection.files.sources import find_sources, is_source, name_sources
 from ambar.parallel.workers import Failure, Workers
 from tests.helpers.command_line import run
 from tests.helpers.netcdf_files import QUICK, needs_netcdf4, profile, same, write
@@ -199,13 +199,13 @@ def test_an_error_bound_of_no_variable_is_an_error(
     monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 1)
     target, options = tmp_path / "x.ambar", {"fsync": False, "processes": processes}
     for convert in (ambar.ingest, ambar.convert):
-        with pytest.raises(KeyError, match=r"'temprature'.*did you mean temperature\?; av"):
+        with pytest.raises(KeyError, match=r"'temprature'.*did you mean 'temperature'\? av"):
             convert(zarrs, target, error_bound={"depth": 0.1, "temprature": 0.1}, **options)
     with pytest.raises(KeyError, match=r"'temp\*'.*patterns do not apply"):
         ambar.ingest(zarrs, target, error_bound={"temp*": 0.1}, **options)
     assert not target.exists()
     code, _, err = run(capsys, "convert", zarrs, target, "--error-bound", "temprature=0.1")
-    assert (code, "did you mean temperature?" in err, target.exists()) == (3, True, False)
+    assert (code, "did you mean 'temperature'?" in err, target.exists()) == (3, True, False)
     ambar.ingest(zarrs, target, **options)
     before = _contents(tmp_path)
     with pytest.raises(KeyError, match="temprature"):
@@ -320,12 +320,12 @@ def _maybe_die(number: int) -> int:
 
 
 def test_names() -> None:
-    names = named(
+    names = name_sources(
         [Path("a/x.nc"), Path("b/x.nc"), Path("b/y.nc"), Path("b/x.nc4"), Path("c/z.1.nc")]
     )
     assert list(names) == ["a/x", "b/x.nc", "y", "b/x.nc4", "z.1"]
-    assert list(named([Path("/data/2024/x.nc")])) == ["x"]
-    assert list(named([Path("x.nc"), Path("sub/x.nc")])) == ["x", "sub/x"]
+    assert list(name_sources([Path("/data/2024/x.nc")])) == ["x"]
+    assert list(name_sources([Path("x.nc"), Path("sub/x.nc")])) == ["x", "sub/x"]
 
 
 def test_names_that_collide(tmp_path: Path) -> None:

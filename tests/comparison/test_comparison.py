@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar.cli import app, main
-from ambar.cli.compare import bars_of
+from ambar.cli.compare import bars_of, histogram_line
 from ambar.comparison import error_metrics as measures
 from ambar.comparison import rows as row_comparison
 from tests.helpers.amrex_plotfiles import BOXES_3D, FIELDS, smooth, steep, write_plotfile
@@ -129,6 +129,7 @@ def test_a_value_that_is_wrong_breaks_the_bound(pair: tuple[Path, Path], tmp_pat
     told = CliRunner().invoke(app, ["compare", str(pair[0]), str(path), "--bound", "0.4"])
     assert told.exit_code == 1
     assert told.output.count("NO") == 2
+    assert told.output.rstrip().endswith("2 fields exceed their bounds: density, Temp")
 
 
 def test_what_does_not_belong_together_is_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -193,6 +194,8 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
         (np.array([5], "m8[s]"), np.array([5], "m8[ms]"), 4995.0, 1),
         (np.array([5], "M8[ns]"), np.array([5]), np.inf, 1),
         ([2**60, 1], [2**60 + 1, 1], 1.0, 1),
+        ([2**60 + 1, 1], [2.0**60, 1.0], 1.0, 1),
+        (np.array([2**63 - 1, 5]), np.array([2**63, 5], "u8"), 1.0, 1),
     ],
 )
 def test_values_of_any_dtype_are_compared(
@@ -474,6 +477,14 @@ def test_bars_show_every_count() -> None:
     assert bars_of([0, 1, 1000, 500]) == " ▁█▄"
 
 
+def test_a_histogram_fits_a_narrow_terminal(pair: tuple[Path, Path]) -> None:
+    (one,) = ambar.compare(*pair, "Temp").fields
+    lines = [histogram_line(one, width) for width in (120, 60, 40, 5)]
+    assert all(len(line) <= width for line, width in zip(lines[:3], (120, 60, 40), strict=True))
+    assert len(lines[-1]) == len(lines[0]) - 30
+    assert histogram_line(replace(one, histogram=[0] * 40), 120).endswith(" outside")
+
+
 def blocks_of_meshes() -> Any:
     pv = pytest.importorskip("pyvista")
     rng = np.random.default_rng(0)
@@ -627,10 +638,14 @@ def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
     found = ambar.compare(*pair)
     lines = repr(found).splitlines()
     assert lines[0] == f"<ambar.Comparison> {pair[0]} and {pair[1]}"
-    assert [line.split()[0] for line in lines[-2:]] == ["density", "Temp"]
-    assert {line.split()[3] for line in lines[-2:]} == {"yes"}
-    assert "NO" in repr(ambar.compare(*pair, bound="1e-6 of range"))
-    assert found._repr_html_().count("<tr>") == len(lines) - 2
+    assert [line.split()[0] for line in lines[-3:-1]] == ["density", "Temp"]
+    assert all("1e-3 of range" in line and "  yes  " in line for line in lines[-3:-1])
+    assert lines[-1] == "  all bounds hold"
+    assert found._repr_html_().count("<tr>") == len(lines) - 3
+    exceeding = ambar.compare(*pair, bound="1e-6 of range")
+    assert "NO" in repr(exceeding)
+    assert exceeding.verdict == "2 fields exceed their bounds: density, Temp"
+    assert ambar.compare(pair[0], pair[0]).verdict == "no error bound is known"
 
 
 def test_strings_and_flags_of_meshes_are_compared(tmp_path: Path) -> None:

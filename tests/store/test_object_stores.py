@@ -99,6 +99,28 @@ def test_a_store_on_s3(bucket: str, options: dict[str, str], name: str) -> None:
     assert store.usage()["entries"] > 5
 
 
+def test_a_collection_on_s3_is_exported(
+    bucket: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    """The processes that write the files had no storage_options."""
+    pytest.importorskip("netCDF4")
+    with ambar.open_collection(tmp_path / "casts.ambar", "w-", fsync=False) as casts:
+        casts.add("cast1", {"oxygen": ("depth", np.arange(3.0))})
+    client = boto3.client(
+        "s3",
+        endpoint_url=options["endpoint"],
+        region_name=options["region"],
+        aws_access_key_id=options["access_key_id"],
+        aws_secret_access_key=options["secret_access_key"],
+    )
+    client.upload_file(str(tmp_path / "casts.ambar"), "data", "casts.ambar")
+    target = tmp_path / "files"
+    done = ambar.export(f"{bucket}/casts.ambar", target, storage_options=options, processes=1)
+    assert (done.exported, done.failed) == (["cast1"], {})
+    with xr.open_dataset(target / "cast1.nc") as found:
+        assert found.oxygen.values.tolist() == [0, 1, 2]
+
+
 def test_a_snapshot_on_s3(bucket: str, options: dict[str, str], stores: dict[str, Path]) -> None:
     here, there = (
         ambar.open(stores["gravpart"]),

@@ -461,7 +461,7 @@ def test_chunks_of_a_dataset_that_was_read_can_be_changed(tmp_path: Path, chunke
     read.ambar.write(copy, mode="w")
     np.testing.assert_array_equal(xr.open_dataset(copy, engine="ambar").a, values)
     # What a call asks for is not passed over.
-    with pytest.raises(ValueError, match="no multiples"):
+    with pytest.raises(ValueError, match="expected a multiple"):
         read.ambar.write(copy, mode="w", encoding={"a": {"chunks": (4, 4), "shards": (10, 10)}})
 
 

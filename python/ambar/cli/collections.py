@@ -38,8 +38,8 @@ def list_collection(path: str, *, every: bool, as_json: bool) -> None:
     from ambar.collection import open_collection
     from ambar.collection.summary import listed
 
-    fleet = open_collection(path)
-    rows = listed(fleet)
+    collection = open_collection(path)
+    rows = listed(collection)
     if as_json:
         print_json(list(rows))
         return
@@ -49,7 +49,7 @@ def list_collection(path: str, *, every: bool, as_json: bool) -> None:
         table.add_row(escape(row["name"]), str(row["family"]), escape(sizes))
     console.print(table)
     if not every:
-        _rest(len(fleet), "datasets; --all lists all")
+        _rest(len(collection), "datasets; --all lists all")
 
 
 def _show_families(families: list[dict[str, Any]]) -> None:

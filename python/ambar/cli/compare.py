@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from ambar.cli.common import (
     LISTED,
@@ -25,8 +27,8 @@ from ambar.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from ambar.comparison.compare import Comparison, ErrorMetrics, FieldComparison, Spectrum
-    from ambar.comparison.rows import ColumnComparison, RowComparison
+    from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
+    from ambar.comparison.rows import RowComparison
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -108,47 +110,75 @@ def compare(
 
 
 def _show(found: Comparison) -> None:
-    console.print(
-        f"{found.original} and {found.other}: {found.cells:,} values a field",
-        markup=False,
-        soft_wrap=True,
-    )
-    table = plain_table(
-        "field", "level", "cells", "lowest", "highest", "max error", "bound", "PSNR dB", "SSIM"
-    )
-    for name in ("ratio", "held"):
-        table.add_column(name, justify="right")
-    for one in found.fields:
-        table.add_row(*_texts(one, one.all), f"{one.ratio:.2f}", _held(one))
-        if len(one.levels) > 1:
-            for level in one.levels:
-                table.add_row("", *_texts(one, level)[1:], "", "", style="dim")
-    console.print(table)
+    from ambar.comparison.compare import COLUMN_HEADER, FIELD_HEADER, column_rows, field_rows
+
+    _print(f"{found.original} and {found.other}: {found.cells:,} values of each field")
+    if found.fields:
+        _show_table(FIELD_HEADER, field_rows(found))
+        _show_levels(found.fields)
     for one in found.fields:
         if any(one.histogram) and one.all.max_error > 0:
-            bars = bars_of(one.histogram)
-            text = f"{one.field}: {-one.scale:.2g} {bars} {one.scale:.2g}"
-            console.print(text, markup=False, style="dim", soft_wrap=True)
+            _print(histogram_line(one, console.width), style="dim")
     if found.tables:
-        _show_rows(found.tables)
-    show_bounds(_given_bounds(found))
+        _show_table(COLUMN_HEADER, column_rows(found))
+    for table in found.tables:
+        _print(table.summary, style="dim")
+        _show_lacking(f"{table.component}: columns ", table)
+    show_bounds(_bounds_of_parts(found))
     if found.not_compared:
-        text = f"not compared: {', '.join(found.not_compared)}"
-        console.print(text, markup=False, soft_wrap=True)
+        _print(f"not compared: {', '.join(found.not_compared)}")
     _show_lacking("", found)
     _show_datasets(found)
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
+    console.print()
+    _print(found.verdict, style="bold" if found.held else "bold red")
 
 
-def _given_bounds(found: Comparison) -> dict[str, str]:
-    """Return the bounds that were given, by target."""
+def _print(text: str, style: str | None = None) -> None:
+    console.print(text, markup=False, style=style, soft_wrap=True)
+
+
+def _show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = plain_table(*header)
+    for row in rows:
+        cells = ("[bold red]NO[/bold red]" if cell == "NO" else escape(cell) for cell in row)
+        table.add_row(*cells)
+    console.print()
+    console.print(table)
+
+
+def _show_levels(fields: list[FieldComparison]) -> None:
+    """Print the value range and the errors of each field, and of each of its levels."""
+    from ambar.comparison.compare import ssim_text
+
+    header = ("field", "level", "values", "lowest", "highest", "max error", "PSNR dB", "SSIM")
+    rows = [
+        (
+            one.field if part is one.all else "",
+            "all" if part.level is None else str(part.level),
+            f"{part.cells:,}",
+            f"{part.lowest:.4g}",
+            f"{part.highest:.4g}",
+            f"{part.max_error:.4g}",
+            f"{part.psnr:.1f}",
+            ssim_text(part.ssim),
+        )
+        for one in fields
+        for part in (one.all, *(one.levels if len(one.levels) > 1 else ()))
+    ]
+    _show_table(header, rows)
+
+
+def _bounds_of_parts(found: Comparison) -> dict[str, str]:
+    """Return the given bounds, by target, of fields and columns that have several."""
     bounds: dict[str, str] = {}
     for one in found.fields:
-        bounds |= one.bounds
+        bounds |= one.bounds if len(one.bounds) > 1 else {}
     for rows in found.tables:
         for column in rows.columns:
-            bounds |= {_full(rows.component, name): of for name, of in column.bounds.items()}
+            if len(column.bounds) > 1:
+                bounds |= {_full(rows.component, name): of for name, of in column.bounds.items()}
     return bounds
 
 
@@ -157,30 +187,10 @@ def _full(component: str, target: str) -> str:
     return target if "/" in name else f"{component}/{target}"
 
 
-def _show_rows(tables: list[RowComparison]) -> None:
-    from ambar.comparison.compare import bound_text
-
-    table = plain_table("rows of", "column", "rows", "max error", "bound", "held", left=2)
-    for one in tables:
-        for column in one.columns:
-            rows, error = f"{one.rows:,}", f"{column.max_error:.4g}"
-            bound = bound_text(column.bound)
-            table.add_row(one.component, column.column, rows, error, bound, _held(column))
-    console.print()
-    console.print(table)
-    for one in tables:
-        text = f"{one.component}: matched by {one.matched_by}"
-        if one.missing or one.extra:
-            text += f"; {one.missing:,} only in the original, {one.extra:,} only in the other"
-        console.print(text, markup=False, style="dim", soft_wrap=True)
-        _show_lacking(f"{one.component}: columns ", one)
-
-
 def _show_lacking(what: str, found: Comparison | RowComparison) -> None:
     for where, names in (("original", found.only_in_original), ("other", found.only_in_other)):
         if names:
-            text = f"{what}only in the {where}: {', '.join(names)}"
-            console.print(text, markup=False, style="dim", soft_wrap=True)
+            _print(f"{what}only in the {where}: {', '.join(names)}", style="dim")
 
 
 def _show_datasets(found: Comparison) -> None:
@@ -190,30 +200,21 @@ def _show_datasets(found: Comparison) -> None:
     ):
         if names:
             more = f" and {len(names) - LISTED:,} more" * (len(names) > LISTED)
-            text = f"datasets only in the {where}: {', '.join(names[:LISTED])}{more}"
-            console.print(text, markup=False, soft_wrap=True)
+            _print(f"datasets only in the {where}: {', '.join(names[:LISTED])}{more}")
 
 
-def _texts(one: FieldComparison, part: ErrorMetrics) -> list[str]:
-    from ambar.comparison.compare import bound_text
+def histogram_line(one: FieldComparison, width: int) -> str:
+    """Return the histogram of errors as a line of at most `width` characters, if possible.
 
-    return [
-        one.field,
-        "all" if part.level is None else str(part.level),
-        f"{part.cells:,}",
-        f"{part.lowest:.4g}",
-        f"{part.highest:.4g}",
-        f"{part.max_error:.4g}",
-        bound_text(one.bound),
-        f"{part.psnr:.1f}",
-        "-" if math.isnan(part.ssim) else f"{part.ssim:.5f}",
-    ]
-
-
-def _held(one: FieldComparison | ColumnComparison) -> str:
-    if one.held is None:
-        return "-"
-    return "yes" if one.held else "[bold red]NO[/bold red]"
+    Neighbouring bins are added where the terminal is narrow: 40, 20 or 10 bars.
+    """
+    counts = one.histogram
+    outside = one.all.cells - sum(counts)
+    more = f", {outside:,} outside" if outside else ""
+    start, end = f"errors of {one.field}: {-one.scale:.2g} ", f" {one.scale:.2g}{more}"
+    while len(start) + len(counts) + len(end) > width and len(counts) > 10:
+        counts = [left + right for left, right in zip(counts[::2], counts[1::2], strict=True)]
+    return f"{start}{bars_of(counts)}{end}"
 
 
 def bars_of(counts: list[int]) -> str:

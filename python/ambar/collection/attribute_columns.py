@@ -37,11 +37,11 @@ class AttributeColumns(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         with self._collection._lock:
-            return self._collection._selector.attribute(name)
+            return self._collection._metadata.attribute(name)
 
     def __iter__(self) -> Iterator[str]:
         with self._collection._lock:
-            return iter(self._collection._selector.attribute_names)
+            return iter(self._collection._metadata.attribute_names)
 
     # Mappings compare values, and the truth value of an array is ambiguous.
     __eq__ = object.__eq__

@@ -16,16 +16,14 @@ from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
-from ambar.collection.read.bulk_read import CollectionData, Reader, decoded, isel_dims
-from ambar.collection.read.dataset_selector import DatasetSelector
-from ambar.collection.read.indexing import Piece, by_family, split_by_labels
-from ambar.collection.read.row_cache import blocks_of
+from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
+from ambar.collection.read.indexing import by_family, split_by_labels
+from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
 from ambar.collection.schema import DatasetFamily, Schema
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Family, load
-from ambar.collection.storage.metadata_columns import RANGE, Columns, arrow_column, with_missing
 from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import Input, Record, as_record, grown, record_of, variable_of
 from ambar.collection.write.pending_changes import PendingChanges
@@ -296,7 +294,7 @@ class Collection(Closing):
         ...         casts.commit()
         """
         self._changing.commit()
-        for cached in ("store", "_opened", "_reader", "_columns", "_selector", "_models"):
+        for cached in ("store", "_opened", "_reader", "_metadata", "_models"):
             self.__dict__.pop(cached, None)
 
     def _check(self) -> None:
@@ -502,7 +500,7 @@ class Collection(Closing):
         ['station_0041', 'station_0043']
         """
         names = self._catalogue.names
-        return [names[position] for position in self._selector.positions(datasets)]
+        return [names[position] for position in self._metadata.positions(datasets)]
 
     @locked
     def stats(self, variable: str) -> Table:
@@ -537,15 +535,14 @@ class Collection(Closing):
         2  station_0042  46.0  62.0     30      0
         3  station_0043  47.0  63.0     30      0
         """
-        columns = self._selector.statistics(variable)
-        having = columns.pop("having")
-        names = np.array(self.names, dtype=str)[having]
-        kept = {key: column[having] for key, column in columns.items()}
-        has_no_values = kept["count"] == kept["nulls"]
+        having, columns = self._metadata.statistics(variable)
+        table = {"dataset": np.array(self.names, dtype=str), **columns}
+        table = {key: column[having] for key, column in table.items()}
+        has_no_values = table["count"] == table["nulls"]
         for key in RANGE:
-            if key in kept:
-                kept[key] = with_missing(kept[key], has_no_values)
-        return Table({"dataset": names, **kept}, dim="dataset")
+            if key in table:
+                table[key] = with_missing(table[key], has_no_values)
+        return Table(table, dim="dataset")
 
     # Reading
 
@@ -606,7 +603,7 @@ class Collection(Closing):
         >>> warm.names
         ['station_0043']
         """
-        at = self._selector.positions(datasets)
+        at = self._metadata.positions(datasets)
         known = self.variables
         wanted = (
             known if variables is None else [variables] if isinstance(variables, str) else variables
@@ -615,7 +612,7 @@ class Collection(Closing):
         places = self._catalogue.places[at]
         pieces = by_family(list(self._families), places, isel)
         families = [piece.family for piece in pieces]
-        isel_dims({**isel, **(sel or {})}, families or list(self._families), list(wanted))
+        check_dims({**isel, **(sel or {})}, families or list(self._families), list(wanted))
         if sel:
             split = (split_by_labels(piece, sel, self._reader.coordinate) for piece in pieces)
             pieces = [part for parts in split for part in parts]
@@ -763,7 +760,13 @@ class Collection(Closing):
 
     @cached_property
     def _reader(self) -> Reader:
+        self._check_committed()
         return Reader(self.store, self._threads)
+
+    @cached_property
+    def _metadata(self) -> Metadata:
+        self._check_committed()
+        return Metadata(self.store, self._catalogue, self._families)
 
     @locked
     def _place(self, name: str) -> tuple[Family, int]:
@@ -776,52 +779,27 @@ class Collection(Closing):
         family, row = self._catalogue.places[at].tolist()
         return self._families[family], row
 
-    def _shared(self, family: Family, variable: str) -> np.ndarray:
-        """Return the values of a variable that is equal in all datasets of a family."""
-        return self._reader.coordinate(family, variable, np.empty(0, np.int64))
-
-    def _attributes(self, family: Family, variable: str | None, row: int) -> dict[str, Any]:
-        """Return the attributes of one dataset, or of a variable in it."""
-        return self._columns.attributes(family, variable, row)
-
-    @cached_property
-    def _columns(self) -> Columns:
-        return Columns(self.store)
-
-    @cached_property
-    def _selector(self) -> DatasetSelector:
-        self._check_committed()
-        return DatasetSelector(self._catalogue, self._families, self._columns)
-
     @cached_property
     def _models(self) -> dict[int, xr.Dataset]:
         """A dataset of each family, by the family's number; `views` copies it for others."""
         return {}
 
-    def _value(self, family: Family, variable: str, row: int) -> np.ndarray:
-        """Return the values of a variable in one dataset."""
-        column = family.columns[variable]
-        if column.shared:
-            return self._shared(family, variable)
-        if family.ragged_dim(variable) is not None:
-            piece = Piece(family, np.array([row]), np.zeros(1, np.int64), {})
-            return np.asarray(self._reader.read(variable, [piece], 1, None, stack=True)[0][0])
-        self._reader.array(family, variable)
-        return decoded(column, blocks_of(self.store).row(family.path(variable), row))
-
     def _record(self, name: str) -> Record:
         """Return a dataset as it would be added."""
         family, row = self._place(name)
-        variables = {}
-        for key, column in family.columns.items():
-            values = self._value(family, key, row)
-            attributes = self._attributes(family, key, row)
-            variables[key] = variable_of(
-                (name, key), column.dims, values, attributes, column.coordinate, column.type_name
+        variables = {
+            key: variable_of(
+                (name, key),
+                column.dims,
+                self._reader.value(family, key, row),
+                self._metadata.attributes(family, key, row),
+                column.coordinate,
+                column.type_name,
             )
-        return record_of(
-            name, variables, attributes_as_json((name,), self._attributes(family, None, row))
-        )
+            for key, column in family.columns.items()
+        }
+        attributes = self._metadata.attributes(family, None, row)
+        return record_of(name, variables, attributes_as_json((name,), attributes))
 
     @property
     def _changing(self) -> PendingChanges:
@@ -830,8 +808,9 @@ class Collection(Closing):
                 f"{self.location} is open for reading; open it with mode='a' to change it"
             )
         self._changes.check()
-        # It has the metadata of the last commit.
-        self.__dict__.pop("_selector", None)
+        # They are those of the last commit.
+        self.__dict__.pop("_reader", None)
+        self.__dict__.pop("_metadata", None)
         return self._changes
 
     def _check_committed(self) -> None:

@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def first_variable(fleet: Collection) -> str:
+def first_variable(collection: Collection) -> str:
     """Return the first variable of real numbers that is not a coordinate.
 
     Raises KeyError if the collection has no such variable.
     """
-    for family in fleet._families:
+    for family in collection._families:
         for name, column in family.columns.items():
             if not column.coordinate and has_range(column.type_name):
                 return name
-    raise _core.NotFoundError(f"{fleet.location} has no numeric variable to draw")
+    raise _core.NotFoundError(f"{collection.location} has no numeric variable to draw")
 
 
-def draw_ranges(fleet: Collection, variable: str) -> Figure:
+def draw_ranges(collection: Collection, variable: str) -> Figure:
     """Draw the smallest and the largest value in each dataset, from the stored statistics.
 
     Raises KeyError if no dataset has the variable, ValueError if it is not numeric.
     """
     from matplotlib.figure import Figure
 
-    table = fleet.stats(variable)
+    table = collection.stats(variable)
     if "min" not in table:
-        raise _core.InvalidError(f"{fleet.location}: {variable} is not numeric")
-    position = {name: at for at, name in enumerate(fleet.names)}
+        raise _core.InvalidError(f"{collection.location}: {variable} is not numeric")
+    position = {name: at for at, name in enumerate(collection.names)}
     at = [position[name] for name in table["dataset"].tolist()]
     figure = Figure(figsize=(8, 4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     ranges = (table[key] for key in ("min", "max"))
     low, high = (ends.astype(np.float64) if ends.dtype == object else ends for ends in ranges)
-    axes.vlines(at, low, high, linewidth=max(0.5, min(6.0, 400 / len(fleet))))
+    axes.vlines(at, low, high, linewidth=max(0.5, min(6.0, 400 / len(collection))))
     axes.set_xlabel("dataset, in the order of ambar ls")
     axes.set_ylabel(variable)
     axes.set_title(f"{len(at):,} datasets: smallest to largest value", loc="left", fontsize=10)

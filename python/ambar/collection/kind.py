@@ -13,7 +13,7 @@ from ambar._util.figures import save_figure
 from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import SUFFIXES, is_source
-from ambar.collection.openers import settings_of
+from ambar.collection.openers import collection_at
 from ambar.collection.summary import overview_of
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
@@ -56,7 +56,7 @@ class CollectionExport(ExportRequest):
 
 def _open(resource: Resource, threads: int | None = None) -> Collection:
     key = place_of(resource.path, resource.storage_options)
-    return Collection(key, resource.store, None, settings_of(resource.store), threads)
+    return collection_at(key, resource.store, threads)
 
 
 def _check_recognized(paths: Sequence[AnyPath]) -> None:
@@ -115,7 +115,7 @@ def _export(request: CollectionExport) -> Export:
     from ambar.collection.files.export import export_collection
 
     return export_collection(
-        request.store,
+        _open(Resource(request.store, request.opened, request.storage_options)),
         request.target,
         format=request.format,
         datasets=request.datasets,

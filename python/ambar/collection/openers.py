@@ -10,7 +10,7 @@ from ambar import _core
 from ambar._util.modes import OpenMode, check_mode
 from ambar.collection.collection import Collection
 from ambar.collection.write.pending_changes import VERSION, checked_settings
-from ambar.store.cache import place_of
+from ambar.store.cache import StoreKey, open_last, place_of
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.urls import core_options
@@ -129,6 +129,14 @@ def open_collection(
         if writer is not None:
             writer.close()
         raise
+
+
+def collection_at(
+    key: StoreKey, store: Store | None = None, threads: int | None = None
+) -> Collection:
+    """Open the last commit of a collection to read it; `store` is that of `key`, if it is open."""
+    store = store or open_last(key)
+    return Collection(key, store, None, settings_of(store), threads)
 
 
 def _check_same(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ambar import _core
 from ambar._util import html, text
+from ambar.collection.summary import variables_of
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
@@ -71,13 +71,20 @@ def _properties(collection: Collection) -> dict[str, object]:
 
 def _variables(collection: Collection) -> list[tuple[object, ...]]:
     """Return name, dimensions, dtype and unit, datasets, size and codecs of each variable."""
-    sizes = {} if collection._changes is not None else _sizes(collection)
+    families = list(collection._families)
     units = {
         name: f" [{column.attributes['units']}]"
-        for family in collection._families
+        for family in families
         for name, column in family.columns.items()
         if "units" in column.attributes
     }
+    sizes: dict[str, tuple[str, str]] = {}
+    arrays = sum(len(family.columns) for family in families)
+    if collection._changes is None and arrays <= _MOST_ARRAYS:
+        sizes = {
+            one.name: (text.sizes(one.raw_bytes, one.stored_bytes), "; ".join(one.codecs))
+            for one in variables_of(collection)
+        }
     rows: list[tuple[object, ...]] = []
     schema = collection.schema
     for name, layouts in schema.items():
@@ -85,26 +92,3 @@ def _variables(collection: Collection) -> list[tuple[object, ...]]:
         datasets = sum(layout.datasets for layout in layouts)
         rows.append((name, dims, dtype + units.get(name, ""), datasets, *sizes.get(name, ())))
     return rows
-
-
-def _sizes(collection: Collection) -> dict[str, tuple[str, str]]:
-    """Return the size and the codecs of each variable; an empty dict for too many arrays."""
-    families = list(collection._families)
-    if sum(len(family.columns) for family in families) > _MOST_ARRAYS:
-        return {}
-    raw: dict[str, int] = {}
-    stored: dict[str, int] = {}
-    codecs: dict[str, str] = {}
-    for family in families:
-        for name in family.columns:
-            try:
-                array = collection.store._array(family.path(name))
-            except _core.AmbarError as error:
-                codecs[name] = str(error)
-                continue
-            raw[name] = raw.get(name, 0) + array.nbytes
-            stored[name] = stored.get(name, 0) + array.stored_bytes
-            codecs.setdefault(name, array.codecs)
-    return {
-        name: (text.sizes(raw.get(name, 0), stored.get(name, 0)), codecs[name]) for name in codecs
-    }

@@ -3,77 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from ambar.collection.collection import Collection
+from ambar import _core
+from ambar.collection.schema import VariableLayout
+
+if TYPE_CHECKING:
+    from ambar.collection.collection import Collection
 
 
-def overview_of(fleet: Collection) -> dict[str, Any]:
+@dataclass
+class VariableSummary:
+    """The layouts of a variable, and the sizes and codecs of its arrays in all families."""
+
+    name: str
+    layouts: tuple[VariableLayout, ...]
+    raw_bytes: int = 0
+    stored_bytes: int = 0
+    codecs: list[str] = field(default_factory=list)
+
+
+def variables_of(collection: Collection) -> list[VariableSummary]:
+    """Return the summaries of all variables; this reads the metadata of each array."""
+    schema = collection.schema
+    variables = {name: VariableSummary(name, schema[name]) for name in schema}
+    for family in collection._families:
+        for name in family.columns:
+            variable = variables.setdefault(name, VariableSummary(name, ()))
+            try:
+                array = collection.store._array(family.path(name))
+            except _core.AmbarError as error:
+                variable.codecs.append(str(error))
+                continue
+            variable.raw_bytes += array.nbytes
+            variable.stored_bytes += array.stored_bytes
+            if array.codecs not in variable.codecs:
+                variable.codecs.append(array.codecs)
+    return list(variables.values())
+
+
+def overview_of(collection: Collection) -> dict[str, Any]:
     """Return the summary that `ambar info` prints; JSON can represent it.
 
     Keys are `path`, `kind`, `bytes`, `usage`, `datasets` (their number), `settings`, `families`
-    (number, datasets, sizes, ragged), `variables` (name, layouts, and over all families raw bytes,
-    stored bytes and codecs), `attributes` (names of attributes of datasets), `differences` and
-    `catalogue_bytes` (names, attributes and statistics).
+    (number, datasets, sizes, ragged, variables), `variables` (name, layouts, and over all families
+    raw bytes, stored bytes and codecs), `attributes` (names of attributes of datasets),
+    `differences` and `catalogue_bytes` (names, attributes and statistics).
     """
-    store = fleet.store
+    store = collection.store
     usage = store.usage()
-    arrays = {path: store._array(path) for path in store}
-    variables = {name: _variable(fleet, name) for name in fleet.schema}
-    values = {family.path(name): name for family in fleet._families for name in family.columns}
-    for path, array in arrays.items():
-        if name := values.get(path):
-            variable = variables.setdefault(name, {"name": name, "layouts": [], **_nothing()})
-            variable["raw_bytes"] += array.nbytes
-            variable["stored_bytes"] += array.stored_bytes
-            if array.codecs not in variable["codecs"]:
-                variable["codecs"].append(array.codecs)
+    variables = variables_of(collection)
+    stored_bytes = sum(store._array(path).stored_bytes for path in store)
     return {
         "path": store.location,
         "kind": "collection",
         "bytes": usage["total"],
         "usage": usage,
-        "datasets": len(fleet),
-        "settings": dict(fleet.settings),
-        "families": [
-            {
-                "number": family.number,
-                "datasets": family.datasets,
-                "sizes": family.sizes,
-                "ragged": list(family.ragged),
-            }
-            for family in fleet.families
-        ],
-        "variables": list(variables.values()),
-        "attributes": list(fleet.attrs),
-        "differences": fleet.schema.differences,
-        "catalogue_bytes": sum(a.stored_bytes for path, a in arrays.items() if path not in values),
+        "datasets": len(collection),
+        "settings": collection.settings,
+        "families": [asdict(family) for family in collection.families],
+        "variables": [asdict(variable) for variable in variables],
+        "attributes": list(collection.attrs),
+        "differences": collection.schema.differences,
+        "catalogue_bytes": stored_bytes - sum(variable.stored_bytes for variable in variables),
     }
 
 
-def listed(fleet: Collection) -> Iterator[dict[str, Any]]:
+def listed(collection: Collection) -> Iterator[dict[str, Any]]:
     """Yield the name, the family and the dimensions of each dataset."""
-    families = fleet._families
-    offsets = {f.number: {d: fleet._reader.offsets(f, d) for d in f.ragged} for f in families}
-    for name, (number, row) in zip(fleet.names, fleet._places.tolist(), strict=True):
+    reader, families = collection._reader, collection._families
+    offsets = {f.number: {d: reader.offsets(f, d) for d in f.ragged} for f in families}
+    for name, (number, row) in zip(collection.names, collection._places.tolist(), strict=True):
         sizes = dict(families[number].sizes)
         for dim, starts in offsets[number].items():
             sizes[dim] = int(starts[row + 1] - starts[row])
         yield {"name": name, "family": number, "sizes": sizes}
-
-
-def _nothing() -> dict[str, Any]:
-    return {"raw_bytes": 0, "stored_bytes": 0, "codecs": []}
-
-
-def _variable(fleet: Collection, name: str) -> dict[str, Any]:
-    layouts = [
-        {
-            "datasets": layout.datasets,
-            "dims": list(layout.dims),
-            "dtype": layout.dtype,
-            "shape": list(layout.shape),
-        }
-        for layout in fleet.schema[name]
-    ]
-    return {"name": name, "layouts": layouts, **_nothing()}

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ambar import _core
 from ambar.collection.read.bulk_read import decoded, dtype_of
-from ambar.collection.read.indexing import Piece, with_leading
+from ambar.collection.read.indexing import Piece, as_slice, with_leading
+from ambar.collection.read.metadata import common_attributes
 from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.family import Column, Family
-from ambar.collection.storage.metadata_columns import common_attributes
 from ambar.collection.storage.records import ROW
+from ambar.interop.xarray.group_reader import LazyArray
+from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 
 if TYPE_CHECKING:
@@ -26,114 +26,96 @@ if TYPE_CHECKING:
     from ambar.collection.collection import Collection
 
 
-class RowArray(BackendArray):
-    """Rows of an array of a family, read when they are indexed.
+class FamilyArray(LazyArray):
+    """An array of a family with decoded values, read when it is indexed.
 
-    Pickles as the path and the commit of the store, so that tasks of dask run in threads, in
-    processes and in distributed.
+    It has the dimensions of length 1 before a ragged one, which the stored array lacks.
     """
 
-    def __init__(
-        self,
-        opened: OpenedStore,
-        node: str,
-        rows: int | slice | np.ndarray,
-        shape: tuple[int, ...],
-        column: Column,
-        leading: int = 0,
-    ) -> None:
-        self.opened = opened
-        self.node = node
-        self.rows = rows
-        self.shape = shape
+    def __init__(self, opened: OpenedStore, array: Array, column: Column, leading: int) -> None:
+        super().__init__(opened, array.path, array)
+        self.shape = (*(1,) * leading, *array.shape)
         self.dtype = dtype_of(column)
         self.column = column
         self.leading = leading
-        """The number of dimensions of length 1 before the ragged one, which the array lacks."""
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        """Return a part of the array."""
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.OUTER, self._read
-        )
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        values = np.asarray(self._read_array(key[self.leading :]))
+        store = self.opened.store
+        inner = key[self.leading :]
+        if (
+            inner
+            and not any(isinstance(part, np.ndarray) for part in inner)
+            and isinstance(inner[0], int)
+        ):
+            # The chunk is decoded anyway, and neighbouring datasets are likely to follow.
+            values = blocks_of(store).row(self.node, inner[0], inner[1:])
+        else:
+            values = np.asarray(store._array(self.node).read(inner))
         return with_leading(decoded(self.column, values), key[: self.leading])
 
-    def _read_array(self, key: tuple[Any, ...]) -> np.ndarray:
-        store = self.opened.store
-        array = store._array(self.node)
-        rows, inner = self.rows, key
-        if isinstance(rows, int) and not any(isinstance(part, np.ndarray) for part in key):
-            # The chunk is decoded anyway, and neighbouring datasets are likely to follow.
-            return blocks_of(store).row(self.node, rows, key)
-        if isinstance(rows, slice) and len(array.shape) == len(key):
-            # Indices count from the start of the slice.
-            numbers = np.arange(*rows.indices(array.shape[0]))[key[0]]
-            rows, inner = numbers if isinstance(numbers, np.ndarray) else int(numbers), key[1:]
-        elif isinstance(rows, np.ndarray):
-            chosen = rows[key[0]]
-            rows, inner = chosen if isinstance(chosen, np.ndarray) else int(chosen), key[1:]
-        values: np.ndarray = array.read((rows, *inner))
-        return values
+
+def _lazy_array(
+    collection: Collection, family: Family, key: str, rows: int | slice | np.ndarray
+) -> indexing.LazilyIndexedArray:
+    """Return rows of the array of a variable; `rows` index its first dimension that is stored."""
+    leading = family.leading(key)
+    stored = collection._reader.array(family, key)
+    array = FamilyArray(collection._opened, stored, family.columns[key], leading)
+    index: tuple[Any, ...] = (*(slice(None),) * leading, rows, *(slice(None),) * (stored.ndim - 1))
+    indexer = indexing.OuterIndexer if isinstance(rows, np.ndarray) else indexing.BasicIndexer
+    return indexing.LazilyIndexedArray(array, indexer(index))
 
 
 def one(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset, lazily."""
-    return _made(collection, name, partial(_lazy, collection))
+
+    def value(family: Family, key: str, row: int) -> Any:
+        if family.columns[key].shared:
+            return collection._reader.shared(family, key)
+        dim = family.ragged_dim(key)
+        if dim is None:
+            return _lazy_array(collection, family, key, row)
+        first, last = collection._reader.offsets(family, dim)[row : row + 2].tolist()
+        return _lazy_array(collection, family, key, slice(first, last))
+
+    return _dataset_of(collection, name, value)
 
 
 def loaded(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset in memory."""
-    return _made(collection, name, collection._value)
+    return _dataset_of(collection, name, collection._reader.value)
 
 
-def _lazy(collection: Collection, family: Family, key: str, row: int) -> Any:
-    """Return a variable of one dataset as a lazy array."""
-    if family.columns[key].shared:
-        return collection._shared(family, key)
-    collection._reader.array(family, key)
-    shape = family.shape(key)
-    rows: int | slice = row
-    dim, leading = family.ragged_dim(key), family.leading(key)
-    if dim is not None:
-        offsets = collection._reader.offsets(family, dim)
-        rows = slice(int(offsets[row]), int(offsets[row + 1]))
-        shape = (*(1,) * leading, rows.stop - rows.start, *shape)
-    column = family.columns[key]
-    array = RowArray(collection._opened, family.path(key), rows, shape, column, leading)
-    return indexing.LazilyIndexedArray(array)
-
-
-def _made(collection: Collection, name: str, data: Callable[[Family, str, int], Any]) -> xr.Dataset:
+def _dataset_of(
+    collection: Collection, name: str, data: Callable[[Family, str, int], Any]
+) -> xr.Dataset:
     """Return one dataset, with the values that `data` returns for each variable.
 
     It is a copy of another dataset of the family if possible, which is faster.
     """
     family, row = collection._place(name)
-    attributes = collection._attributes(family, None, row)
+    attributes = collection._metadata.attributes(family, None, row)
     model = collection._models.get(family.number)
     if model is not None:
         columns = family.columns.items()
         values = {key: data(family, key, row) for key, column in columns if not column.coordinate}
-        return copied(model, values, attributes)
+        return _copy_of(model, values, attributes)
     variables = {
         key: xr.Variable(
             column.dims,
             data(family, key, row),
-            collection._attributes(family, key, row),
+            collection._metadata.attributes(family, key, row),
             fastpath=True,
         )
         for key, column in family.columns.items()
     }
     dataset = _dataset(variables, family, attributes)
-    if can_be_copied(family):
+    if _can_be_copied(family):
         collection._models[family.number] = dataset.copy(deep=False)
     return dataset
 
 
-def can_be_copied(family: Family) -> bool:
+def _can_be_copied(family: Family) -> bool:
     """Whether datasets of a family differ only in data variables and attributes of datasets."""
     coordinates = {name: c for name, c in family.columns.items() if c.coordinate}
     # xarray makes a variable with the name of a dimension a coordinate.
@@ -145,7 +127,9 @@ def can_be_copied(family: Family) -> bool:
     )
 
 
-def copied(model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, Any]) -> xr.Dataset:
+def _copy_of(
+    model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, Any]
+) -> xr.Dataset:
     """Return a copy of a dataset with other values.
 
     ``Dataset.copy(data=...)`` does the same, but copies the indices too, which takes most of the
@@ -172,20 +156,14 @@ def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) ->
     if variables is not None:
         dataset = dataset[[key for key in variables if key in dataset.variables]]
     try:
-        if dataset.sizes:
-            frame = dataset.to_dataframe().reset_index()
-        else:
-            # `to_dataframe` does not support scalars.
-            import pandas as pd
-
-            frame = pd.DataFrame({k: [v.values[()]] for k, v in dataset.variables.items()}, [0])
-        frame.insert(0, ROW, name)
+        # A dimension more, as `to_dataframe` does not support scalars.
+        rows = dataset.expand_dims({ROW: [name]})
+        return rows.to_dataframe([ROW, *dataset.sizes]).reset_index()
     except (ValueError, MemoryError) as error:
         raise _core.InvalidError(
             f"dataset {name!r}: its variables, of dimensions {dict(dataset.sizes)}, cannot be the "
             f"columns of one table ({error}); choose some with variables=[...]"
         ) from error
-    return frame
 
 
 def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
@@ -193,32 +171,30 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
 
     Ragged families become contiguous ragged arrays (CF conventions, section 9.3.3).
     """
-    families = {collection._place(name)[0].number for name in names}
+    places = [collection._place(name) for name in names]
+    families = {family.number: family for family, _ in places}
     if len(families) != 1:
         raise _core.InvalidError(
             f"expected datasets of one family, found {len(families)} families of different shapes "
             "or types; select datasets of one family, or use read()"
         )
-    family = collection._place(names[0])[0]
-    rows = np.array([collection._place(name)[1] for name in names], np.int64)
+    [family] = families.values()
+    rows = np.array([row for _, row in places], np.int64)
     if family.ragged:
         return _contiguous(collection, family, names, rows)
     variables = {}
-    wanted = Piece(family, rows, rows, {}).row_key
+    wanted = as_slice(rows)
     for key, column in family.columns.items():
         if column.shared:
             variables[key] = xr.Variable(
-                column.dims, collection._shared(family, key), common_attributes(family, key)
+                column.dims, collection._reader.shared(family, key), common_attributes(family, key)
             )
             continue
-        shape = (len(rows), *family.shape(key))
-        array = RowArray(collection._opened, family.path(key), wanted, shape, column)
-        chunks = dict(
-            zip(family.dims(key), collection._reader.array(family, key).chunks, strict=True)
-        )
+        dims = family.dims(key)
+        chunks = dict(zip(dims, collection._reader.array(family, key).chunks, strict=True))
         variables[key] = xr.Variable(
-            family.dims(key),
-            indexing.LazilyIndexedArray(array),
+            dims,
+            _lazy_array(collection, family, key, wanted),
             common_attributes(family, key),
             {"preferred_chunks": chunks},
         )
@@ -233,11 +209,11 @@ def _contiguous(
     variables: dict[str, xr.Variable] = {}
     for key, column in family.columns.items():
         if column.shared:
-            values: Any = collection._shared(family, key)
+            values: Any = collection._reader.shared(family, key)
         elif family.ragged_dim(key) is not None:
             values, _ = collection._reader.end_to_end(key, piece)
         else:
-            values, _ = collection._reader.read(key, [piece], len(rows), None, stack=True)
+            values, _ = collection._reader.read(key, [piece], len(rows))
         variables[key] = xr.Variable(family.dims(key), values, common_attributes(family, key))
     for dim in family.ragged:
         counts = np.diff(collection._reader.offsets(family, dim))[rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ambar._util.properties import cached_property
 from ambar.collection.collection import Collection
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.ragged import RaggedArray
-from ambar.comparison.operands import Operand, Rows
+from ambar.comparison.operands import Operand
 from ambar.store.error_bounds import PartBound, as_text
 
 
@@ -75,7 +75,7 @@ class CollectionArrays(Operand):
         }
         return bounds.pop() if len(bounds) == 1 else None
 
-    def asked(self, name: str) -> list[PartBound]:
+    def recorded_bounds(self, name: str) -> list[PartBound]:
         """Return the error bound of a variable in the settings of the collection."""
         given = self._collection.settings["encoding"].get(name, {}).get("error_bound")
         return [] if given is None else [PartBound(None, None, name, as_text(given))]
@@ -85,20 +85,10 @@ class CollectionArrays(Operand):
         families = (family for family in self._families if name in family.columns)
         return sum(self._collection.store._array(f.path(name)).stored_bytes for f in families)
 
-    def levels(self) -> Iterator[tuple[int | None, Rows]]:
-        """Yield all values: datasets have no levels."""
-        yield None, slice(None)
-
-    def windows(self, level: int | None) -> np.ndarray | None:  # noqa: ARG002
-        """Return None: values have no positions."""
-        return None
-
     def match(self, other: Operand) -> np.ndarray | None:
         """Limit both to their common datasets, whose variables must have the same shapes."""
         if not isinstance(other, CollectionArrays):
-            raise _core.InvalidError(
-                f"{self.location} and {other.location} are of different kinds: expected collections"
-            )
+            raise self._is_other_kind(other, "collections")
         self._common = other._common = [name for name in self.datasets if name in other._collection]
         if not self._common:
             raise _core.InvalidError(
@@ -138,7 +128,3 @@ class CollectionArrays(Operand):
             lengths: np.ndarray = np.diff(self._collection._reader.offsets(family, dim))[rows]
             return lengths
         return np.full(len(rows), family.sizes[dim])
-
-    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:  # noqa: ARG002
-        """Raise ValueError: only cells have a covering grid."""
-        raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")

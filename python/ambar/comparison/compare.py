@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
+from ambar.comparison.bounds import CheckedBound, check_bounds
 from ambar.comparison.error_metrics import (
     Scale,
     as_numbers,
@@ -25,21 +25,19 @@ from ambar.comparison.error_metrics import (
     ssim,
 )
 from ambar.comparison.operands import Operand, operand_of
-from ambar.comparison.rows import RowComparison
+from ambar.comparison.rows import ColumnComparison, RowComparison
 from ambar.store.error_bounds import (
     ErrorBound,
     PartBound,
-    are_kept,
     as_text,
-    asked_of,
-    is_kept,
-    joined_bounds,
     loose_bound,
     median_magnitude,
-    resolved,
+    range_of,
     select_bounds,
 )
 
+LISTED = 5
+"""Names that a verdict lists."""
 SPECTRUM_SIDE = 256
 """Largest side of the grid of a power spectrum, in cells."""
 
@@ -132,11 +130,11 @@ class Comparison:
     >>> found
     <ambar.Comparison> plt00200 and plt.ambar
       Values:  2,116 of each field
-      Held:    yes
       Fields:
-        field    max error  bound  held  PSNR dB  SSIM     ratio
-        density  0          0      yes   inf      1.00000  ...
-        Temp     0.0...     0.01   yes   4...     0.99...  ...
+        field    max error  error bound  given bound  held  PSNR dB  SSIM     ratio
+        density  0          0            -            yes   inf      1.00000  ...
+        Temp     0.0...     0.01         1e-2         yes   4...     0.99...  ...
+      all bounds hold
     """
 
     original: str
@@ -169,11 +167,47 @@ class Comparison:
         Bounds that are unknown count as held. Fields that only one version has are not compared.
         False if nothing was compared, or if `not_compared` lists an array.
         """
-        if self.not_compared or not (self.fields or self.tables):
-            return False
-        same_datasets = not self.datasets_only_in_original and not self.datasets_only_in_other
-        bounds_held = all(one.held is not False for one in self.fields)
-        return same_datasets and bounds_held and all(table.held for table in self.tables)
+        return not self._failures
+
+    @property
+    def verdict(self) -> str:
+        """The result in one line: "all bounds hold", or everything that makes `held` False.
+
+        Examples
+        --------
+        >>> ambar.compare("output_00002", "run.ambar").verdict
+        'all bounds hold'
+        """
+        if self._failures:
+            return "; ".join(self._failures)
+        known = [one.held for one in self.fields]
+        known += [column.held for table in self.tables for column in table.columns]
+        return "all bounds hold" if any(known) else "no error bound is known"
+
+    @property
+    def _failures(self) -> list[str]:
+        """Everything that makes `held` False."""
+        if not (self.fields or self.tables):
+            return ["nothing was compared"]
+        fields = [one.field for one in self.fields if one.held is False]
+        columns = [
+            f"{table.component}/{column.column}"
+            for table in self.tables
+            for column in table.columns
+            if column.held is False
+        ]
+        datasets = len(self.datasets_only_in_original) + len(self.datasets_only_in_other)
+        return [
+            *_exceeding("field", fields),
+            *_exceeding("column", columns),
+            *(
+                f"{table.component}: {table.missing + table.extra:,} rows only in one version"
+                for table in self.tables
+                if table.missing or table.extra
+            ),
+            *[f"{text.plural(datasets, 'dataset')} only in one version"] * (datasets > 0),
+            *(f"{name} cannot be compared" for name in self.not_compared),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can represent it.
@@ -200,20 +234,23 @@ class Comparison:
     def __repr__(self) -> str:
         sections: list[list[str]] = []
         if self.fields:
-            sections += [["  Fields:"], text.columns([_FIELD_HEADER, *self._field_rows()], 4)]
+            sections += [["  Fields:"], text.columns([FIELD_HEADER, *field_rows(self)], 4)]
         if self.tables:
-            sections += [["  Rows:"], text.columns([_ROW_HEADER, *self._column_rows()], 4)]
+            sections += [["  Rows:"], text.columns([COLUMN_HEADER, *column_rows(self)], 4)]
+            sections.append([f"    {table.summary}" for table in self.tables])
+        sections.append([f"  {self.verdict}"])
         return text.representation(f"<{self._title}", self._properties(), *sections)
 
     def _repr_html_(self) -> str:
         sections = [
             html.details(f"{len(rows)} {what}", html.table(rows, header), is_open=True)
             for what, header, rows in (
-                ("fields", _FIELD_HEADER, self._field_rows()),
-                ("columns of rows", _ROW_HEADER, self._column_rows()),
+                ("fields", FIELD_HEADER, field_rows(self)),
+                ("columns of rows", COLUMN_HEADER, column_rows(self)),
             )
             if rows
         ]
+        sections.append(f"<p>{html.escape(self.verdict)}</p>")
         title = self._title.replace(">", "", 1)
         return html.representation(title, self._properties(), *sections)
 
@@ -224,7 +261,6 @@ class Comparison:
     def _properties(self) -> dict[str, object]:
         return {
             "Values": f"{self.cells:,} of each field" if self.fields else None,
-            "Held": _answer(self.held),
             "Not compared": ", ".join(self.not_compared) or None,
             "Only in the original": ", ".join(self.only_in_original) or None,
             "Only in the other": ", ".join(self.only_in_other) or None,
@@ -232,53 +268,63 @@ class Comparison:
             "Datasets only in the other": ", ".join(self.datasets_only_in_other) or None,
         }
 
-    def _field_rows(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                one.field,
-                f"{one.all.max_error:.4g}",
-                bound_text(one.bound),
-                _answer(one.held),
-                f"{one.all.psnr:.1f}",
-                "-" if math.isnan(one.all.ssim) else f"{one.all.ssim:.5f}",
-                f"{one.ratio:.2f}",
-            )
-            for one in self.fields
-        ]
 
-    def _column_rows(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                f"{table.component}/{column.column}",
-                f"{column.max_error:.4g}",
-                bound_text(column.bound),
-                _answer(column.held),
-                f"{table.rows:,}",
-                f"{table.missing:,}",
-                f"{table.extra:,}",
-                table.matched_by,
-            )
-            for table in self.tables
-            for column in table.columns
-        ]
+_BOUND_HEADER = ("max error", "error bound", "given bound", "held")
+FIELD_HEADER = ("field", *_BOUND_HEADER, "PSNR dB", "SSIM", "ratio")
+COLUMN_HEADER = ("column", *_BOUND_HEADER, "rows")
 
 
-_FIELD_HEADER = ("field", "max error", "bound", "held", "PSNR dB", "SSIM", "ratio")
-_ROW_HEADER = (
-    *("column", "max error", "bound", "held"),
-    *("rows", "only in original", "only in other", "matched by"),
-)
+def field_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of a table of fields, with the columns `FIELD_HEADER`."""
+    return [
+        (
+            one.field,
+            f"{one.all.max_error:.4g}",
+            *_bound_cells(one),
+            f"{one.all.psnr:.1f}",
+            ssim_text(one.all.ssim),
+            f"{one.ratio:.2f}",
+        )
+        for one in found.fields
+    ]
 
 
-def bound_text(bound: float | str | None) -> str:
-    """Return an error bound as text; "-" for None."""
-    if bound is None:
-        return "-"
-    return bound if isinstance(bound, str) else f"{bound:.4g}"
+def column_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of a table of particles' columns, with the columns `COLUMN_HEADER`."""
+    return [
+        (
+            f"{table.component}/{column.column}",
+            f"{column.max_error:.4g}",
+            *_bound_cells(column),
+            f"{table.rows:,}",
+        )
+        for table in found.tables
+        for column in table.columns
+    ]
 
 
-def _answer(held: bool | None) -> str:
-    return "-" if held is None else "yes" if held else "NO"
+def ssim_text(value: float) -> str:
+    """Return a structural similarity as text; "-" for NaN."""
+    return "-" if math.isnan(value) else f"{value:.5f}"
+
+
+def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str]:
+    """Return the checked bound, the given bound and whether it held."""
+    bound = "-" if one.bound is None else one.bound
+    given = next(iter(one.bounds.values()), "-")
+    if len(one.bounds) > 1:
+        given = f"{len(one.bounds)} parts"
+    held = "-" if one.held is None else "yes" if one.held else "NO"
+    return bound if isinstance(bound, str) else f"{bound:.4g}", given, held
+
+
+def _exceeding(noun: str, names: list[str]) -> list[str]:
+    """Return the part of a verdict that lists fields or columns."""
+    if not names:
+        return []
+    more = f" and {len(names) - LISTED} more" * (len(names) > LISTED)
+    exceed = "exceeds its bound" if len(names) == 1 else "exceed their bounds"
+    return [f"{text.plural(len(names), noun)} {exceed}: {', '.join(names[:LISTED])}{more}"]
 
 
 def _plain(value: Any) -> Any:
@@ -314,7 +360,7 @@ def compare(
         Stores, AMReX plotfiles or RAMSES outputs.
     fields : str or sequence of str, optional
         Fields, and components of rows ("particles", "particles/DM", "sinks"), to compare; by
-        default all that both have. The name of an array of a mesh stands for those of all blocks.
+        default all that both have. The name of an array of a mesh selects those of all blocks.
     bound : float, str or mapping, optional
         The error bound to check for fields of cells: a number, or ``"1e-3 of range"`` of the finite
         values of the original; or a mapping as for `ambar.convert`, with levels, boxes and columns
@@ -349,11 +395,11 @@ def compare(
     common = [name for name in a.fields if name in b.fields]
     tables = [name for name in a.tables if name in b.tables]
     everything = [*common, *tables]
-    asked = everything if fields is None else [fields] if isinstance(fields, str) else list(fields)
-    meant = {
-        name: [full for full in (*a.named(name), name) if full in everything] for name in asked
+    requested = everything if fields is None else [fields] if isinstance(fields, str) else fields
+    full_names = {
+        name: [full for full in (*a.named(name), name) if full in everything] for name in requested
     }
-    missing = [name for name in asked if not meant[name]]
+    missing = [name for name, full in full_names.items() if not full]
     if spectrum and spectrum not in common:
         missing.append(spectrum)
     if missing:
@@ -361,7 +407,7 @@ def compare(
             f"no field {missing[0]!r} in both {a.location} and {b.location}; both have: "
             f"{', '.join(everything) or 'no fields'}"
         )
-    chosen = list(dict.fromkeys(one for each in meant.values() for one in each))
+    chosen = dict.fromkeys(full for names in full_names.values() for full in names)
     rules, bounds = _bounds(bound, a, common, tables)
     found = Comparison(a.location, b.location, 0, [])
     found.only_in_original, found.only_in_other = a.names_without(b), b.names_without(a)
@@ -374,7 +420,7 @@ def compare(
         if name in tables:
             found.tables.append(a.compare_rows(b, name, rules))
             continue
-        one = _compare_field(a, b, name, order, bounds.get(name))
+        one = _compare_field(a, b, name, order, bounds.get(name, ()))
         found.fields.append(one)
         found.cells = max(found.cells, one.all.cells)
     if spectrum:
@@ -399,9 +445,9 @@ def _bounds(
         # Names of arrays and of meshes may have any characters.
         literal = [full for full in side.named(target) if full in fields]
         found |= {full: [PartBound(None, None, full, text)] for full in literal}
-        meant = [full for full in side.named(name) if full in fields and "@" not in full]
-        rules += [(f"{full}{target[len(name) :]}", text) for full in meant]
-        if meant or literal:
+        named = [full for full in side.named(name) if full in fields and "@" not in full]
+        rules += [(f"{full}{target[len(name) :]}", text) for full in named]
+        if named or literal:
             continue
         rules.append((target, text))
         is_known = name == "*" or name.rpartition("/")[0] in owners
@@ -414,14 +460,8 @@ def _bounds(
     return rules, found
 
 
-def _resolved(given: str, scaled: Scale) -> float | str:
-    """Return a bound that applies to each value; the error's root mean square stands for a PSNR."""
-    # A range can be larger than the largest number.
-    return resolved(given, (0.0, min(scaled.range * scaled.unit, sys.float_info.max)))
-
-
 def _compare_field(
-    a: Operand, b: Operand, name: str, order: np.ndarray | None, given: list[PartBound] | None
+    a: Operand, b: Operand, name: str, order: np.ndarray | None, given: Sequence[PartBound]
 ) -> FieldComparison:
     parts = []
     for values, unordered in a.pairs(b, name):
@@ -434,37 +474,39 @@ def _compare_field(
         numbers = as_numbers(values, found)
         parts.append((*numbers, errors(*numbers)))
     values, found, difference = map(_joined, zip(*parts, strict=True))
-    scaled = scale_of(values)
-    checked = _check_bounds((a, b), name, given, (values, found), difference)
+    scale = scale_of(values)
+    checked = check_bounds(
+        (values, found),
+        difference,
+        scale,
+        given=given,
+        recorded=[part for side in (a, b) for part in side.recorded_bounds(name)],
+        stored=[side.bound(name) for side in (a, b)],
+        levels=a.cell_levels(),
+        positions=a.centres,
+    )
+    _warn_of_loose_bounds(name, checked, values)
     levels: list[ErrorMetrics] = []
-    similar, weight = 0.0, 0
-    for level, rows in a.levels():
-        window = a.windows(level)
-        likeness, count = math.nan, 0
-        if window is not None:
-            likeness, count = ssim(values[rows], found[rows], window, scaled, a.ndim)
+    total, windows = 0.0, 0
+    for level, rows, window in a.levels():
+        similarity, count = ssim(values[rows], found[rows], window, scale, a.ndim)
         if count:
-            similar, weight = similar + likeness * count, weight + count
-        if level is not None:
-            levels.append(_measures(level, values[rows], difference[rows], scaled, likeness))
-    likeness = similar / weight if weight else math.nan
-    everything = _measures(None, values, difference, scaled, likeness)
-    held = checked.held
-    scale = 0.0
-    if isinstance(checked.bound, float):
-        held, scale = everything.max_error <= checked.bound, checked.bound
-    largest = np.abs(difference[np.isfinite(difference)]).max(initial=0.0)
-    scale = scale or float(largest)
+            total, windows = total + similarity * count, windows + count
+        levels.append(_metrics(level, values[rows], difference[rows], scale, similarity))
+    similarity = total / windows if windows else math.nan
+    histogram_scale = checked.bound if isinstance(checked.bound, float) else 0.0
+    if not histogram_scale:
+        histogram_scale = float(np.abs(difference[np.isfinite(difference)]).max(initial=0.0))
     return FieldComparison(
         field=name,
         bound=checked.bound,
-        held=held,
+        held=checked.held,
         bounds=checked.bounds,
         ratio=a.bytes(name) / max(b.bytes(name), 1),
-        all=everything,
+        all=_metrics(None, values, difference, scale, similarity),
         levels=levels,
-        histogram=histogram(difference, scale),
-        scale=scale,
+        histogram=histogram(difference, histogram_scale),
+        scale=histogram_scale,
     )
 
 
@@ -472,78 +514,45 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-class _Checked(NamedTuple):
-    """An error bound, and whether it held."""
-
-    bound: float | str | None
-    """The bound of all values; None if it is unknown, or if parts have different bounds."""
-    held: bool | None
-    """Whether it held; None for an absolute or unknown bound."""
-    bounds: dict[str, str]
-    """The bounds that were given, by target."""
-
-
-def _check_bounds(
-    sides: tuple[Operand, Operand],
-    name: str,
-    given: list[PartBound] | None,
-    values: tuple[np.ndarray, np.ndarray],
-    difference: np.ndarray,
-) -> _Checked:
-    """Check the given bounds of a field, or the bounds that it was written with."""
-    written = [side.bound(name) for side in sides]
-    parts = given or [part for side in sides for part in side.asked(name)]
-    is_lossy = [bound not in (None, 0.0) for bound in written]
-    if len(parts) > 1 and (given is not None or sum(is_lossy) == 1):
-        # Bounds "of range" refer to the range of the original values.
-        original = values[1] if given is None and is_lossy[0] else values[0]
-        kept = are_kept(parts, original, difference, sides[0].cell_levels(), sides[0].centres)
-        return _Checked(None, kept, asked_of(parts))
-    stated = (
-        joined_bounds(written) if given is None else _resolved(given[-1].bound, scale_of(values[0]))
-    )
-    asked = asked_of(parts) if parts else {}
-    if isinstance(stated, str):
-        return _Checked(stated, is_kept(stated, values[0], difference), asked)
-    if parts and stated is not None:
-        median = median_magnitude(values[0])
-        if message := loose_bound(name, parts[-1].bound, stated, median):
+def _warn_of_loose_bounds(name: str, checked: CheckedBound, values: np.ndarray) -> None:
+    if not isinstance(checked.bound, float) or not checked.bounds:
+        return
+    median = median_magnitude(values)
+    for given in checked.bounds.values():
+        if message := loose_bound(name, given, checked.bound, median):
             warnings.warn(message, stacklevel=4)
-    return _Checked(stated, None, asked)
 
 
-def _measures(
+def _metrics(
     level: int | None,
     values: np.ndarray,
     difference: np.ndarray,
-    scaled: Scale,
-    likeness: float,
+    scale: Scale,
+    similarity: float,
 ) -> ErrorMetrics:
-    finite = values[np.isfinite(values)]
+    low, high = range_of(values)
     with np.errstate(over="ignore"):
-        squares = np.square(difference / scaled.unit)
+        squares = np.square(difference / scale.unit)
     mean_square = float(squares.mean()) if difference.size else 0.0
     return ErrorMetrics(
         level,
         int(values.size),
-        float(finite.min()) if finite.size else math.nan,
-        float(finite.max()) if finite.size else math.nan,
+        low if low <= high else math.nan,
+        high if low <= high else math.nan,
         float(np.abs(difference).max(initial=0.0)),
         int(np.count_nonzero(difference)),
-        psnr(scaled.range, mean_square),
-        likeness,
+        psnr(scale.range, mean_square),
+        similarity,
     )
 
 
 def _spectrum(a: Operand, b: Operand, name: str) -> Spectrum:
-    level, grid, cell = a.grid(name, SPECTRUM_SIDE)
-    _, other, _ = b.grid(name, SPECTRUM_SIDE)
-    for side, values in ((a, grid), (b, other)):
-        if not np.isfinite(values).all() or values.mean() == 0:
+    grids = a.grid(name, SPECTRUM_SIDE), b.grid(name, SPECTRUM_SIDE)
+    for side, grid in zip((a, b), grids, strict=True):
+        if not np.isfinite(grid.values).all() or grid.values.mean() == 0:
             raise _core.InvalidError(
                 f"{side.location}: {name} has no power spectrum, which needs cells that fill the "
                 "box, finite values and a mean other than 0"
             )
-    k, original, _ = power_spectrum(grid, cell)
-    _, changed, _ = power_spectrum(other, cell)
-    return Spectrum(name, level, k.tolist(), original.tolist(), changed.tolist())
+    (k, original, _), (_, other, _) = (power_spectrum(g.values, grids[0].cell_size) for g in grids)
+    return Spectrum(name, grids[0].level, k.tolist(), original.tolist(), other.tolist())

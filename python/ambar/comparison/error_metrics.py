@@ -51,20 +51,23 @@ def psnr(value_range: float, mean_square: float) -> float:
 def errors(values: np.ndarray, found: np.ndarray) -> np.ndarray:
     """Return ``found - values`` as float64; infinite where NaN or an infinity differs.
 
-    Different integers that are equal as float64 have an error of 1.
+    Different numbers that are equal as float64, such as integers above 2**53, have an error of 1.
     """
-    are_integers = values.dtype.kind in "iu" and found.dtype.kind in "iu"
-    unequal = values != found if are_integers else None
-    values, found = values.astype(np.float64), found.astype(np.float64)
+    a, b = values.astype(np.float64), found.astype(np.float64)
     # Differences of infinities are NaN, and large differences overflow.
     with np.errstate(invalid="ignore", over="ignore"):
-        difference: np.ndarray = found - values
-    odd = ~(np.isfinite(values) & np.isfinite(found))
-    if odd.any():
-        same = (found == values) | (np.isnan(found) & np.isnan(values))
-        difference[odd] = np.where(same[odd], 0.0, np.inf)
-    if unequal is not None:
-        difference[unequal & (difference == 0)] = 1.0
+        difference: np.ndarray = b - a
+    is_special = ~(np.isfinite(a) & np.isfinite(b))
+    if is_special.any():
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        difference[is_special] = np.where(same[is_special], 0.0, np.inf)
+    kinds = {values.dtype.kind, found.dtype.kind}
+    if kinds & {*"iu"}:
+        # float64 has 53 bits: such values are compared as integers, or as exact Python objects.
+        may_differ = (difference == 0) & (np.abs(a) >= 2.0**53)
+        pair = (side[may_differ] for side in (values, found))
+        left, right = pair if kinds <= {*"iu"} else (side.astype(object) for side in pair)
+        difference[may_differ] = left != right
     return difference
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.properties import cached_property
+from ambar.comparison.bounds import recorded_bounds, stored_bound
 from ambar.comparison.error_metrics import windows
 from ambar.comparison.rows import (
     BOOKKEEPING,
     RowComparison,
-    asked_bounds,
     compare_rows,
+    stored_attributes,
     table_components,
 )
 from ambar.kinds.registry import locate
@@ -32,7 +33,23 @@ from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import PartBound
 from ambar.store.store import Store
 
-Rows = slice | np.ndarray
+
+class Level(NamedTuple):
+    """The cells of a level."""
+
+    level: int
+    rows: np.ndarray
+    """The rows of the cells."""
+    window: np.ndarray
+    """The window of each cell, as `error_metrics.windows` numbers them."""
+
+
+class Grid(NamedTuple):
+    """A field on a covering grid."""
+
+    level: int
+    values: np.ndarray
+    cell_size: list[float]
 
 
 class Operand(ABC):
@@ -66,7 +83,7 @@ class Operand(ABC):
         raise _core.InvalidError(f"{self.location} has no cells to draw slices of")
 
     def named(self, name: str) -> list[str]:
-        """Return the fields for which a name stands."""
+        """Return the fields that a name represents."""
         return [name] if name in self.fields else []
 
     def names_without(self, other: Operand) -> list[str]:
@@ -89,32 +106,13 @@ class Operand(ABC):
         An absolute bound is a number, all others are strings.
         """
 
-    def asked(self, name: str) -> list[PartBound]:  # noqa: ARG002 - for subclasses
+    def recorded_bounds(self, name: str) -> list[PartBound]:  # noqa: ARG002 - for subclasses
         """Return the bounds that a field was written with; an empty list if they are unknown."""
         return []
-
-    def cell_levels(self) -> np.ndarray | None:
-        """Return the level of each value; None if values have no level."""
-        return None
-
-    def centres(self) -> Sequence[np.ndarray]:
-        """Return the coordinates of all values; an empty list if values have no coordinates."""
-        return ()
 
     @abstractmethod
     def bytes(self, name: str) -> int:
         """Return the bytes of a field in the store, or in memory for files of other programs."""
-
-    @abstractmethod
-    def levels(self) -> Iterator[tuple[int | None, Rows]]:
-        """Yield each level and the rows of its cells."""
-
-    @abstractmethod
-    def windows(self, level: int | None) -> np.ndarray | None:
-        """Return the window of each cell of a level, as `error_metrics.windows` numbers them.
-
-        None if the values have no positions.
-        """
 
     @abstractmethod
     def match(self, other: Operand) -> np.ndarray | None:
@@ -123,12 +121,27 @@ class Operand(ABC):
         Raises ValueError if the two cannot be compared.
         """
 
-    @abstractmethod
-    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:
-        """Return the finest covering grid of a field with at most `side` cells a side.
+    def levels(self) -> Iterable[Level]:
+        """Return the levels of the cells; none if values have no levels."""
+        return ()
 
-        Returns the level, the grid, and the sides of a cell.
-        """
+    def cell_levels(self) -> np.ndarray | None:
+        """Return the level of each value; None if values have no levels."""
+        return None
+
+    def centres(self) -> Sequence[np.ndarray]:
+        """Return the coordinates of all values; an empty list if values have no coordinates."""
+        return ()
+
+    def grid(self, name: str, side: int) -> Grid:  # noqa: ARG002 - for operands with cells
+        """Return the finest covering grid of a field with at most `side` cells a side."""
+        raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")
+
+    def _is_other_kind(self, other: Operand, expected: str) -> _core.InvalidError:
+        return _core.InvalidError(
+            f"{self.location} and {other.location} are of different kinds: expected {expected} in "
+            "both"
+        )
 
 
 def operand_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Operand:
@@ -148,8 +161,6 @@ class Cells(Operand):
         self.tables = table_components(snapshot)
         self._has_cells = any(name in snapshot.components for name in CELL_COMPONENTS)
         self._threads = threads
-        self._info = snapshot.info
-        self._stored_at = snapshot._stored_at
         self.location = snapshot.location
         self.ndim = snapshot.info.ndim
         self.fields = list(self._amr.fields) if self._has_cells else []
@@ -185,22 +196,15 @@ class Cells(Operand):
 
     def bound(self, name: str) -> float | str | None:
         """Return the bound in the store, 0 without one; None for files of other programs."""
-        if self._stored_at is None:
-            return None
-        bound: float | str = self._own.get("error_bounds", {}).get(name, 0.0)
-        return bound
+        return stored_bound(self._attributes, name)
 
     @cached_property
-    def _own(self) -> dict[str, Any]:
-        """The attributes of the cells in the store; empty without a store."""
-        if self._stored_at is None:
-            return {}
-        store, path = self._stored_at
-        return store._ambar_attributes(f"{path.rstrip('/')}/amr")
+    def _attributes(self) -> dict[str, Any] | None:
+        return stored_attributes(self._snapshot, "amr")
 
-    def asked(self, name: str) -> list[PartBound]:
+    def recorded_bounds(self, name: str) -> list[PartBound]:
         """Return the bounds that a field was written with."""
-        return asked_bounds(self._own, name)
+        return recorded_bounds(self._attributes, name)
 
     def cell_levels(self) -> np.ndarray:
         """Return each cell's level."""
@@ -213,12 +217,9 @@ class Cells(Operand):
 
     def bytes(self, name: str) -> int:
         """Return the bytes of the arrays in the store, or of the values of all cells."""
-        if self._stored_at is not None:
-            store, path = self._stored_at
-            start = f"{path.strip('/')}/amr/".lstrip("/")
-            arrays = [one for one in store if _is_field(one, start, name)]
-            if arrays:
-                return sum(store._array(one).stored_bytes for one in arrays)
+        stored = self._amr._stored
+        if stored is not None and (arrays := stored.arrays(name)):
+            return sum(array.stored_bytes for array in arrays)
         return self._cells * self._amr.dtype(name).itemsize
 
     @cached_property
@@ -226,40 +227,26 @@ class Cells(Operand):
         """The number of cells, with covered cells of patches, which a plotfile contains."""
         if self._amr.layout != "patches":
             return len(self._amr)
-        total, level = 0, 0
-        while level <= self._amr.levels[1]:
-            boxes = self._amr.boxes(level)
-            total += int((boxes[:, 1] - boxes[:, 0]).prod(axis=1).sum())
-            level += 1
-        return total
+        boxes = [self._amr.boxes(level) for level in range(self._amr.levels[1] + 1)]
+        return sum(int(np.diff(box, axis=1).prod(axis=2).sum()) for box in boxes)
 
     @cached_property
-    def _rows(self) -> dict[int, np.ndarray]:
-        level = self.places[0]
-        return {int(one): np.flatnonzero(level == one) for one in np.unique(level)}
+    def _levels(self) -> list[Level]:
+        level, *indices = self.places
+        numbers = [(int(number), np.flatnonzero(level == number)) for number in np.unique(level)]
+        return [
+            Level(number, rows, windows([index[rows] for index in indices]))
+            for number, rows in numbers
+        ]
 
-    def levels(self) -> Iterator[tuple[int | None, Rows]]:
-        """Yield each level that has leaf cells."""
-        yield from self._rows.items()
-
-    @cached_property
-    def _windows(self) -> dict[int, np.ndarray]:
-        return {
-            level: windows([place[rows] for place in self.places[1:]])
-            for level, rows in self._rows.items()
-        }
-
-    def windows(self, level: int | None) -> np.ndarray | None:
-        """Return the windows of a level's cells."""
-        return None if level is None else self._windows[level]
+    def levels(self) -> Iterable[Level]:
+        """Return the levels that have leaf cells."""
+        return self._levels
 
     def match(self, other: Operand) -> np.ndarray | None:
         """Match cells by level and position."""
         if not isinstance(other, Cells) or other.ndim != self.ndim:
-            raise _core.InvalidError(
-                f"{self.location} and {other.location} are of different kinds: expected cells of "
-                f"{self.ndim} dimensions in both"
-            )
+            raise self._is_other_kind(other, f"cells of {self.ndim} dimensions")
         if not (self._has_cells and other._has_cells):
             return None
         mine, theirs = self.places, other.places
@@ -278,16 +265,14 @@ class Cells(Operand):
         matched[order] = their_order
         return matched
 
-    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:
+    def grid(self, name: str, side: int) -> Grid:
         """Return the finest covering grid of the whole box with at most `side` cells a side."""
+        box = np.array(self._snapshot.info.box_size[: self.ndim])
         level = self._amr.levels[1]
-        while level > 0 and any(
-            length / cell > side * (1 + 1e-9)
-            for length, cell in zip(self._info.box_size, self._amr.cell_size(level), strict=False)
-        ):
+        while level > 0 and (box / self._amr.cell_size(level) > side * (1 + 1e-9)).any():
             level -= 1
-        grid = self._amr.grid(name, level=level, threads=self._threads).to_numpy()
-        return level, grid, list(self._amr.cell_size(level)[: self.ndim])
+        values = self._amr.grid(name, level=level, threads=self._threads).to_numpy()
+        return Grid(level, values, list(self._amr.cell_size(level)))
 
 
 class Arrays(Operand):
@@ -312,21 +297,10 @@ class Arrays(Operand):
         """Return an array's stored bytes."""
         return self._store._array(name).stored_bytes
 
-    def levels(self) -> Iterator[tuple[int | None, Rows]]:
-        """Yield all values: arrays have no levels."""
-        yield None, slice(None)
-
-    def windows(self, level: int | None) -> np.ndarray | None:  # noqa: ARG002
-        """Return None: arrays have no positions."""
-        return None
-
     def match(self, other: Operand) -> np.ndarray | None:
         """Check that the other operand has arrays of the same shapes."""
         if not isinstance(other, Arrays):
-            raise _core.InvalidError(
-                f"{self.location} and {other.location} are of different kinds: expected arrays in "
-                "both"
-            )
+            raise self._is_other_kind(other, "arrays")
         for name in self.fields:
             shape = self.shape(name)
             if name in other.fields and other.shape(name) != shape:
@@ -339,10 +313,6 @@ class Arrays(Operand):
     def shape(self, name: str) -> tuple[int, ...]:
         """Return an array's shape."""
         return self._store._array(name).shape
-
-    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:  # noqa: ARG002
-        """Raise ValueError: only cells have a covering grid."""
-        raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")
 
 
 _POINT_KEYS = ("points", "x", "y", "z")
@@ -501,9 +471,3 @@ def _names_of(
         known, described = blocks_of(described)[number]
         where += f"{number if known is None else known}/"
     return [name, f"{key}/{name}", f"{where}{name}", f"{where}{key}/{name}"]
-
-
-def _is_field(path: str, start: str, name: str) -> bool:
-    """Whether `path` is an array of the field below `start`, of a tree or a level of patches."""
-    own = path.removeprefix(start).split("/")
-    return path.startswith(start) and own[-1] == name and "index" not in own[:-1]

@@ -8,21 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ambar.comparison.error_metrics import errors
+from ambar.comparison.bounds import check_bounds, recorded_bounds, stored_bound
+from ambar.comparison.error_metrics import as_numbers, errors, scale_of
 from ambar.snapshot.field_names import resolve
 from ambar.snapshot.loading import TABLE_COMPONENTS, is_table
 from ambar.snapshot.particles import Particles
 from ambar.snapshot.snapshot import Snapshot
-from ambar.store.error_bounds import (
-    PartBound,
-    are_kept,
-    asked_of,
-    is_kept,
-    joined_bounds,
-    range_of,
-    resolved,
-    select_bounds,
-)
+from ambar.store.error_bounds import select_bounds
 
 BOOKKEEPING = ("domain",)
 """Fields that stores add to those of outputs: the number of the file of a cell or particle."""
@@ -44,7 +36,7 @@ class ColumnComparison:
     held: bool | None
     """Whether the error bounds held; None if no bound is known."""
     max_error: float
-    """The largest absolute error; infinite if NaN, an infinity or a string differs."""
+    """The largest absolute error; infinite if NaN, an infinity, a string or a bool differs."""
     bounds: dict[str, str] = field(default_factory=dict)
     """The error bounds that were given, by target."""
 
@@ -74,6 +66,14 @@ class RowComparison:
         same_rows = not self.missing and not self.extra
         return same_rows and all(one.held is not False for one in self.columns)
 
+    @property
+    def summary(self) -> str:
+        """How rows were matched, and the numbers of rows without a match."""
+        text = f"{self.component}: matched by {self.matched_by}"
+        if self.missing or self.extra:
+            text += f"; {self.missing:,} only in the original, {self.extra:,} only in the other"
+        return text
+
 
 def table_components(snapshot: Snapshot) -> list[str]:
     """Return the components of a snapshot that are tables of rows."""
@@ -92,35 +92,28 @@ def compare_rows(
     `bounds` are pairs of target and bound, with targets such as ``component/column``. For a column
     without one, the sum of the bounds that the stores of both versions record must hold.
     """
-    mine, theirs = _rows(a, component), _rows(b, component)
-    tables = mine.read(threads=threads), theirs.read(threads=threads)
+    tables = [_rows(side, component).read(threads=threads) for side in (a, b)]
     common = [name for name in tables[0] if name in tables[1]]
     first, second = ({name: table[name] for name in common} for table in tables)
     matched = _match(first, second)
-    known = [_stored(snapshot, component) for snapshot in (a, b)]
-    places = [first[name][matched.rows] for name in _positions(first)]
+    groups = [stored_attributes(side, component) for side in (a, b)]
+    positions = [first[name][matched.rows] for name in _positions(first)]
     columns = []
     for name in common:
-        found = [one.get("error_bounds", {}).get(name, 0.0) for one in known if one is not None]
+        values = as_numbers(first[name][matched.rows], second[name][matched.other_rows])
+        difference = errors(*values)
         short = component.removeprefix("particles/")
-        given = select_bounds(bounds, [f"{component}/{name}", f"{short}/{name}"])
-        parts = given or [part for one in known if one for part in asked_bounds(one, name)]
-        mine_of, theirs_of = first[name][matched.rows], second[name][matched.other_rows]
-        error = _largest_error(mine_of, theirs_of)
-        stated: float | str | None
-        if given is not None:
-            stated = resolved(given[-1].bound, range_of(mine_of))
-        else:
-            stated = joined_bounds(found)
-        held = None
-        if len(parts) > 1 and (given is not None or sum(bound != 0.0 for bound in found) == 1):
-            stated = None
-            held = are_kept(parts, mine_of, errors(mine_of, theirs_of), None, lambda: places)
-        elif isinstance(stated, str):
-            held = is_kept(stated, mine_of, errors(mine_of, theirs_of))
-        elif stated is not None:
-            held = error <= stated
-        columns.append(ColumnComparison(name, stated, held, error, asked_of(parts)))
+        checked = check_bounds(
+            values,
+            difference,
+            scale_of(values[0]),
+            given=select_bounds(bounds, [f"{component}/{name}", f"{short}/{name}"]) or (),
+            recorded=[part for group in groups for part in recorded_bounds(group, name)],
+            stored=[stored_bound(group, name) for group in groups],
+            positions=lambda: positions,
+        )
+        largest = float(np.abs(difference).max(initial=0.0))
+        columns.append(ColumnComparison(name, checked.bound, checked.held, largest, checked.bounds))
     return RowComparison(
         component,
         len(tables[0]),
@@ -142,19 +135,12 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
     return snapshot.species[component.removeprefix("particles/")]
 
 
-def _stored(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
+def stored_attributes(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
     """Return the attributes of a component in a store; None if the snapshot has no store."""
     if snapshot._stored_at is None:
         return None
     store, path = snapshot._stored_at
     return store._ambar_attributes(f"{path.rstrip('/')}/{component}")
-
-
-def asked_bounds(own: Mapping[str, Any], name: str) -> list[PartBound]:
-    """Return the bounds that a field was written with, from the attributes of its group."""
-    asked = own.get("bounds_asked", {}).items()
-    rules = [(target, bound) for target, bound in asked if target.partition("@")[0] == name]
-    return (select_bounds(rules, [name]) or []) if rules else []
 
 
 Columns: TypeAlias = Mapping[str, np.ndarray]
@@ -211,11 +197,4 @@ def _keys(columns: Sequence[np.ndarray]) -> np.ndarray:
 def _distance(a: Columns, b: Columns, names: list[str], matched: Matched) -> float:
     """Return the largest distance between matched rows along any dimension."""
     pairs = ((a[name][matched.rows], b[name][matched.other_rows]) for name in names)
-    return max(_largest_error(*pair) for pair in pairs)
-
-
-def _largest_error(values: np.ndarray, found: np.ndarray) -> float:
-    if values.dtype.kind not in "fiub" or found.dtype.kind not in "fiub":
-        return 0.0 if np.array_equal(values, found) else np.inf
-    with np.errstate(over="ignore"):
-        return float(np.abs(errors(values, found)).max(initial=0.0))
+    return max(float(np.abs(errors(*as_numbers(*pair))).max(initial=0.0)) for pair in pairs)

@@ -1,4 +1,4 @@
-"""VTK's arrays as NumPy arrays and back, without copies where memory allows."""
+"""VTK arrays as NumPy arrays and back, without copies if VTK can share the memory."""
 
 from __future__ import annotations
 
@@ -9,78 +9,51 @@ from vtkmodules.vtkCommonCore import vtkAbstractArray, vtkBitArray, vtkDataArray
 
 from ambar import _core
 
-# VTK's types by their numbers: their names in stores, and the dtype each has on this machine.
 _BIT, _STRING = 1, 13
-_NAMES = {
-    _BIT: "bit",
-    2: "char",
-    15: "signed char",
-    3: "unsigned char",
-    4: "short",
-    5: "unsigned short",
-    6: "int",
-    7: "unsigned int",
-    8: "long",
-    9: "unsigned long",
-    10: "float",
-    11: "double",
-    12: "id type",
-    _STRING: "string",
-    16: "long long",
-    17: "unsigned long long",
-}
+"""VTK's numbers of types whose values are not numbers."""
+_LONG = f"{8 * np.dtype('long').itemsize}"
+# VTK's number of a type, its name in stores, and the dtype of its values on this machine.
+_TYPES = (
+    (15, "signed char", "int8"),
+    (3, "unsigned char", "uint8"),
+    (4, "short", "int16"),
+    (5, "unsigned short", "uint16"),
+    (6, "int", "int32"),
+    (7, "unsigned int", "uint32"),
+    (8, "long", f"int{_LONG}"),
+    (9, "unsigned long", f"uint{_LONG}"),
+    (16, "long long", "int64"),
+    (17, "unsigned long long", "uint64"),
+    (10, "float", "float32"),
+    (11, "double", "float64"),
+    (2, "char", "int8"),  # signed in Python, also on machines where char is unsigned
+    (12, "id type", "int64"),
+)
+_NAMES = {code: name for code, name, _ in _TYPES}
 _CODES = {name: code for code, name in _NAMES.items()}
-_LONG = 8 * np.dtype("long").itemsize
-_DTYPE_NAMES = {
-    2: "int8",  # where char is unsigned VTK has signed values all the same, as NumPy sees them
-    3: "uint8",
-    4: "int16",
-    5: "uint16",
-    6: "int32",
-    7: "uint32",
-    8: f"int{_LONG}",
-    9: f"uint{_LONG}",
-    10: "float32",
-    11: "float64",
-    12: "int64",
-    15: "int8",
-    16: "int64",
-    17: "uint64",
-}
-_DTYPES = {code: np.dtype(name) for code, name in _DTYPE_NAMES.items()}
-# The type of an array that has no name of it in a store.
-_USUAL = {
-    np.dtype("int8"): 15,
-    np.dtype("uint8"): 3,
-    np.dtype("int16"): 4,
-    np.dtype("uint16"): 5,
-    np.dtype("int32"): 6,
-    np.dtype("uint32"): 7,
-    np.dtype("int64"): 8 if _LONG == 64 else 16,
-    np.dtype("uint64"): 9 if _LONG == 64 else 17,
-    np.dtype("float32"): 10,
-    np.dtype("float64"): 11,
-}
+_DTYPES = {code: np.dtype(dtype) for code, _, dtype in _TYPES}
+# The default type of each dtype, whose name stores omit: the first one in the table.
+_DEFAULTS = {dtype: code for code, dtype in reversed(_DTYPES.items())}
 _COPIED = 1 << 16
 """Bytes up to which values are copied."""
 _OWNED_BY_BUFFERS = hasattr(vtkDataArray.CreateDataArray(_CODES["double"]), "GetBuffer")
-"""Whether Python can attach the owner of memory to VTK's buffer of it, as from VTK 9.6 on.
+"""Whether Python can attach the owner of memory to VTK's buffer: from VTK 9.6 on.
 
-Before, an owner can only be attached to the array. VTK shares buffers among arrays in C++, in
-`ShallowCopy` and in `vtkCellArray.SetData`, so that a buffer outlives the array and its owner.
+Earlier versions can attach an owner only to the array. VTK shares buffers among arrays in C++, in
+`ShallowCopy` and in `vtkCellArray.SetData`, so a buffer may outlive its array and its owner.
 """
 
 
 def values_of(array: Any, where: str) -> np.ndarray:
-    """Return the values of a VTK array: (tuples,) or, of several components, (tuples, components).
+    """Return the values of a VTK array: (tuples,), or (tuples, components) if there are several.
 
-    Numbers share VTK's memory where it holds them one behind the other; bits are bools, strings
-    objects (bytes where one of them is not UTF-8).
+    Numbers share VTK's memory if it is contiguous. Bits become bools. Strings become objects: str,
+    or bytes if one of them is not UTF-8.
 
     Raises
     ------
     UnsupportedError
-        If it is an array of variants or of other objects.
+        If the values are variants or other objects.
     """
     code = array.GetDataType()
     tuples, components = array.GetNumberOfTuples(), array.GetNumberOfComponents()
@@ -92,18 +65,18 @@ def values_of(array: Any, where: str) -> np.ndarray:
         return _strings(array, tuples * components).reshape(shape)
     if code not in _DTYPES:
         raise _core.UnsupportedError(
-            f"{where}: values of {array.GetClassName()} cannot be stored; numbers, bits and "
-            "strings can: convert the array, or remove it"
+            f"{where}: expected an array of numbers, bits or strings, found a "
+            f"{array.GetClassName()}; convert the array, or remove it"
         )
     if tuples * components == 0:
         return np.empty(shape, _DTYPES[code])
     dtype = _DTYPES[code]
     try:
         flat = np.frombuffer(array, dtype)
-    except (TypeError, ValueError):  # computed on the fly, or a component at a time
-        plain: Any = vtkDataArray.CreateDataArray(code)
-        plain.DeepCopy(array)
-        flat = np.frombuffer(plain, dtype)
+    except (TypeError, ValueError):  # an implicit array, or one array for each component
+        copy: Any = vtkDataArray.CreateDataArray(code)
+        copy.DeepCopy(array)
+        flat = np.frombuffer(copy, dtype)
     return flat.reshape(shape)
 
 
@@ -117,17 +90,17 @@ def _strings(array: Any, count: int) -> np.ndarray:
 
 
 def type_name(array: Any, values: np.ndarray) -> str | None:
-    """Return VTK's name of the array's type, None if it follows from the dtype of its values."""
+    """Return VTK's name of the type of an array; None if the dtype of its values determines it."""
     code = array.GetDataType()
-    if code in (_BIT, _STRING):
+    if code in (_BIT, _STRING) or code == _DEFAULTS[values.dtype]:
         return None
-    return None if code == _USUAL[values.dtype] else _NAMES[code]
+    return _NAMES[code]
 
 
 def array_of(values: np.ndarray, type_name: str | None = None) -> Any:
-    """Return a VTK array of `values` (tuples,) or (tuples, components).
+    """Return a VTK array of `values`: (tuples,) or (tuples, components).
 
-    It takes the memory of numbers over, without a copy, if they lie in C order.
+    Numbers in C order share their memory, as `adopted` describes.
     """
     if values.dtype == bool:
         return _bits(values)
@@ -135,16 +108,16 @@ def array_of(values: np.ndarray, type_name: str | None = None) -> Any:
         return _string_array(values)
     code = _CODES.get(type_name or "", 0)
     if code not in _DTYPES or _DTYPES[code] != values.dtype:
-        code = _USUAL[values.dtype]
+        code = _DEFAULTS[values.dtype]
     return adopted(values, code)
 
 
 def adopted(values: np.ndarray, code: int) -> Any:
     """Return a VTK array of type number `code` with the values of `values`.
 
-    Where VTK allows it, large arrays share memory with `values` and keep it alive. All others are
-    copied. This is VTK's `numpy_to_vtk` without its checks, which dominate for the small arrays of
-    many blocks.
+    Large arrays share memory with `values` and keep it alive, if VTK supports it. Other arrays are
+    copied. This is VTK's `numpy_to_vtk` without its checks, which take most of the time for many
+    small arrays.
     """
     array: Any = vtkDataArray.CreateDataArray(code)
     array.SetNumberOfComponents(_components(values))
@@ -182,14 +155,14 @@ def _components(values: np.ndarray) -> int:
 
 
 def component_names(array: Any) -> list[str | None] | None:
-    """Return the names of the components, None if there are none."""
+    """Return the names of the components; None if no component has a name."""
     if not array.HasAComponentName():
         return None
     return [array.GetComponentName(i) for i in range(array.GetNumberOfComponents())]
 
 
 def name_components(array: vtkAbstractArray, names: list[str | None]) -> None:
-    """Give the components of a VTK array their names."""
+    """Set the names of the components of a VTK array."""
     for index, name in enumerate(names):
         if name is not None:
             array.SetComponentName(index, name)

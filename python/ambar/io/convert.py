@@ -6,7 +6,7 @@ import dataclasses
 import errno
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -239,6 +239,7 @@ def export(
     mode: Literal["w-", "w"] = "w-",
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     **options: Any,
 ) -> Export:
     """Write the content of a store to files of other programs.
@@ -249,7 +250,7 @@ def export(
     Parameters
     ----------
     store : path
-        The store.
+        The path or the URL of the store.
     target : path
         The file or folder to write:
 
@@ -266,6 +267,8 @@ def export(
         Threads to use; all cores by default.
     progress : callable or True, optional
         A function called with the work done and all work, or True for a bar on the terminal.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
     **options
         Options of the kind of the store, below. Kinds of other packages may have other options.
 
@@ -318,7 +321,7 @@ def export(
     start = time.perf_counter()
     check_mode(mode, Literal["w-", "w"])
     refuse_url(target)
-    opened = open_store(store)
+    opened = open_store(store, storage_options)
     kind = kind_of_store(opened)
     if kind.export is None:
         raise _core.UnsupportedError(
@@ -336,6 +339,7 @@ def export(
         target=target,
         threads=threads,
         progress=progress,
+        storage_options=storage_options,
     )
     place = Path(target)
     is_empty_folder = place.is_dir() and not any(place.iterdir())

@@ -149,6 +149,7 @@ class ExportRequest:
     target: Path
     threads: int | None = None
     progress: Progress | Literal[True] | None = None
+    storage_options: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

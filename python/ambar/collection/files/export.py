@@ -19,10 +19,11 @@ from ambar._util.disk_space import check_free_space, write_error
 from ambar._util.optional import missing
 from ambar._util.scratch import already_there, publish, scratch_folder, target_folder
 from ambar.collection.collection import Collection
-from ambar.collection.openers import open_collection
+from ambar.collection.openers import collection_at
 from ambar.collection.storage.attributes import plain
 from ambar.kinds.request import Export, Progress, shown
 from ambar.parallel.workers import Failure, Workers, explained, processes_for
+from ambar.store.cache import StoreKey
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,7 +38,7 @@ _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
 
 
 def export_collection(
-    store: str | os.PathLike[str],
+    collection: Collection,
     target: str | os.PathLike[str],
     *,
     format: Format = "netcdf",  # noqa: A002 - as xarray calls it
@@ -47,54 +48,27 @@ def export_collection(
 ) -> Export:
     """Write each dataset of a collection as a NetCDF-4 file or as a Zarr store.
 
-    Datasets that cannot be written are listed in `Export.failed`, and the others are written.
+    Arguments and errors are those of `ambar.export`. Datasets that cannot be written are listed in
+    `Export.failed`, and the others are written.
 
     The files have the names of the datasets. A "/" in a name makes folders; characters that file
     names cannot have, and names that lead out of `target`, are percent-encoded (``..`` as
     ``%2E%2E``). xarray reads the same values, dtypes and attributes again, except those that NetCDF
     lacks: see docs/howto/collections.md.
 
-    Parameters
-    ----------
-    store : str or path-like
-        The path or the URL of the collection.
-    target : str or path-like
-        The folder to write; it is created.
-    format : {"netcdf", "zarr"}, default "netcdf"
-        The format of the files.
-    datasets : optional
-        The datasets, as for `Collection.read`; all by default.
-    processes : int, optional
-        The number of processes that write; one for each core by default.
-    progress : callable or True, optional
-        A function called with the number of written datasets and of all datasets, or True for a
-        progress bar.
-
-    Returns
-    -------
-    Export
-
     Raises
     ------
-    ValueError
-        If the store is not a collection, or the format is unknown.
-    FileExistsError
-        If `target` exists and is not an empty folder.
-    ModuleNotFoundError
-        If the library that writes such files is missing.
     AmbarError
         If all datasets failed.
     """
     begun = time.monotonic()
     if format not in _SUFFIXES:
         raise _core.InvalidError(f"invalid format {format!r}; must be 'netcdf' or 'zarr'")
-    fleet = open_collection(store)
-    names = fleet.choose(datasets)
+    names = collection.choose(datasets)
     _check_writable(format)
     folder = Path(target)
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
         raise already_there(folder)
-    place = str(folder.absolute())
     batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
     exported: list[str] = []
     failed: dict[str, str] = {}
@@ -105,8 +79,8 @@ def export_collection(
         scratch_folder(folder) as scratch,
         Workers(processes_for(len(batches), processes)) as workers,
     ):
-        unfinished = str(scratch.absolute())
-        tasks = ((fleet.location, batch, place, unfinished, format) for batch in batches)
+        folders = folder.absolute(), scratch.absolute()
+        tasks = ((collection._key, batch, *folders, format) for batch in batches)
         for task, found in workers.map(_write_batch, tasks):
             errors = dict.fromkeys(task[1], found.why) if isinstance(found, Failure) else found
             failed |= errors
@@ -131,26 +105,26 @@ def _check_writable(format: Format) -> None:  # noqa: A002
 
 
 @lru_cache(maxsize=1)
-def _opened(path: str) -> Collection:
+def _opened(key: StoreKey) -> Collection:
     """Return the collection; the process serves a single export, so it is opened once."""
-    return open_collection(path, threads=1)
+    return collection_at(key, threads=1)
 
 
 def _write_batch(
-    path: str,
+    key: StoreKey,
     names: list[str],
-    folder: str,
-    scratch: str,
+    folder: Path,
+    scratch: Path,
     format: Format,  # noqa: A002
 ) -> dict[str, str]:
     """Write some datasets; return the errors by name."""
-    fleet = _opened(path)
+    collection = _opened(key)
     failed = {}
     for name in names:
         try:
-            place = Path(folder, file_name(name, _SUFFIXES[format]))
+            place = folder / file_name(name, _SUFFIXES[format])
             place.parent.mkdir(parents=True, exist_ok=True)
-            _write(fleet.load(name), place, Path(scratch), format)
+            _write(collection.load(name), place, scratch, format)
         except Exception as error:  # xarray and its libraries raise exceptions of any type
             failed[name] = explained(error)
     return failed

@@ -6,20 +6,19 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
 from ambar._util.modes import WriteMode, check_mode
-from ambar._util.text import plural, size
+from ambar._util.text import plural, size, suggestion
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import (
     Paths,
     Reading,
     check_readable,
     find_sources,
-    named,
+    name_sources,
     size_of,
 )
 from ambar.collection.openers import open_collection
@@ -33,7 +32,7 @@ from ambar.store.writer import Profile
 COMMIT_DATASETS = 1000
 COMMIT_BYTES = 256 << 20
 COMMIT_SECONDS = 30.0
-"""Datasets, bytes and seconds between commits: a killed process loses at most so much."""
+"""Datasets, bytes and seconds between commits: the most that a killed process loses."""
 
 OnMismatch = Literal["family", "cast", "raise"]
 
@@ -159,7 +158,7 @@ def ingest(
     if on_error not in ("stop", "skip"):
         raise _core.InvalidError(f"invalid on_error {on_error!r}; must be 'stop' or 'skip'")
     check_mode(mode)
-    sources = named(find_sources(paths))
+    sources = name_sources(find_sources(paths))
     check_readable(sources.values(), engine)
     reading = Reading(None if variables is None else list(variables), engine, decode_times)
     encoding = _encoding(error_bound)
@@ -172,8 +171,8 @@ def ingest(
         fsync=fsync,
         profile=profile,
         threads=threads,
-    ) as fleet:
-        run = _Run(fleet, sources, on_error)
+    ) as collection:
+        run = _Run(collection, sources, on_error)
         with (
             shown(progress, f"ingesting {len(run.wanted):,} files") as report,
             Workers(processes_for(len(run.wanted), processes)) as workers,
@@ -181,9 +180,9 @@ def ingest(
             run.check_bounds(encoding or (), workers, reading)
             run.ingest(workers, reading, report)
         run.check()
-        if not run.taken:
+        if not run.added:
             # Without a commit, no empty store is created and an existing one does not grow.
-            fleet.close()
+            collection.close()
     stored = Store._open(target).usage()["total"] if Path(target).exists() else 0
     seconds = time.monotonic() - begun
     return Ingest(
@@ -191,7 +190,7 @@ def ingest(
         run.bytes,
         stored,
         seconds,
-        run.taken,
+        run.added,
         run.skipped,
         failed=run.failed,
     )
@@ -200,14 +199,16 @@ def ingest(
 class _Run:
     """The state of one call of `ingest`."""
 
-    def __init__(self, fleet: Collection, sources: Mapping[str, Path], on_error: OnError) -> None:
-        _check_names(fleet, sources)
-        self._fleet = fleet
+    def __init__(
+        self, collection: Collection, sources: Mapping[str, Path], on_error: OnError
+    ) -> None:
+        _check_names(collection, sources)
+        self._collection = collection
         self._on_error = on_error
         self._count = len(sources)
-        self.skipped = [name for name in sources if name in fleet]
-        self.wanted = {name: path for name, path in sources.items() if name not in fleet}
-        self.taken: list[str] = []
+        self.skipped = [name for name in sources if name in collection]
+        self.wanted = {name: path for name, path in sources.items() if name not in collection}
+        self.added: list[str] = []
         self.failed: dict[str, str] = {}
         self.bytes = 0
         self._first_error: Exception | None = None
@@ -222,7 +223,7 @@ class _Run:
         """
         from ambar.collection.files.source_reader import variable_names
 
-        known = {name: None for family in self._fleet._families for name in family.columns}
+        known = {name: None for family in self._collection._families for name in family.columns}
         missing = [name for name in targets if name not in known]
         if not missing:
             return
@@ -234,7 +235,7 @@ class _Run:
             if not missing:
                 return
         if known:
-            raise _core.NotFoundError(_unknown_target(missing[0], list(known)))
+            raise _core.NotFoundError(_unknown_target(missing[0], known))
 
     def ingest(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
         """Read the files in processes, and add their datasets."""
@@ -243,16 +244,15 @@ class _Run:
         sizes: dict[Path, int] = {}
 
         def weigh(task: tuple[Any, ...]) -> int:
-            path = task[1]
             try:
-                sizes[path] = size_of(path)
+                size = size_of(task[1])
             except OSError:
-                sizes[path] = 0  # reading the file raises the error
-            return sizes[path]
+                size = 0  # reading the file raises the error
+            return sizes.setdefault(task[1], size)
 
         tasks = ((name, path, reading) for name, path in self.wanted.items())
         for done, (task, record) in enumerate(workers.map(read_source, tasks, weigh), 1):
-            self._take(task[0], task[1], record, sizes.pop(task[1]))
+            self._add(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
 
@@ -260,35 +260,35 @@ class _Run:
         """Raise the first error if all files failed, ValueError for a dimension of no file."""
         if self._first_error is not None and len(self.failed) == self._count:
             raise self._first_error
-        families = self._fleet._families
+        families = self._collection._families
         known = {dim for f in families for column in f.columns.values() for dim in column.dims}
-        for dim in self._fleet.settings["ragged"] if self.taken else ():
+        for dim in self._collection.settings["ragged"] if self.added else ():
             if dim not in known:
                 raise _core.InvalidError(
                     f"ragged: no file has a dimension {dim!r}; available: "
-                    f"{', '.join(sorted(known))}{self._kept()}"
+                    f"{', '.join(sorted(known))}{self._committed_note()}"
                 )
 
-    def _take(self, name: str, path: Path, record: Record | Failure, size: int) -> None:
+    def _add(self, name: str, path: Path, record: Record | Failure, size: int) -> None:
         if isinstance(record, Failure):
             self._fail(path, record)
             return
         try:
-            self._fleet.add(name, record)
+            self._collection.add(name, record)
         except (_core.InvalidError, _core.UnsupportedError) as error:
-            self._fleet._check()
+            self._collection._check()
             self._fail(path, Failure.of(error))
             return
-        self.taken.append(name)
+        self.added.append(name)
         self.bytes += size
         self._waiting_bytes += record.nbytes
         if (
-            len(self.taken) - self._committed >= COMMIT_DATASETS
+            len(self.added) - self._committed >= COMMIT_DATASETS
             or self._waiting_bytes >= COMMIT_BYTES
             or time.monotonic() - self._last >= COMMIT_SECONDS
         ):
-            self._fleet.commit()
-            self._committed, self._waiting_bytes = len(self.taken), 0
+            self._collection.commit()
+            self._committed, self._waiting_bytes = len(self.added), 0
             self._last = time.monotonic()
 
     def _fail(self, path: Path, failure: Failure) -> None:
@@ -296,46 +296,42 @@ class _Run:
         if self._on_error == "stop":
             # A variable that the first file lacks is usually a misspelled one.
             others = self._count > 1 and (
-                bool(self.taken) or not isinstance(failure.error, _core.NotFoundError)
+                bool(self.added) or not isinstance(failure.error, _core.NotFoundError)
             )
             advice = "; use on_error='skip' to ingest the other files" if others else ""
-            raise failure.raised_for(str(path), advice + self._kept())
+            raise failure.raised_for(str(path), advice + self._committed_note())
         self.failed[str(path)] = failure.why
         if self._first_error is None:
             more = f"; all {self._count} files failed" if self._count > 1 else ""
             self._first_error = failure.raised_for(str(path), more)
 
-    def _kept(self) -> str:
+    def _committed_note(self) -> str:
         """Return the end of an error message: the number of committed datasets."""
         if not self._committed:
             return ""
         return (
-            f"; {self._committed} datasets are committed to {self._fleet.location}: resume with "
-            'mode="a"'
+            f"; {self._committed} datasets are committed to {self._collection.location}: resume "
+            'with mode="a"'
         )
 
 
-def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
+def _check_names(collection: Collection, sources: Mapping[str, Path]) -> None:
     """Raise ValueError if a file may already be a dataset, under a name that is ambiguous now."""
     for name, path in sources.items():
         stem = path.stem
-        if name != stem and stem in fleet and stem not in sources:
+        if name != stem and stem in collection and stem not in sources:
             raise _core.InvalidError(
-                f"{fleet.location} has a dataset {stem!r}, which may be {path} or another file of "
-                "this name; ingest one folder at a time, or rename the file"
+                f"{collection.location} has a dataset {stem!r}, which may be {path} or another "
+                "file of this name; ingest one folder at a time, or rename the file"
             )
 
 
-def _unknown_target(name: str, known: list[str]) -> str:
+def _unknown_target(name: str, known: Iterable[str]) -> str:
     """Return the error for a bound of a variable that no file has."""
-    close = get_close_matches(name, known)
-    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    hint = suggestion(name, known)
     if "*" in name or "@" in name:
-        hint = "; patterns do not apply to collections, give a bound for each variable"
-    return (
-        f"an error bound is given for {name!r}, but no file has such a variable{hint}; available: "
-        f"{', '.join(known)}"
-    )
+        hint = f"patterns do not apply to collections, give a bound for each variable; {hint}"
+    return f"an error bound is given for {name!r}, but no file has such a variable; {hint}"
 
 
 def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:

@@ -68,7 +68,7 @@ def is_source(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def named(sources: list[Path]) -> dict[str, Path]:
+def name_sources(sources: list[Path]) -> dict[str, Path]:
     """Return the sources by the names of their datasets.
 
     A name is that of the file without its suffix. Files of equal names are named by their paths
@@ -143,6 +143,6 @@ def _inside(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         stores = [name for name in folders if is_zarr(at / name)]
         folders[:] = [name for name in folders if name not in stores]
-        taken = [name for name in files if Path(name).suffix.lower() in SUFFIXES]
-        for name in sorted([*stores, *(name for name in taken if not name.startswith("."))]):
+        found = [name for name in files if Path(name).suffix.lower() in SUFFIXES]
+        for name in sorted([*stores, *(name for name in found if not name.startswith("."))]):
             yield at / name

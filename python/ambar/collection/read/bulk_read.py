@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +10,10 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
-from ambar.collection.read.indexing import Isel, Piece, row_ranges, with_leading
+from ambar.collection.read.indexing import Isel, Piece, as_slice, row_ranges, with_leading
+from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.family import Column, Family, open_array
-from ambar.collection.storage.ragged import RaggedArray
+from ambar.collection.storage.ragged import RaggedArray, offsets_of
 from ambar.collection.storage.strings import MISSING, decode_strings
 from ambar.collection.storage.times import decoded_dtype
 from ambar.store.array import Array
@@ -119,7 +119,7 @@ class Reader:
         if key not in self._offsets:
             path = family.counts(dim)
             counts = open_array(self._store, path, (family.rows,), "int64").read()
-            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+            starts = offsets_of(counts)
             if len(counts) != family.rows or (counts < 0).any() or (starts < 0).any():
                 raise _core.CorruptError(
                     f"{self._store.location}: /{path} has {len(counts)} counts, expected "
@@ -133,37 +133,44 @@ class Reader:
         variable: str,
         pieces: list[Piece],
         count: int,
-        out: np.ndarray | None,
-        stack: bool,
+        out: np.ndarray | None = None,
+        stack: bool = True,
     ) -> tuple[np.ndarray | RaggedArray, np.ndarray]:
         """Read a variable of `count` datasets; return its values, and a mask of missing ones."""
-        having = [piece for piece in pieces if variable in piece.family.columns]
+        pieces = [piece for piece in pieces if variable in piece.family.columns]
         missing = np.ones(count, bool)
-        for piece in having:
+        for piece in pieces:
             missing[piece.at] = False
         dtype = common_dtype(
-            variable, {dtype_of(piece.family.columns[variable]) for piece in having}
+            variable, {dtype_of(piece.family.columns[variable]) for piece in pieces}
         )
-        if len(having) == 1 and having[0].is_all(count):
-            values = self._piece(variable, having[0], out, stack)
-            if out is not None and values is not out:
-                _check_out(out, values)
-                out[...] = values
-            return (values if out is None else out), missing
-        found = [self._piece(variable, piece, None, stack) for piece in having]
-        shapes = {values.shape[1:] for values in found if isinstance(values, np.ndarray)}
-        if len(shapes) == 1 and all(isinstance(values, np.ndarray) for values in found):
-            stacked = _nulls((count, *shapes.pop()), dtype)
-            if out is not None:
-                _check_out(out, stacked)
-                out[...] = stacked
-                stacked = out
-            for piece, values in zip(having, found, strict=True):
-                stacked[piece.at] = values
-            return stacked, missing
-        if out is not None:
+        if len(pieces) == 1 and pieces[0].is_all(count):
+            values = self._piece(variable, pieces[0], out, stack)
+        else:
+            found = [self._piece(variable, piece, None, stack) for piece in pieces]
+            values = _joined(pieces, found, count, dtype)
+        if out is None or values is out:
+            return values, missing
+        if isinstance(values, RaggedArray):
             raise _core.InvalidError(f"out=: the shapes of {variable} differ between datasets")
-        return _in_order(having, found, count, dtype), missing
+        if out.shape != values.shape or out.dtype != values.dtype:
+            raise _core.InvalidError(
+                f"out= is {out.dtype}{out.shape}, expected {values.dtype}{values.shape} as the "
+                "selection"
+            )
+        out[...] = values
+        return out, missing
+
+    def value(self, family: Family, variable: str, row: int) -> np.ndarray:
+        """Return a variable of one dataset."""
+        column = family.columns[variable]
+        if column.shared:
+            return self.shared(family, variable)
+        if family.ragged_dim(variable) is not None:
+            piece = Piece(family, np.array([row]), np.zeros(1, np.int64), {})
+            return np.asarray(self.read(variable, [piece], 1)[0][0])
+        self.array(family, variable)
+        return decoded(column, blocks_of(self._store).row(family.path(variable), row))
 
     def _piece(
         self, variable: str, piece: Piece, out: np.ndarray | None, stack: bool
@@ -187,25 +194,19 @@ class Reader:
         leading = piece.family.leading(variable)
         keys = tuple(piece.isel.get(dim, slice(None)) for dim in dims[:leading])
         values, counts = self.end_to_end(variable, piece)
-        # The dimensions before the ragged one have length 1; indices remove some of them.
+        # The dimensions before the ragged one have length 1; indices remove or repeat them.
         before = with_leading(np.empty(()), keys).shape
-        if isinstance(piece.isel.get(dims[leading]), (int, np.integer)):
-            shape = (len(values), *(1,) * len(before), *values.shape[1:])
-            wide = np.broadcast_to(values.reshape(shape), (len(values), *before, *values.shape[1:]))
-            return wide.copy() if before else values
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        found = RaggedArray(values, offsets)
+        is_index = isinstance(piece.isel.get(dims[leading]), (int, np.integer))
+        if is_index or (stack and counts.size and (counts == counts[0]).all()):
+            each = values.shape[1:] if is_index else (int(counts[0]), *values.shape[1:])
+            stacked = values.reshape(len(counts), *(1,) * len(before), *each)
+            if not before:
+                return stacked
+            return np.broadcast_to(stacked, (len(counts), *before, *each)).copy()
+        found = RaggedArray(values, offsets_of(counts))
         if not before:
-            if stack and counts.size and (counts == counts[0]).all():
-                return values.reshape(len(counts), int(counts[0]), *values.shape[1:])
             return found
-        parts = [np.broadcast_to(part, (*before, *part.shape)) for part in found]
-        if stack and counts.size and (counts == counts[0]).all():
-            return np.stack(parts)
-        shapes = np.array([part.shape for part in parts], np.int64)
-        if set(before) == {1}:
-            return RaggedArray(values.reshape(-1), offsets * math.prod(values.shape[1:]), shapes)
-        return RaggedArray.of(parts)
+        return RaggedArray.of([np.broadcast_to(part, (*before, *part.shape)) for part in found])
 
     def end_to_end(self, variable: str, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
         """Read a ragged variable, without the dimensions before the ragged one.
@@ -220,17 +221,18 @@ class Reader:
         wanted = piece.isel.get(dim, slice(None))
         indices, counts = row_ranges(starts[rows], starts[rows + 1], wanted, dim)
         inner = tuple(piece.isel.get(dim, slice(None)) for dim in after)
-        key: Any = indices
-        if indices.size and indices[-1] - indices[0] + 1 == indices.size and _ascending(indices):
-            key = slice(int(indices[0]), int(indices[-1]) + 1)
-        values = array.read((key, *inner), threads=self._threads)
+        values = array.read((as_slice(indices), *inner), threads=self._threads)
         return decoded(column, values), counts
+
+    def shared(self, family: Family, variable: str) -> np.ndarray:
+        """Return the values of a variable that are equal in all rows."""
+        return decoded(family.columns[variable], self.array(family, variable).read())
 
     def coordinate(self, family: Family, dim: str, rows: np.ndarray) -> np.ndarray:
         """Return a coordinate: (length,) if it is shared by all rows, otherwise (rows, length)."""
-        column = family.columns[dim]
-        array = self.array(family, dim)
-        return decoded(column, array.read(... if column.shared else (rows,)))
+        if family.columns[dim].shared:
+            return self.shared(family, dim)
+        return decoded(family.columns[dim], self.array(family, dim).read((rows,)))
 
 
 def dtype_of(column: Column) -> np.dtype[Any]:
@@ -247,7 +249,7 @@ def decoded(column: Column, values: np.ndarray) -> np.ndarray:
     return decode_strings(values, column.type_name) if column.escaped else values
 
 
-def isel_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
+def check_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
     """Check that a variable has each dimension of a selection."""
     known = {
         dim
@@ -263,10 +265,6 @@ def isel_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
             )
 
 
-def _ascending(indices: np.ndarray) -> bool:
-    return bool((np.diff(indices) == 1).all())
-
-
 def _nulls(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Return an array of missing values: NaN, NaT, 0 or an empty string."""
     kind = dtype.kind
@@ -277,30 +275,26 @@ def _nulls(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     return np.zeros(shape, dtype)
 
 
-def _check_out(out: np.ndarray, values: np.ndarray | RaggedArray) -> None:
-    if isinstance(values, RaggedArray) or out.shape != values.shape or out.dtype != values.dtype:
-        found = "ragged" if isinstance(values, RaggedArray) else f"{values.dtype}{values.shape}"
-        raise _core.InvalidError(
-            f"out= is {out.dtype}{out.shape}, expected {found} as the selection"
-        )
-
-
-def _in_order(
+def _joined(
     pieces: list[Piece],
     found: list[np.ndarray | RaggedArray],
     count: int,
     dtype: np.dtype[Any],
-) -> RaggedArray:
-    """Return the values of all datasets in order; datasets without the variable have none."""
-    example = found[0][0] if len(found[0]) else np.empty((0,), dtype)
-    empty = np.empty((0,) * max(example.ndim, 1), dtype)
-    if example.ndim > 1:
-        empty = np.empty((0, *example.shape[1:]), dtype)
-    if len({values.ndim for part in found for values in part[:1]}) > 1:
+) -> np.ndarray | RaggedArray:
+    """Return the values of all datasets in order; datasets without the variable have nulls."""
+    shapes = {None if isinstance(values, RaggedArray) else values.shape[1:] for values in found}
+    if len(shapes) == 1 and (shape := shapes.pop()) is not None:
+        stacked = _nulls((count, *shape), dtype)
+        for piece, values in zip(pieces, found, strict=True):
+            stacked[piece.at] = values
+        return stacked
+    firsts = [np.asarray(values[0]) for values in found if len(values)]
+    if len({first.ndim for first in firsts}) > 1:
         raise _core.InvalidError(
             "the variable has different numbers of dimensions; select datasets of one family"
         )
-    parts = [empty] * count
+    inner = firsts[0].shape[1:] if firsts else ()
+    parts = [np.empty((0, *inner), dtype)] * count
     for piece, values in zip(pieces, found, strict=True):
         for at, part in zip(piece.at, values, strict=True):
             parts[at] = part

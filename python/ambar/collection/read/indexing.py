@@ -33,13 +33,17 @@ class Piece:
     @cached_property
     def row_key(self) -> slice | np.ndarray:
         """The rows as an index: a slice if their distances are equal."""
-        rows = self.rows
-        if len(rows) == 0:
-            return slice(0, 0)
-        step = int(rows[1] - rows[0]) if len(rows) > 1 else 1
-        if step > 0 and (np.diff(rows) == step).all():
-            return slice(int(rows[0]), int(rows[-1]) + 1, step)
-        return rows
+        return as_slice(self.rows)
+
+
+def as_slice(indices: np.ndarray) -> slice | np.ndarray:
+    """Return indices as a slice if their distances are equal and positive, else unchanged."""
+    if len(indices) == 0:
+        return slice(0, 0)
+    step = int(indices[1] - indices[0]) if len(indices) > 1 else 1
+    if step > 0 and (np.diff(indices) == step).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1, step)
+    return indices
 
 
 def by_family(families: list[Family], places: np.ndarray, isel: Isel) -> list[Piece]:

@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[str, int, str]
 AHEAD = 2 << 20
 """Bytes of values that are decoded in one call if rows are read sequentially."""
 
-KEPT = 64 << 20
+CAPACITY = 64 << 20
 """Bytes of decoded values in the cache of a store."""
 
 
@@ -53,8 +53,8 @@ class Blocks:
                 self._blocks.move_to_end(key)
         if block is None:
             block = self._read(array, key, part)
-        found: np.ndarray = np.array(block[row - number * length])
-        return found
+        # Without a dtype, NumPy drops trailing NULs of a single string.
+        return np.array(block[row - number * length], block.dtype)
 
     def _read(self, array: Array, key: Key, part: tuple[Part, ...]) -> np.ndarray:
         """Read the rows of a chunk; of several chunks if the previous chunk is in the cache."""
@@ -68,15 +68,15 @@ class Blocks:
         for ahead in range(1, count):
             following = rows[ahead * length : (ahead + 1) * length]
             if len(following):
-                self._keep((path, number + ahead, text), following)
+                self._store_block((path, number + ahead, text), following)
         block: np.ndarray = rows[:length]
-        self._keep(key, block)
+        self._store_block(key, block)
         return block
 
-    def _keep(self, key: Key, block: np.ndarray) -> None:
+    def _store_block(self, key: Key, block: np.ndarray) -> None:
         with self._lock:
             self._blocks[key] = block
             self._bytes = sum(kept.nbytes for kept in self._blocks.values())
-            while self._bytes > KEPT and len(self._blocks) > 1:
+            while self._bytes > CAPACITY and len(self._blocks) > 1:
                 _, dropped = self._blocks.popitem(last=False)
                 self._bytes -= dropped.nbytes

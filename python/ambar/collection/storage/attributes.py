@@ -181,31 +181,24 @@ def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], 
     for scope in (None, *family.columns):
         rows = [r.attributes if scope is None else r.variables[scope].attributes for r in records]
         common = family.attributes if scope is None else family.columns[scope].attributes
-        varying = {key for variable, key in family.varying if variable == scope}
+        varying = [key for variable, key in family.varying if variable == scope]
         if family.rows == 0:
             common.update({key: json.loads(text) for key, text in rows[0].items()})
         known = {key: json.dumps(value) for key, value in common.items()}
-        if rows[0] == known and all(row == known for row in rows):
+        if not varying and all(row == known for row in rows):
             continue
-        keys = dict.fromkeys(key for row in (known, *rows) for key in row)
-        for key in [*keys, *(key for key in varying if key not in keys)]:
-            column = [row.get(key, ABSENT) for row in rows]
-            if key not in varying:
-                if all(text == known.get(key, ABSENT) for text in column):
-                    continue
-                new.append((scope, key))
-            columns[scope, key] = column
-    for scope in {variable for variable, _ in family.varying} - {None, *family.columns}:
-        raise _core.CorruptError(
-            f"/{family.group} has attributes of the unknown variable {scope!r}; restore the store "
-            "from a copy"
-        )
-    for place in family.varying:
-        columns.setdefault(place, [ABSENT] * len(records))
+        added = [
+            key
+            for key in dict.fromkeys(key for row in (known, *rows) for key in row)
+            if key not in varying
+            and any(row.get(key, ABSENT) != known.get(key, ABSENT) for row in rows)
+        ]
+        new += [(scope, key) for key in added]
+        columns |= {(scope, k): [row.get(k, ABSENT) for row in rows] for k in (*varying, *added)}
     return columns, new
 
 
-def forget(family: Family, key: Key) -> str:
+def make_varying(family: Family, key: Key) -> str:
     """Make a common attribute vary; return the JSON that all earlier rows have."""
     scope, name = key
     common = family.attributes if scope is None else family.columns[scope].attributes

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from ambar import _core
+from ambar.collection.storage.records import check_name
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -38,7 +39,7 @@ class Catalogue:
         """Read the catalogue of a store; raises CorruptError if it is inconsistent."""
         for path in (NAMES, PLACES):
             array = store._array(path)
-            # One chunk bounds the memory that a hostile shape can ask for.
+            # One chunk bounds the memory that a hostile shape can allocate.
             if not array.ndim or array.shape[0] > array.chunks[0]:
                 raise _core.CorruptError(
                     f"{store.location}: /{path} has shape {array.shape} and chunks {array.chunks}, "
@@ -106,11 +107,7 @@ class Catalogue:
         return self._places
 
     def add(self, name: str, family: int, row: int) -> None:
-        """Add a dataset at the end; raises ValueError if the name is taken."""
-        if name in self._positions:
-            raise _core.InvalidError(
-                f"a dataset {name!r} exists already; replace it, or choose another name"
-            )
+        """Add a dataset of a new name at the end."""
         self._positions[name] = len(self._names)
         self._names.append(name)
         self._added.append((family, row))
@@ -123,12 +120,9 @@ class Catalogue:
     def rename(self, old: str, new: str) -> None:
         """Rename a dataset."""
         at = self.position(old)
+        check_name(new)
         if new in self._positions:
             raise _core.InvalidError(f"a dataset {new!r} exists already; remove it first")
-        if not isinstance(new, str) or not new:
-            raise _core.InvalidError(
-                f"a dataset's name must be a string that is not empty, found {new!r}"
-            )
         del self._positions[old]
         self._positions[new] = at
         self._names[at] = new
@@ -136,11 +130,10 @@ class Catalogue:
 
     def remove(self, names: set[str]) -> None:
         """Remove datasets."""
-        kept = np.array([name not in names for name in self._names], bool)
-        places = self.places[kept]
-        self._names = [name for name in self._names if name not in names]
+        remaining = [at for at, name in enumerate(self._names) if name not in names]
+        self._places = self.places[remaining]
+        self._names = [self._names[at] for at in remaining]
         self._positions = {name: at for at, name in enumerate(self._names)}
-        self._places = places
         self._moved = True
 
     def write(self, writer: Writer) -> None:
@@ -154,12 +147,8 @@ class Catalogue:
             writer.create_array(
                 PLACES, shape=(0, 2), dtype=np.uint32, dims=("dataset", "family_row"), chunks=chunks
             )
-        rows = len(self) - first
-        if rows:
-            names = [name.encode() for name in self._names[first:]]
-            places = np.ascontiguousarray(self.places[first:])
-            writer._core.append(f"/{NAMES}", names, '"string"', [rows])
-            writer._core.append(f"/{PLACES}", [places], '"uint32"', [rows, 2])
+        writer.append(NAMES, np.array(self._names[first:], object))
+        writer.append(PLACES, self.places[first:])
         self._stored, self._moved = len(self), False
 
 
@@ -170,7 +159,4 @@ def _similar(name: object, names: list[str]) -> str:
 
 
 def _capacity(rows: int) -> int:
-    capacity = _LEAST
-    while capacity < rows:
-        capacity *= 2
-    return capacity
+    return _LEAST << (max(rows - 1, 0) // _LEAST).bit_length()

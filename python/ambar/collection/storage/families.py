@@ -11,7 +11,6 @@ from ambar.collection.storage.family import (
     Schema,
     Sizes,
     schema_of,
-    schema_of_family,
     why_not_ragged,
 )
 from ambar.collection.storage.records import Record
@@ -26,7 +25,7 @@ class Families:
         self._exact: dict[tuple[Schema, Sizes], Family] = {}
         self._like: dict[Schema, list[Family]] = {}
         for family in families:
-            self._enter(family, schema_of_family(family))
+            self._enter(family, schema_of(family.columns))
 
     def __iter__(self) -> Iterator[Family]:
         return iter(self._all)
@@ -49,7 +48,7 @@ class Families:
         ValueError
             If a dimension of the setting `ragged` cannot be ragged in this dataset.
         """
-        schema, sizes = schema_of(record), record.sizes
+        schema, sizes = schema_of(record.variables), record.sizes
         if found := self._exact.get((schema, _key(sizes))):
             return found
         like = self._like.setdefault(schema, [])

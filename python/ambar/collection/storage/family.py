@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ambar import _core
-from ambar.collection.storage.records import ROW, Record, Variable
+from ambar.collection.storage.records import ROW, Variable
 from ambar.collection.storage.times import attributes_of, decoded_dtype
 from ambar.store.array import Array
 from ambar.store.group_description import Description
@@ -85,6 +85,14 @@ class Family:
         """Return the path of a variable's array."""
         return f"{self.group}/{variable}"
 
+    def statistics(self, variable: str) -> str:
+        """Return the start of the paths of a variable's statistics."""
+        return f"{self.group}/statistics/{variable}"
+
+    def attribute(self, key: tuple[str | None, str]) -> str:
+        """Return the path of an attribute that varies."""
+        return f"{self.group}/attributes/{self.varying.index(key)}"
+
     def ragged_dim(self, variable: str) -> str | None:
         """Return the ragged dimension of a variable, or None."""
         return next((dim for dim in self.columns[variable].dims if dim in self.ragged), None)
@@ -122,9 +130,9 @@ class Family:
 
     def group_attributes(self) -> dict[str, Any]:
         """Return the attributes of the group, which `load` reads."""
-        columns = {
+        variables = {
             name: {
-                "dims": list(column.dims),
+                "dims": column.dims,
                 "dtype": column.type_name,
                 "times": column.times,
                 "coordinate": column.coordinate,
@@ -138,26 +146,17 @@ class Family:
             "version": VERSION,
             "rows": self.rows,
             "sizes": self.sizes,
-            "ragged": list(self.ragged),
-            "variables": columns,
-            "attributes": [list(pair) for pair in self.varying],
+            "ragged": self.ragged,
+            "variables": variables,
+            "attributes": self.varying,
         }
         return {**self.attributes, "ambar": about}
 
 
-def schema_of(record: Record) -> Schema:
+def schema_of(variables: Mapping[str, Variable | Column]) -> Schema:
     """Return what datasets of one family have in common, except lengths and order."""
     return tuple(
-        (name, v.dims, v.type_name, v.times, v.coordinate)
-        for name, v in sorted(record.variables.items())
-    )
-
-
-def schema_of_family(family: Family) -> Schema:
-    """Return the schema of the datasets of a family, as `schema_of` returns it."""
-    return tuple(
-        (name, c.dims, c.type_name, c.times, c.coordinate)
-        for name, c in sorted(family.columns.items())
+        (name, v.dims, v.type_name, v.times, v.coordinate) for name, v in sorted(variables.items())
     )
 
 
@@ -264,7 +263,7 @@ def _check(family: Family, about: Description) -> None:
             raise about.damaged(f"the variable {name!r:.80} is shared and ragged")
     if repeated := {*family.sizes}.intersection(family.ragged):
         raise about.damaged(f"'sizes' has the ragged dimensions {sorted(repeated)!r:.80}")
-    if why := why_not_ragged(schema_of_family(family), family.sizes, family.ragged):
+    if why := why_not_ragged(schema_of(family.columns), family.sizes, family.ragged):
         raise about.damaged(f"'ragged' is {list(family.ragged)!r:.80}, but {why:.200}")
     for variable, key in family.varying:
         if variable is not None and variable not in family.columns:

@@ -59,7 +59,8 @@ def _inner(shape: Sequence[int], itemsize: int) -> list[int]:
     return inner
 
 
-def column(itemsize: int) -> tuple[list[int], list[int]]:
-    """Return the shapes of chunks and shards of a column that grows."""
-    rows = max(COLUMN // itemsize, 1)
-    return [rows], [rows * max(SHARD // COLUMN, 1)]
+def column(inner: Sequence[int], itemsize: int) -> tuple[list[int], list[int]]:
+    """Return the shapes of chunks and shards of an array (rows, *inner) that grows by rows."""
+    padded = [max(n, 1) for n in inner]
+    rows = max(COLUMN // (itemsize * math.prod(padded)), 1)
+    return [rows, *padded], [rows * (SHARD // COLUMN), *padded]

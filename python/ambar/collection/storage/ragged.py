@@ -75,14 +75,15 @@ class RaggedArray(Sequence[np.ndarray]):
         """
         inner = {part.shape[1:] for part in parts}
         if len(inner) <= 1 and all(part.ndim for part in parts):
-            return cls(np.concatenate(parts), _offsets([len(part) for part in parts]))
+            return cls(np.concatenate(parts), offsets_of([len(part) for part in parts]))
         flat = np.concatenate([part.ravel() for part in parts])
         return cls(
             flat,
-            _offsets([part.size for part in parts]),
+            offsets_of([part.size for part in parts]),
             np.array([part.shape for part in parts], np.int64),
         )
 
 
-def _offsets(lengths: list[int]) -> np.ndarray:
+def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return the offsets of consecutive parts: int64 (parts + 1)."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

@@ -75,10 +75,7 @@ def as_record(name: str, dataset: Input) -> Record:
     """
     if isinstance(dataset, Record):
         return dataset if dataset.name == name else dataset._replace(name=name)
-    if not isinstance(name, str) or not name or not _is_unicode(name):
-        raise _core.InvalidError(
-            f"a dataset's name must be a string that is not empty, found {name!r}"
-        )
+    check_name(name)
     attributes: Mapping[Any, Any] = {}
     if not hasattr(dataset, "coords"):
         variables = {str(key): _of_mapping(name, str(key), v) for key, v in dataset.items()}
@@ -99,6 +96,14 @@ def as_record(name: str, dataset: Input) -> Record:
         }
         attributes = dataset.attrs
     return record_of(name, variables, attributes_as_json((name,), attributes))
+
+
+def check_name(name: Any) -> None:
+    """Raise ValueError for an invalid name of a dataset."""
+    if not isinstance(name, str) or not name or not _is_unicode(name):
+        raise _core.InvalidError(
+            f"a dataset's name must be a string that is not empty, found {name!r}"
+        )
 
 
 def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, str]) -> Record:

@@ -1,4 +1,4 @@
-"""Writing what dask computes, chunk by chunk, as it is computed."""
+"""Writes dask arrays to a store chunk by chunk, as dask computes them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from xarray.backends.common import ArrayWriter
 
 from ambar import _core
 from ambar.store.error_bounds import as_text, resolved
@@ -21,140 +20,127 @@ _BATCH = 256 << 20
 
 
 @dataclass(frozen=True)
-class Piece:
-    """An array of dask's on its way into a part of an array of a store."""
+class PendingArray:
+    """A dask array to write into a region of an array of a store."""
 
     node: str
     data: Any
     start: tuple[int, ...]
-    """Where it begins in the array of the store."""
-    appended: bool
-    """Whether it goes behind the last row of that array."""
+    """The first index of the region."""
+    is_appended: bool
+    """Whether the region begins after the last row of the array."""
 
 
-class _Target:
-    """What dask stores into: a region of an array of a store."""
+class _Region:
+    """A region of an array of a store, as a target of `dask.array.store`."""
 
-    def __init__(self, writer: Writer, piece: Piece) -> None:
+    def __init__(self, writer: Writer, array: PendingArray) -> None:
         self._writer = writer
-        self._piece = piece
-        self.shape = piece.data.shape
-        self.dtype = piece.data.dtype
+        self._array = array
 
     def __setitem__(self, key: tuple[slice, ...], values: Any) -> None:
-        inside = (part.start or 0 for part in key)
-        start = tuple(map(sum, zip(self._piece.start, inside, strict=True)))
-        self._writer.write_region(self._piece.node, np.asarray(values), start)
+        start = _offset(self._array.start, key)
+        self._writer.write_region(self._array.node, np.asarray(values), start)
 
 
-def compute_and_write(writer: Writer, pieces: Sequence[Piece]) -> None:
-    """Compute `pieces` on the scheduler in use, and write each of their chunks when it is there.
+def compute_and_write(writer: Writer, arrays: Sequence[PendingArray]) -> None:
+    """Compute dask arrays with the current scheduler, and write each chunk when it is complete.
 
-    With threads, no more is held than they work on. Processes and clusters send chunks to this
-    process, which writes them: dask's workers never open the store for writing.
+    Threads write the chunks that they compute. Processes and clusters send chunks to this process,
+    which writes them: dask's workers never open the store for writing.
     """
-    whole = [piece for piece in pieces if not piece.appended]
-    if whole:
-        _in_any_order(writer, whole)
-    for piece in pieces:
-        if piece.appended:
-            _in_order(writer, piece)
+    import dask.array as da
 
-
-def _in_any_order(writer: Writer, pieces: Sequence[Piece]) -> None:
-    results = _results_elsewhere(pieces)
-    if results is None:
-        threads = ArrayWriter()
-        for piece in pieces:
-            region = tuple(slice(0, size) for size in piece.data.shape)
-            threads.add(piece.data, _Target(writer, piece), region)
-        threads.sync()
-        return
-    for (node, start), values in results:
+    regions = [array for array in arrays if not array.is_appended]
+    blocks = _blocks_of_processes(regions) if regions else ()
+    if blocks is None:
+        targets: list[Any] = [_Region(writer, array) for array in regions]
+        da.store([array.data for array in regions], targets, lock=False)
+    for (node, start), values in blocks or ():
         writer.write_region(node, np.asarray(values), start)
+    for array in arrays:
+        if array.is_appended:
+            for rows in range(array.data.numblocks[0]):
+                writer.append(array.node, np.asarray(array.data.blocks[rows].compute()))
 
 
-def _in_order(writer: Writer, piece: Piece) -> None:
-    """Append the chunks of the first dimension one after the other."""
-    first = 0
-    for rows in piece.data.chunks[0]:
-        values = piece.data[first : first + rows].compute()
-        writer.append(piece.node, np.asarray(values))
-        first += rows
+Place: TypeAlias = tuple[str, tuple[int, ...]]
+"""The node and the first index of a block."""
 
 
-Place = tuple[str, tuple[int, ...]]
-
-
-def _results_elsewhere(pieces: Sequence[Piece]) -> Iterator[tuple[Place, Any]] | None:
-    """Give the blocks that other processes compute, as they come; None where threads of this do."""
+def _blocks_of_processes(arrays: Sequence[PendingArray]) -> Iterator[tuple[Place, Any]] | None:
+    """Return the blocks that other processes compute; None if threads of this process compute."""
     from dask.base import get_scheduler
 
-    get = get_scheduler(collections=[piece.data for piece in pieces])
+    get = get_scheduler(collections=[array.data for array in arrays])
     client = getattr(get, "__self__", None)
     if hasattr(client, "scheduler_info") and hasattr(client, "compute"):
-        return _from_cluster(client, pieces)
+        return _from_cluster(client, arrays)
     if get is not None and get.__module__ == "dask.multiprocessing":
-        return _from_processes(get, pieces)
+        return _from_processes(get, arrays)
     return None
 
 
-def _from_cluster(client: Any, pieces: Sequence[Piece]) -> Iterator[tuple[Place, Any]]:
+def _from_cluster(client: Any, arrays: Sequence[PendingArray]) -> Iterator[tuple[Place, Any]]:
     from distributed import as_completed
 
-    places, blocks = zip(*_blocks(pieces), strict=True)
+    places, blocks = zip(*_blocks(arrays), strict=True)
     futures = client.compute(list(blocks))
-    where = {future.key: place for future, place in zip(futures, places, strict=True)}
+    place_of = {future.key: place for future, place in zip(futures, places, strict=True)}
     completed = as_completed(futures, with_results=True)
-    del futures, blocks  # a result that was written is not to be kept
+    del futures, blocks  # the cluster releases results after they are written
     for future, values in completed:
-        yield where[future.key], values
+        yield place_of[future.key], values
 
 
 def _from_processes(
-    get: Callable[..., Any], pieces: Sequence[Piece]
+    get: Callable[..., Any], arrays: Sequence[PendingArray]
 ) -> Iterator[tuple[Place, Any]]:
     from dask.base import compute
 
-    largest = max(math.prod(piece.data.chunksize) * piece.data.dtype.itemsize for piece in pieces)
+    largest = max(math.prod(array.data.chunksize) * array.data.dtype.itemsize for array in arrays)
     count = max(_BATCH // max(largest, 1), 1)
-    remaining = _blocks(pieces)
+    remaining = _blocks(arrays)
     while batch := list(itertools.islice(remaining, count)):
         results = compute(*(block for _, block in batch), scheduler=get)
         yield from zip((place for place, _ in batch), results, strict=True)
 
 
-def _blocks(pieces: Sequence[Piece]) -> Iterator[tuple[Place, Any]]:
-    for piece in pieces:
-        ends = (itertools.accumulate(sizes, initial=0) for sizes in piece.data.chunks)
-        starts = itertools.product(*(list(offsets)[:-1] for offsets in ends))
-        for inside, block in zip(starts, piece.data.to_delayed().ravel(), strict=True):
-            start = tuple(map(sum, zip(piece.start, inside, strict=True)))
-            yield (piece.node, start), block
+def _blocks(arrays: Sequence[PendingArray]) -> Iterator[tuple[Place, Any]]:
+    from dask.array.core import slices_from_chunks
+
+    for array in arrays:
+        blocks = array.data.to_delayed().ravel()
+        for key, block in zip(slices_from_chunks(array.data.chunks), blocks, strict=True):
+            yield (array.node, _offset(array.start, key)), block
+
+
+def _offset(start: Sequence[int], key: tuple[slice, ...]) -> tuple[int, ...]:
+    return tuple(first + (part.start or 0) for first, part in zip(start, key, strict=True))
 
 
 def aligned(data: Any, start: Sequence[int], shards: Sequence[int], blocks: Sequence[int]) -> Any:
-    """Return `data` cut so that no shard gets values from two chunks, or as few as can be.
+    """Return a dask array with chunks that contain whole shards, except at the ends.
 
     Parameters
     ----------
     data
-        An array of dask's.
+        The dask array.
     start
-        Where it begins in the array of the store.
+        The first index of the region that it is written to.
     shards
-        Shape of a shard there.
+        The shape of a shard of the array in the store.
     blocks
-        Shape of chunks to make where those of `data` do not fit: multiples of `shards`.
+        The shape of new chunks if those of `data` do not fit: a multiple of `shards`.
     """
-    fits = tuple(
-        _along(sizes, *rest)
-        for sizes, *rest in zip(data.chunks, start, shards, blocks, strict=True)
+    chunks = tuple(
+        _aligned_sizes(sizes, *lengths)
+        for sizes, *lengths in zip(data.chunks, start, shards, blocks, strict=True)
     )
-    return data if fits == data.chunks else data.rechunk(fits)
+    return data if chunks == data.chunks else data.rechunk(chunks)
 
 
-def _along(sizes: tuple[int, ...], start: int, shard: int, block: int) -> tuple[int, ...]:
+def _aligned_sizes(sizes: tuple[int, ...], start: int, shard: int, block: int) -> tuple[int, ...]:
     ends = [start + end for end in itertools.accumulate(sizes)]
     if all(end % shard == 0 for end in ends[:-1]):
         return sizes
@@ -165,12 +151,13 @@ def _along(sizes: tuple[int, ...], start: int, shard: int, block: int) -> tuple[
 
 
 def bound_of(bound: float | str | None, data: Any) -> float | str | None:
-    """Return an error bound of chunks; where it needs the value range, dask computes that first."""
+    """Return the error bound of a dask array; computes its value range if the bound needs it."""
     if bound is None:
         return None
     if data.dtype.kind != "f":
         raise _core.InvalidError(
-            f"an error bound is for float32 and float64 values, not {data.dtype}: leave it out"
+            f"an error bound applies to float32 and float64 values, found {data.dtype}; leave it "
+            "out"
         )
     if not _core.bound_needs_range(as_text(bound)):
         return resolved(bound)
@@ -179,5 +166,5 @@ def bound_of(bound: float | str | None, data: Any) -> float | str | None:
 
     finite = da.where(da.isfinite(data), data, np.nan)
     low, high = (float(end) for end in compute(da.nanmin(finite), da.nanmax(finite)))
-    # Without a finite value: lossless.
-    return resolved(bound, (low, high) if low <= high else (np.inf, -np.inf))
+    # Without a finite value, the array is lossless.
+    return resolved(bound, (low, high)) if low <= high else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Hashable, Iterator, Mapping
@@ -13,7 +14,8 @@ import numpy as np
 import xarray as xr
 from xarray import conventions
 
-from ambar.interop.xarray.dask_writer import Piece, aligned, bound_of, compute_and_write
+from ambar._util.modes import WriteMode
+from ambar.interop.xarray.dask_writer import PendingArray, aligned, bound_of, compute_and_write
 from ambar.interop.xarray.encoding import ArrayEncoding, divide
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.interop.xarray.group_writer import Region, WritableGroup
@@ -21,7 +23,7 @@ from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
 from ambar.store.urls import refuse_url
-from ambar.store.writer import Profile, Writer, create, open_existing
+from ambar.store.writer import Profile, Writer, create
 
 Mode: TypeAlias = Literal["w", "w-", "a", "a-", "r+"]
 RegionLike: TypeAlias = Mapping[Hashable, slice | Literal["auto"]] | Literal["auto"]
@@ -35,6 +37,17 @@ class Options:
     directory: bool | None = None
     threads: int | None = None
     fsync: bool = True
+
+    def open(self, path: Path, mode: WriteMode) -> Writer:
+        """Open the store at `path` for writing; a folder stays a folder."""
+        return create(
+            path,
+            mode,
+            directory=path.is_dir() if self.directory is None else self.directory,
+            fsync=self.fsync,
+            profile=self.profile,
+            threads=self.threads,
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ def write_nodes(
 ) -> Any:
     """Write datasets as groups of the store at `path`, below or at `group`, in one commit.
 
-    Returns None, or with ``compute=False`` a `dask.delayed.Delayed` that writes what dask computes.
+    Returns None, or with ``compute=False`` a `dask.delayed.Delayed` that writes the dask arrays.
     """
     refuse_url(path)
     mode = chosen_mode(mode, append_dim=append_dim, region=region)
@@ -68,7 +81,7 @@ def write_nodes(
                 variable.load()  # dask does not store empty arrays
     location = Path(path).expanduser().absolute()
     if not compute and append_dim is not None:
-        # A commit before the rows of all variables are computed would not be a valid dataset.
+        # A commit before all rows are computed would not be a valid dataset.
         return _later(write_nodes, nodes, location, group, mode, options, region, append_dim)
     with Session(location, group, mode, options) as session:
         for node in nodes:
@@ -77,8 +90,7 @@ def write_nodes(
             session.finish()
             return None
         session.writer.commit()
-        pieces = session.pieces
-    return _later(_write_pieces, location, pieces, options)
+    return _later(_write_pending, location, session.pending, options)
 
 
 def chosen_mode(
@@ -100,44 +112,25 @@ class Session:
     """A writer, the earlier content of the store, and the pending dask tasks."""
 
     def __init__(self, path: Path, group: str, mode: Mode, options: Options) -> None:
-        self.pieces: list[Piece] = []
+        self.pending: list[PendingArray] = []
         self._path = path
-        self._options = options
-        self._store: Store | None = None
         group = group.strip("/")
-        if mode == "w" and not group:
-            self.writer = self._new(overwrite=True)
-            return
-        if path.exists():
-            self._store = Store._open(path)
-        known = self._store is not None and group in self._store.groups
-        if mode == "w-" and known:
+        is_replaced = mode == "w" and not group
+        self._store = Store._open(path) if path.exists() and not is_replaced else None
+        exists = self._store is not None and group in self._store.groups
+        if mode == "w-" and exists:
             raise FileExistsError(
                 f"{path}: the group /{group} exists; replace it with mode='w', or add to it with "
                 "mode='a'"
             )
-        if mode == "r+" and not known:
+        if mode == "r+" and not exists:
             raise FileNotFoundError(
                 f"{path}: the group /{group} does not exist; create it with mode='a'"
             )
-        self.writer = (
-            self._new(overwrite=False) if self._store is None else _appending(path, options)
-        )
-        if mode == "w" and known:
+        self.writer = options.open(path, "w" if is_replaced else "a")
+        if mode == "w" and exists:
             self.writer.remove(group)
             self._store = None
-
-    def _new(self, *, overwrite: bool) -> Writer:
-        options = self._options
-        directory = options.directory
-        return create(
-            self._path,
-            "w" if overwrite else "w-",
-            directory=self._path.is_dir() if directory is None else directory,
-            fsync=options.fsync,
-            profile=options.profile,
-            threads=options.threads,
-        )
 
     def __enter__(self) -> Session:
         return self
@@ -148,15 +141,15 @@ class Session:
     def write(
         self, node: Node, mode: Mode, region: RegionLike | None, append_dim: Hashable | None
     ) -> None:
-        """Write a dataset as a group, except arrays that dask computes."""
+        """Write a dataset as a group; dask arrays stay pending until `finish`."""
         committed = None
         if self._store is not None and node.group in self._store.groups:
             committed = GroupStore(OpenedStore.of(str(self._path), self._store), node.group)
         dataset, slices = _with_region(node.dataset, committed, region, append_dim, mode)
         known = [] if committed is None else list(committed.get_variables())
-        if twice := [name for name in node.encoding if name in known]:
+        if existing := [name for name in node.encoding if name in known]:
             raise ValueError(
-                f"variable {twice[0]!r} already exists, but encoding was provided; leave it out"
+                f"variable {existing[0]!r} already exists, but encoding was provided; leave it out"
             )
         if missing := [name for name in node.encoding if name not in dataset.variables]:
             raise KeyError(f"encoding is given for {missing}, which the dataset does not have")
@@ -169,9 +162,9 @@ class Session:
         target.store(variables, attributes, set(node.encoding))
 
     def finish(self) -> None:
-        """Write the arrays that dask computes, and commit."""
-        if self.pieces:
-            compute_and_write(self.writer, self.pieces)
+        """Write the pending dask arrays, and commit."""
+        if self.pending:
+            compute_and_write(self.writer, self.pending)
         self.writer.commit()
 
     def group(self, path: str, attributes: dict[str, Any]) -> None:
@@ -179,7 +172,7 @@ class Session:
         self.writer.create_group(path, attributes)
 
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
-        """Write a new array, or declare it if dask computes it."""
+        """Write a new array, or create it without data if it is a dask array."""
         common: dict[str, Any] = {
             "dims": [str(dim) for dim in variable.dims],
             "attrs": variable.attrs,
@@ -209,34 +202,33 @@ class Session:
             **common,
         )
         data = aligned(data, start, division.shards, division.blocks)
-        self.pieces.append(Piece(path, data, start, appended=False))
+        self.pending.append(PendingArray(path, data, start, is_appended=False))
 
     def update(self, path: str, array: Array, data: Any, start: tuple[int, ...]) -> None:
-        """Write a part of an array, which becomes longer along an axis if `data` passes its end."""
+        """Write a part of an array, which becomes longer if `data` extends past its end."""
         lengths = [at + size for at, size in zip(start, data.shape, strict=True)]
         longer = [axis for axis, size in enumerate(array.shape) if lengths[axis] > size]
         if longer and longer != [0]:
             self._copy_into_longer(path, array, lengths)
-        appended = longer == [0]
+        is_appended = longer == [0]
         if getattr(data, "chunks", None) is not None and array.dtype.kind != "O":
             shards = array.shards or array.chunks
             blocks = divide(array.dtype.itemsize, data.chunks, _as_stored(array)).blocks
-            cast_to = data.astype(array.dtype)
-            piece = Piece(path, aligned(cast_to, start, shards, blocks), start, appended)
-            self.pieces.append(piece)
+            data = aligned(data.astype(array.dtype), start, shards, blocks)
+            self.pending.append(PendingArray(path, data, start, is_appended))
             return
         values = np.asarray(data)
         if array.dtype.kind != "O":
             values = values.astype(array.dtype, copy=False)
-        if appended:
+        if is_appended:
             self.writer.append(path, values)
         else:
             self.writer.write_region(path, values, start)
 
     def _copy_into_longer(self, path: str, array: Array, lengths: list[int]) -> None:
-        """Replace `array` by an array of other lengths; values are copied by shards.
+        """Replace `array` by a longer array, and copy the values shard by shard.
 
-        Values with an error bound are copied without loss: none changes twice.
+        Values with an error bound are copied losslessly, so that no value changes twice.
         """
         shards = array.shards or array.chunks
         shape = tuple(max(pair) for pair in zip(array.shape, lengths, strict=True))
@@ -264,33 +256,17 @@ def _as_stored(array: Array) -> ArrayEncoding:
     return ArrayEncoding(array.chunks, array.shards or array.chunks, None, None, None)
 
 
-def _appending(path: Path, options: Options) -> Writer:
-    return open_existing(
-        path, profile=options.profile, threads=options.threads, fsync=options.fsync
-    )
-
-
-def _write_pieces(path: Path, pieces: list[Piece], options: Options) -> None:
-    """Compute and write the arrays that an earlier commit declared."""
-    with _appending(path, options) as writer:
-        compute_and_write(writer, pieces)
-
-
-class _Call:
-    """A call for later; dask does not look into its arguments."""
-
-    def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
-        self._function = function
-        self._arguments = arguments
-
-    def __call__(self) -> None:
-        self._function(*self._arguments)
+def _write_pending(path: Path, arrays: list[PendingArray], options: Options) -> None:
+    """Compute and write the arrays that an earlier commit created."""
+    with options.open(path, "a") as writer:
+        compute_and_write(writer, arrays)
 
 
 def _later(function: Any, *arguments: Any) -> Any:
     from dask.delayed import delayed
 
-    return delayed(_Call(function, arguments), pure=False)()
+    # dask does not look for arrays to compute in the arguments of a partial function.
+    return delayed(functools.partial(function, *arguments), pure=False)()
 
 
 def _with_region(
@@ -309,10 +285,10 @@ def _with_region(
     if "auto" in [part for part in parts.values() if isinstance(part, str)]:
         if mode not in ("r+", "a"):
             raise ValueError(f"mode must be 'r+' or 'a' where region is 'auto', not {mode!r}")
-        parts = {dim: _found(dataset, committed, dim, part) for dim, part in parts.items()}
+        parts = {dim: _matching_slice(dataset, committed, dim, part) for dim, part in parts.items()}
     if unknown := [dim for dim in parts if dim not in dataset.dims]:
         raise ValueError(
-            f"all keys in ``region`` are not in Dataset dimensions: {unknown}, there are "
+            f"all keys in ``region`` are not in Dataset dimensions: {unknown}; available: "
             f"{list(dataset.dims)}"
         )
     if wrong := [part for part in parts.values() if not isinstance(part, slice)]:
@@ -335,7 +311,9 @@ def _with_region(
     return dataset.drop_vars(list(dataset.indexes)), parts
 
 
-def _found(dataset: xr.Dataset, committed: GroupStore | None, dim: Hashable, part: Any) -> Any:
+def _matching_slice(
+    dataset: xr.Dataset, committed: GroupStore | None, dim: Hashable, part: Any
+) -> Any:
     """Return the slice of the store that has the coordinates of the dataset along `dim`."""
     if not (isinstance(part, str) and part == "auto"):
         return part
@@ -343,13 +321,13 @@ def _found(dataset: xr.Dataset, committed: GroupStore | None, dim: Hashable, par
         return slice(0, dataset.sizes[dim])
     stored = None if committed is None else committed.get_variables().get(str(dim))
     if stored is None:
-        raise KeyError(f"region 'auto': the store has no coordinate {dim!r} to find the values in")
+        raise KeyError(f"region 'auto': the store has no coordinate {dim!r}; pass a slice")
     index = xr.conventions.decode_cf_variable(dim, stored).to_index()
     places = index.get_indexer(dataset[dim].to_index())
     if (places == -1).any():
         raise KeyError(
-            f"Not all values of coordinate {dim!r} in the dataset are in the store; writing a "
-            "region changes no coordinates"
+            f"Not all values of coordinate {dim!r} in the dataset are in the store; a region does "
+            "not change coordinates, append_dim= adds some"
         )
     if (np.diff(places) != 1).any():
         raise ValueError(

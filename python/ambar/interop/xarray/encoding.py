@@ -1,4 +1,4 @@
-"""How a variable is to be stored: chunks, shards, codecs, loss, from xarray's `encoding`."""
+"""Chunks, shards, codecs and error bounds of variables, from xarray's `encoding`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ambar.store.writer import Profile
 
 KEYS = ("chunks", "shards", "fill_value", "profile", "error_bound")
 
-# As the library itself cuts arrays: bytes of a chunk of a column, of several dimensions, and within
-# an error bound; and bytes of a shard at most.
+# Bytes of chunks as `ambar.create` chooses them: of one dimension, of several, and with an error
+# bound; and the maximum bytes of a shard.
 _COLUMN_CHUNK = 256 << 10
 _BLOCK_CHUNK = 64 << 10
 _BOUNDED_CHUNK = 512 << 10
@@ -25,32 +25,32 @@ _SHARD = 128 << 20
 
 @dataclass(frozen=True)
 class ArrayEncoding:
-    """What `encoding` says of how an array is stored; None where the library chooses."""
+    """How an array is stored; None for what `ambar.create` chooses."""
 
     chunks: tuple[int, ...] | None
-    """Shape of a chunk."""
+    """The shape of a chunk."""
     shards: tuple[int, ...] | None
-    """Shape of a shard, a multiple of that of a chunk."""
+    """The shape of a shard, a multiple of that of a chunk."""
     fill_value: Any
-    """What the array has where nothing was written."""
+    """The value of elements that were never written."""
     profile: Profile | None
     error_bound: float | str | None
 
     @classmethod
     def of(cls, variable: xr.Variable, name: str, *, explicit: bool) -> Self:
-        """Take what counts from the encoding of `variable`.
+        """Return the encoding of `variable`.
 
-        With `explicit`, which is an encoding given for this write, a key of no meaning raises
-        ValueError; else it is left over from where the variable was read, and passed over. So are
-        shards that a variable was read with, where its chunks have been changed and do not fit.
+        An `explicit` encoding is given for this write: unknown keys raise ValueError. Otherwise the
+        encoding is that of the file that the variable was read from. Then unknown keys are ignored,
+        and so are shards that are not a multiple of the chunks, which the caller has changed.
         """
         encoding = dict(variable.encoding)
         unknown = [key for key in encoding if key not in KEYS and key != "_FillValue"]
         if explicit and (unknown := [key for key in unknown if key != "preferred_chunks"]):
             raise ValueError(
-                f"unexpected encoding parameters for ambar: {unknown} of variable {name!r}; there "
-                f"are {', '.join(KEYS)}, and those of the CF conventions. The codecs are chosen by "
-                "the profile"
+                f"unexpected encoding parameters for ambar: {unknown} of variable {name!r}; "
+                f"available: {', '.join(KEYS)}, and those of the CF conventions. The profile "
+                "chooses the codecs"
             )
         fill = encoding.get("fill_value")
         if fill is None and variable.dtype.kind == "f":
@@ -58,20 +58,20 @@ class ArrayEncoding:
         chunks = _lengths(encoding.get("chunks"), "chunks", variable, name)
         shards = _lengths(encoding.get("shards"), "shards", variable, name)
         if not explicit and "preferred_chunks" in encoding and not _divides(chunks, shards):
-            shards = None  # of the store it was read from; its chunks have been changed since
+            shards = None  # those of the file do not fit the chunks, which were changed
         if not explicit and chunks:
             chunks, shards = _cut_to(variable.shape, chunks, shards)
         if chunks and shards and not _divides(chunks, shards):
             raise ValueError(
-                f"encoding['shards']={shards} of variable {name!r} are no multiples of "
+                f"encoding['shards']={shards} of variable {name!r}: expected a multiple of "
                 f"encoding['chunks']={chunks}"
             )
         return cls(chunks, shards, fill, encoding.get("profile"), encoding.get("error_bound"))
 
     def check_masks(self, name: str, masks: Iterable[Any]) -> None:
-        """Refuse a bound on values among which numbers stand for missing ones.
+        """Raise ValueError for an error bound if numbers mark missing values.
 
-        They would no longer be equal to `_FillValue`, and so become data.
+        The bound would change them: they would no longer be equal to `_FillValue`.
         """
         if self.error_bound is None:
             return
@@ -79,14 +79,14 @@ class ArrayEncoding:
             values = np.atleast_1d(np.asarray(mask)) if mask is not None else np.empty(0)
             if values.dtype.kind in "iuf" and not np.isnan(values.astype(float)).all():
                 raise _core.InvalidError(
-                    f"variable {name!r} has an error bound and {mask} for missing values, which "
-                    "would change with the others; set '_FillValue' to NaN, which stays as it is, "
-                    "and take out 'missing_value'"
+                    f"variable {name!r} has an error bound, and {mask} marks missing values, which "
+                    "the bound would change; set '_FillValue' to NaN, which no bound changes, and "
+                    "remove 'missing_value'"
                 )
 
 
 def _lengths(given: Any, key: str, variable: xr.Variable, name: str) -> tuple[int, ...] | None:
-    """Return lengths given as one number or one for each dimension; None where they do not fit."""
+    """Return the length along each dimension; None if `given` does not fit the dimensions."""
     if given is None or (isinstance(given, str) and given == "auto"):
         return None
     if isinstance(given, int | np.integer):
@@ -97,12 +97,12 @@ def _lengths(given: Any, key: str, variable: xr.Variable, name: str) -> tuple[in
             f"encoding[{key!r}]={lengths} of variable {name!r} must be an int or a tuple of ints"
         )
     if len(lengths) != variable.ndim:
-        return None  # left over from before dimensions were added or taken away
+        return None  # those of the file, before the caller added or removed dimensions
     return tuple(int(length) for length in lengths)
 
 
 def _divides(chunks: tuple[int, ...] | None, shards: tuple[int, ...] | None) -> bool:
-    """Whether shards are whole chunks."""
+    """Whether a shard consists of whole chunks."""
     if not chunks or not shards:
         return False
     return all(s % c == 0 for s, c in zip(shards, chunks, strict=True))
@@ -111,25 +111,26 @@ def _divides(chunks: tuple[int, ...] | None, shards: tuple[int, ...] | None) -> 
 def _cut_to(
     shape: tuple[int, ...], chunks: tuple[int, ...], shards: tuple[int, ...] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Return chunks left over from a larger array, none longer than the array is now."""
+    """Return the chunks of a file, cut to the shape of an array that may be smaller now."""
     cut = tuple(min(c, max(size, 1)) for c, size in zip(chunks, shape, strict=True))
     return cut, shards if cut == chunks else None
 
 
 @dataclass(frozen=True)
 class Division:
-    """How an array that dask computes is divided."""
+    """The chunks and shards of a dask array in a store."""
 
     chunks: tuple[int, ...]
     shards: tuple[int, ...]
     blocks: tuple[int, ...]
-    """Shape of dask's chunks, so that each is whole shards."""
+    """The shape of dask's chunks, a multiple of that of a shard."""
 
 
 def divide(itemsize: int, blocks: Sequence[Sequence[int]], encoding: ArrayEncoding) -> Division:
-    """Divide an array of dask chunks `blocks` so that every shard is written once.
+    """Choose chunks and shards of a dask array so that every shard is written once.
 
-    A shard is a dask chunk where that is neither uneven nor larger than 128 MiB.
+    `blocks` are the lengths of dask's chunks. A shard is a dask chunk if all have equal lengths and
+    at most 128 MiB.
     """
     largest = [max((1, *sizes)) for sizes in blocks]
     bounded = encoding.error_bound is not None
@@ -147,7 +148,7 @@ def divide(itemsize: int, blocks: Sequence[Sequence[int]], encoding: ArrayEncodi
 
 
 def _chunks_of(block: Sequence[int], itemsize: int, *, bounded: bool) -> tuple[int, ...]:
-    """Return chunks that divide `block`, its longest dimension halved until they are small."""
+    """Return the shape of chunks of a block; halves the longest dimension of the block."""
     target = _COLUMN_CHUNK if len(block) == 1 else _BLOCK_CHUNK
     target = _BOUNDED_CHUNK if bounded else target
     pieces = [1] * len(block)
@@ -160,11 +161,11 @@ def _chunks_of(block: Sequence[int], itemsize: int, *, bounded: bool) -> tuple[i
 
 
 def _even(size: int, pieces: int) -> int:
-    """Return the length of `pieces` pieces, or of a few more if these divide `size`."""
+    """Return the length of `pieces` parts of `size`, or of more parts if these are equal."""
     exact = (size // count for count in range(pieces, 2 * pieces) if size % count == 0)
     return next(exact, math.ceil(size / pieces))
 
 
 def _divisor_below(count: int) -> int:
-    """Return the largest proper divisor of `count`, 1 for a prime number."""
+    """Return the largest proper divisor of `count`; 1 for a prime number."""
     return next((count // p for p in range(2, math.isqrt(count) + 1) if count % p == 0), 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -19,7 +19,9 @@ from xarray.backends.zarr import FillValueCoder, encode_zarr_attr_value, encode_
 from ambar import _core
 from ambar.interop.xarray.encoding import ArrayEncoding
 from ambar.interop.xarray.group_reader import GroupStore
-from ambar.store.array import Array
+
+if TYPE_CHECKING:
+    from ambar.interop.xarray.dataset_writer import Session
 
 # Newer versions of xarray do not encode strings for format 3.
 _V3: dict[str, Any] = (
@@ -31,26 +33,13 @@ _V3: dict[str, Any] = (
 Region = Mapping[Any, slice]
 
 
-class Target(Protocol):
-    """The target of a group: a writer or a session."""
-
-    def group(self, path: str, attributes: dict[str, Any]) -> None:
-        """Create a group."""
-
-    def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
-        """Write a new array; its attributes are those of the document."""
-
-    def update(self, path: str, array: Array, data: Any, start: tuple[int, ...]) -> None:
-        """Write a part of an array, beyond its end on one axis at most."""
-
-
 class WritableGroup(AbstractWritableDataStore):
     """A group of a store open for writing, with the semantics of ``Dataset.to_zarr``.
 
     Parameters
     ----------
     session
-        The writer or session.
+        The session of the call, which writes arrays and groups.
     path
         The group's path, "" for the root.
     committed
@@ -65,7 +54,7 @@ class WritableGroup(AbstractWritableDataStore):
 
     def __init__(
         self,
-        session: Target,
+        session: Session,
         path: str,
         committed: GroupStore | None,
         *,
@@ -129,8 +118,8 @@ class WritableGroup(AbstractWritableDataStore):
         new = [name for name in variables if name not in existing]
         if self._mode == "r+" and new:
             raise ValueError(
-                f"dataset contains non-pre-existing variables {new}, and mode='r+' makes no new "
-                "ones; to write them set mode='a'"
+                f"dataset contains non-pre-existing variables {new}, and mode='r+' does not create "
+                "variables; use mode='a'"
             )
         dims = self.get_dimensions()
         if self._append_dim is not None and existing and self._append_dim not in dims:
@@ -219,7 +208,7 @@ class WritableGroup(AbstractWritableDataStore):
 
 
 def _name(name: Any) -> str:
-    """Return a variable's name in the store; raises ValueError or TypeError if it has none."""
+    """Return the name of a variable in the store; raises ValueError or TypeError if invalid."""
     stored = _encode_variable_name(name)
     if not isinstance(stored, str):
         raise TypeError(

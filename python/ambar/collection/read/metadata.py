@@ -1,0 +1,231 @@
+"""Attributes and statistics of the datasets of one commit; they also select datasets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.text import suggestion
+from ambar.collection.read.indexing import Piece, by_family
+from ambar.collection.read.row_cache import blocks_of
+from ambar.collection.storage.attributes import Key, parse, plain, restored
+from ambar.collection.storage.catalogue import Catalogue
+from ambar.collection.storage.families import Families
+from ambar.collection.storage.family import Family, open_array
+from ambar.collection.storage.statistics import has_range
+from ambar.collection.storage.times import decoded_dtype
+from ambar.store.array import Array
+from ambar.store.dtypes import common_dtype
+from ambar.store.store import Store
+
+RANGE = ("min", "max")
+"""Statistics that only datasets with values have."""
+STATISTICS = (*RANGE, "count", "nulls")
+
+
+class Metadata:
+    """Attributes and statistics of the datasets of one commit."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, families: Families) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._families = families
+        self._pieces = by_family(list(families), catalogue.places, {})
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """The names of the attributes of datasets."""
+        names = (
+            [*family.attributes, *(key for scope, key in family.varying if scope is None)]
+            for family in self._families
+        )
+        return list(dict.fromkeys(name for each in names for name in each))
+
+    def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
+        """Return the attributes of a row: of a variable, or of the dataset for None."""
+        found = common_attributes(family, scope)
+        for variable, key in family.varying:
+            if variable == scope:
+                path = self._strings(family, (scope, key)).path
+                [value] = parse([blocks_of(self._store).row(path, row).item()], path)
+                if value is not None:
+                    found[key] = value
+        return found
+
+    def attribute(self, key: str) -> np.ndarray:
+        """Return an attribute of every dataset; None where one lacks it."""
+        if key not in self.attribute_names:
+            raise _core.NotFoundError(
+                f"no dataset has an attribute {key!r}; {suggestion(key, self.attribute_names)}"
+            )
+        values = np.empty(len(self._catalogue), object)
+        for piece in self._pieces:
+            family = piece.family
+            if (None, key) in family.varying:
+                array = self._strings(family, (None, key))
+                found = parse(array.read(piece.rows), array.path)
+            else:
+                found = [restored(family.attributes.get(key))] * len(piece.rows)
+            for position, value in zip(piece.at.tolist(), found, strict=True):
+                values[position] = value
+        return as_column(values)
+
+    def _strings(self, family: Family, key: Key) -> Array:
+        """Return the column of an attribute that varies."""
+        return open_array(self._store, family.attribute(key), (family.rows,), "string")
+
+    def statistics(self, variable: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return which datasets have a variable, and its statistics in every dataset."""
+        pieces = [
+            piece for piece in self._pieces if len(piece.rows) and variable in piece.family.columns
+        ]
+        if not pieces:
+            known = dict.fromkeys(name for family in self._families for name in family.columns)
+            raise _core.NotFoundError(
+                f"no dataset has a variable {variable!r}; {suggestion(variable, known)}"
+            )
+        having = np.zeros(len(self._catalogue), bool)
+        having[np.concatenate([piece.at for piece in pieces])] = True
+        found = [self._statistics(piece, variable) for piece in pieces]
+        columns = {}
+        for key in STATISTICS:
+            parts = [
+                (p.at, each[key]) for p, each in zip(pieces, found, strict=True) if key in each
+            ]
+            if parts:
+                dtype = common_dtype(variable, {values.dtype for _, values in parts})
+                parts = [(at, as_dtype(values, dtype)) for at, values in parts]
+                is_object = any(values.dtype == object for _, values in parts)
+                columns[key] = np.zeros(len(having), object if is_object else dtype)
+                for at, values in parts:
+                    columns[key][at] = values
+        return having, columns
+
+    def _statistics(self, piece: Piece, variable: str) -> dict[str, np.ndarray]:
+        """Return the statistics of some rows of a family."""
+        family, column = piece.family, piece.family.columns[variable]
+        path, shape = family.statistics(variable), (family.rows, 2)
+        counts = open_array(self._store, f"{path}_counts", shape, "int64").read((piece.rows, ...))
+        found = {"count": counts[:, 0], "nulls": counts[:, 1]}
+        if has_range(column.type_name):
+            array = open_array(self._store, f"{path}_range", shape, column.type_name)
+            ranges = array.read((piece.rows, ...))
+            if column.times:
+                ranges = ranges.view(decoded_dtype(column.times))
+            found |= {"min": ranges[:, 0], "max": ranges[:, 1]}
+        return found
+
+    def positions(self, datasets: Any) -> np.ndarray:
+        """Return the positions of the datasets wanted: int64.
+
+        Raises
+        ------
+        KeyError
+            If a dataset does not exist.
+        IndexError
+            If a position is outside.
+        ValueError
+            If `datasets` is not a valid selection.
+        """
+        count = len(self._catalogue)
+        if datasets is None:
+            return np.arange(count)
+        if isinstance(datasets, slice):
+            return np.arange(count)[datasets]
+        if isinstance(datasets, str):
+            condition = _core.Condition(datasets)
+            return np.flatnonzero(
+                condition.evaluate({name: self._operand(name) for name in condition.fields})
+            )
+        selected = datasets if isinstance(datasets, np.ndarray) else list(datasets)
+        if len(selected) == 0:
+            return np.empty(0, np.int64)
+        if isinstance(selected[0], str):
+            return np.array([self._catalogue.position(str(name)) for name in selected], np.int64)
+        numbers = np.asarray(selected)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "biu":
+            raise _core.InvalidError(
+                "datasets: expected names, positions, a slice, a mask or a condition, found "
+                f"{datasets!r}"
+            )
+        if numbers.dtype == bool and len(numbers) != count:
+            raise IndexError(f"datasets: expected a mask of {count} values, found {len(numbers)}")
+        positions: np.ndarray = np.arange(count)[numbers]
+        return positions
+
+    def _operand(self, name: str) -> np.ndarray:
+        """Return an attribute, or a statistic of a variable: ``temperature.max``."""
+        variable, _, statistic = name.rpartition(".")
+        if not variable or name in self.attribute_names:
+            return self.attribute(name)
+        having, columns = self.statistics(variable)
+        if statistic not in columns:
+            raise _core.NotFoundError(
+                f"statistic {statistic!r} of {variable!r} does not exist; available: "
+                f"{', '.join(columns)}"
+            )
+        values, missing = columns[statistic], ~having
+        if statistic in RANGE:
+            missing |= columns["count"] == columns["nulls"]
+        if not missing.any() or values.dtype.kind in "mM":  # conditions refuse times
+            return values
+        found = values.astype(object)
+        found[missing] = None
+        return found
+
+
+def common_attributes(family: Family, scope: str | None) -> dict[str, Any]:
+    """Return the attributes that are equal in all rows: of a variable, or for None of datasets."""
+    common = family.attributes if scope is None else family.columns[scope].attributes
+    return {key: restored(value) for key, value in common.items()}
+
+
+def as_column(values: np.ndarray) -> np.ndarray:
+    """Return objects as an array of a dtype that represents all exactly, or unchanged."""
+    kinds = {type(value) for value in values}
+    if kinds in ({str}, {bool}, {np.datetime64}):
+        return np.array(values.tolist())
+    if kinds and kinds <= {int, float}:
+        try:
+            found = np.array(values.tolist())
+        except OverflowError:
+            return values
+        pairs = zip(found.tolist(), values, strict=True)
+        if all(a == b for a, b in pairs if type(b) is int):
+            return found
+    return values
+
+
+def as_dtype(values: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return values as a dtype, or as objects if it would round integers."""
+    found = values.astype(dtype, copy=False)
+    is_rounded = values.dtype.kind in "iu" and dtype.kind == "f"
+    if is_rounded and found.tolist() != values.tolist():
+        return values.astype(object)
+    return found
+
+
+def with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return values with NaN or NaT where they are missing, or None if float64 would round them."""
+    if not missing.any():
+        return values
+    if values.dtype.kind in "biu":
+        values = as_dtype(values, np.dtype(np.float64))
+    found = values.copy()
+    nothing = {"O": None, "f": np.nan}
+    found[missing] = nothing.get(values.dtype.kind, "NaT")
+    return found
+
+
+def arrow_column(values: np.ndarray) -> np.ndarray:
+    """Return a column of a type that Arrow supports: objects become JSON."""
+    if values.dtype.kind != "O":
+        return values
+    strings = [
+        "" if value is None else value if isinstance(value, str) else json.dumps(plain(value))
+        for value in values
+    ]
+    return np.array(strings, dtype=str)

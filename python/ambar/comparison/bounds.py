@@ -1,0 +1,101 @@
+"""Checks of error bounds: those that the caller gives, otherwise those that stores record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ambar.comparison.error_metrics import Scale
+from ambar.store.error_bounds import (
+    PartBound,
+    are_kept,
+    asked_of,
+    is_kept,
+    joined_bounds,
+    resolved,
+    select_bounds,
+)
+
+
+class CheckedBound(NamedTuple):
+    """The error bounds of a field or column, and whether they held."""
+
+    bound: float | str | None
+    """The bound of all values; None if it is unknown, or if parts have different bounds."""
+    held: bool | None
+    """Whether the bounds held; None if no bound is known."""
+    bounds: dict[str, str]
+    """The bounds that were given, to `compare` or when the stores were written, by target."""
+
+
+def check_bounds(
+    values: tuple[np.ndarray, np.ndarray],
+    difference: np.ndarray,
+    scale: Scale,
+    *,
+    given: Sequence[PartBound],
+    recorded: Sequence[PartBound],
+    stored: Sequence[float | str | None],
+    levels: np.ndarray | None = None,
+    positions: Callable[[], Sequence[np.ndarray]],
+) -> CheckedBound:
+    """Check the error bounds of a field or a column.
+
+    Parameters
+    ----------
+    values
+        The values of the original and of the other version.
+    difference
+        The errors.
+    scale
+        The scale of the values of the original.
+    given
+        The bounds that the caller gives.
+    recorded
+        The bounds that the stores were written with, which count if the caller gives none.
+    stored
+        The bound of the whole array in each store: 0 if it is lossless, None if it is unknown.
+    levels, positions
+        The level and the coordinates of each value, for bounds of levels and boxes.
+    """
+    parts = given or recorded
+    is_lossy = [bound not in (None, 0.0) for bound in stored]
+    if len(parts) > 1 and (given or sum(is_lossy) == 1):
+        # Bounds "of range" refer to the values before compression.
+        original = values[1] if not given and is_lossy[0] else values[0]
+        hold = are_kept(parts, original, difference, levels, positions)
+        return CheckedBound(None, hold, asked_of(parts))
+    if given:
+        # A range can be larger than the largest number.
+        limits = (0.0, min(scale.range * scale.unit, sys.float_info.max))
+        bound: float | str | None = resolved(given[-1].bound, limits)
+    else:
+        bound = joined_bounds(stored)
+    if isinstance(bound, str):
+        return CheckedBound(bound, is_kept(bound, values[0], difference), asked_of(parts))
+    held = None if bound is None else bool((np.abs(difference) <= bound).all())
+    return CheckedBound(bound, held, asked_of(parts) if parts else {})
+
+
+def stored_bound(attributes: Mapping[str, Any] | None, name: str) -> float | str | None:
+    """Return the bound of a field in a store, from the attributes of its group; 0 without one.
+
+    None for data that are not in a store.
+    """
+    if attributes is None:
+        return None
+    bound: float | str = attributes.get("error_bounds", {}).get(name, 0.0)
+    return bound
+
+
+def recorded_bounds(attributes: Mapping[str, Any] | None, name: str) -> list[PartBound]:
+    """Return the bounds that a field was written with, from the attributes of its group."""
+    rules = [
+        (target, bound)
+        for target, bound in (attributes or {}).get("bounds_asked", {}).items()
+        if target.partition("@")[0] == name
+    ]
+    return (select_bounds(rules, [name]) or []) if rules else []
