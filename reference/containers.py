@@ -1,16 +1,16 @@
 """Containers: ZIP files and directories that map keys to bytes (format.md, chapter 1)."""
 
 import io
+import mmap
 import os
 import re
-import stat
 import struct
 import zipfile
 import zlib
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
-from stream.bits import check, check_supported, crc32c, damage
+from stream.bits import UnsupportedError, check, crc32c
 
 NOTE = (
     b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n"
@@ -19,20 +19,13 @@ NOTE = (
 LOCAL = struct.pack("<4sHHHIIIIHH5sHH", b"PK\3\4", 20, 0x800, 0, 0x210000, zlib.crc32(NOTE), 119,
                     119, 5, 1501, b"ambar", 0x6D61, 1497)  # fmt: skip
 HEADER = LOCAL + bytes(1536 - len(LOCAL)) + NOTE  # with zeros in place of the slots
+SLOT = struct.Struct("<8sIIQQQQQI")
+Commit = namedtuple("Commit", "magic format crc number start length entries tail reserved")
 TRAILER = 186
 COMMENT = rb"ambar 001 commit (\d{20}) tail (\d{20}) crc32c ([0-9a-f]{8}) ([0-9a-f]{8})"
 HEAD = r"ambar directory (\d{3}) commit (\d+) next (\d+) entries (\d+) removed (\d+)"
 LINE = r"([0-9a-f]{8}) ([0-9a-f]{8}|-) (\d+) (\d+) (.+)"
-
-
-class Entry(NamedTuple):
-    """Where an entry's bytes are, their CRC-32 and their seal; None where there is none."""
-
-    file: Path
-    start: int
-    length: int
-    crc: int | None
-    seal: int | None = None
+Entry = namedtuple("Entry", "source start length crc seal")  # of a file or the bytes of a ZIP
 
 
 class Container(dict[str, Entry]):
@@ -40,156 +33,115 @@ class Container(dict[str, Entry]):
 
     def load(self, key: str) -> bytes:
         """Return the content of an entry, whose length and CRC-32 are verified."""
-        entry = self[key]
-        with open_plain(entry.file) as file:
-            file.seek(entry.start)
-            data = file.read(entry.length)
-            size = os.fstat(file.fileno()).st_size
-        check(len(data) == entry.length, f"{key} is shorter than {entry.length} bytes")
-        check(entry.start or size == entry.length, f"{key} is longer than {entry.length} bytes")
-        check(entry.crc in (None, zlib.crc32(data)), f"the CRC-32 of {key} differs")
+        source, start, length, crc, _ = self[key]
+        whole = isinstance(source, Path)
+        data = source.read_bytes() if whole else source[start : start + length]
+        check(len(data) == length, f"{key} has {len(data)} bytes; expected {length}")
+        check(crc in (None, zlib.crc32(data)), f"the CRC-32 of {key} differs")
         return data
 
-    def add(self, key: str, entry: Entry) -> None:
-        """Add an entry, whose key is checked."""
+    def add(self, key: str, *entry) -> None:
+        """Add an entry."""
         check(key not in self, f"the key {key!r} stands twice")
         check_key(key)
-        self[key] = entry
-
-
-class Commit(NamedTuple):
-    """The fields of a slot (1.2)."""
-
-    magic: bytes
-    version: int
-    crc: int
-    number: int
-    start: int
-    length: int
-    entries: int
-    tail: int
-    reserved: int
-
-    @property
-    def end(self) -> int:
-        """The end of the trailer."""
-        return self.start + self.length + TRAILER
-
-
-def open_plain(path: Path):
-    """Open a file that is neither a link nor a device."""
-    check(stat.S_ISREG(os.lstat(path).st_mode), f"{path} is not a regular file")
-    return path.open("rb")
+        self[key] = Entry(*entry)
 
 
 def check_key(key: str) -> None:
-    """Check that a key is as 1.1 has it."""
-    segments = key.split("/")
+    """Check that a key is valid (1.1)."""
     check(0 < len(key.encode()) <= 4096 and not re.search(r"[\x00-\x1f\x7f\\]", key)
-          and not any(s in ("", ".", "..") or len(s.encode()) > 255 for s in segments)
-          and segments[0].lower() != ".ambar"
-          and all(s == "zarr.json" or s.lower() != "zarr.json" for s in segments),
+          and not any(s in ("", ".", "..") or len(s.encode()) > 255 for s in key.split("/"))
+          and not re.match(r"(?i)\.ambar(/|$)", key)
+          and all(s == "zarr.json" or s.lower() != "zarr.json" for s in key.split("/")),
           f"{key!r} is not a valid key")  # fmt: skip
 
 
 def open_container(path: str | Path) -> Container:
-    """Open a store; damage and unknown formats are a `ValueError`."""
+    """Return the entries of the last commit of a store."""
     path = Path(path)
-    with damage(struct.error, zipfile.BadZipFile):
-        return _open_directory(path) if path.is_dir() else _open_zip(path)
-
-
-def _open_zip(path: Path) -> Container:
+    if path.is_dir():
+        return open_directory(path)
     with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        header = file.read(len(HEADER))
-        file.seek(max(0, size - TRAILER))
-        trailer = file.read()
-        if header[26:37] != LOCAL[26:37]:
-            check(not _read_trailer(trailer, size), "the header of a store is damaged")
-            return _read_entries(path, path, None)
-        slots = header[512:576], header[1024:1088]
-        check(header.replace(slots[0], bytes(64)).replace(slots[1], bytes(64)) == HEADER,
-              "the header is damaged")  # fmt: skip
-        commits = [_read_slot(slot, i) for i, slot in enumerate(slots)]
-        commit = _last_commit(commits, trailer, size)
-        file.seek(commit.start)
-        directory = file.read(commit.length)
-    check(crc32c(directory) == commit.crc, "the CRC-32C of the central directory differs")
-    end = struct.pack("<4s8xIIH", b"PK\5\6", len(directory), 0, 0)
-    return _read_entries(path, io.BytesIO(directory + end), commit)
-
-
-def _read_slot(slot: bytes, number: int) -> Commit | None:
-    """Return the commit of a slot, or None if the slot is damaged."""
-    commit = Commit(*struct.unpack("<8sIIQQQQQI", slot[:60]))
-    if commit.magic != b"ambarcmt" or crc32c(slot[:60]) != int.from_bytes(slot[60:], "little"):
-        return None
-    check_supported(commit.version <= 1, f"a container of format {commit.version}; expected 1")
-    if commit.number and commit.number % 2 != number:
-        return None
-    check(commit.version == 1 and commit.reserved == 0 and (commit.number or not any(commit[2:])),
-          "a slot of impossible fields")  # fmt: skip
-    check(commit.end < 1 << 64, "a commit that ends behind 2^64")
-    check(commit.tail <= commit.start, "a tail behind the central directory")
-    return commit
-
-
-def _read_trailer(trailer: bytes, size: int) -> Commit | None:
-    """Return the commit of a whole trailer that ends a file of `size` bytes, or None."""
-    match = re.fullmatch(COMMENT, trailer[98:])
-    if not match or trailer[:4] != b"PK\6\6" or len(trailer) != TRAILER:
-        return None
-    entries, length, start = struct.unpack_from("<QQQ", trailer, 32)
-    commit = Commit(b"ambarcmt", 1, int(match[3], 16), int(match[1]), start, length, entries,
-                    int(match[2]), 0)  # fmt: skip
-    slot = struct.pack("<8sIIQQQQQI", *commit)
-    return commit if crc32c(slot) == int(match[4], 16) and commit.end == size else None
-
-
-def _last_commit(slots: list[Commit | None], trailer: bytes, size: int) -> Commit:
-    """Find the last commit (1.3)."""
-    sound = [slot for slot in slots if slot]
-    check(sound, "both slots are damaged")
-    commit = max(sound, key=lambda slot: slot.number)
-    if len(sound) == 1:
-        last = _read_trailer(trailer, size)
-        check(last and last.number >= commit.number, "a slot is damaged, and no trailer vouches")
-        commit = last
-    check(commit.number > 0, "no commit was ever made")
-    check(commit.end <= size, "the file was cut short")
-    return commit
-
-
-def _read_entries(path: Path, source, commit: Commit | None) -> Container:
-    """Read the central directory of a commit, or that of another program's ZIP (1.5)."""
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    commit = find_commit(data)
+    source = path
+    if commit:
+        directory = data[commit.start : commit.start + commit.length]
+        check(crc32c(directory) == commit.crc, "the CRC-32C of the central directory differs")
+        end = struct.pack("<4s8xIIH", b"PK\5\6", len(directory), 0, 0)
+        source = io.BytesIO(directory + end)
     container = Container()
-    with path.open("rb") as file:
-        for info in zipfile.ZipFile(source).infolist():
-            mine = _read_extras(info.extra).get(0x6D61, b"")
-            check_supported(info.compress_type == 0 and info.flag_bits & 1 == 0,
-                            f"{info.filename} is compressed or encrypted")  # fmt: skip
-            check(info.compress_size == info.file_size, f"{info.filename} has two lengths")
-            if commit:
-                check(len(mine) in (8, 12), f"{info.filename} has no extra field of ambar's")
-                start = int.from_bytes(mine[:8], "little")
-                least = info.header_offset + 30 + len(info.filename.encode())
-                check(least <= start and start + info.file_size <= commit.start,
-                      f"{info.filename} lies where it cannot")  # fmt: skip
-            else:
-                check(not mine, "the header of a store is damaged")
-                if info.filename.startswith(".ambar/") or (info.is_dir() and not info.file_size):
-                    continue
-                file.seek(info.header_offset)
-                start = info.header_offset + 30 + sum(struct.unpack("<26xHH", file.read(30)))
-            seal = int.from_bytes(mine[8:], "little") if len(mine) == 12 else None
-            container.add(info.orig_filename, Entry(path, start, info.file_size, info.CRC, seal))
+    for info in zipfile.ZipFile(source).infolist():
+        mine = read_extras(info.extra).get(0x6D61, b"")
+        check(info.compress_type == 0 and info.flag_bits & 1 == 0,
+              f"{info.filename} is compressed or encrypted", UnsupportedError)  # fmt: skip
+        check(info.compress_size == info.file_size, f"{info.filename} has two lengths")
+        name_end = info.header_offset + 30 + len(info.filename.encode())
+        if commit:
+            check(len(mine) in (8, 12), f"{info.filename} has no extra field of ambar's")
+            start = int.from_bytes(mine[:8], "little")
+            check(name_end <= start and start + info.file_size <= commit.start,
+                  f"{info.filename} is outside of the entries")  # fmt: skip
+        else:
+            check(not mine, "the header of a store is damaged")
+            if info.filename.startswith(".ambar/") or (info.is_dir() and not info.file_size):
+                continue
+            lengths = struct.unpack_from("<HH", data, info.header_offset + 26)
+            start = info.header_offset + 30 + sum(lengths)
+        seal = int.from_bytes(mine[8:], "little") if len(mine) == 12 else None
+        container.add(info.orig_filename, data, start, info.file_size, info.CRC, seal)
     check(not commit or len(container) == commit.entries, "another number of entries")
     return container
 
 
-def _read_extras(data: bytes) -> dict[int, bytes]:
+def find_commit(data: mmap.mmap) -> Commit | None:
+    """Return the last commit (1.3), or None of another program's ZIP."""
+    last = read_trailer(data)
+    if data[26:37] != LOCAL[26:37]:
+        check(last is None, "the header of a store is damaged")
+        return None
+    header = data[:512] + bytes(64) + data[576:1024] + bytes(64) + data[1088 : len(HEADER)]
+    check(header == HEADER, "the header is damaged")
+    commits = [read_slot(data[512:576], 0), read_slot(data[1024:1088], 1)]
+    commit = max(filter(None, commits), key=lambda commit: commit.number, default=None)
+    check(commit, "both slots are damaged")
+    if None in commits:
+        check(last and last.number >= commit.number, "a slot and the trailer are damaged")
+        commit = last
+    check(commit.number > 0, "no commit was ever made")
+    check(commit.start + commit.length + TRAILER <= len(data), "the file was cut short")
+    return commit
+
+
+def read_slot(slot: bytes, place: int) -> Commit | None:
+    """Return the commit of a slot (1.2), or None if the slot is damaged."""
+    commit = Commit(*SLOT.unpack(slot[:60]))
+    if commit.magic != b"ambarcmt" or crc32c(slot[:60]) != int.from_bytes(slot[60:], "little"):
+        return None
+    check(commit.format <= 1, f"a container of format {commit.format}", UnsupportedError)
+    if commit.number and commit.number % 2 != place:
+        return None
+    check(commit.format == 1 and commit.reserved == 0 and (commit.number or not any(commit[2:]))
+          and commit.start + commit.length + TRAILER < 1 << 64 and commit.tail <= commit.start,
+          "a slot of invalid fields")  # fmt: skip
+    return commit
+
+
+def read_trailer(data: mmap.mmap) -> Commit | None:
+    """Return the commit of the trailer at the file's end (1.2), or None."""
+    trailer = data[-TRAILER:]
+    match = re.fullmatch(COMMENT, trailer[98:])
+    if not match or trailer[:4] != b"PK\6\6":
+        return None
+    entries, length, start = struct.unpack_from("<QQQ", trailer, 32)
+    number, tail, crc, checksum = int(match[1]), int(match[2]), int(match[3], 16), int(match[4], 16)
+    slot = SLOT.pack(b"ambarcmt", 1, crc, number, start, length, entries, tail, 0)
+    at_end = start + length + TRAILER == len(data)
+    return read_slot(slot + checksum.to_bytes(4, "little"), number % 2) if at_end else None
+
+
+def read_extras(data: bytes) -> dict[int, bytes]:
+    """Return the extra fields of an entry of a central directory."""
     fields = {}
     while data:
         identifier, length = struct.unpack_from("<HH", data)
@@ -198,51 +150,54 @@ def _read_extras(data: bytes) -> dict[int, bytes]:
     return fields
 
 
-def _open_directory(path: Path) -> Container:
-    """Open a directory (1.6)."""
-    container, records = Container(), path / ".ambar"
-    if not os.path.lexists(records):
-        for file in (Path(folder, name) for folder, _, names in os.walk(path) for name in names):
-            check(stat.S_ISREG(file.lstat().st_mode), f"{file} is not a regular file")
-            key = file.relative_to(path).as_posix()
-            container.add(key, Entry(file, 0, file.stat().st_size, None))
-        return container
-    check(stat.S_ISDIR(records.lstat().st_mode), f"{records} is not a folder")
-    check(os.path.lexists(records / "commit"), "the list of entries is missing")
-    with open_plain(records / "commit") as file:
-        text = file.read()
-    for key, entry in _read_list(text).items():
-        place = records / f"new-{entry.start}"
-        if not os.path.lexists(place):
-            place = path / key
-            for parent in list(place.parents)[: key.count("/")]:
-                check(not parent.is_symlink(), f"{parent} is a symbolic link")
-        check(os.path.lexists(place), f"{key} is missing")
-        container.add(key, entry._replace(file=place, start=0))
+def open_directory(folder: Path) -> Container:
+    """Return the entries of a directory (1.6)."""
+    container = Container()
+    if os.path.lexists(folder / ".ambar"):
+        for key, put, *entry in read_list(find_file(folder, ".ambar/commit").read_bytes()):
+            new = f".ambar/new-{put}"
+            file = find_file(folder, new if os.path.lexists(folder / new) else key)
+            container.add(key, file, 0, *entry)
+    else:
+        for path in folder.rglob("*"):
+            if path.is_symlink() or not path.is_dir():
+                key = path.relative_to(folder).as_posix()
+                file = find_file(folder, key)
+                container.add(key, file, 0, file.stat().st_size, None, None)
     return container
 
 
-def _read_list(text: bytes) -> dict[str, Entry]:
-    """Return the entries of a list by their keys; their `start` is the number of the put."""
-    body, _, last = text.removesuffix(b"\n").rpartition(b"\n")
-    check(text.endswith(b"\n") and last == b"crc32c %08x" % crc32c(body + b"\n"), "a damaged list")
-    head, *lines = body.decode().split("\n")
+def find_file(folder: Path, key: str) -> Path:
+    """Return the path of a regular file that is behind no symbolic link (1.6)."""
+    path = folder
+    for segment in key.split("/"):
+        path /= segment
+        check(not path.is_symlink(), f"{path} is a symbolic link")
+    check(path.is_file(), f"{path} is missing, or not a regular file")
+    return path
+
+
+def read_list(text: bytes) -> list[tuple]:
+    """Return the key, number of the put, length, CRC-32 and seal of the entries of a list (1.6)."""
+    body, _, last = text.rpartition(b"crc32c ")
+    check(body[-1:] == b"\n" and last == b"%08x\n" % crc32c(body), "the list is damaged")
+    head, *lines = body.decode()[:-1].split("\n")
     match = re.fullmatch(HEAD, head, re.ASCII)
     check(match, "the first line of the list is damaged")
     version, commit, following, entries, removed = map(int, match.groups())
-    check_supported(version <= 1, f"a directory of format {version}; expected 1")
-    check(version == 1 and commit and len(lines) == entries + removed, "numbers that do not fit")
-    found = {}
+    check(version <= 1, f"a directory of format {version}; expected 1", UnsupportedError)
+    check(version == 1 and commit and len(lines) == entries + removed, "invalid numbers of a list")
+    found = []
     for line in lines[:entries]:
-        parts = re.fullmatch(LINE, line, re.ASCII)
-        check(parts, "a line of the list is damaged")
-        crc, seal, length, put, key = parts.groups()
-        found[key] = Entry(Path(), int(put), int(length), int(crc, 16),
-                           None if seal == "-" else int(seal, 16))  # fmt: skip
-    puts = {entry.start for entry in found.values()}
-    check(len(puts) == entries and max(puts, default=-1) < following, "impossible numbers of puts")
-    check(all(line.startswith("removed ") for line in lines[entries:]), "a line is damaged")
-    gone = [line[8:] for line in lines[entries:]]
-    check(all(sorted(set(k), key=str.encode) == list(k) for k in (found, gone)) and
-          not found.keys() & set(gone), "keys out of order")  # fmt: skip
+        match = re.fullmatch(LINE, line, re.ASCII)
+        check(match, "a line of the list is damaged")
+        crc, seal, length, put, key = match.groups()
+        seal = None if seal == "-" else int(seal, 16)
+        found.append((key, int(put), int(length), int(crc, 16), seal))
+    keys, puts = [entry[0] for entry in found], {entry[1] for entry in found}
+    gone = [line.removeprefix("removed ") for line in lines[entries:]]
+    check(len(puts) == entries and max(puts, default=-1) < following, "invalid numbers of puts")
+    check(lines[entries:] == [f"removed {key}" for key in gone], "a line of the list is damaged")
+    check(all(sorted({*k}, key=str.encode) == k for k in (keys, gone)), "keys out of order")
+    check(not {*keys} & {*gone}, "a removed key that is an entry")
     return found

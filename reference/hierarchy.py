@@ -1,196 +1,148 @@
-"""The hierarchy of a store: documents of groups and arrays, and their types (format.md, 2)."""
+"""The hierarchy: documents of groups and arrays, types and fill values (format.md, chapter 2)."""
 
 import base64
 import json
 import math
 import re
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 from containers import Container, check_key
-from stream.bits import UnsupportedError, check, check_supported, crc32c, damage
+from stream.bits import UnsupportedError, check, crc32c
 
-NUMBERS = re.compile("u?int(8|16|32|64)|float(16|32|64)|complex(64|128)|bool")
 FIELDS = {"zarr_format", "node_type", "attributes", "shape", "data_type", "chunk_grid", "codecs",
           "chunk_key_encoding", "fill_value", "dimension_names", "storage_transformers",
           "consolidated_metadata"}  # fmt: skip
 
 
-class Array(NamedTuple):
-    """What the document of an array says."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    text: str | None  # "string" or "variable_length_bytes", else None
-    chunk: tuple[int, ...]
-    codecs: list[tuple[str, dict]]
-    fill: object
+Array = namedtuple("Array", "shape dtype text chunk codecs fill")  # text: of no fixed size, or None
 
 
 def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
     """Return the documents by the paths of their nodes, and whether ambar wrote the store."""
     check("zarr.json" in container, "a store without a root")
     text = container.load("zarr.json")
-    root = _parse(text)
-    checksum = _member(_member(root, "attributes"), "ambar").get("checksum")
+    root = parse(text)
+    ambar = root.get("attributes", {}).get("ambar", {})
+    checksum = ambar.get("checksum") if isinstance(ambar, dict) else None
+    form = "crc32c:[0-9a-f]{8}"
     if checksum is None:
-        check(not any(map(_is_checksum, _strings(root))), "the root's checksum is out of place")
-        keys = [key for key in container if f"/{key}".endswith("/zarr.json")]
-        nodes = {key[:-10]: _parse(container.load(key)) for key in sorted(keys)}
+        found = re.search(rf'(?<!\\)"{form}"', json.dumps(root))
+        check(not found, "the root's checksum is out of place")
+        paths = sorted(key[:-10] for key in container if f"/{key}".endswith("/zarr.json"))
+        nodes = {path: parse(container.load(f"{path}/zarr.json".lstrip("/"))) for path in paths}
     else:
-        check(_is_checksum(checksum), "the root's checksum is not of its form")
-        check(_blanked(text, checksum), "the root's checksum differs")
-        version = root["attributes"]["ambar"].get("version")
-        check_supported(version == 1, f"a store of version {version}; expected 1")
-        consolidated = _member(root, "consolidated_metadata")
-        check(isinstance(consolidated.get("metadata"), dict), "the root holds no documents")
-        nodes = {"": root, **consolidated["metadata"]}
+        check(re.fullmatch(form, checksum), "the root's checksum is not of its form")
+        check(has_checksum(text, checksum), "the root's checksum differs")
+        check(ambar.get("version") == 1, "a store of another version than 1", UnsupportedError)
+        nodes = {"": root, **root["consolidated_metadata"]["metadata"]}
+    groups: set[str] = set()
     for path, document in nodes.items():
-        _check_node(path, document, nodes)
+        check_node(path, document, groups)
     return nodes, checksum is not None
 
 
-def _parse(text: bytes) -> dict:
-    with damage(RecursionError):
-        document = json.loads(text.decode(), object_pairs_hook=_unique)
+def parse(text: bytes) -> dict:
+    """Return a document."""
+
+    def unique(pairs: list) -> dict:
+        check(len(dict(pairs)) == len(pairs), "a document with a key twice")
+        return dict(pairs)
+
+    document = json.loads(text.decode(), object_pairs_hook=unique)
     check(isinstance(document, dict), "a document that is no object")
     return document
 
 
-def _unique(pairs: list) -> dict:
-    check(len({key for key, _ in pairs}) == len(pairs), "a document with a key twice")
-    return dict(pairs)
-
-
-def _member(document: dict, key: str) -> dict:
-    """Return a member that is an object, or an empty one."""
-    value = document.get(key, {})
-    return value if isinstance(value, dict) else {}
-
-
-def _is_checksum(value: object) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch("crc32c:[0-9a-f]{8}", value))
-
-
-def _strings(value: object):
-    """Yield all strings of a document."""
-    if isinstance(value, dict):
-        yield from value
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-    elif isinstance(value, str):
-        yield value
-
-
-def _blanked(text: bytes, checksum: str) -> bool:
-    """Return whether the document has its checksum, whose digits are found by parsing."""
-    for match in re.finditer(re.escape(checksum).encode(), text):
+def has_checksum(text: bytes, checksum: str) -> bool:
+    """Return whether the root's document has its checksum, whose digits are found by parsing."""
+    for match in re.finditer(checksum.encode(), text):
         blank = text[: match.start() + 7] + b"00000000" + text[match.end() :]
-        ambar = _member(_member(_parse(blank), "attributes"), "ambar")
-        if ambar.get("checksum") == "crc32c:00000000":
+        if parse(blank)["attributes"]["ambar"]["checksum"] != checksum:
             return f"crc32c:{crc32c(blank):08x}" == checksum
     return False
 
 
-def _check_node(path: str, document: dict, nodes: dict) -> None:
-    check(isinstance(document, dict), f"the document of {path!r} is no object")
-    kind = document.get("node_type")
-    check(document.get("zarr_format") == 3 and kind in ("group", "array"), f"{path!r} is no node")
+def check_node(path: str, document: dict, groups: set) -> None:
+    """Check the name and the fields of a node, and that it is in one of the groups before it."""
+    valid = document["zarr_format"] == 3 and document["node_type"] in ("group", "array")
+    check(valid, f"{path!r} is no node")
     for name, value in document.items():
-        optional = _member({"": value}, "").get("must_understand") is False
-        check_supported(name in FIELDS or optional, f"{path!r} has the field {name!r}")
+        optional = isinstance(value, dict) and value.get("must_understand") is False
+        check(name in FIELDS or optional, f"{path!r} has the field {name!r}", UnsupportedError)
     if path:
         check_key(path)
-        parent = nodes.get(path.rpartition("/")[0], {} if "" in nodes else None)
-        check(parent and parent.get("node_type") == "group", f"{path!r} lies in no group")
+        check(path.rpartition("/")[0] in groups, f"{path!r} is in no group that comes before it")
         segments = path.split("/")
-        check("zarr.json" not in segments and segments[0].lower() != "ambar", f"{path!r} as a name")
+        check("zarr.json" not in segments and segments[0].lower() != "ambar", f"the name {path!r}")
+    if document["node_type"] == "group":
+        groups.add(path)
 
 
-def named(value: object) -> tuple[str, dict]:
-    """Return name and configuration of an extension such as a codec."""
-    if isinstance(value, str):
-        return value, {}
-    check(isinstance(value, dict) and isinstance(value.get("name"), str), f"no name: {value!r}")
-    return value["name"], _member(value, "configuration")
+def named(value: str | dict) -> tuple[str, dict]:
+    """Return name and configuration of a type, a codec and the like (2.2)."""
+    return (
+        (value, {}) if isinstance(value, str) else (value["name"], value.get("configuration", {}))
+    )
 
 
-def read_array(document: dict) -> Array:
-    """Return what the document of an array says.
-
-    Raises
-    ------
-    ValueError
-        If something is missing or impossible, or unknown.
-    """
-    check(document["node_type"] == "array", "a group; expected an array")
-    need = {"shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"}
-    check(need <= set(document), f"members are missing: {sorted(need - set(document))}")
-    (grid, shape_of), (keys, encoding) = (
-        named(document["chunk_grid"]), named(document["chunk_key_encoding"]))  # fmt: skip
-    separator = encoding.get("separator", "/")
-    check_supported((grid, keys, separator) == ("regular", "default", "/"),
-                    f"chunk grid {grid!r}, chunk keys {keys!r} {separator!r}")  # fmt: skip
-    check_supported(not document.get("storage_transformers"), "storage transformers")
-    shape, chunk = _lengths(document["shape"], 0), _lengths(shape_of.get("chunk_shape"), 1)
-    names = document.get("dimension_names", [None] * len(shape))
-    check(isinstance(names, list) and len(shape) == len(chunk) == len(names), "dimensions differ")
-    check(isinstance(document["codecs"], list) and document["codecs"], "no codecs")
-    dtype, text = _read_type(*named(document["data_type"]))
-    check(math.prod(shape) * max(1, dtype.itemsize) < 2**63, "an array of 2^63 bytes or more")
-    return Array(shape, dtype, text, chunk, [named(c) for c in document["codecs"]],
-                 _read_fill(document["fill_value"], dtype, text))  # fmt: skip
-
-
-def _lengths(value: object, least: int) -> tuple[int, ...]:
-    good = isinstance(value, list) and all(type(n) is int and n >= least for n in value)
-    check(good, f"{value!r} is no list of lengths")
+def lengths(value: list, least: int) -> tuple[int, ...]:
+    """Return lengths."""
+    check(all(type(n) is int and n >= least for n in value), f"{value!r} is no list of lengths")
     return tuple(value)
 
 
-def _read_type(name: str, configuration: dict) -> tuple[np.dtype, str | None]:
-    if NUMBERS.fullmatch(name):
+def read_array(document: dict) -> Array:
+    """Return the content of an array's document (2.2)."""
+    check(document["node_type"] == "array", "a group; expected an array")
+    (grid, shape_of), (keys, encoding) = (
+        named(document[field]) for field in ("chunk_grid", "chunk_key_encoding")
+    )
+    kinds = grid, keys, encoding.get("separator", "/"), bool(document.get("storage_transformers"))
+    check(kinds == ("regular", "default", "/", False), f"an array of {kinds}", UnsupportedError)
+    shape, chunk = lengths(document["shape"], 0), lengths(shape_of["chunk_shape"], 1)
+    names = document.get("dimension_names", [None] * len(shape))
+    check(isinstance(names, list) and len(shape) == len(chunk) == len(names), "dimensions differ")
+    dtype, text = read_type(*named(document["data_type"]))
+    check(math.prod(shape) * dtype.itemsize < 2**63, "an array of 2^63 bytes or more")
+    return Array(shape, dtype, text, chunk, [named(codec) for codec in document["codecs"]],
+                 read_fill(document["fill_value"], dtype, text))  # fmt: skip
+
+
+def read_type(name: str, configuration: dict) -> tuple[np.dtype, str | None]:
+    """Return NumPy's type of the values, and the name of a type without a fixed size (2.2)."""
+    if re.fullmatch("u?int(8|16|32|64)|float(16|32|64)|complex(64|128)|bool", name):
         return np.dtype(name), None
     if name in ("string", "variable_length_bytes"):
         return np.dtype(object), name
     if name in ("fixed_length_utf32", "null_terminated_bytes"):
-        length, unit = configuration.get("length_bytes"), 4 if name == "fixed_length_utf32" else 1
-        check(type(length) is int and 0 < length < 2**31 and length % unit == 0, "length_bytes")
-        return np.dtype(f"{'U' if unit == 4 else 'S'}{length // unit}"), None
-    if name in ("numpy.datetime64", "numpy.timedelta64"):
-        scale = configuration.get("scale_factor")
-        check(type(scale) is int and 1 <= scale < 2**31, "scale_factor")
-        unit = str(configuration.get("unit")).replace("μ", "u")
-        letter, inside = ("M8", "m8")[name == "numpy.timedelta64"], f"[{scale}{unit}]"
-        return np.dtype(letter + ("" if unit == "generic" else inside)), None
-    raise UnsupportedError(f"the type {name!r}")
+        length, (letter, unit) = configuration["length_bytes"], ("U4", "S1")[name[0] == "n"]
+        check(0 < length < 2**31 and length % int(unit) == 0, f"length_bytes is {length}")
+        return np.dtype(f"{letter}{length // int(unit)}"), None
+    types = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
+    check(name in types, f"the type {name!r}", UnsupportedError)
+    scale, unit = configuration["scale_factor"], configuration["unit"].replace("μ", "u")
+    check(1 <= scale < 2**31, f"scale_factor is {scale}")
+    return np.dtype(types[name] + ("" if unit == "generic" else f"[{scale}{unit}]")), None
 
 
-def _read_fill(value: object, dtype: np.dtype, text: str | None) -> object:
-    """Return a fill value as a value of the array."""
-    if dtype.kind == "c":
+def read_fill(value, dtype: np.dtype, text: str | None) -> object:
+    """Return a fill value as a value of the array (2.2)."""
+    kind = dtype.kind
+    if kind == "c":
         check(isinstance(value, list) and len(value) == 2, "a fill value that is no pair")
         part = np.dtype(f"f{dtype.itemsize // 2}")
-        return np.array([_read_fill(v, part, None) for v in value], part).view(dtype)[0]
-    if text == "variable_length_bytes" or dtype.kind == "S":
-        check(isinstance(value, str), "a fill value that is no text")
+        return np.array([read_fill(v, part, None) for v in value], part).view(dtype)[0]
+    if kind == "f" and isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        check(re.fullmatch(f"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", value), f"fill value {value}")
+        return np.array(int(value, 16), f"u{dtype.itemsize}").view(dtype)[()]
+    if text == "variable_length_bytes" or kind == "S":
         value = base64.b64decode(value, validate=True)
         check(text or len(value) <= dtype.itemsize, "a fill value that is too long")
-        return value if text else np.array(value, dtype)[()]
-    if isinstance(value, str) and dtype.kind == "f":
-        if value in ("NaN", "Infinity", "-Infinity"):
-            return dtype.type(value)
-        check(re.fullmatch(f"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", value), "a fill value")
-        return np.array(int(value, 16), f"u{dtype.itemsize}").view(dtype)[()]
-    if dtype.kind in "mM" and value == "NaT":
-        value = -(2**63)
-    kinds = {"b": bool, "i": int, "u": int, "m": int, "M": int, "f": (int, float)}
-    check(isinstance(value, kinds.get(dtype.kind, str)), f"the fill value {value!r}")
-    check(dtype.kind == "b" or not isinstance(value, bool), f"the fill value {value!r}")
-    if dtype.kind in "iu":
-        check(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max, f"the fill value {value}")
-    if dtype.kind in "mM":
+    else:
+        value = -(2**63) if kind in "mM" and value == "NaT" else value
+        types = {"b": (bool,), "f": (int, float, str), **dict.fromkeys("iumM", (int,))}
+        check(type(value) in types.get(kind, (str,)), f"the fill value {value!r}")
+    if kind in "mM":
         return np.array(value, np.int64).view(dtype)[()]
     return value if text else np.array(value, dtype)[()]

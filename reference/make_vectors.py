@@ -26,15 +26,14 @@ def main() -> None:
     for source in sorted([*GOLDEN.glob("*.stream"), *GOLDEN.glob("*.packet")]):
         data = source.read_bytes()
         if source.suffix == ".packet":
-            kind, header = "packet", {"version": data[0], "form": data[1], "type": data[2],
-                                      "flags": data[3]}  # fmt: skip
+            kind, fields = "packet", ("version", "form", "type", "flags")
             values = np.frombuffer(packet.decode(data), np.uint8)
         elif source.name.startswith("simplices"):
-            kind, header = "ambar.simplices", {"version": data[0], "size": data[1],
-                                               "width": data[2], "flags": data[3]}  # fmt: skip
+            kind, fields = "ambar.simplices", ("version", "size", "width", "flags")
             values = simplices.decode(data)
         else:
-            kind, header, values = "ambar", stream.read_header(data), stream.decode(data)
+            kind, fields, values = "ambar", (), stream.decode(data)
+        header = dict(zip(fields, data)) or stream.read_header(data)
         expected = source.with_suffix(".chunk" if kind == "packet" else ".values").read_bytes()
         if values.tobytes() != expected:
             sys.stderr.write(f"{source.name}: not what was encoded, as format.md has it\n")

@@ -7,26 +7,22 @@ import numpy as np
 from containers import open_container
 from hierarchy import read_array, read_hierarchy
 from pipeline import read_values
+from stream.bits import check, damage
 
 
+@damage()
 def list_arrays(store: str | Path) -> dict[str, dict]:
     """Return the documents of all arrays of a store by their paths."""
     nodes, _ = read_hierarchy(open_container(store))
     return {path: node for path, node in nodes.items() if node["node_type"] == "array"}
 
 
+@damage()
 def read(store: str | Path, path: str) -> np.ndarray:
-    """Return the values of the array `path` of a store.
-
-    Raises
-    ------
-    ValueError
-        If what is read is damaged, or of a format that this reader does not know.
-    KeyError
-        If there is no such array.
-    """
+    """Return the values of an array of a store; raise `ValueError` if that is not possible."""
     container = open_container(store)
     nodes, complete = read_hierarchy(container)
+    check(path in nodes, f"no array {path!r}; available: {', '.join(nodes)}")
     return read_values(container, path, read_array(nodes[path]), complete)
 
 
@@ -44,7 +40,7 @@ def main(arguments: list[str]) -> int:
         else:
             store, path, out = arguments
             np.save(out, read(store, path.strip("/")), allow_pickle=True)
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     return 0

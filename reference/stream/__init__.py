@@ -1,150 +1,166 @@
-"""Decodes streams of the codec `ambar` (format.md, chapter 7)."""
+"""Streams of the codec `ambar`: their parts, and values from coded values (7.1 and 7.13)."""
+
+import math
+from types import SimpleNamespace
 
 import numpy as np
 
 from . import packed, regions, tree
-from .bits import DamagedError, Reader, UnsupportedError, check, sealed
-from .entropy import ESCAPE_BASE, RawBits, Symbols, Tokens, read_tables
-from .prelude import Prelude
-from .traversal import BY_LEVEL, BY_PLANE, Traversal
+from .bits import Reader, UnsupportedError, check, damage, sealed
+from .entropy import GROUP_BASE, Packet, read_tables
+from .traversal import BY_LEVEL, BY_PLANE, BY_ROW, Traversal
 
 ARRAY, BLOCKS, CELLS = 0, 1, 2
+HEADER = (  # of each field of 7.1: byte, lowest bit, number of bits, name and values
+    (0, 0, 8, "version", {1: 1}),
+    (1, 0, 8, "dtype", {1: "float32", 2: "float64"}),
+    (2, 0, 2, "layout", {0: ARRAY, 1: BLOCKS, 2: CELLS}),
+    (2, 2, 2, "bound", {0: "lossless", 1: "absolute", 2: "mapped"}),
+    (2, 4, 1, "masked", {0: False, 1: True}),
+    (2, 5, 1, "clamped", {0: False, 1: True}),
+    (2, 6, 2, "reserved", {0: 0}),
+    (3, 0, 2, "contexts", {0: 0, 1: BY_LEVEL, 2: BY_ROW, 3: BY_PLANE}),
+    (3, 2, 1, "predicted_holes", {0: False, 1: True}),
+    (3, 3, 2, "group", {0: 1, 1: 2, 2: 3, 3: 4}),
+    (3, 5, 1, "states", {0: 8, 1: 32}),
+    (3, 6, 2, "packets", {0: 1, 1: 2, 2: 3, 3: 4}),
+)
 
 
 def read_header(data: bytes) -> dict:
-    """Return the fields of a stream's header of four bytes (7.1)."""
+    """Return the fields of the header of a stream (7.1)."""
     check(len(data) >= 4, "a stream of less than four bytes")
-    version, kind, content, mode = data[:4]
-    if version != 1:
-        raise UnsupportedError(f"a stream of version {version}; this reads version 1")
-    check(kind in (1, 2), f"type {kind}; expected 1 or 2")
-    header = {
-        "version": version,
-        "dtype": "float32" if kind == 1 else "float64",
-        "layout": content & 3,
-        "bound": ("lossless", "absolute", "mapped", "reserved")[content >> 2 & 3],
-        "masked": bool(content & 16),
-        "clamped": bool(content & 32),
-        "contexts": mode & 3,
-        "predicted_holes": bool(mode & 4),
-        "group": (mode >> 3 & 3) + 1,
-        "states": 32 if mode & 32 else 8,
-        "packets": (mode >> 6) + 1,
-    }
+    check(data[0] == 1, f"a stream of version {data[0]}; expected 1", UnsupportedError)
+    header = {}
+    for byte, first, bits, name, values in HEADER:
+        value = data[byte] >> first & (1 << bits) - 1
+        check(value in values, f"{name} of a stream is {value}; expected one of {[*values]}")
+        header[name] = values[value]
+    del header["reserved"]
     header["lossless"] = lossless = header["bound"] == "lossless"
-    masked, contexts = header["masked"], header["contexts"]
-    check(content >> 6 == 0 and header["bound"] != "reserved", "reserved bits are set")
+    contexts, plain = header["contexts"], not lossless and not header["masked"]
+    check(contexts or (data[2] & 19 == 0 and data[3] == 0), "fields of a bit-packed stream")
+    check(contexts != BY_PLANE or not lossless, "contexts by plane in a lossless stream")
+    check(contexts == BY_LEVEL or header["group"] == 1, "groups without contexts by level")
     check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
-    check(header["layout"] <= CELLS, "a layout that does not exist")
-    check(contexts or (mode == 0 and content & 19 == 0), "fields that exclude each other")
-    check(not (contexts == BY_PLANE and lossless), "planes without loss")
-    check(header["group"] == 1 or contexts == BY_LEVEL, "groups without contexts of levels")
-    holes = header["layout"] == BLOCKS and not lossless and not masked and contexts in (1, 3)
+    holes = header["layout"] == BLOCKS and contexts in (BY_LEVEL, BY_PLANE) and plain
     check(holes or not header["predicted_holes"], "predicted holes where none can be")
     return header
 
 
+@damage()
+@np.errstate(all="ignore")
 def decode(data: bytes, expected: int | None = None) -> np.ndarray:
-    """Return the values of one stream, in one dimension.
-
-    `expected` is their number, if the caller knows it: no more memory is asked for.
-
-    Raises
-    ------
-    ValueError
-        If the stream is damaged, or of another version.
-    """
-    header = read_header(data)
-    reader = Reader(sealed(data))
+    """Return the values of a stream, in one dimension; `expected` is their number, if known."""
+    s, reader, packets = SimpleNamespace(**read_header(data)), Reader(sealed(data)), []
     reader.take(4)
-    try:
-        with np.errstate(all="ignore"):
-            packets = []
-            if header["packets"] > 1:
-                reader, packets = _read_packets(data, reader, header["packets"])
-            prelude = Prelude(reader, header)
-            check(not (packets and prelude.exceptions), "level packets with exceptions")
-            count = reader.number()
-            check(expected in (None, count), f"{count} values; expected {expected}")
-            if not header["contexts"]:
-                coded = packed.decode(reader, header, read_shape(reader, count))
-            else:
-                coded = _decode_coded(reader, header, count, packets)
-            return prelude.apply(coded)
-    except (LookupError, ArithmeticError, MemoryError) as error:
-        raise DamagedError(f"a damaged stream: {error}") from error
+    if s.packets > 1:
+        reader, packets = read_packets(data, reader, s.packets)
+    read_prelude(s, reader)
+    check(not (packets and s.exceptions), "exceptions in a stream of level packets")
+    count = reader.number()
+    check(expected in (None, count), f"{count} values; expected {expected}")
+    if s.contexts == 0:
+        return restore(s, packed.decode(s, reader, read_shape(reader, count), count))
+    return restore(s, decode_coded(s, reader, count, packets))
 
 
-def _read_packets(data: bytes, reader: Reader, count: int) -> tuple[Reader, list]:
-    """Return the rest of the head, and the symbols and raw bits of each level packet (7.1)."""
+def read_packets(data: bytes, reader: Reader, count: int) -> tuple[Reader, list]:
+    """Return the head, and symbols and raw bits of each level packet (7.1)."""
     head = reader.number()
     lengths = [(reader.number(), reader.number()) for _ in range(count)]
-    end = reader.at + head
+    end, packets = reader.at + head, []
     rest = Reader(sealed(data[: end + 4])[reader.at :])
-    packets = []
     for symbols, raw in lengths:
-        begin, end = end + 4, end + 4 + symbols + raw
-        packet = sealed(data[begin : end + 4])
+        packet = sealed(data[end + 4 : end + symbols + raw + 8])
         packets.append((packet[:symbols], packet[symbols:]))
+        end += symbols + raw + 4
     check(end + 8 == len(data), "packets that end elsewhere than the stream")
     return rest, packets
 
 
-def _decode_coded(reader: Reader, header: dict, count: int, packets: list) -> np.ndarray:
-    """Decode an entropy-coded stream; `packets` are empty where it has but one."""
-    dtype = np.dtype(header["dtype"])
-    places = _read_regions(reader, header, count)
-    bound = 0.0 if header["lossless"] else reader.unpack("d")
-    check(header["lossless"] or 0 < bound < np.inf, "a bound that is not above 0 and finite")
-    shift = reader.unpack("B") if header["lossless"] else 0
-    check(shift < 8 * dtype.itemsize, "a shift beyond the bits of the type")
-    options = reader.unpack("B")
-    check(options < 64, "reserved bits of the level options are set")
-    if count == 0:
-        return np.zeros(0, dtype)
-    out = np.zeros(count, dtype)
-    if header["masked"]:
-        out[:] = np.frombuffer(reader.take(dtype.itemsize), dtype)
-        places = [regions.read_mask(reader, index) for index in places]
-    group = header["group"]
-    groups = []
-    if group > 1:
-        groups = read_tables(reader.unpack("B"), reader.section(), ESCAPE_BASE[group] ** group)
-    tables = read_tables(reader.unpack("B"), reader.section(), 136)
-    packets = packets or [(reader.section(), reader.section())]
-    reader.end()
-    tokens = [
-        Tokens(tables, groups, group, Symbols(symbols, header["states"]), RawBits(raw))
-        for symbols, raw in packets
-    ]
-    traversal = Traversal(out, tokens, header["contexts"], bound, shift, options)
-    for index in places:
-        coded = present = index >= 0
-        if header["predicted_holes"]:
-            coded, present = coded | regions.edges(coded, header["side"]), np.ones_like(coded)
-        traversal.region(index, coded, present)
-    for packet in tokens:
-        packet.raw.end()
-        packet.symbols.end()
-    return out
-
-
-def _read_regions(reader: Reader, header: dict, count: int) -> list[np.ndarray]:
-    if header["layout"] == ARRAY:
-        return regions.of_array(read_shape(reader, count))
-    if header["layout"] == CELLS:
-        return tree.read_regions(reader, count)
-    side = header["side"] = [reader.number() for _ in range(3)]
-    size = side[0] * side[1] * side[2]
-    check(size and count % size == 0, "values that are no blocks")
-    places = regions.read_places(reader.section(), count // size)
-    return regions.of_blocks(places, side, 0.4 if header["contexts"] == 2 else 0.7)
+def read_prelude(s, reader: Reader) -> None:
+    """Read the prelude (7.13)."""
+    s.exceptions, s.dtype = b"", np.dtype(s.dtype)
+    if s.bound == "mapped":
+        s.relative, s.floor, s.unit = (reader.unpack("d") for _ in range(3))
+        check(0 < s.relative < 1 and 0 <= s.floor < np.inf, "a relative bound out of range")
+        check(2.0**-1022 <= s.unit < np.inf, "a unit out of range")
+        s.exceptions = reader.section()
+    if s.clamped:
+        s.minimum = np.frombuffer(reader.take(s.dtype.itemsize), s.dtype)
 
 
 def read_shape(reader: Reader, count: int) -> list[int]:
-    """Return the shape of an array of `count` values."""
+    """Return the shape of an array of `count` values (7.1)."""
     dimensions = reader.number()
-    check(1 <= dimensions <= 4, "a number of dimensions that does not exist")
+    check(1 <= dimensions <= 4, "an invalid number of dimensions")
     shape = [reader.number() for _ in range(dimensions)]
-    check(np.prod(shape, dtype=object) == count, "another number of values than the shape has")
+    check(math.prod(shape) == count, "another number of values than the shape has")
     return shape
+
+
+def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
+    """Return the coded values of an entropy-coded stream, from its layout on (7.1)."""
+    places = read_regions(s, reader, count)
+    s.error_bound, s.shift = (0.0, reader.unpack("B")) if s.lossless else (reader.unpack("d"), 0)
+    check(s.lossless or 0 < s.error_bound < np.inf, "a bound that is not above 0 and finite")
+    check(s.shift < 8 * s.dtype.itemsize, "a shift out of range")
+    s.options = reader.unpack("B")
+    check(s.options < 64, "reserved bits of the level options are set")
+    s.out = np.zeros(count + 1, s.dtype)  # the last one is for points without a value
+    if count == 0:
+        return s.out[:0]
+    if s.masked:
+        s.out[:] = np.frombuffer(reader.take(s.dtype.itemsize), s.dtype)
+        places = [regions.read_mask(reader, region) for region in places]
+    groups = read_tables(reader, GROUP_BASE[s.group] ** s.group) if s.group > 1 else []
+    tables = read_tables(reader, 136)
+    packets = packets or [(reader.section(), reader.section())]
+    reader.end()
+    s.packets = [Packet(*packet, s.states, tables, groups, s.group) for packet in packets]
+    traversal = Traversal(s)
+    for region in places:
+        coded = present = region >= 0
+        if s.predicted_holes:
+            coded = coded | regions.predicted_holes(coded, s.side)
+            present = np.ones_like(coded)
+        traversal.region(region, coded, present)
+    for packet in s.packets:
+        packet.end()
+    return s.out[:-1]
+
+
+def read_regions(s, reader: Reader, count: int) -> list[np.ndarray]:
+    """Read the part that says the regions of a stream (7.1)."""
+    if s.layout == ARRAY:
+        return regions.of_array(read_shape(reader, count), count)
+    if s.layout == CELLS:
+        return tree.read_regions(reader, count)
+    s.side = [reader.number() for _ in range(3)]
+    size = math.prod(s.side)
+    check(size and count % size == 0, "values that are no blocks")
+    limit = 0.4 if s.contexts == BY_ROW else 0.7
+    return regions.of_blocks(reader, s.side, count // size, limit)
+
+
+def restore(s, coded: np.ndarray) -> np.ndarray:
+    """Return the values of coded values (7.13)."""
+    values = coded
+    if s.bound == "mapped":
+        c = 0.07695
+        b = (1 - 4 * c) / 3
+        a = 1 - b - c
+        y = coded.astype(np.float64)
+        size = np.abs(y)
+        linear = np.where((s.floor < s.unit) & (size < 1 / a / 2), 0.0, y * a * s.unit)
+        t = np.clip(np.nan_to_num(size - 1 / a, posinf=0.0), 0, 2046)
+        k = np.floor(t).astype(np.int64)
+        f = t - k
+        p = 1 + f * (a + f * (b + f * c))
+        magnitude = s.unit * p * np.ldexp(1.0, k // 2) * np.ldexp(1.0, k - k // 2)
+        x = np.where(size <= 1 / a, linear, np.copysign(magnitude, y))
+        values = np.where(np.isfinite(y), x.astype(s.dtype), coded)
+    if s.clamped:
+        values = np.where(values < s.minimum, s.minimum, values)
+    return packed.replace_exceptions(Reader(s.exceptions), values) if s.exceptions else values

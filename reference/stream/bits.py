@@ -1,9 +1,9 @@
-"""Numbers, checksums and the binary coder that all streams share (format.md, 7.1 and 7.2)."""
+"""Errors, checksums, numbers and the binary coder (format.md, chapter 3, 7.1, 7.2 and 9.2)."""
 
 import contextlib
 import struct
-
-import numcodecs
+import zipfile
+from collections import defaultdict
 
 
 class DamagedError(ValueError):
@@ -14,42 +14,32 @@ class UnsupportedError(ValueError):
     """The bytes need a newer version, or another program wrote them."""
 
 
-def check(condition: object, message: str) -> None:
-    """Raise `DamagedError` unless `condition` holds."""
+def check(condition: object, message: str, error: type[ValueError] = DamagedError) -> None:
+    """Raise an error unless `condition` holds."""
     if not condition:
-        raise DamagedError(message)
-
-
-def check_supported(condition: object, message: str) -> None:
-    """Raise `UnsupportedError` unless `condition` holds."""
-    if not condition:
-        raise UnsupportedError(message)
+        raise error(message)
 
 
 @contextlib.contextmanager
-def damage(*errors: type[Exception]):
-    """Raise `DamagedError` in place of these errors."""
+def damage():
+    """Raise `DamagedError` in place of the errors that damaged bytes cause."""
     try:
         yield
-    except errors as error:
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError,
+            StopIteration, TypeError, struct.error, zipfile.BadZipFile) as error:  # fmt: skip
         raise DamagedError(f"damaged: {error}") from error
 
 
-def _crc_table() -> list[int]:
-    table = list(range(256))
-    for _ in range(8):
-        table = [c >> 1 ^ (0x82F63B78 if c & 1 else 0) for c in table]
-    return table
-
-
-_TABLE = _crc_table()
+CRC_TABLE = list(range(256))
+for _ in range(8):
+    CRC_TABLE = [c >> 1 ^ 0x82F63B78 * (c & 1) for c in CRC_TABLE]
 
 
 def crc32c(data: bytes) -> int:
-    """Return the CRC-32C (Castagnoli) of `data`."""
-    crc, table = 0xFFFFFFFF, _TABLE
+    """Return the CRC-32C of `data` (chapter 3)."""
+    crc = 0xFFFFFFFF
     for byte in data:
-        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+        crc = CRC_TABLE[(crc ^ byte) & 255] ^ crc >> 8
     return crc ^ 0xFFFFFFFF
 
 
@@ -60,14 +50,8 @@ def sealed(data: bytes) -> bytes:
     return bytes(data[:-4])
 
 
-def unzip(data: bytes) -> bytes:
-    """Return the content of a zstd frame."""
-    with damage(RuntimeError):
-        return numcodecs.Zstd().decode(data)
-
-
 class Reader:
-    """Reads the parts of a stream from its front."""
+    """Reads the parts of a stream from its front (7.1)."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -83,7 +67,7 @@ class Reader:
         return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0]
 
     def number(self) -> int:
-        """Return the next number (7.1): seven bits a byte, the lowest first."""
+        """Return the next number (7.2)."""
         value = 0
         for shift in range(0, 63, 7):
             byte = self.unpack("B")
@@ -93,77 +77,79 @@ class Reader:
         raise DamagedError("a number of more than nine bytes")
 
     def section(self) -> bytes:
-        """Return the next section: its length as a number, then its bytes."""
+        """Return the bytes of the next section."""
         return self.take(self.number())
 
     def end(self) -> None:
         """Check that nothing is left."""
-        check(self.at == len(self.data), "bytes are left at the end of a stream")
-
-
-def probabilities(count: int) -> list[int]:
-    """Return `count` probabilities as they begin."""
-    return [2048] * count
+        check(self.at == len(self.data), "bytes are left over")
 
 
 class BinaryDecoder:
-    """The binary coder: bits under adaptive probabilities (7.2)."""
+    """The binary coder (7.2); every probability has a context as its name."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at, self.range = data, 4, 0xFFFFFFFF
-        self.code = int.from_bytes(data[:4].ljust(4, b"\0"), "big")
+        self.range, self.code = 0xFFFFFFFF, int.from_bytes(data[:4].ljust(4, b"\0"), "big")
+        self.bytes, self.probabilities = iter(data[4:]), defaultdict(lambda: 2048)
 
-    def _fill(self) -> None:
+    def narrow(self, start: int, length: int) -> None:
+        """Continue with a part of the range."""
+        self.code, self.range = self.code - start, length
         while self.range < 1 << 24:
             self.range <<= 8
-            byte = self.data[self.at] if self.at < len(self.data) else 0
-            self.code = (self.code << 8 | byte) & 0xFFFFFFFF
-            self.at += 1
+            self.code = (self.code << 8 | next(self.bytes, 0)) & 0xFFFFFFFF
 
-    def bit(self, p: list[int], number: int) -> int:
-        """Return one bit under probability `number` of `p`, which adapts."""
-        limit = (self.range >> 12) * p[number]
-        bit = self.code >= limit
-        if bit:
-            self.code -= limit
-            self.range -= limit
-            p[number] -= p[number] >> 4
-        else:
-            self.range = limit
-            p[number] += (4096 - p[number]) >> 4
-        self._fill()
-        return int(bit)
+    def bit(self, *context) -> int:
+        """Return one bit."""
+        p = self.probabilities[context]
+        limit = (self.range >> 12) * p
+        if self.code >= limit:
+            self.probabilities[context] = p - (p >> 4)
+            self.narrow(limit, self.range - limit)
+            return 1
+        self.probabilities[context] = p + (4096 - p >> 4)
+        self.narrow(0, limit)
+        return 0
 
-    def tree(self, p: list[int], width: int, first: int = 0) -> int:
-        """Return `width` bits, the highest first, under a tree that begins at `first` of `p`."""
+    def tree(self, width: int, *context) -> int:
+        """Return an integer of `width` bits."""
         number = 1
         for _ in range(width):
-            number = 2 * number + self.bit(p, first + number)
+            number = 2 * number + self.bit(*context, number)
         return number - (1 << width)
 
-    def uniform(self, count: int) -> int:
-        """Return a whole number below `count`, all equally likely (9.2)."""
-        self.range //= count
-        value = min(self.code // self.range, count - 1)
-        self.code -= value * self.range
-        self._fill()
+    def integer64(self) -> int:
+        """Return an integer below 2^64."""
+        length = min(64, self.tree(7, "length"))
+        value = min(1, length)
+        for position in range(length - 2, -1, -1):
+            value = 2 * value + self.bit("bit", length, position)
         return value
+
+    def uniform(self, count: int) -> int:
+        """Return an integer below `count`, all equally likely (9.2)."""
+        part = self.range // count
+        value = min(self.code // part, count - 1)
+        self.narrow(value * part, part)
+        return value
+
+    def magnitude(self, most: int, *context) -> int:
+        """Return an integer up to `most` (9.2)."""
+        length = min(64, self.tree(most.bit_length().bit_length(), *context))
+        if length < 2:
+            return length
+        top = min(3, length - 1)
+        value, rest = 1 << top | self.tree(top, *context, length), length - 1 - top
+        while rest:
+            piece = min(16, rest)
+            value, rest = value << piece | self.uniform(1 << piece), rest - piece
+        return value
+
+    def signed(self, most: int, *context) -> int:
+        """Return a signed magnitude (9.2)."""
+        folded = self.magnitude(most, *context)
+        return folded >> 1 if folded % 2 == 0 else -(folded + 1 >> 1)
 
     def end(self) -> None:
         """Check that all bytes were read."""
-        check(self.at >= len(self.data), "bytes are left behind the coded bits")
-
-
-class Whole:
-    """Whole numbers of 64 bits with probabilities of their own (7.2)."""
-
-    def __init__(self) -> None:
-        self.lengths, self.bits = probabilities(128), probabilities(65 * 64)
-
-    def decode(self, coder: BinaryDecoder) -> int:
-        """Return the next number."""
-        length = min(64, coder.tree(self.lengths, 7))
-        value = 1 if length else 0
-        for place in range(length - 2, -1, -1):
-            value = 2 * value + coder.bit(self.bits, 64 * length + place)
-        return value
+        check(next(self.bytes, None) is None, "bytes are left behind the coded bits")

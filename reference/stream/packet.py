@@ -1,45 +1,37 @@
-"""Packets of the filter of HDF5 (format.md, chapter 8)."""
+"""Packets of the HDF5 filter (format.md, 8.2)."""
 
 import math
 
+import numcodecs
 import numpy as np
 
 from . import decode as decode_stream
-from . import tree
-from .bits import Reader, check, check_supported, sealed, unzip
+from .bits import Reader, UnsupportedError, check, damage, sealed
+from .regions import interleave
 
 RAW, ARRAY, BOXES, BYTES = range(4)
 
 
+@damage()
 def decode(data: bytes, expected: int | None = None) -> bytes:
-    """Return the bytes of the chunk that a packet holds.
-
-    `expected` is their number, if the caller knows it: no more memory is asked for.
-
-    Raises
-    ------
-    ValueError
-        If the packet is damaged, or of another version.
-    """
+    """Return the bytes of the chunk of a packet; `expected` is their number, if known."""
     reader = Reader(data)
     version, form, kind, flags = reader.take(4)
-    check_supported(version <= 1 and form <= BYTES, f"a packet of version {version}, form {form}")
+    check(version <= 1 and form <= BYTES, f"version {version}, form {form}", UnsupportedError)
     length, size = reader.number(), reader.number()
-    check(expected in (None, length), "another length than expected")
-    check(len(data) >= reader.at + size + 4, "a packet that is cut short")
     at = len(data) - size - 4
-    sealed(data[:at] + data[-4:])
-    content, stream = Reader(data[reader.at : at]), data[at : at + size]
-    check(version == 1 and flags < 2, "version or flags that do not exist")
-    check(kind == 0 if form in (RAW, BYTES) else kind in (1, 2), "a type that does not exist")
+    check(at >= reader.at, "a packet that is cut short")
+    content, stream = Reader(sealed(data[:at] + data[-4:])), data[at : at + size]
+    content.take(reader.at)
+    check(expected in (None, length), "another length than expected")
+    check(version == 1 and flags < 2, "invalid version or flags")
+    check(kind == 0 if form in (RAW, BYTES) else kind in (1, 2), "an invalid type")
     if form == RAW:
         out = content.take(length)
     elif form == BYTES:
         width = content.number()
-        check(1 <= width <= 16 and length % width == 0, "a width that does not exist")
-        frame = content.take(len(content.data) - content.at)
-        planes = unzip(frame)
-        check(len(planes) == length, "another length than the frame's")
+        check(1 <= width <= 16 and length % width == 0, "an invalid size of values")
+        planes = numcodecs.Zstd().decode(content.take(at - content.at))
         out = np.frombuffer(planes, np.uint8).reshape(width, -1).T.tobytes()
     else:
         dtype = np.dtype("f4" if kind == 1 else "f8")
@@ -50,43 +42,40 @@ def decode(data: bytes, expected: int | None = None) -> bytes:
             check(found.dtype == dtype and found.size == count, "other values than expected")
             return found
 
-        out = (_array if form == ARRAY else _boxes)(content, values, dtype, length)
+        out = (read_array if form == ARRAY else read_boxes)(content, values, dtype, length)
         out = (out.byteswap() if flags else out).tobytes()
     content.end()
     check(len(out) == length, "another length than the chunk's")
     return out
 
 
-def _array(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
+def read_array(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
     """Return the values of the form *array*."""
-    shape, kept = ([content.number() for _ in range(content.number())] for _ in range(2))
-    check(1 <= len(shape) <= 4 and len(shape) == len(kept), "dimensions that do not exist")
-    check(all(k <= n for k, n in zip(kept, shape, strict=True)), "more is kept than there is")
+    shape, stored = ([content.number() for _ in range(content.number())] for _ in range(2))
+    check(1 <= len(shape) <= 4 and len(shape) == len(stored), "an invalid number of dimensions")
+    check(all(k <= n for k, n in zip(stored, shape)), "stored lengths above the shape's")
     check(math.prod(shape) * dtype.itemsize == length, "another length than the shape's")
     out = np.zeros(shape, dtype)
-    if kept != shape:
+    if stored != shape:
         out[...] = np.frombuffer(content.take(dtype.itemsize), dtype)[0]
-    out[tuple(map(slice, kept))] = values(math.prod(kept)).reshape(kept)
+    out[tuple(map(slice, stored))] = values(math.prod(stored)).reshape(stored)
     return out
 
 
-def _boxes(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
+def read_boxes(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
     """Return the values of the form *boxes*."""
-    padding = content.take(dtype.itemsize)
-    side = [content.number() for _ in range(3)]
+    padding, side = content.take(dtype.itemsize), [content.number() for _ in range(3)]
     size = math.prod(side)
     check(size >= 16, "unit blocks of fewer than 16 values")
     boxes = [[content.number() for _ in range(6)] for _ in range(content.number())]
     check(all(n < 1 << 20 for box in boxes for n in box), "a place that is too large")
-    decoded = values(size * sum(math.prod(box[3:]) for box in boxes))
-    grids = [np.indices(box[3:]).reshape(3, -1).T + box[:3] for box in boxes]
-    keys = [tree.interleave(place) for grid in grids for place in grid.tolist()]
+    decoded = values(size * sum(math.prod(box[3:]) for box in boxes)).reshape(-1, *side)
+    places = [np.indices(box[3:]).reshape(3, -1).T + box[:3] for box in boxes]
+    keys = [interleave(place) for grid in places for place in grid.tolist()]
     check(len(set(keys)) == len(keys), "a block in two boxes")
-    order = np.argsort(np.argsort(keys))  # of each block, its place among the keys
-    blocks, at, out = decoded.reshape(-1, *side)[order], 0, b""
+    blocks, out = decoded[np.argsort(np.argsort(keys))], b""  # in the order of the boxes
     for box in boxes:
         count = math.prod(box[3:])
-        part = blocks[at : at + count].reshape(*box[3:], *side).transpose(0, 3, 1, 4, 2, 5)
-        out, at = out + part.tobytes(), at + count
-    rest = (length - len(out)) // dtype.itemsize
-    return np.frombuffer(out + padding * rest, dtype)
+        part, blocks = blocks[:count].reshape(*box[3:], *side), blocks[count:]
+        out += part.transpose(0, 3, 1, 4, 2, 5).tobytes()
+    return np.frombuffer(out + padding * ((length - len(out)) // dtype.itemsize), dtype)

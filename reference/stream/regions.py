@@ -1,114 +1,107 @@
-"""Regions of a stream's values, places of blocks, and masks (format.md, 7.3 and 7.4).
+"""Regions of arrays and unit blocks, and masks (format.md, 7.3 and 7.4).
 
-A region is an array of three dimensions (z, y, x) of indices into the stream's values; -1 where
-no value is.
+A region is an array (z, y, x) of indices into the stream's values; -1 where no value is.
 """
 
 import numpy as np
 
-from .bits import BinaryDecoder, Reader, Whole, check, probabilities
+from .bits import BinaryDecoder, Reader, check
 
 
-def of_array(shape: list[int]) -> list[np.ndarray]:
-    """Return the regions of an array of one to four dimensions."""
-    values = np.arange(int(np.prod(shape, dtype=object)))
-    return list(values.reshape([1, 1, 1, *shape][-4:]))
+def interleave(index: list[int]) -> int:
+    """Return the Morton key of indices below 2^42, of which x is the last."""
+    return int("".join(map("".join, zip(*(f"{n:042b}" for n in index)))), 2)
 
 
-def read_places(data: bytes, count: int) -> np.ndarray:
-    """Decode the keys of `count` blocks; return their places, (count, 3) in z, y, x."""
-    coder, whole, key, places = BinaryDecoder(data), Whole(), 0, np.zeros((count, 3), np.int64)
+def deinterleave(key: int, dimensions: int) -> list[int]:
+    """Return the indices of a Morton key, x last."""
+    return [int(f"{key:0{42 * dimensions}b}"[d::dimensions], 2) for d in range(dimensions)]
+
+
+def partition(rows: np.ndarray, split, cuts: int = 0) -> list[np.ndarray]:
+    """Bisect a set of rows while `split` returns which of them come first (7.3)."""
+    first = split(rows, cuts)
+    if first is None:
+        return [rows]
+    return partition(rows[first], split, cuts + 1) + partition(rows[~first], split, cuts + 1)
+
+
+def fill(points: np.ndarray, values: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """Return the region of points (n, 3): their bounding box, rounded to multiples of `side`."""
+    low, high = points.min(axis=0) // side * side, (points.max(axis=0) // side + 1) * side
+    region = np.full(high - low, -1)
+    region[tuple((points - low).T)] = values
+    return region
+
+
+def of_array(shape: list[int], count: int) -> list[np.ndarray]:
+    """Return the regions of an array of one to four dimensions (7.3)."""
+    return list(np.arange(count).reshape([1, 1, 1, *shape][-4:]))
+
+
+def of_blocks(reader: Reader, side: list[int], count: int, limit: float) -> list[np.ndarray]:
+    """Read block keys; return the regions of the blocks (7.3)."""
+    coder, key, places = BinaryDecoder(reader.section()), 0, []
     for row in range(count):
-        difference = whole.decode(coder)
-        check(row == 0 or difference > 0, "keys of blocks that do not increase")
+        difference = coder.integer64()
+        check(row == 0 or difference > 0, "block keys that do not increase")
         key += difference
-        check(key < 1 << 63, "a key of a block beyond 2^63")
-        for d in range(3):  # bits 0, 1, 2 of each three are of x, y, z
-            places[row, 2 - d] = int(f"{key >> d:063b}"[-1::-3][::-1], 2)
+        check(key < 1 << 63, "a block key beyond 2^63")
+        places.append([n - (1 << 20) for n in deinterleave(key, 3)])
     coder.end()
-    return places - (1 << 20)
+    places = np.array(places, np.int64).reshape(-1, 3)
+
+    def split(rows: np.ndarray, cuts: int) -> np.ndarray | None:
+        dense = len(rows) == 1 or len(rows) / volume(places[rows]) >= limit
+        return None if dense else cut(places[rows], cuts)
+
+    points = places[:, None] * side + np.indices(side).reshape(3, -1).T
+    values = np.arange(points.size // 3).reshape(points.shape[:2])
+    sets = partition(np.arange(count), split) if count else []
+    return [fill(points[s].reshape(-1, 3), values[s].ravel(), np.array(side)) for s in sets]
 
 
-def cut(places: np.ndarray, density: float) -> list[np.ndarray]:
-    """Cut sorted places into regions; return the rows of `places` in each."""
-    regions, stack = [], [(np.arange(len(places)), 0)]
-    while stack:
-        rows, cuts = stack.pop()
-        mine = places[rows]
-        if len(rows) > 1 and len(rows) / _volume(mine) < density:
-            d, at = _best_cut(mine, cuts)
-            below = mine[:, d] < at
-            stack += [(rows[~below], cuts + 1), (rows[below], cuts + 1)]
-        else:
-            regions.append(rows)
-    return regions
-
-
-def _volume(places: np.ndarray) -> float:
-    lengths = (np.max(places, axis=0) - np.min(places, axis=0) + 1).astype(np.float64)
+def volume(places: np.ndarray) -> float:
+    """Return the volume of the bounding box."""
+    lengths = (places.max(axis=0) - places.min(axis=0) + 1).astype(np.float64)
     return lengths[0] * lengths[1] * lengths[2]
 
 
-def _best_cut(places: np.ndarray, cuts: int) -> tuple[int, int]:
-    """Return the dimension and the place of the cut that leaves the least volume."""
-    best, choice = _volume(places), None
-    if cuts < 48:
-        for d in range(3):
-            for at in np.unique(places[:, d])[1:]:
-                below = places[:, d] < at
-                volume = _volume(places[below]) + _volume(places[~below])
-                if volume < best:
-                    best, choice = volume, (d, int(at))
-    if choice is None:
-        lo, lengths = places.min(axis=0), np.ptp(places, axis=0) + 1
-        d = 2 - int(np.argmax(lengths[::-1]))
-        choice = d, int(lo[d] + lengths[d] // 2)
-    return choice
-
-
-def of_blocks(places: np.ndarray, side: list[int], density: float) -> list[np.ndarray]:
-    """Return the regions of blocks, whose values are consecutive."""
-    size, regions = side[0] * side[1] * side[2], []
-    for rows in cut(places, density):
-        lo = places[rows].min(axis=0)
-        lengths = places[rows].max(axis=0) - lo + 1
-        region = np.full((lengths[0], side[0], lengths[1], side[1], lengths[2], side[2]), -1)
-        for row in rows:
-            z, y, x = places[row] - lo
-            region[z, :, y, :, x, :] = np.arange(row * size, (row + 1) * size).reshape(side)
-        regions.append(region.reshape(lengths * side))
-    return regions
+def cut(places: np.ndarray, cuts: int) -> np.ndarray:
+    """Return which places come before the best cut (7.3)."""
+    low, lengths = places.min(axis=0), np.ptp(places, axis=0) + 1
+    d = 2 - int(np.argmax(lengths[::-1]))
+    first, best = places[:, d] < low[d] + lengths[d] // 2, volume(places)
+    for d in range(3 if cuts < 48 else 0):
+        for at in np.unique(places[:, d])[1:]:
+            below = places[:, d] < at
+            total = volume(places[below]) + volume(places[~below])
+            if total < best:
+                first, best = below, total
+    return first
 
 
 def read_mask(reader: Reader, region: np.ndarray) -> np.ndarray:
-    """Read the mask of one region; return the region without the values whose mask is 0."""
-    side, coder, p = reader.unpack("B"), BinaryDecoder(reader.section()), probabilities(27)
-    check(side in (1, 2, 4, 8), "a side of cubes that does not exist")
-    starts = [range(0, n, side) for n in region.shape]
-    state = np.full([len(s) + 1 for s in starts], 2)
-    region = region.copy()
-    for k, z in enumerate(starts[0]):
-        for j, y in enumerate(starts[1]):
-            for i, x in enumerate(starts[2]):
-                cube = region[z : z + side, y : y + side, x : x + side]
-                if (cube >= 0).any():
-                    a, b, c = state[k, j + 1, i + 1], state[k + 1, j, i + 1], state[k + 1, j + 1, i]
-                    bit = coder.bit(p, 9 * a + 3 * b + c)
-                    state[k + 1, j + 1, i + 1] = bit
-                    if bit == 0:
-                        cube[...] = -1
+    """Read the mask of a region; return the region without the values whose mask is 0 (7.4)."""
+    side, coder, region = reader.unpack("B"), BinaryDecoder(reader.section()), region.copy()
+    check(side in (1, 2, 4, 8), "an invalid side of cubes")
+    cubes = [-(-n // side) for n in region.shape]
+    states = np.full([n + 1 for n in cubes], 2)  # the last of each dimension is also number -1
+    for k, j, i in np.ndindex(*cubes):
+        cube = region[tuple(slice(n * side, (n + 1) * side) for n in (k, j, i))]
+        if (cube >= 0).any():
+            bit = coder.bit(states[k - 1, j, i], states[k, j - 1, i], states[k, j, i - 1])
+            states[k, j, i] = bit
+            cube[...] = np.where(bit, cube, -1)
     coder.end()
     return region
 
 
-def edges(blocks: np.ndarray, side: list[int]) -> np.ndarray:
-    """Return which points in no block are coded where holes are predicted (7.5)."""
+def predicted_holes(blocks: np.ndarray, side: list[int]) -> np.ndarray:
+    """Return which points without a block are coded where holes are predicted (7.5)."""
     coded = np.zeros_like(blocks)
     coded[0, 0, 0] = not blocks[0, 0, 0]
     for d in range(3):
-        line = np.moveaxis(blocks, d, 0)
-        starts = slice(side[d], None, side[d])
-        before = slice(side[d] - 1, -1, side[d])
-        target = np.moveaxis(coded, d, 0)
-        target[starts] |= line[before] & ~line[starts]
+        line, target = np.moveaxis(blocks, d, 0), np.moveaxis(coded, d, 0)
+        target[side[d] :: side[d]] |= line[side[d] - 1 : -1 : side[d]] & ~line[side[d] :: side[d]]
     return coded

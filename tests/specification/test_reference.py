@@ -86,6 +86,14 @@ def test_streams_of_few_values(values: list[float]) -> None:
         assert same(stream.decode(encoded), expected)
 
 
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_cells_with_equal_corners(width: int) -> None:
+    random = np.random.default_rng(width)
+    for points in range(1, 81):
+        cells = random.integers(0, points, (random.integers(40), width))
+        assert same(simplices.decode(ambar.codecs.encode_corners(cells)), cells.ravel().view("u8"))
+
+
 MASKED = [(20, 21), (9, 10, 11), (30, 1, 14), (90,), (700,), (2, 3, 300)]
 
 
