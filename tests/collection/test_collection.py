@@ -447,3 +447,15 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
         fleet.to_dataframe(["named"])
     with pytest.raises(KeyError, match="no dataset has a variable 'w'"):
         fleet.to_dataframe(variables=["w"])
+
+
+def test_single_strings_come_back(path: Path) -> None:
+    """NumPy dropped trailing NULs of strings without dimensions, and missing ones became empty."""
+    with ambar.open_collection(path, "w-", fsync=False) as collection:
+        for name, value in (("a", "x\0"), ("b", None), ("c", "y")):
+            collection.add(name, {"s": ((), np.array(value, object))})
+    collection = ambar.open_collection(path)
+    for read in (collection.load, collection.__getitem__):
+        found = [read(name).s.values.item() for name in collection]
+        assert found[::2] == ["x\0", "y"]
+        assert np.isnan(found[1])

@@ -25,7 +25,14 @@ from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Family, load
 from ambar.collection.storage.ragged import RaggedArray
-from ambar.collection.storage.records import Input, Record, as_record, grown, record_of, variable_of
+from ambar.collection.storage.records import (
+    Input,
+    Record,
+    as_record,
+    extended,
+    record_of,
+    variable_of,
+)
 from ambar.collection.write.pending_changes import PendingChanges
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
@@ -217,7 +224,7 @@ class Collection(Closing):
         >>> ambar.open_collection("casts.ambar")["cast1"].oxygen.values
         array([210, 195, 180])
         """
-        self._changing.replace(grown(self._record(name), as_record(name, dataset), dim))
+        self._changing.replace(extended(self._record(name), as_record(name, dataset), dim))
 
     @locked
     def remove(self, names: str | Iterable[str]) -> None:
@@ -294,7 +301,7 @@ class Collection(Closing):
         ...         casts.commit()
         """
         self._changing.commit()
-        for cached in ("store", "_opened", "_reader", "_metadata", "_models"):
+        for cached in ("store", "_opened", "_reader", "_metadata", "_views"):
             self.__dict__.pop(cached, None)
 
     def _check(self) -> None:
@@ -780,8 +787,8 @@ class Collection(Closing):
         return self._families[family], row
 
     @cached_property
-    def _models(self) -> dict[int, xr.Dataset]:
-        """A dataset of each family, by the family's number; `views` copies it for others."""
+    def _views(self) -> dict[Any, Any]:
+        """Datasets and lazy arrays that `views` shares between the datasets of a family."""
         return {}
 
     def _record(self, name: str) -> Record:

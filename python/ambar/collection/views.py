@@ -58,12 +58,15 @@ def _lazy_array(
     collection: Collection, family: Family, key: str, rows: int | slice | np.ndarray
 ) -> indexing.LazilyIndexedArray:
     """Return rows of the array of a variable; `rows` index its first dimension that is stored."""
-    leading = family.leading(key)
-    stored = collection._reader.array(family, key)
-    array = FamilyArray(collection._opened, stored, family.columns[key], leading)
-    index: tuple[Any, ...] = (*(slice(None),) * leading, rows, *(slice(None),) * (stored.ndim - 1))
+    array = collection._views.get((family.number, key))
+    if array is None:
+        stored, leading = collection._reader.array(family, key), family.leading(key)
+        array = FamilyArray(collection._opened, stored, family.columns[key], leading)
+        collection._views[family.number, key] = array
+    index: list[Any] = [slice(None)] * array.ndim
+    index[array.leading] = rows
     indexer = indexing.OuterIndexer if isinstance(rows, np.ndarray) else indexing.BasicIndexer
-    return indexing.LazilyIndexedArray(array, indexer(index))
+    return indexing.LazilyIndexedArray(array, indexer(tuple(index)))
 
 
 def one(collection: Collection, name: str) -> xr.Dataset:
@@ -95,7 +98,7 @@ def _dataset_of(
     """
     family, row = collection._place(name)
     attributes = collection._metadata.attributes(family, None, row)
-    model = collection._models.get(family.number)
+    model = collection._views.get(family.number)
     if model is not None:
         columns = family.columns.items()
         values = {key: data(family, key, row) for key, column in columns if not column.coordinate}
@@ -111,7 +114,7 @@ def _dataset_of(
     }
     dataset = _dataset(variables, family, attributes)
     if _can_be_copied(family):
-        collection._models[family.number] = dataset.copy(deep=False)
+        collection._views[family.number] = dataset.copy(deep=False)
     return dataset
 
 

@@ -352,7 +352,8 @@ def compare(
     Cells are matched by level and position; only leaf cells count. Particles, sinks and clumps are
     matched by their identities, otherwise by order or position. Meshes are compared by points,
     cells and arrays of the same names, collections by datasets and variables, and other stores by
-    arrays. Strings and bools must be equal.
+    arrays. Strings and bools must be equal. Errors are computed in float64; integers whose
+    difference float64 rounds to 0 have an error of 1.
 
     Parameters
     ----------

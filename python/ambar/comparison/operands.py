@@ -183,7 +183,7 @@ class Cells(Operand):
         return compare_rows(self._snapshot, other._snapshot, component, bounds, self._threads)
 
     @cached_property
-    def places(self) -> list[np.ndarray]:
+    def coordinates(self) -> list[np.ndarray]:
         """Each cell's level, and its indices at that level."""
         names = ["level", *(f"i{axis}" for axis in AXES[: self.ndim])]
         cells = self._amr.read(names, threads=self._threads)
@@ -208,7 +208,7 @@ class Cells(Operand):
 
     def cell_levels(self) -> np.ndarray:
         """Return each cell's level."""
-        return self.places[0]
+        return self.coordinates[0]
 
     def centres(self) -> Sequence[np.ndarray]:
         """Return the coordinates of the cells' centres."""
@@ -232,7 +232,7 @@ class Cells(Operand):
 
     @cached_property
     def _levels(self) -> list[Level]:
-        level, *indices = self.places
+        level, *indices = self.coordinates
         numbers = [(int(number), np.flatnonzero(level == number)) for number in np.unique(level)]
         return [
             Level(number, rows, windows([index[rows] for index in indices]))
@@ -249,7 +249,7 @@ class Cells(Operand):
             raise self._is_other_kind(other, f"cells of {self.ndim} dimensions")
         if not (self._has_cells and other._has_cells):
             return None
-        mine, theirs = self.places, other.places
+        mine, theirs = self.coordinates, other.coordinates
         same_count = len(mine[0]) == len(theirs[0])
         if same_count and all(map(np.array_equal, mine, theirs)):
             return None
@@ -466,8 +466,8 @@ def _names_of(
     about: dict[str, Any], key: str, entry: dict[str, Any], block: tuple[int, ...]
 ) -> list[str]:
     """Return the names of an array, the shortest one first."""
-    name, described, where = str(entry.get("name")), about, ""
+    name, described, prefix = str(entry.get("name")), about, ""
     for number in block:
         known, described = blocks_of(described)[number]
-        where += f"{number if known is None else known}/"
-    return [name, f"{key}/{name}", f"{where}{name}", f"{where}{key}/{name}"]
+        prefix += f"{number if known is None else known}/"
+    return [name, f"{key}/{name}", f"{prefix}{name}", f"{prefix}{key}/{name}"]

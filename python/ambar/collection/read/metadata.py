@@ -34,6 +34,7 @@ class Metadata:
         self._catalogue = catalogue
         self._families = families
         self._pieces = by_family(list(families), catalogue.places, {})
+        self._arrays: dict[tuple[int, Key], Array] = {}
 
     @property
     def attribute_names(self) -> list[str]:
@@ -75,7 +76,11 @@ class Metadata:
 
     def _strings(self, family: Family, key: Key) -> Array:
         """Return the column of an attribute that varies."""
-        return open_array(self._store, family.attribute(key), (family.rows,), "string")
+        array = self._arrays.get((family.number, key))
+        if array is None:
+            array = open_array(self._store, family.attribute(key), (family.rows,), "string")
+            self._arrays[family.number, key] = array
+        return array
 
     def statistics(self, variable: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return which datasets have a variable, and its statistics in every dataset."""

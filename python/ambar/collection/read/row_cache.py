@@ -35,7 +35,6 @@ class Blocks:
         self._store = store
         self._lock = Lock()
         self._blocks: OrderedDict[Key, np.ndarray] = OrderedDict()
-        self._bytes = 0
 
     def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
         """Return a copy of a row of an array, or of a part by slices and integers."""
@@ -76,7 +75,7 @@ class Blocks:
     def _store_block(self, key: Key, block: np.ndarray) -> None:
         with self._lock:
             self._blocks[key] = block
-            self._bytes = sum(kept.nbytes for kept in self._blocks.values())
-            while self._bytes > CAPACITY and len(self._blocks) > 1:
-                _, dropped = self._blocks.popitem(last=False)
-                self._bytes -= dropped.nbytes
+            size = sum(each.nbytes for each in self._blocks.values())
+            while size > CAPACITY and len(self._blocks) > 1:
+                _, oldest = self._blocks.popitem(last=False)
+                size -= oldest.nbytes

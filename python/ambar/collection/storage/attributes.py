@@ -28,7 +28,7 @@ Key: TypeAlias = tuple[str | None, str]
 ABSENT = ""
 """The value in a column for a dataset without the attribute."""
 
-_TAKEN = "ambar"
+_RESERVED = "ambar"
 
 _INTEGERS = range(-(2**63), 2**64)
 
@@ -76,20 +76,20 @@ def attributes_as_json(owner: tuple[str, ...], attributes: Mapping[Any, Any]) ->
     `owner` is the dataset, and the variable, for errors. Raises ValueError for attributes that
     cannot be stored.
     """
-    texts: dict[str, str] = {}
+    encoded: dict[str, str] = {}
     for key, value in attributes.items():
         try:
-            _check_name(key, texts)
-            texts[str(key)] = _text(value)
+            _check_name(key, encoded)
+            encoded[str(key)] = _text(value)
         except (_core.InvalidError, UnicodeEncodeError) as error:
             raise _core.InvalidError(f"{_named(owner)}: attribute {key!r}: {error}") from None
-    return texts
+    return encoded
 
 
 def _check_name(key: Any, others: Mapping[str, str]) -> None:
     name = str(key)
-    if name == _TAKEN:
-        raise _core.InvalidError(f'the name "{_TAKEN}" is reserved; rename it')
+    if name == _RESERVED:
+        raise _core.InvalidError(f'the name "{_RESERVED}" is reserved; rename it')
     if name in others:
         raise _core.InvalidError(f'another attribute is named "{name}" too; rename it')
     name.encode()  # raises UnicodeEncodeError
@@ -156,13 +156,13 @@ _MARKS = frozenset(_RESTORED)
 """Keys of objects for values that JSON lacks."""
 
 
-def parse(texts: Iterable[str], node: str) -> list[Any]:
+def parse(strings: Iterable[str], node: str) -> list[Any]:
     """Return the values of the column `node`; None for datasets without the attribute.
 
     Raises CorruptError for invalid JSON.
     """
     try:
-        values = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
+        values = json.loads(f"[{','.join(text or 'null' for text in strings)}]")
         return [restored(value) if type(value) in (dict, list) else value for value in values]
     except (ValueError, RecursionError, _core.CorruptError) as error:
         raise _core.CorruptError(

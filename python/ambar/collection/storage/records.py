@@ -9,7 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.collection.storage.attributes import attributes_as_json
-from ambar.collection.storage.strings import MISSING, all_missing, count_missing, encode_strings
+from ambar.collection.storage.strings import MISSING, count_missing, encode_strings
 from ambar.collection.storage.times import dtype_name, encode_times
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Input: TypeAlias = "xr.Dataset | Mapping[str, Any] | Record"
 ROW = "dataset"
 """The name of the dimension that counts datasets."""
 
-_TAKEN = {"attributes", "statistics", "zarr.json", "", ".", ".."}
+_RESERVED = {"attributes", "statistics", "zarr.json", "", ".", ".."}
 """Names that variables cannot have: groups of a family, and invalid names of Zarr nodes."""
 
 
@@ -168,7 +168,8 @@ def retyped(variable: Variable, type_name: str) -> Variable:
         return variable
     if count_missing(variable.values, variable.type_name) < variable.values.size:
         return variable
-    values = all_missing(variable.values, type_name)
+    values = np.empty(variable.values.shape, object)
+    values.fill(MISSING[type_name])  # np.full drops trailing NULs
     return variable._replace(values=values, type_name=type_name)
 
 
@@ -184,7 +185,7 @@ def _string_type(encoded: Any) -> str:
     return "bytes" if isinstance(encoded, np.dtype) and encoded.kind == "S" else "string"
 
 
-_OF_TIMES = frozenset({"units", "calendar", "dtype", "_FillValue"})
+_TIME_ATTRIBUTES = frozenset({"units", "calendar", "dtype", "_FillValue"})
 
 # `dtype.str` is slow, because NumPy builds the string in each call.
 _TYPE_NAMES: dict[np.dtype[Any], str] = {}
@@ -214,7 +215,7 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
 
 def _check(dataset: str, name: str, variable: Variable) -> None:
     """Check the name and the type of a variable."""
-    if name in _TAKEN or "/" in name or not _is_unicode(name):
+    if name in _RESERVED or "/" in name or not _is_unicode(name):
         raise _core.InvalidError(
             f"dataset {dataset!r}: {name!r} is not a valid name of a variable; rename it"
         )
@@ -223,7 +224,7 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
             f"dataset {dataset!r}: {name} has dtype {variable.values.dtype}; expected numbers, "
             "bools, datetimes, strings or bytes"
         )
-    if variable.times and (found := _OF_TIMES.intersection(variable.attributes)):
+    if variable.times and (found := _TIME_ATTRIBUTES.intersection(variable.attributes)):
         raise _core.InvalidError(
             f"dataset {dataset!r}: the times {name} have the attributes {sorted(found)}, which the "
             "store sets; remove them"
@@ -238,7 +239,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def grown(old: Record, new: Record, dim: str) -> Record:
+def extended(old: Record, new: Record, dim: str) -> Record:
     """Return a dataset with the values of another one appended along `dim`.
 
     Raises ValueError if the variables differ, `dim` is not a dimension, or a variable without it

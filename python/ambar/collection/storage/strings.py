@@ -90,13 +90,6 @@ def decode_strings(values: np.ndarray, type_name: str) -> np.ndarray:
     return decoded
 
 
-def all_missing(values: np.ndarray, type_name: str) -> np.ndarray:
-    """Return the encoded form, in another type, of values that are all missing."""
-    missing = np.empty(values.shape, object)
-    missing.fill(MISSING[type_name])
-    return missing
-
-
 def count_missing(values: np.ndarray, type_name: str) -> int:
     """Return the number of missing values among encoded ones."""
     # NumPy ignores trailing NULs in comparisons.

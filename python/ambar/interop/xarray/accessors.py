@@ -18,7 +18,7 @@ _ARRAY_VARIABLE = "__xarray_dataarray_variable__"
 
 
 # Options of to_zarr that are accepted and have no effect.
-_OF_ZARR = (
+_IGNORED = (
     "align_chunks",
     "chunkmanager_store_kwargs",
     "consolidated",
@@ -28,11 +28,13 @@ _OF_ZARR = (
 )
 
 
-def _check(of_zarr: Mapping[str, Any]) -> None:
-    if unknown := [name for name in of_zarr if name not in _OF_ZARR]:
+def _check_ignored(options: Mapping[str, Any]) -> None:
+    if unknown := [name for name in options if name not in _IGNORED]:
         raise TypeError(f"write() got an unexpected keyword argument {unknown[0]!r}")
-    if of_zarr.get("zarr_format") not in (None, 3):
-        raise ValueError(f"zarr_format={of_zarr['zarr_format']!r}: a store has format 3")
+    if options.get("zarr_format") not in (None, 3):
+        raise ValueError(
+            f"invalid zarr_format {options['zarr_format']!r}: stores have format 3; leave it out"
+        )
 
 
 class DatasetAccessor:
@@ -69,7 +71,7 @@ class DatasetAccessor:
         """Write the dataset as a group of a store, as ``Dataset.to_zarr`` does.
 
         One commit at the end makes everything visible. Chunks of dask arrays are written as they
-        are computed; they are merged or split where they do not fit the chunks of the store.
+        are computed; chunks that do not fit those of the store are merged or split.
 
         Parameters
         ----------
@@ -144,7 +146,7 @@ class DatasetAccessor:
         """
         from ambar.interop.xarray.dataset_writer import Node, Options, write_nodes
 
-        _check(of_zarr)
+        _check_ignored(of_zarr)
         base = (group or "").strip("/")
         node = Node(base, self._dataset, dict(encoding or {}))
         options = Options(profile, directory, threads, fsync)
@@ -275,7 +277,7 @@ class DataTreeAccessor:
         """
         from ambar.interop.xarray.dataset_writer import Options, nodes_of_tree, write_nodes
 
-        _check(of_zarr)
+        _check_ignored(of_zarr)
         base = (group or "").strip("/")
         nodes = nodes_of_tree(
             self._tree, base, encoding, write_inherited_coords=write_inherited_coords

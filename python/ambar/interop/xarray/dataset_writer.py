@@ -284,7 +284,7 @@ def _with_region(
         raise TypeError(f"region must be a dict of slices, or 'auto', not {type(region).__name__}")
     if "auto" in [part for part in parts.values() if isinstance(part, str)]:
         if mode not in ("r+", "a"):
-            raise ValueError(f"mode must be 'r+' or 'a' where region is 'auto', not {mode!r}")
+            raise ValueError(f"mode must be 'r+' or 'a' for region='auto', found {mode!r}")
         parts = {dim: _matching_slice(dataset, committed, dim, part) for dim, part in parts.items()}
     if unknown := [dim for dim in parts if dim not in dataset.dims]:
         raise ValueError(
