@@ -54,7 +54,10 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
 
 
 def _refuse_folder(folder: Path) -> None:
-    names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    found = {entry.name for entry in folder.iterdir()}
+    if found & {"zarr.json", ".ambar"}:  # a damaged store
+        return
+    names = sorted(name for name in found if not name.startswith("."))
     known = [name for name in names if Path(name).suffix.lower() in _NETCDF | _HDF5]
     if known:
         more = f" and {len(known) - 1} more" if len(known) > 1 else ""
@@ -80,6 +83,8 @@ def contents_of(path: Path) -> str:
 
 def _kind_of_file(path: Path) -> str | None:
     """Return what a file is by its suffix or its first bytes; None if unknown or empty."""
+    if not path.is_file():  # opening a FIFO waits for its writer
+        return None
     try:
         with path.open("rb") as file:
             start = file.read(max(map(len, _STARTS)) + 64)
