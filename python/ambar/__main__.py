@@ -3,7 +3,7 @@
 import sys
 
 _REFUSED, _INTERRUPTED = 4, 130
-"""Codes of `ambar.cli.common.Exit`, which cannot be imported without the extra."""
+"""Codes of `ambar.cli.options.Exit`, which cannot be imported without the extra."""
 
 
 def main() -> None:

@@ -47,9 +47,7 @@ def is_available() -> bool:
 
 
 def options(
-    error_bound: float | str | None = None,
-    *,
-    value_range: Sequence[float] | None = None,
+    error_bound: float | str | None = None, *, value_range: Sequence[float] | None = None
 ) -> tuple[int, ...]:
     """Return the filter's options, ``cd_values``: for h5repack, or for a library other than h5py.
 
@@ -104,9 +102,7 @@ def _single(number: float) -> int:
 
 
 def filter(  # noqa: A001 - as h5py's users call it
-    error_bound: float | str | None = None,
-    *,
-    value_range: Sequence[float] | None = None,
+    error_bound: float | str | None = None, *, value_range: Sequence[float] | None = None
 ) -> dict[str, Any]:
     """Return keyword arguments for h5py's ``create_dataset``.
 

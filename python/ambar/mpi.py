@@ -20,7 +20,7 @@ from ambar.store.dtypes import describe, to_zarr
 from ambar.store.error_bounds import check_range, limits_of, resolved
 from ambar.store.nodes import absolute, to_json
 from ambar.store.urls import refuse_url
-from ambar.store.writer import ArrayOptions, Profile, core_mode, durability
+from ambar.store.writer import ArrayOptions, Layout, Profile, check_layout, core_mode, durability
 
 Placement: TypeAlias = Literal["counter", "reserved"]
 Blocks = _core.Blocks
@@ -135,7 +135,7 @@ class MpiWriter(Closing):
         profile: Profile | None = None,
         error_bound: float | str | None = None,
         value_range: Sequence[float] | None = None,
-        layout: Literal["grid"] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         """Create an array, which the ranks write before the next commit.
 
@@ -171,9 +171,10 @@ class MpiWriter(Closing):
             ``(comm.allreduce(values.min(), MPI.MIN), comm.allreduce(values.max(), MPI.MAX))``.
             Other values are refused.
         layout : {"grid"}, optional
-            "grid": with the profile "fast", float32 and float64 values without an error bound use
-            the codec ``ambar``, near the speed of memory; readers then need ambar. Ignored by
-            other profiles.
+            What the values are, as for `ambar.Writer.create_array`; other layouts need the data
+            that an array is created from. Codecs are chosen before ranks write values: "grid" lets
+            the profile "fast" use the codec ``ambar`` for float32 and float64 without an error
+            bound, near the speed of memory, and does not change other profiles.
 
         Raises
         ------
@@ -182,8 +183,7 @@ class MpiWriter(Closing):
         UnsupportedError
             If the dtype has no fixed size.
         """
-        if layout not in (None, "grid"):
-            raise _core.InvalidError(f"invalid layout {layout!r}: must be 'grid'")
+        check_layout(path, layout, ("grid",))
         name, kind = describe(dtype)
         about = ArrayOptions(
             dims, attrs, fill_value, chunks, shards, profile or self._profile
@@ -246,11 +246,11 @@ class MpiWriter(Closing):
         self._arrays.clear()
         ranks, core = self._ranks, self._core
         with ranks.together():
-            boxes = [core.outbox(to) for to in range(ranks.size)]
-        for sender, box in ranks.exchange(boxes):
+            messages = [core.outbox(to) for to in range(ranks.size)]
+        for sender, message in ranks.exchange(messages):
             # The writer keeps the error and sends it to rank 0.
             with contextlib.suppress(_core.AmbarError):
-                core.inbox(sender, box)
+                core.inbox(sender, message)
         with ranks.together():
             index = core.seal()
         indices = ranks.gather(index)
@@ -336,7 +336,7 @@ class MpiWriter(Closing):
     ) -> None:
         try:
             if error is not None:
-                self._ranks.tell(error)
+                self._ranks.report(error)
         finally:
             super().__exit__(kind, error, traceback)
 

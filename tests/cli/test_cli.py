@@ -297,18 +297,16 @@ def test_messages_name_options_of_the_command_line(store: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("field", "norm", "colors"),
-    [("density", "LogNorm", "inferno"), ("velocity_x", "Normalize", "RdBu_r")],
+    [("density", "LogNorm", "inferno"), ("velocity_x", "CenteredNorm", "RdBu_r")],
 )
 def test_colours_suit_the_values(field: str, norm: str, colors: str) -> None:
     """Values of both signs had logarithmic colours, and negative ones none."""
-    from matplotlib.figure import Figure
+    from ambar.snapshot.kind import CellsPlot
+    from ambar.snapshot.plotting import draw
 
-    from ambar.snapshot.plotting import paint
-
-    axes = Figure().subplots()
     snapshot = ambar.open_snapshot(output("sedov"))
-    paint(axes, snapshot.amr.slice(field, axis="z", at=0.5), snapshot.info)
-    (image,) = axes.get_images()
+    figure = draw(snapshot, field, CellsPlot(path="sedov", slice_at=0.5))
+    (image,) = figure.axes[0].get_images()
     assert (type(image.norm).__name__, image.cmap.name) == (norm, colors)
     if field == "velocity_x":
         assert image.norm.vmin == -image.norm.vmax

@@ -135,7 +135,7 @@ def test_no_box_lies_in_two_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     boxes = [[((x, 0, 0), (x + 3, 15, 15)) for x in range(0, 32, 4)], BOXES_3D[1]]
     native = write_plotfile(tmp_path / "plt", boxes)
     store = converted(native, tmp_path)
-    ranks = amrex_hdf5_export._files(ambar.open(store)._source.store)
+    _, ranks = amrex_hdf5_export._source_layout(ambar.open(store)._source.store)
     assert ranks == {0: list(range(8)), 1: [0, 1]}
     for most, chunk in [(1 << 26, 1024), (8 * 1024, 1024), (1, 1024)]:
         monkeypatch.setattr(amrex_hdf5_export, "CHUNK_BYTES", most)

@@ -483,7 +483,6 @@ def hdf5_export(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, s
     return store, ".vtkhdf", {}
 
 
-@pytest.mark.parametrize("hdf5_export", ["cells", "series"], indirect=True)
 def test_an_export_by_h5py_that_does_not_fit_is_refused(
     hdf5_export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,8 +32,10 @@ def signature(value: Any) -> str:
 
 
 def members(name: str, value: type) -> Iterator[str]:
-    """Yield the public members of a class that ambar defines, one a line."""
-    for key, member in sorted(vars(value).items()):
+    """Yield the public members of a class that ambar defines, one a line, inherited ones too."""
+    bases = [base for base in reversed(value.__mro__) if base.__module__.startswith("ambar")]
+    found = {key: member for base in bases for key, member in vars(base).items()}
+    for key, member in sorted(found.items()):
         if key.startswith("_"):
             continue
         if isinstance(member, (classmethod, staticmethod)):

@@ -147,6 +147,8 @@ def test_sinks_and_clumps_are_loaded(tmp_path: Path) -> None:
         assert_equal(loaded.clumps.read(), opened.clumps.read())
         first = opened.sinks.fields[1]
         assert opened.load(f"sinks/{first}").sinks.fields == [first]
+        rows = opened.sinks.read(["id", f"sinks/{first}"], where=f"`sinks/{first}` >= 0")
+        assert len(rows) == (opened.sinks.read()[first] >= 0).sum()
 
 
 def test_loading_needs_no_files_any_more(tmp_path: Path) -> None:

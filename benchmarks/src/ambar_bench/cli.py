@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ambar.cli import run
-from ambar.cli.common import Debug, Json, Threads, console, errors, parse_list, print_json
+from ambar.cli.options import Debug, Json, Threads, parse_list
+from ambar.cli.output import console, errors, print_json
 
 if TYPE_CHECKING:
     from ambar.store.writer import Profile

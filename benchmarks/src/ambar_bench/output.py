@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from ambar.cli.common import plain_table
+from ambar.cli.output import plain_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

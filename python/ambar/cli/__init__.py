@@ -12,16 +12,8 @@ from typing import Annotated
 import typer
 
 from ambar.cli import care, compare, convert, look, paraview, plot, references
-from ambar.cli.common import (
-    EXIT_CODES,
-    Exit,
-    State,
-    console,
-    errors,
-    in_options,
-    print_json,
-    spelled,
-)
+from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
+from ambar.cli.output import console, errors, print_json
 
 ADVICE = {
     errno.ENOENT: "check the path",
@@ -122,10 +114,10 @@ def _message(error: Exception) -> str:
     from ambar.kinds.request import OptionError
 
     if isinstance(error, OptionError):
-        return error.text(spelled)
+        return error.text(option_name)
     if not isinstance(error, OSError) or error.filename is None:
-        return in_options(str(error))
-    found = in_options(re.sub(r" \(os error \d+\)$", "", error.strerror or ""))
+        return with_option_names(str(error))
+    found = with_option_names(re.sub(r" \(os error \d+\)$", "", error.strerror or ""))
     advice = "" if "; " in found else ADVICE.get(error.errno or 0)
     return f"{error.filename}: {found}" + (f"; {advice}" if advice else "")
 

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from ambar._util.text import size
-from ambar.cli.common import Debug, Json, Progress, Threads, show_result, working
+from ambar.cli.options import Debug, Json, Progress, Threads
+from ambar.cli.output import progress_bar, show_result
 
 Place = Annotated[Path, typer.Argument(help="A store.")]
 
@@ -30,7 +31,7 @@ def verify(
     from ambar.store.store import Store
 
     store = Store._open(path)
-    with working(f"verifying {Path(path).name}", progress=progress) as report:
+    with progress_bar(f"verifying {Path(path).name}", progress=progress) as report:
         checked = store.verify(threads=threads, progress=report)
     show_result(
         f"{path}: no damage: checked {size(checked['bytes'])} in {checked['entries']:,} entries "
@@ -59,7 +60,7 @@ def compact(
     refuse_url(path)
     usage = _core.Store(str(path)).usage
     before = _total(usage())
-    with working(f"compacting {path.name}", progress=progress):
+    with progress_bar(f"compacting {path.name}", progress=progress):
         maintenance.compact(path)
     after = _total(_core.Store(str(path)).usage())
     found = {"path": str(path), "bytes_before": before, "bytes_after": after}
@@ -83,7 +84,7 @@ def repair(
     from ambar.store import maintenance
 
     before = _size(path)
-    with working(f"repairing {path.name}", progress=progress):
+    with progress_bar(f"repairing {path.name}", progress=progress):
         maintenance.repair(path)
     removed = before - _size(path)
     found = {"path": str(path), "bytes_removed": removed}

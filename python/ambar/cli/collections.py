@@ -9,18 +9,24 @@ from typing import Any
 from rich.markup import escape
 
 from ambar._util.text import ratio, size
-from ambar.cli.common import LISTED, console, plain_table, print_json
+from ambar.cli.output import (
+    LISTED,
+    console,
+    plain_table,
+    print_json,
+    show_head,
+    show_remainder,
+    show_table,
+)
 
 
 def show_collection(found: Mapping[str, Any], *, every: bool) -> None:  # noqa: ARG001
     """Print the summary of a collection from `ambar.io.summary`."""
-    usage = found["usage"]
-    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     families = len(found["families"])
-    console.print(
-        f"[bold]{escape(found['path'])}[/bold]  collection of {found['datasets']:,} datasets in "
-        f"{families:,} {'family' if families == 1 else 'families'}, {size(found['bytes'])}{dead}",
-        soft_wrap=True,
+    show_head(
+        found,
+        f"collection of {found['datasets']:,} datasets in "
+        f"{families:,} {'family' if families == 1 else 'families'}, {size(found['bytes'])}",
     )
     _show_families(found["families"])
     _show_variables(found)
@@ -30,7 +36,7 @@ def show_collection(found: Mapping[str, Any], *, every: bool) -> None:  # noqa: 
         console.print("\ndifferences between datasets:", style="bold")
         for line in found["differences"][:LISTED]:
             console.print(f"  {line}", markup=False, soft_wrap=True)
-        _rest(len(found["differences"]), "lines; --json lists all")
+        show_remainder(len(found["differences"]), "lines; --json lists all")
 
 
 def list_collection(path: str, *, every: bool, as_json: bool) -> None:
@@ -49,7 +55,7 @@ def list_collection(path: str, *, every: bool, as_json: bool) -> None:
         table.add_row(escape(row["name"]), str(row["family"]), escape(sizes))
     console.print(table)
     if not every:
-        _rest(len(collection), "datasets; --all lists all")
+        show_remainder(len(collection), "datasets; --all lists all")
 
 
 def _show_families(families: list[dict[str, Any]]) -> None:
@@ -59,9 +65,8 @@ def _show_families(families: list[dict[str, Any]]) -> None:
         sizes = [f"{dim}: {length:,}" for dim, length in family["sizes"].items()]
         sizes += [f"{dim}: ragged" for dim in family["ragged"]]
         table.add_row(str(family["number"]), f"{family['datasets']:,}", escape(", ".join(sizes)))
-    console.print()
-    console.print(table)
-    _rest(len(families), "families; --json lists all")
+    show_table(table)
+    show_remainder(len(families), "families; --json lists all")
 
 
 def _show_variables(found: Mapping[str, Any]) -> None:
@@ -86,10 +91,4 @@ def _show_variables(found: Mapping[str, Any]) -> None:
     table.add_row(
         "names, attributes, statistics", "", "", "", "", size(found["catalogue_bytes"]), "", ""
     )
-    console.print()
-    console.print(table)
-
-
-def _rest(count: int, what: str) -> None:
-    if count > LISTED:
-        console.print(f"... and {count - LISTED:,} more {what}", style="dim")
+    show_table(table)

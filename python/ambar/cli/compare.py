@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ambar.cli.common import (
+from ambar.cli.options import Debug, Exit, Json, Progress, Threads, parse_list
+from ambar.cli.output import (
     LISTED,
-    Debug,
-    Exit,
-    Json,
-    Progress,
-    Threads,
     console,
-    parse_list,
     plain_table,
     print_json,
     printed_warnings,
+    progress_bar,
     show_bounds,
-    working,
+    show_table,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +77,7 @@ def compare(
     from ambar.comparison.compare import compare as compare_both
     from ambar.store.error_bounds import parse_bounds
 
-    with printed_warnings(), working("comparing", progress=progress):
+    with printed_warnings(), progress_bar("comparing", progress=progress):
         found = compare_both(
             original,
             other,
@@ -235,5 +231,4 @@ def _show_spectrum(spectrum: Spectrum) -> None:
             f"{spectrum.original[number]:.4g}",
             f"{spectrum.ratio[number]:.6f}",
         )
-    console.print()
-    console.print(table)
+    show_table(table)

@@ -2,65 +2,25 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ambar._util.text import plural
-from ambar.cli.common import (
+from ambar.cli.options import (
     Debug,
     Json,
     Progress,
     State,
     Threads,
-    given,
+    flag,
     mode_of,
     parse_levels,
     parse_list,
-    printed_warnings,
-    show_report,
+    without_none,
 )
-
-
-class Profile(StrEnum):
-    """How codecs are chosen."""
-
-    fast = "fast"
-    balanced = "balanced"
-    small = "small"
-
-
-class Covered(StrEnum):
-    """Treatment of cells that a finer level covers."""
-
-    auto = "auto"
-    drop = "drop"
-    keep = "keep"
-
-
-class OnError(StrEnum):
-    """Action if one of several sources cannot be converted."""
-
-    stop = "stop"
-    skip = "skip"
-
-
-class Mismatch(StrEnum):
-    """Treatment of values of another type."""
-
-    family = "family"
-    cast = "cast"
-    refuse = "raise"
-
-
-class Format(StrEnum):
-    """Format of exported datasets."""
-
-    netcdf = "netcdf"
-    zarr = "zarr"
-
+from ambar.cli.output import printed_warnings, show_report
 
 _NETCDF = "Of NetCDF files and Zarr stores"
 Processes = Annotated[
@@ -103,15 +63,16 @@ def convert(
         ),
     ] = None,
     covered: Annotated[
-        Covered | None,
+        Literal["auto", "drop", "keep"] | None,
         typer.Option(
             help="Of AMReX, cells that finer ones cover: auto (default) leaves them out where "
             "averages reproduce them."
         ),
     ] = None,
     profile: Annotated[
-        Profile, typer.Option(help="Fast to read, small, or balanced.")
-    ] = Profile.balanced,
+        Literal["fast", "balanced", "small", "raw"],
+        typer.Option(help="Fast to read, balanced, small, or not compressed."),
+    ] = "balanced",
     error_bound: Annotated[
         str | None,
         typer.Option(
@@ -119,20 +80,17 @@ def convert(
             "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", metavar="", help="Replace the store.")
-    ] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace the store.")] = False,
     resume: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--resume",
-            metavar="",
-            help="Add to the store: outputs of a run, time steps of meshes, or files of a "
+            "Add to the store: outputs of a run, time steps of meshes, or files of a "
             "collection that it does not have yet.",
         ),
     ] = False,
     on_error: Annotated[
-        OnError | None,
+        Literal["stop", "skip"] | None,
         typer.Option(
             help="If one of several outputs or files fails: stop (default), or skip it and list it "
             "at the end (exit code 1)."
@@ -146,7 +104,7 @@ def convert(
         ),
     ] = None,
     on_mismatch: Annotated[
-        Mismatch | None,
+        Literal["family", "cast", "raise"] | None,
         typer.Option(
             help="Values of another type than the first file's: kept in a family of their own, "
             "cast, or refused.",
@@ -159,27 +117,24 @@ def convert(
     processes: Processes = None,
     decode_times: Annotated[
         bool | None,
-        typer.Option(
+        flag(
             "--decode-times/--no-decode-times",
-            metavar="",
-            help="Whether numbers with units of times become times (default), or stay numbers.",
+            "Whether numbers with units of times become times (default), or stay numbers.",
             rich_help_panel=_NETCDF,
         ),
     ] = None,
     reorder: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--reorder",
-            metavar="",
-            help="Of a mesh: sort the cells along a curve, so that parts of space are read alone.",
+            "Of a mesh: sort the cells along a curve, so that parts of space are read alone.",
         ),
     ] = False,
     fsync: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--fsync/--no-fsync",
-            metavar="",
-            help="Whether the store survives a power failure; without, writing is faster.",
+            "Whether the store survives a power failure; without, writing is faster.",
         ),
     ] = True,
     threads: Threads = None,
@@ -208,8 +163,8 @@ def convert(
     ambar convert plt00200 plt.ambar
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
     ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
-    ambar convert profiles/ fleet.ambar --error-bound temperature=0.01
-    ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
+    ambar convert profiles/ profiles.ambar --error-bound temperature=0.01
+    ambar convert "2024/*.nc" "2025/*.zarr" profiles.ambar --resume
     ambar convert wing.vtu wing.ambar --error-bound pressure=0.5 --reorder
     ambar convert flow.pvd flow.ambar
     ambar convert step_*.vtu flow.ambar --resume
@@ -217,7 +172,7 @@ def convert(
     from ambar.io import convert as conversion
     from ambar.store.error_bounds import parse_bounds
 
-    options = given(
+    options = without_none(
         components=parse_list(components),
         fields=parse_list(fields),
         levels=parse_levels(levels),
@@ -237,7 +192,7 @@ def convert(
                 paths,
                 target,
                 mode=mode_of(overwrite=overwrite, resume=resume),
-                profile=profile.value,
+                profile=profile,
                 error_bound=parse_bounds(error_bound),
                 threads=threads,
                 progress=True if progress else None,
@@ -277,7 +232,7 @@ def export(
         typer.Argument(help="The folder to write, for example plt00200; a mesh's file, x.vtkhdf."),
     ],
     format: Annotated[  # noqa: A002 - the option's name
-        Format | None,
+        Literal["netcdf", "zarr"] | None,
         typer.Option(help="What a collection's datasets become; netcdf by default."),
     ] = None,
     where: Annotated[
@@ -288,8 +243,7 @@ def export(
     ] = None,
     processes: Processes = None,
     amrex_hdf5: Annotated[
-        bool,
-        typer.Option("--amrex-hdf5", metavar="", help="Write a plotfile as AMReX's in HDF5."),
+        bool, flag("--amrex-hdf5", "Write a plotfile as AMReX's in HDF5.")
     ] = False,
     error_bound: Annotated[
         str | None,
@@ -299,15 +253,12 @@ def export(
     ] = None,
     without_particles: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--without-particles",
-            metavar="",
-            help="With --amrex-hdf5, leave out particles, which such files do not hold.",
+            "With --amrex-hdf5, leave out particles, which such files do not hold.",
         ),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", metavar="", help="Replace TARGET if it exists.")
-    ] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace TARGET if it exists.")] = False,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -327,8 +278,8 @@ def export(
     [bold]Examples[/bold]
     ambar export plt.ambar plt00200
     ambar export plt.ambar plt00200.h5 --amrex-hdf5 --error-bound '1e-3 of range'
-    ambar export fleet.ambar profiles
-    ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
+    ambar export profiles.ambar files
+    ambar export profiles.ambar argo --format zarr --where 'platform == "argo"'
     ambar export wing.ambar wing.vtkhdf
     ambar export plt.ambar plt.vtkhdf
     """
@@ -342,7 +293,7 @@ def export(
             mode=mode_of(overwrite=overwrite),
             threads=threads,
             progress=True if progress else None,
-            **given(
+            **without_none(
                 format=format,
                 datasets=where,
                 processes=processes,

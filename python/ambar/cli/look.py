@@ -10,8 +10,17 @@ from rich.markup import escape
 
 from ambar._util.text import change, ratio, size
 from ambar.cli.collections import list_collection, show_collection
-from ambar.cli.common import Debug, Json, console, plain_table, print_json, show_bounds
 from ambar.cli.meshes import show_mesh, show_mesh_series
+from ambar.cli.options import Debug, Json, flag
+from ambar.cli.output import (
+    console,
+    plain_table,
+    print_json,
+    show_bounds,
+    show_head,
+    show_pairs,
+    show_table,
+)
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
 Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
@@ -20,10 +29,7 @@ Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES outpu
 def info(
     path: Place,
     arrays: Annotated[
-        bool,
-        typer.Option(
-            "--arrays", metavar="", help="List index arrays too; of meshes, those of the store."
-        ),
+        bool, flag("--arrays", "List index arrays too; of meshes, those of the store.")
     ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
@@ -57,10 +63,7 @@ def ls(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     group: Annotated[str, typer.Argument(help="Limit the output to this group.")] = "",
     every: Annotated[
-        bool,
-        typer.Option(
-            "--all", metavar="", help="All datasets of a collection, not only the first 20."
-        ),
+        bool, flag("--all", "All datasets of a collection, not only the first 20.")
     ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
@@ -72,7 +75,7 @@ def ls(
     [bold]Examples[/bold]
     ambar ls run.ambar
     ambar ls run.ambar amr
-    ambar ls fleet.ambar --all
+    ambar ls profiles.ambar --all
     """
     from ambar.store.store import Store
 
@@ -114,32 +117,22 @@ def _row(store: Any, node: str) -> dict[str, Any]:
     }
 
 
-def _head(found: dict[str, Any], text: str) -> None:
-    console.print(f"[bold]{found['path']}[/bold]  {text}", soft_wrap=True)
-
-
 def _show_other(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
     """Print the summary of a kind that another package defines."""
-    _head(found, str(found["kind"]))
-    table = plain_table("", "", left=2)
-    table.show_header = False
-    for name, value in found.items():
-        if name not in ("path", "kind"):
-            table.add_row(escape(name), escape(str(value)))
-    console.print(table)
+    show_head(found, str(found["kind"]))
+    show_pairs((name, value) for name, value in found.items() if name not in ("path", "kind"))
 
 
 def _show_output(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
     from ambar.snapshot.run_info import info_of
 
     files = sum(entry["files"] for entry in found["files"].values())
-    _head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {files:,} files")
-    _show_run(info_of({"format": found["kind"]}, found["info"]))
+    show_head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {files:,} files")
+    show_pairs(info_of({"format": found["kind"]}, found["info"]).summary())
     table = plain_table("files", "number", "size")
     for kind, entry in found["files"].items():
         table.add_row(kind, f"{entry['files']:,}", size(entry["bytes"]))
-    console.print()
-    console.print(table)
+    show_table(table)
     _show_components(found["components"], found["missing"])
 
 
@@ -149,28 +142,15 @@ def _show_components(components: dict[str, list[str]], missing: dict[str, str]) 
         table.add_row(name, ", ".join(fields))
     for name, why in missing.items():
         table.add_row(f"[dim]{name}[/dim]", f"[dim]none: {why}[/dim]")
-    console.print()
-    console.print(table)
-
-
-def _show_run(info: Any) -> None:
-    table = plain_table("", "", left=2)
-    table.show_header = False
-    for name, text in info.summary():
-        table.add_row(name, text)
-    console.print(table)
+    show_table(table)
 
 
 def _show_store(found: dict[str, Any], *, every: bool) -> None:
-    usage = found["usage"]
-    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     own = found["attributes"].get("ambar", {})
     source = own.get("source", {}).get("bytes") if isinstance(own.get("source"), dict) else None
     smaller = f", {change(source, found['bytes'])} than its source" if source else ""
-    _head(
-        found,
-        f"{found['kind']}, {size(found['bytes'])}{smaller}, {usage['entries']:,} entries{dead}",
-    )
+    entries = found["usage"]["entries"]
+    show_head(found, f"{found['kind']}, {size(found['bytes'])}{smaller}, {entries:,} entries")
     snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
     if found["kind"] == "series":
         _show_steps(snapshots)
@@ -178,7 +158,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     for snapshot in snapshots:
         from ambar.snapshot.run_info import info_of
 
-        _show_run(info_of(snapshot.get("source"), snapshot["info"]))
+        show_pairs(info_of(snapshot.get("source"), snapshot["info"]).summary())
         _show_components(snapshot.get("components", {}), snapshot.get("missing", {}))
     for group in found["groups"]:
         if group["kind"] == "amr":
@@ -226,8 +206,7 @@ def _show_levels(group: dict[str, Any]) -> None:
         share = f"{100 * count / total:.1f} %" if total else "-"
         table.add_row(level, f"{count:,}", share, f"{side:.6g}")
     table.add_row("all", f"{total:,}", "", "")
-    console.print()
-    console.print(table)
+    show_table(table)
 
 
 def _show_patches(group: dict[str, Any]) -> None:
@@ -246,8 +225,7 @@ def _show_patches(group: dict[str, Any]) -> None:
             " x ".join(dict.fromkeys(sides)),
         )
     table.add_row("all", f"{total:,}", "", "", "", "")
-    console.print()
-    console.print(table)
+    show_table(table)
 
 
 def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
@@ -266,8 +244,7 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
     raw, stored = (math.fsum(a[key] for a in arrays) for key in ("raw_bytes", "stored_bytes"))
     hidden = f" (+ {len(arrays) - len(shown)} of indices)" if len(shown) < len(arrays) else ""
     table.add_row(f"all{hidden}", "", "", size(raw), size(stored), ratio(raw, stored), "")
-    console.print()
-    console.print(table)
+    show_table(table)
     for array in arrays:
         if missing := array.get("unwritten_values"):
             total = math.prod(array["shape"])

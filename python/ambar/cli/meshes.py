@@ -8,18 +8,16 @@ from typing import Any
 from rich.markup import escape
 
 from ambar._util.text import ratio, size
-from ambar.cli.common import LISTED, console, plain_table
+from ambar.cli.output import LISTED, console, plain_table, show_head, show_remainder, show_table
 
 
 def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
     """Print the summary of a mesh; `every`: with all arrays, and the arrays of the store."""
-    usage = found["usage"]
-    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     blocks = f" of {len(found['blocks']):,} blocks" if found["blocks"] else ""
-    console.print(
-        f"[bold]{escape(found['path'])}[/bold]  mesh: {escape(found['type'])}{blocks}, "
-        f"{found['points']:,} points, {found['cells']:,} cells, {size(found['bytes'])}{dead}",
-        soft_wrap=True,
+    show_head(
+        found,
+        f"mesh: {found['type']}{blocks}, {found['points']:,} points, {found['cells']:,} cells, "
+        f"{size(found['bytes'])}",
     )
     if found["bounds"] is not None:
         from ambar.mesh.mesh import bounds_text
@@ -37,21 +35,16 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
         )
     if arrays:
         console.print(table)
-    if len(arrays) > LISTED and not every:
-        console.print(f"... and {len(arrays) - LISTED:,} more; --arrays lists all")
     if every:
         _show_storage([*arrays, *found["geometry"]])
+    else:
+        show_remainder(len(arrays), "arrays; --arrays lists all")
 
 
 def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
     """Print the summary of a series of meshes; `every`: of all steps, and of all arrays."""
-    usage, steps = found["usage"], found["steps"]
-    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
-    console.print(
-        f"[bold]{escape(found['path'])}[/bold]  series of {len(steps):,} meshes, "
-        f"{size(found['bytes'])}{dead}",
-        soft_wrap=True,
-    )
+    steps = found["steps"]
+    show_head(found, f"series of {len(steps):,} meshes, {size(found['bytes'])}")
     table = plain_table("step", "time", "points", "cells", "type", "arrays", left=6)
     for step in steps if every else steps[-LISTED:]:
         time = "" if step["time"] is None else f"{step['time']:.6g}"
@@ -83,8 +76,7 @@ def _show_storage(arrays: list[dict[str, Any]]) -> None:
             size(stored),
             ratio(raw, stored) if stored else "",
         )
-    console.print()
-    console.print(table)
+    show_table(table)
 
 
 def _by(shape: Any) -> str:

@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli.common import Debug, Json, show_result
+from ambar.cli.options import Debug, Json, flag
+from ambar.cli.output import show_result
 
 
 def paraview_plugin(
     install: Annotated[
-        bool,
-        typer.Option(
-            "--install", metavar="", help="Copy it to a folder, by default ~/.config/ambar."
-        ),
+        bool, flag("--install", "Copy it to a folder, by default ~/.config/ambar.")
     ] = False,
     folder: Annotated[Path | None, typer.Option(help="The folder to copy it to.")] = None,
     json: Json = False,

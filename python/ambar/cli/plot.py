@@ -8,16 +8,8 @@ from typing import Annotated
 import typer
 
 from ambar import _core
-from ambar.cli.common import (
-    Debug,
-    Json,
-    Progress,
-    Threads,
-    given,
-    parse_center,
-    show_result,
-    working,
-)
+from ambar.cli.options import Debug, Json, Progress, Threads, flag, parse_center, without_none
+from ambar.cli.output import progress_bar, show_result
 
 
 def plot(
@@ -62,10 +54,9 @@ def plot(
     ] = None,
     log: Annotated[
         bool | None,
-        typer.Option(
+        flag(
             "--log/--linear",
-            metavar="",
-            help="Logarithmic or linear colours; by default logarithmic for positive values that "
+            "Logarithmic or linear colours; by default logarithmic for positive values that "
             "extend over more than a factor of 10.",
         ),
     ] = None,
@@ -89,7 +80,7 @@ def plot(
     [bold]Examples[/bold]
     ambar plot run.ambar
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
-    ambar plot fleet.ambar --field temperature
+    ambar plot profiles.ambar --field temperature
     ambar plot wing.ambar --scalars pressure
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
@@ -101,7 +92,7 @@ def plot(
         raise _core.InvalidError(
             f"{path}: the kind {kind.name!r} has nothing to draw; ambar ls shows what it has"
         )
-    options = given(
+    options = without_none(
         slice_at=slice_at,
         axis=axis,
         weight=weight,
@@ -115,6 +106,6 @@ def plot(
     )
     common = {"path": path, "target": target, "field": field, "threads": threads}
     request = build(PlotRequest, kind.plot_request, kind.name, path, options, **common)
-    with working(f"drawing {Path(path).name}", progress=progress):
+    with progress_bar(f"drawing {Path(path).name}", progress=progress):
         made = kind.plot(resource, request)
     show_result(str(made), {"target": str(made)}, as_json=json)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli.common import Debug
+from ambar.cli.options import Debug
 
 
 def references(

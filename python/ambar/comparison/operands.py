@@ -27,8 +27,9 @@ from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import blocks_of, description_of, field_entries
 from ambar.mesh.storage.extents import lattice_points
 from ambar.mesh.storage.references import components_of, references_in
-from ambar.snapshot.amr import AXES, Amr
-from ambar.snapshot.loading import CELL_COMPONENTS
+from ambar.snapshot.amr import Amr
+from ambar.snapshot.field_names import CELL_COMPONENTS
+from ambar.snapshot.regions import AXES
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import PartBound
 from ambar.store.store import Store

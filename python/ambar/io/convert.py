@@ -17,14 +17,7 @@ from ambar._util.modes import WriteMode, check_mode
 from ambar._util.replacement import replaced
 from ambar._util.scratch import already_there, check_folder_of
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
-from ambar.kinds.request import (
-    Conversion,
-    ConvertRequest,
-    Export,
-    ExportRequest,
-    Progress,
-    build,
-)
+from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Progress, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import open_store, refuse_store
@@ -204,9 +197,7 @@ def convert(
     return done
 
 
-def _kind_to_convert(
-    paths: Sequence[AnyPath],
-) -> tuple[Kind, Callable[[Any], Conversion | None]]:
+def _kind_to_convert(paths: Sequence[AnyPath]) -> tuple[Kind, Callable[[Any], Conversion | None]]:
     """Return the kind of the sources at `paths`, and its function; raises as `convert` does."""
     for path in paths:
         refuse_store(path)

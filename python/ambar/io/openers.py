@@ -36,10 +36,7 @@ Kind: TypeAlias = Literal["store", "snapshot", "series", "collection", "mesh", "
 
 
 def open(  # noqa: A001
-    path: Place,
-    *,
-    kind: Kind | None = None,
-    storage_options: Mapping[str, object] | None = None,
+    path: Place, *, kind: Kind | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 

@@ -20,14 +20,7 @@ from typing import Any, cast
 
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file
-from ambar.kinds.request import (
-    Conversion,
-    ConvertRequest,
-    Export,
-    ExportRequest,
-    Path,
-    PlotRequest,
-)
+from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Path, PlotRequest
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
 from ambar.store.urls import is_url

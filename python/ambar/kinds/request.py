@@ -174,14 +174,14 @@ class OptionError(_core.InvalidError):
         self.details = where, option, kind, known
         super().__init__(self.text())
 
-    def text(self, spelled: Callable[[str], str] = str) -> str:
-        """Return the message; `spelled` returns an option as the user gives it."""
+    def text(self, name_of: Callable[[str], str] = str) -> str:
+        """Return the message; `name_of` returns the name that the user gives an option."""
         where, option, kind, known = self.details
         close = difflib.get_close_matches(option, known, 1)
-        hint = f"did you mean {spelled(close[0])}? " if close else ""
+        hint = f"did you mean {name_of(close[0])}? " if close else ""
         return (
-            f"{where}: {spelled(option)} does not apply to the kind {kind!r}; {hint}its own "
-            f"options: {', '.join(map(spelled, known)) or 'none'}"
+            f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
+            f"options: {', '.join(map(name_of, known)) or 'none'}"
         )
 
 

@@ -1,1 +1,1 @@
-"""Work of many processes: MPI ranks, and workers on one machine."""
+"""Many processes: MPI ranks, and worker processes on one machine."""

@@ -1,4 +1,4 @@
-"""What ranks that write one store tell each other, over a communicator of mpi4py."""
+"""Collective operations of the ranks that write one store, over a communicator of mpi4py."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ class Ranks:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Run the block on all ranks; where it failed on one, raise on all, then and ever after.
+        """Run a block on all ranks; if it fails on one, all ranks raise, also in all later blocks.
 
         Raises
         ------
         AmbarError
-            What the block raised on the first rank that failed, or its counterpart on the others.
+            The error of the first rank that failed; the other ranks raise an error of its type.
         """
         self._check()
         try:
             yield
         except BaseException as error:
-            self.tell(error)
+            self.report(error)
             raise
         self._agree(None)
 
-    def tell(self, error: BaseException) -> None:
-        """Let the others know of an error, at whatever they are doing together."""
+    def report(self, error: BaseException) -> None:
+        """Report an error to the other ranks, which raise it at the end of their block."""
         if not self.failed:
             with contextlib.suppress(Exception):
                 self._agree(error)
@@ -69,7 +69,7 @@ class Ranks:
             raise _core.InvalidError("the ranks have failed before; close the writer and append")
 
     def _agree(self, error: BaseException | None) -> None:
-        """Learn of the first rank that failed, and raise its error."""
+        """Raise the error of the first rank that failed, if any did."""
         none = self.size
         first = self.comm.allreduce(none if error is None else self.rank, self._mpi.MIN)
         if first == none:
@@ -80,7 +80,7 @@ class Ranks:
         raise _KINDS.get(kind, _core.AmbarError)(f"rank {first}: {text}")
 
     def counter(self) -> Callable[[int], int]:
-        """Return a function that adds to a counter in rank 0's memory, and returns what it was."""
+        """Return a function that adds to a counter on rank 0, and returns its previous value."""
         window = self._mpi.Win.Allocate(8 if self.rank == 0 else 0, 8, comm=self.comm)
         self._window = window
         window.Lock_all()
@@ -97,45 +97,44 @@ class Ranks:
 
         return reserve
 
-    def exchange(self, boxes: list[bytes]) -> list[tuple[int, bytearray]]:
-        """Send the box at each place to that rank; return senders and boxes for this one.
+    def exchange(self, messages: list[bytes]) -> list[tuple[int, bytearray]]:
+        """Send a message to each rank; return the senders and messages for this rank.
 
-        Nothing is sent where all boxes are empty.
+        Nothing is sent if all messages are empty.
         """
-        sizes = np.array([len(box) for box in boxes], np.uint64)
+        sizes = np.array([len(message) for message in messages], np.uint64)
         if self.comm.allreduce(int(sizes.sum()), self._mpi.MAX) == 0:
             return []
         incoming = np.empty_like(sizes)
         self.comm.Alltoall(sizes, incoming)
         with self.together():
             received = [(rank, bytearray(int(n))) for rank, n in enumerate(incoming) if n]
-        self._move(received, list(enumerate(boxes)))
+        self._move(received, list(enumerate(messages)))
         return received
 
     def gather(self, own: bytes) -> list[bytes]:
-        """Return the bytes of all ranks on rank 0, nothing on others."""
+        """Return the bytes of all ranks on rank 0, and nothing on the other ranks."""
         sizes = self.comm.gather(len(own))
-        boxes: list[bytearray] = []
+        received: list[bytearray] = []
         with self.together():
-            boxes = [bytearray(size) for size in sizes or []]
-        self._move(list(enumerate(boxes)), [(0, own)])
-        return [bytes(box) for box in boxes]
+            received = [bytearray(size) for size in sizes or []]
+        self._move(list(enumerate(received)), [(0, own)])
+        return [bytes(message) for message in received]
 
     def _move(
         self, incoming: list[tuple[int, bytearray]], outgoing: list[tuple[int, bytes]]
     ) -> None:
-        """Fill the boxes of senders, and send others' theirs."""
+        """Receive messages of known sizes from ranks, and send messages to ranks."""
         kind, comm = self._mpi.BYTE, self.comm
-        requests = [
-            comm.Irecv([piece, kind], sender) for sender, box in incoming for piece in _pieces(box)
-        ]
-        requests += [
-            comm.Isend([piece, kind], to) for to, box in outgoing for piece in _pieces(box)
-        ]
+        requests = []
+        for sender, buffer in incoming:
+            requests += [comm.Irecv([piece, kind], sender) for piece in _pieces(buffer)]
+        for to, message in outgoing:
+            requests += [comm.Isend([piece, kind], to) for piece in _pieces(message)]
         self._mpi.Request.Waitall(requests)
 
     def close(self) -> None:
-        """Free what MPI keeps; all ranks together."""
+        """Free the counter and the communicator. Collective."""
         if self._window is not None:
             self._window.Unlock_all()
             self._window.Free()
@@ -144,7 +143,7 @@ class Ranks:
             self.comm.Free()
 
 
-def _pieces(box: bytes | bytearray) -> Iterator[memoryview]:
-    view = memoryview(box)
+def _pieces(message: bytes | bytearray) -> Iterator[memoryview]:
+    view = memoryview(message)
     for start in range(0, len(view), _PIECE):
         yield view[start : start + _PIECE]

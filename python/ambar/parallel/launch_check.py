@@ -1,4 +1,4 @@
-"""Whether MPI sees the processes that its launcher has started."""
+"""Checks that MPI sees all processes that its launcher started."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from ambar import _core
 
-# Set by the mpirun of Open MPI, of MPICH and its kin, and of MVAPICH.
+# Set by the mpirun of Open MPI, of MPICH and its derivatives, and of MVAPICH.
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
-# Set by srun. SLURM_NTASKS is that of the whole job, also for a process that no srun has started.
+# Set by srun. SLURM_NTASKS, of the whole job, is also set for processes that srun did not start.
 _SLURM = "SLURM_STEP_NUM_TASKS"
 
 
@@ -31,10 +31,9 @@ def mpi() -> Any:
 
 
 def check_launched() -> None:
-    """Refuse many processes each of which takes itself for the only one.
+    """Refuse several processes if MPI sees one rank in each of them.
 
-    That is what becomes of a program of one MPI under the mpirun of another, such as mpi4py with
-    the wrong library: every process would write the file by itself.
+    This happens if mpi4py uses another MPI library than mpirun. Each process would write the file.
 
     Raises
     ------
@@ -52,9 +51,9 @@ def check_launched() -> None:
             version = library.Get_library_version().splitlines()[0].strip("\0 ")
             raise _core.InvalidError(
                 f"MPI.COMM_WORLD has 1 rank, but the launcher started {number} ({name}): mpi4py "
-                f"uses {version}, mpirun is another's, and every process would write the file by "
-                "itself; use one MPI for both: MPI4PY_MPIABI=openmpi or mpich chooses where "
-                "mpi4py is a wheel, pip install --no-binary mpi4py mpi4py builds it for yours"
+                f"uses {version}, mpirun another library; use one MPI for both: "
+                "set MPI4PY_MPIABI=openmpi or mpich for a wheel of mpi4py, or build it for your "
+                "MPI with pip install --no-binary mpi4py mpi4py"
             )
 
 

@@ -152,9 +152,7 @@ class _Worker:
                 f"from ambar.parallel.workers import _serve; _serve({theirs.fileno()})"
             )
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own code
-                [sys.executable, "-c", code],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
             )
         try:
             self._pipe.recv()

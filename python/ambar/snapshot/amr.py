@@ -9,32 +9,19 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
-from ambar.snapshot.field_names import quantity_of, resolve, resolve_each
-from ambar.snapshot.regions import (
-    Box,
-    Region,
-    checked_levels,
-    length_of_unit,
-    region_in_code,
-)
-from ambar.snapshot.representation import FieldRepresentation
+from ambar.snapshot.field_names import CELL_COMPONENTS
+from ambar.snapshot.field_rows import FieldRows
+from ambar.snapshot.interop.raster import Chunks, raster
+from ambar.snapshot.regions import AXES, Box, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
-from ambar.snapshot.units import parse_where
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ambar.snapshot.loading import Source
-    from ambar.snapshot.run_info import RunInfo
-
-AXES = "xyz"
-# Largest side of a grid without a given level, in cells: 2048^2 and 256^3 values take 32 and 128
-# MiB, and screens do not show more.
-_IMAGE_SIDE = 2048
-_CUBE_SIDE = 256
 
 
-class Amr(FieldRepresentation):
+class Amr(FieldRows):
     """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
 
     Cells of a tree are in the order of the Morton curve. Cells of patches are ordered by level, the
@@ -58,23 +45,15 @@ class Amr(FieldRepresentation):
 
     _component = "amr"
 
-    def __init__(self, core: _core.Amr, info: RunInfo, source: Source) -> None:
-        self._core = core
-        self._info = info
+    _core: _core.Amr
+
+    def __init__(self, source: Source) -> None:
+        self._core = source.amr()
+        self._info = source.info
         self._source = source
 
     def __reduce__(self) -> tuple[object, tuple[Source]]:
-        return _amr_of, (self._source,)
-
-    @property
-    def info(self) -> RunInfo:
-        """Run information of the snapshot."""
-        return self._info
-
-    @property
-    def fields(self) -> list[str]:
-        """Names of the fields, in the order of the file."""
-        return list(self._core.fields)
+        return Amr, (self._source,)
 
     @property
     def ndim(self) -> int:
@@ -184,30 +163,6 @@ class Amr(FieldRepresentation):
         except (OverflowError, ValueError) as error:
             raise _core.InvalidError(f"no boxes of level {level}: {error}") from error
 
-    def dtype(self, field: str) -> np.dtype[np.generic]:
-        """Return the dtype of a field or derived column.
-
-        Parameters
-        ----------
-        field : str
-            A field, an alias, or a derived column.
-
-        Returns
-        -------
-        numpy.dtype
-
-        Raises
-        ------
-        KeyError
-            If the field does not exist.
-
-        Examples
-        --------
-        >>> ambar.open_snapshot("run.ambar").amr.dtype("rho")
-        dtype('float64')
-        """
-        return np.dtype(self._core.dtype(self._name(field)))
-
     def read(
         self,
         fields: Sequence[str] | str | None = None,
@@ -259,12 +214,12 @@ class Amr(FieldRepresentation):
         >>> len(amr.read("level", levels=(6, 6)))
         19904
         """
-        columns = resolve_each(self._default_columns if fields is None else fields, self._names)
+        columns = self._resolved(fields)
         arrays = self._core.cells(
             list(dict.fromkeys(columns.values())),
             self._region(region),
             checked_levels(levels),
-            parse_where(where, self._names, self._info.units),
+            self._condition(where),
             threads,
         )
         return Table(
@@ -300,12 +255,8 @@ class Amr(FieldRepresentation):
         >>> amr.chunks_touched(where="rho > 1e30")
         0
         """
-        return int(
-            self._core.chunks_touched(
-                self._region(region),
-                checked_levels(levels),
-                parse_where(where, self._names, self._info.units),
-            )
+        return self._core.chunks_touched(
+            self._region(region), checked_levels(levels), self._condition(where)
         )
 
     def grid(
@@ -316,6 +267,7 @@ class Amr(FieldRepresentation):
         region: Box | None = None,
         preview: bool = False,
         unit: str = "code",
+        chunks: Chunks | None = None,
         threads: int | None = None,
     ) -> xr.DataArray:
         """Return a field on the regular grid of a level (a covering grid).
@@ -338,6 +290,9 @@ class Amr(FieldRepresentation):
             coarser levels of their chunks are read and decoded. Ignored for trees.
         unit : str, default "code"
             Unit of the values: "code", or a unit of the quantity of the field ("g/cm3", "km/s").
+        chunks : int, tuple of int or "auto", optional
+            The shape of the chunks of a dask array, in grid cells; "auto" for about 16 MiB per
+            chunk. A chunk is read when it is computed. By default values are read into memory.
         threads : int, optional
             Number of threads; all cores by default.
 
@@ -354,6 +309,8 @@ class Amr(FieldRepresentation):
             If the level, the region or the unit is invalid.
         LimitError
             If the grid exceeds the memory limit.
+        ModuleNotFoundError
+            If xarray is not installed, or, with `chunks`, dask.
 
         Examples
         --------
@@ -361,14 +318,11 @@ class Amr(FieldRepresentation):
         >>> cube = amr.grid("rho", level=5, region=ambar.Box((0, 0, 0), (0.5, 0.5, 0.25)))
         >>> cube.shape, cube.dims
         ((16, 16, 8), ('x', 'y', 'z'))
+        >>> amr.grid("rho", level=6, chunks=32).data.numblocks
+        (2, 2, 2)
         """
-        lo, hi = self._extent(region)
-        side = _CUBE_SIDE if self.ndim == 3 else _IMAGE_SIDE
-        level = self._fitting_level(level, lo, hi, side)
-        name = self._name(field)
-        values, origin = self._core.grid(name, level, lo, hi, preview, threads)
-        factor = self._factor(name, unit)
-        return self._labelled(values, origin, range(self.ndim), level, field, unit, factor)
+        axes, options = range(self.ndim), {"preview": preview}
+        return raster(self, "grid", field, axes, level, region, unit, chunks, threads, options)
 
     def slice(
         self,
@@ -380,6 +334,7 @@ class Amr(FieldRepresentation):
         region: Box | None = None,
         at_unit: str = "box",
         unit: str = "code",
+        chunks: Chunks | None = None,
         threads: int | None = None,
     ) -> xr.DataArray:
         """Return a field on a plane perpendicular to an axis.
@@ -392,6 +347,8 @@ class Amr(FieldRepresentation):
         field, unit : str
             As for `grid`.
         region : Box, optional
+            As for `grid`.
+        chunks : int, tuple of int or "auto", optional
             As for `grid`.
         threads : int, optional
             As for `grid`.
@@ -423,17 +380,14 @@ class Amr(FieldRepresentation):
         (('x', 'z'), (32, 32))
         """
         number, others = self._axis(axis)
-        lo, hi = self._extent(region)
         if at_unit == "box":
             start, end = self._core.lower[number], self._core.upper[number]
-            place = start + at * (end - start)
+            position = start + at * (end - start)
         else:
-            place = at * length_of_unit(self._info, at_unit)
-        level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
-        name = self._name(field)
-        values, origin = self._core.slice(name, number, place, level, lo, hi, threads)
-        image = self._labelled(values, origin, others, level, field, unit, self._factor(name, unit))
-        return image.assign_attrs(axis=axis, at=place)
+            position = at * length_of_unit(self._info, at_unit)
+        options = {"axis": number, "at": position}
+        image = raster(self, "slice", field, others, level, region, unit, chunks, threads, options)
+        return image.assign_attrs(axis=axis, at=position)
 
     def project(
         self,
@@ -444,6 +398,7 @@ class Amr(FieldRepresentation):
         weight: str | None = None,
         region: Box | None = None,
         unit: str = "code",
+        chunks: Chunks | None = None,
         threads: int | None = None,
     ) -> xr.DataArray:
         """Return a field integrated, or averaged, along an axis.
@@ -453,6 +408,8 @@ class Amr(FieldRepresentation):
         field : str
             As for `slice`.
         region : Box, optional
+            As for `slice`.
+        chunks : int, tuple of int or "auto", optional
             As for `slice`.
         level, threads : int, optional
             As for `slice`.
@@ -487,17 +444,12 @@ class Amr(FieldRepresentation):
         True
         """
         number, others = self._axis(axis)
-        lo, hi = self._extent(region)
-        level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
-        name = self._name(field)
         weight = None if weight is None else self._name(weight)
-        values, origin = self._core.project(name, number, level, weight, lo, hi, threads)
-        factor = self._factor(name, unit, summed=weight is None)
-        image = self._labelled(values, origin, others, level, field, unit, factor)
+        how = {"axis": number, "weight": weight}
+        image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
     def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Return a stored or derived column of the leaf cells in chunks `start` to `stop` - 1."""
         return self._core.cells([name], chunks=(start, stop))[name]
 
     def to_xarray(self, fields: Iterable[str] | str | None = None) -> xr.Dataset:
@@ -534,15 +486,7 @@ class Amr(FieldRepresentation):
         names = self._default_columns
         if fields is not None:
             names = [*self._tree_columns, *([fields] if isinstance(fields, str) else fields)]
-        if self._stored is not None:
-            import xarray as xr
-
-            from ambar.snapshot.interop.lazy_columns import lazy_columns
-
-            arrays = lazy_columns(self, resolve_each(names, self._names))
-            dataset = xr.Dataset({name: ("cell", array) for name, array in arrays.items()})
-        else:
-            dataset = self.read(names).to_xarray()
+        dataset = self._dataset(names, "cell")
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
 
     def to_vtk(
@@ -636,7 +580,6 @@ class Amr(FieldRepresentation):
 
     @property
     def _default_columns(self) -> list[str]:
-        """The columns that `read` reads by default."""
         return [*self._tree_columns, *(name for name in self.fields if name != "domain")]
 
     @property
@@ -644,14 +587,11 @@ class Amr(FieldRepresentation):
         return ["level", *AXES[: self.ndim]]
 
     @property
-    def _names(self) -> set[str]:
-        return set(self._core.derived) | set(self.fields)
+    def _columns(self) -> set[str]:
+        return {*self._core.derived, *self.fields}
 
-    def _name(self, field: str) -> str:
-        return resolve(field, self._names)
-
-    def _region(self, region: Region | None) -> _core._Region | None:
-        return region_in_code(region, self._info)
+    def _component_of(self, owner: str) -> bool:
+        return owner in CELL_COMPONENTS
 
     def _axis(self, axis: str) -> tuple[int, list[int]]:
         axes = AXES[: self.ndim]
@@ -662,84 +602,3 @@ class Amr(FieldRepresentation):
             )
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]
-
-    def _extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the corners of `region`, cut to the simulation's box, code length.
-
-        Raises ValueError if it is not a box, or does not overlap the domain.
-        """
-        start, end = self._core.lower, self._core.upper
-        if region is None:
-            return tuple(start), tuple(end)
-        if not isinstance(region, Box):
-            raise _core.InvalidError(
-                f"expected an ambar.Box as the region of a grid, found a {type(region).__name__}; "
-                "read() supports all regions"
-            )
-        low, high = region.corners(self._info)
-        lo = tuple(max(border, value) for border, value in zip(start, low, strict=True))
-        hi = tuple(min(border, value) for border, value in zip(end, high, strict=True))
-        if any(a >= b for a, b in zip(lo, hi, strict=True)):
-            raise _core.InvalidError(
-                f"the region {region} does not overlap the box of the simulation, from {start} to "
-                f"{end} in code length"
-            )
-        return lo, hi
-
-    def _fitting_level(
-        self,
-        level: int | None,
-        lo: Sequence[float],
-        hi: Sequence[float],
-        side: int,
-        axes: Sequence[int] | None = None,
-    ) -> int:
-        if level is not None:
-            return level
-        axes = axes or range(self.ndim)
-        fitting = self.levels[1]
-        while fitting > 0:
-            sides = self.cell_size(fitting)
-            if max((hi[axis] - lo[axis]) / sides[axis] for axis in axes) <= side:
-                break
-            fitting -= 1
-        return fitting
-
-    def _factor(self, field: str, unit: str, *, summed: bool = False) -> float:
-        if unit == "code":
-            return 1.0
-        quantity = quantity_of(field) or field
-        if summed:
-            quantity = {"density": "surface_density"}.get(quantity, f"{quantity} times length")
-        return self._info.units.factor(quantity, unit)
-
-    def _labelled(
-        self,
-        values: np.ndarray,
-        origin: Sequence[int],
-        axes: Sequence[int],
-        level: int,
-        field: str,
-        unit: str,
-        factor: float,
-    ) -> xr.DataArray:
-        import xarray as xr
-
-        sizes, lower = self.cell_size(level), self._core.lower
-        coords = {
-            AXES[axis]: (
-                AXES[axis],
-                lower[axis] + (start + np.arange(count) + 0.5) * sizes[axis],
-                {"units": "code_length"},
-            )
-            for axis, start, count in zip(axes, origin, values.shape, strict=True)
-        }
-        if factor != 1.0:
-            values = values * factor
-        attrs = {"long_name": field.replace("_", " "), "units": unit, "level": level}
-        dims = [AXES[axis] for axis in axes]
-        return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
-
-
-def _amr_of(source: Source) -> Amr:
-    return Amr(source.amr(), source.info, source)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+
+CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
+"""Components of cells: of RAMSES, and the only one of AMReX."""
 
 # Alias -> names in descriptors of RAMSES; the first one that a file contains is used.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -76,13 +79,6 @@ def resolve_all(names: Iterable[str], known: Iterable[str]) -> list[str]:
     """Return `names` with aliases resolved, in order and without duplicates."""
     known = set(known)
     return list(dict.fromkeys(resolve(name, known) for name in names))
-
-
-def resolve_each(fields: Sequence[str] | str, known: Iterable[str]) -> dict[str, str]:
-    """Return the names in `known` that requested names refer to, by requested name."""
-    known = set(known)
-    names = [fields] if isinstance(fields, str) else fields
-    return {name: resolve(name, known) for name in names}
 
 
 def resolve(name: str, known: Iterable[str]) -> str:

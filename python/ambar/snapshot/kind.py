@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ambar import _core
 from ambar._util.figures import save_figure
@@ -64,12 +64,24 @@ def _open_series(resource: Resource) -> Series:
     return Series(resource.store)
 
 
-def summarize_run(
-    snapshot: Snapshot, kind: str, files: Mapping[str, Mapping[str, int]]
-) -> dict[str, Any]:
-    """Return the summary of an output; `files` has the number and bytes of files by kind."""
-    info: Any = snapshot.info
-    values = dataclasses.asdict(info)
+FileCounts: TypeAlias = dict[str, dict[str, int]]
+"""The number and the bytes of files, by kind."""
+
+
+def count_files(path: Path, file_kind: Callable[[Path], str]) -> FileCounts:
+    """Return the number and bytes of a file, or of the files in a folder, by their kind."""
+    found: FileCounts = {}
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            entry = found.setdefault(file_kind(file), {"files": 0, "bytes": 0})
+            entry["files"] += 1
+            entry["bytes"] += file.stat().st_size
+    return found
+
+
+def summarize_run(snapshot: Snapshot, kind: str, files: FileCounts) -> dict[str, Any]:
+    """Return the summary of an output and its files."""
+    values = dataclasses.asdict(snapshot.info)
     values.pop("namelist", None)
     return {
         "path": snapshot.location,
@@ -125,21 +137,7 @@ def plot_cells(snapshot: Snapshot, request: CellsPlot) -> Path:
 
     field = request.field or "density"
     target = request.target_of(field, request.axis)
-    figure = draw(
-        snapshot,
-        field,
-        axis=request.axis,
-        slice_at=request.slice_at,
-        weight=request.weight,
-        center=request.center,
-        width=request.width,
-        level=request.level,
-        unit=request.unit,
-        log=request.log,
-        colors=request.colors,
-        threads=request.threads,
-    )
-    return save_figure(figure, target)
+    return save_figure(draw(snapshot, field, request), target)
 
 
 def _plot_series(resource: Resource, request: SeriesPlot) -> Path:
@@ -176,16 +174,24 @@ def export_cells(request: CellsExport) -> None:
             )
 
 
-SNAPSHOT = Kind(
+def kind_of_snapshots(open_snapshot: Callable[[Resource], Snapshot], **fields: Any) -> Kind:
+    """Return a kind of stores or files that contain one output."""
+    return Kind(
+        open=open_snapshot,
+        steps=lambda resource: steps_of_snapshot(open_snapshot(resource)),
+        compare=lambda resource, _, threads: compare_cells(open_snapshot(resource), threads),
+        plot=lambda resource, request: plot_cells(open_snapshot(resource), request),
+        plot_request=CellsPlot,
+        **fields,
+    )
+
+
+SNAPSHOT = kind_of_snapshots(
+    _open_snapshot,
     name="snapshot",
-    open=_open_snapshot,
     summarize=summarize_store,
     export=export_cells,
     export_request=CellsExport,
-    steps=lambda resource: steps_of_snapshot(_open_snapshot(resource)),
-    compare=lambda resource, _, threads: compare_cells(_open_snapshot(resource), threads),
-    plot=lambda resource, request: plot_cells(_open_snapshot(resource), request),
-    plot_request=CellsPlot,
 )
 SERIES = Kind(
     name="series",

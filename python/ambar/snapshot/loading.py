@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from ambar import _core
 from ambar._util.text import suggestion
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.field_names import DERIVED, resolve
+from ambar.snapshot.field_names import CELL_COMPONENTS, DERIVED, resolve
 from ambar.snapshot.regions import Region, checked_levels, region_in_code
 
 if TYPE_CHECKING:
-    from ambar.snapshot.representation import StoredFields
+    from ambar.snapshot.field_rows import StoredFields
     from ambar.snapshot.run_info import RunInfo
 
-CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
-"""Components of cells: of RAMSES, and the only one of AMReX."""
 TABLE_COMPONENTS = ("particles", "sinks", "clumps")
 SPECIES = "particles/"
 """Start of the component of a species of AMReX: "particles/DM"."""
@@ -34,39 +33,60 @@ def is_table(component: str) -> bool:
     return component in TABLE_COMPONENTS or component.startswith(SPECIES)
 
 
-class Source(Protocol):
+class Source(ABC):
     """The data of a snapshot: files of a simulation code, a store, or memory. Pickles."""
 
-    @property
-    def location(self) -> str:
-        """The file or folder, with the step of a series."""
+    location: str
+    """The file or folder, with the step of a series."""
+    info: RunInfo
+    components: Mapping[str, list[str]]
+    """The available components, and their fields."""
+    missing: Mapping[str, str]
+    """Unavailable components, and the reasons."""
 
-    @property
-    def info(self) -> RunInfo:
-        """The run information."""
-
-    @property
-    def components(self) -> Mapping[str, list[str]]:
-        """The available components, and their fields."""
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """Unavailable components, and the reasons."""
-
+    @abstractmethod
     def amr(self) -> _core.Amr:
         """Return the cells."""
 
+    @abstractmethod
     def table(self, name: str) -> _core.Table | None:
         """Return particles, sinks or clumps."""
 
-    def stored_fields(self, group: str) -> StoredFields | None:
+    def stored_fields(self, group: str) -> StoredFields | None:  # noqa: ARG002
         """Return the arrays of "amr" or of a component; None for data that are not in a store."""
+        return None
 
     def load_amr(self, request: LoadRequest) -> _core.Amr:
-        """Return cells in memory."""
+        """Return cells in memory.
+
+        Raises UnsupportedError for `levels` of patches, and for a `max_level` of a tree.
+        """
+        core = self.amr()
+        if core.layout == "patches":
+            if request.levels is not None:
+                raise _core.UnsupportedError(
+                    f"{self.location}: levels={request.levels} selects leaf cells, but a level of "
+                    "patches is loaded with its covered cells, which would become leaves; use "
+                    "max_level, or read one table with snapshot.amr.read(levels=...)"
+                )
+        elif request.max_level is not None and request.max_level < core.levels[1]:
+            raise _core.UnsupportedError(
+                f"{self.location}: max_level={request.max_level} needs the values of refined "
+                f"cells, but only leaf cells are available (to level {core.levels[1]}); load the "
+                f"RAMSES output, or convert it with max_level={request.max_level}"
+            )
+        last = request.max_level if core.layout == "patches" else None
+        region = request.code_region(self.info)
+        return core.load(request.cell_fields, region, request.levels, last, request.threads)
 
     def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
         """Return particles, sinks or clumps in memory."""
+        core = self.table(name)
+        if core is None:
+            return None
+        is_placed = name == "particles" or name.startswith(SPECIES)
+        region = request.code_region(self.info) if is_placed else None
+        return core.load(request.components[name], region, request.threads)
 
 
 @dataclass(frozen=True)
@@ -105,7 +125,7 @@ class LoadRequest:
         return [field for fields in named for field in fields]
 
 
-class LoadedSource:
+class LoadedSource(Source):
     """A snapshot in memory. Pickles as its source and the request, not as the values."""
 
     def __init__(self, source: Source, request: LoadRequest) -> None:
@@ -138,58 +158,6 @@ class LoadedSource:
         """Return particles, sinks or clumps."""
         return self._tables[name]
 
-    def stored_fields(self, group: str) -> None:
-        """Return None: the data are in memory."""
-
-    def load_amr(self, request: LoadRequest) -> _core.Amr:
-        """Return some of the cells."""
-        return load_cells(self, request)
-
-    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
-        """Return some of the rows."""
-        return load_rows(self, name, request)
-
-
-def load_cells(source: Source, request: LoadRequest) -> _core.Amr:
-    """Return cells of a source in memory, from what `source.amr` returns.
-
-    Raises
-    ------
-    UnsupportedError
-        If the cells are patches and there are `levels`, or a tree and there is a `max_level`.
-    """
-    core = source.amr()
-    if core.layout == "patches":
-        if request.levels is not None:
-            raise _core.UnsupportedError(
-                f"{source.location}: levels={request.levels} selects leaf cells, but a level of "
-                "patches is loaded with its covered cells, which would become leaves; use "
-                "max_level, or read one table with snapshot.amr.read(levels=...)"
-            )
-    elif request.max_level is not None and request.max_level < core.levels[1]:
-        raise _core.UnsupportedError(
-            f"{source.location}: max_level={request.max_level} needs the values of refined cells, "
-            f"but only leaf cells are available (to level {core.levels[1]}); load the RAMSES "
-            f"output, or convert it with max_level={request.max_level}"
-        )
-    last = request.max_level if core.layout == "patches" else None
-    region = request.code_region(source.info)
-    return core.load(request.cell_fields, region, request.levels, last, request.threads)
-
-
-def load_rows(source: Source, name: str, request: LoadRequest) -> _core.Table | None:
-    """Return rows of a source in memory, from what `source.table` returns.
-
-    The region selects particles; sinks and clumps, which have no common positions, are loaded
-    completely.
-    """
-    core = source.table(name)
-    if core is None:
-        return None
-    is_placed = name == "particles" or name.startswith(SPECIES)
-    region = request.code_region(source.info) if is_placed else None
-    return core.load(request.components[name], region, request.threads)
-
 
 def _info_of_loaded(info: RunInfo, core: _core.Amr) -> RunInfo:
     """Return the run information, for patches with the levels and boxes that were loaded."""
@@ -218,13 +186,13 @@ def choose_fields(source: Source, fields: Sequence[str] | str | None) -> dict[st
         If cells are chosen together with a name such as "x", which is a derived column of cells and
         a field of particles.
     """
-    there = source.components
+    available = source.components
     if fields is None:
-        return {name: list(known) for name, known in there.items()}
+        return {name: list(known) for name, known in available.items()}
     chosen: dict[str, set[str]] = {}
     derived: dict[str, str] = {}
     for entry in [fields] if isinstance(fields, str) else fields:
-        found = _named(entry, there)
+        found = _named(entry, available)
         if not found:
             raise _unknown(source, entry)
         for name, names in found.items():
@@ -240,30 +208,30 @@ def choose_fields(source: Source, fields: Sequence[str] | str | None) -> dict[st
         )
     return {
         name: [field for field in known if field in chosen[name]]
-        for name, known in there.items()
+        for name, known in available.items()
         if name in chosen
     }
 
 
-def _components(name: str, there: Iterable[str]) -> list[str]:
+def _components(name: str, available: Iterable[str]) -> list[str]:
     """Return the components that `name` means: one, all of cells, or all species."""
-    if name in there:
+    if name in available:
         return [name]
     if name == "cells":
-        return [one for one in there if one in CELL_COMPONENTS]
+        return [one for one in available if one in CELL_COMPONENTS]
     if name == "particles":
-        return [one for one in there if one.startswith(SPECIES)]
-    return [one for one in there if one == SPECIES + name]
+        return [one for one in available if one.startswith(SPECIES)]
+    return [one for one in available if one == SPECIES + name]
 
 
-def _named(entry: str, there: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _named(entry: str, available: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return the fields by component of "particles", "particles/mass", "mass" or "rho"."""
-    if components := _components(entry, there):
-        return {name: there[name] for name in components}
+    if components := _components(entry, available):
+        return {name: available[name] for name in components}
     owner, slash, field = entry.rpartition("/")
-    components = _components(owner, there) if slash else list(there)
-    found = {name: resolve(field, there[name]) for name in components}
-    return {name: [full] for name, full in found.items() if full in there[name]}
+    components = _components(owner, available) if slash else list(available)
+    found = {name: resolve(field, available[name]) for name in components}
+    return {name: [full] for name, full in found.items() if full in available[name]}
 
 
 def _unknown(source: Source, entry: str) -> Exception:
@@ -271,9 +239,9 @@ def _unknown(source: Source, entry: str) -> Exception:
     for name in (entry, SPECIES + entry, owner, SPECIES + owner):
         if name in source.missing:
             return _core.NotFoundError(f"{source.location}: no {name}: {source.missing[name]}")
-    there = source.components
-    known = [*there, *dict.fromkeys(field for names in there.values() for field in names)]
-    is_of_cells = owner in ("", "cells", *CELL_COMPONENTS) and has_cells(there)
+    available = source.components
+    known = [*available, *dict.fromkeys(field for names in available.values() for field in names)]
+    is_of_cells = owner in ("", "cells", *CELL_COMPONENTS) and has_cells(available)
     if is_of_cells and resolve(entry.rpartition("/")[2], DERIVED) in DERIVED:
         return _core.NotFoundError(
             f"{source.location}: {entry!r} is a derived column of cells, which snapshot.amr.read "

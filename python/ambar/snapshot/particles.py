@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar.snapshot.field_names import resolve
-from ambar.snapshot.regions import Region, region_in_code
-from ambar.snapshot.representation import FieldRepresentation
+from ambar.snapshot.field_rows import FieldRows
+from ambar.snapshot.regions import Region
 from ambar.snapshot.table import Table
-from ambar.snapshot.units import parse_where
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ambar.snapshot.loading import Source
-    from ambar.snapshot.run_info import RunInfo
 
 
 # The position of a particle in the files of the simulation code: domain, grid and row.
 _BOOKKEEPING = ("domain", "grid", "file_row")
 
 
-class Particles(FieldRepresentation):
+class Particles(FieldRows):
     """Rows with fields: particles of all families, sinks, or clumps.
 
     Values are in code units. Fields have the names of RAMSES' descriptors, or aliases as in Mera.jl
@@ -40,24 +37,22 @@ class Particles(FieldRepresentation):
     ['id', 'mass']
     """
 
-    def __init__(self, core: _core.Table, info: RunInfo, component: str, source: Source) -> None:
+    _core: _core.Table
+
+    def __init__(self, source: Source, component: str) -> None:
+        core = source.table(component)
+        if core is None:
+            raise _core.NotFoundError(f"{source.location}: no {component} any more")
         self._core = core
-        self._info = info
+        self._info = source.info
         self._component = component
         self._source = source
 
     def __reduce__(self) -> tuple[object, tuple[Source, str]]:
-        return _particles_of, (self._source, self._component)
+        return Particles, (self._source, self._component)
 
-    @property
-    def info(self) -> RunInfo:
-        """Run information of the snapshot."""
-        return self._info
-
-    @property
-    def fields(self) -> list[str]:
-        """Names of the fields, in the order of the file."""
-        return list(self._core.fields)
+    def _component_of(self, owner: str) -> bool:
+        return owner in (self._component, self._component.partition("/")[0])
 
     @property
     def _default_columns(self) -> list[str]:
@@ -75,32 +70,7 @@ class Particles(FieldRepresentation):
         return {"Rows": f"{len(self):,}"}
 
     def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Return a column of the rows in chunks `start` to `stop` - 1."""
         return self._core.read([name], chunks=(start, stop))[name]
-
-    def dtype(self, field: str) -> np.dtype[np.generic]:
-        """Return the dtype of a field.
-
-        Parameters
-        ----------
-        field : str
-            A field or an alias.
-
-        Returns
-        -------
-        numpy.dtype
-
-        Raises
-        ------
-        KeyError
-            If the field does not exist.
-
-        Examples
-        --------
-        >>> ambar.open_snapshot("run.ambar").particles.dtype("id")
-        dtype('int32')
-        """
-        return np.dtype(self._core.dtype(resolve(field, self.fields)))
 
     def read(
         self,
@@ -122,7 +92,8 @@ class Particles(FieldRepresentation):
             clumps have no positions for it.
         where : str, optional
             A condition on fields, for example ``"family == 2 and mass > 1e-4"`` or
-            ``"mass > 100 Msol"``: comparisons, arithmetic, and numbers with units.
+            ``"mass > 100 Msol"``: comparisons, arithmetic, and numbers with units. A name with a
+            slash is between backquotes: ``"`particles/mass` > 1e-4"``.
         threads : int, optional
             Number of threads; all cores by default.
 
@@ -147,17 +118,11 @@ class Particles(FieldRepresentation):
         >>> rows.columns, len(rows) < len(particles)
         (['x', 'particles/mass'], True)
         """
-        known = self.fields
-        if fields is None:
-            fields = self._default_columns
-        columns = {
-            name: resolve(name.removeprefix(f"{self._component}/"), known)
-            for name in ([fields] if isinstance(fields, str) else fields)
-        }
+        columns = self._resolved(fields)
         arrays = self._core.read(
             list(dict.fromkeys(columns.values())),
-            region_in_code(region, self._info),
-            parse_where(where, known, self._info.units),
+            self._region(region),
+            self._condition(where),
             threads,
         )
         return Table({name: arrays[stored] for name, stored in columns.items()}, info=self._info)
@@ -184,14 +149,7 @@ class Particles(FieldRepresentation):
         >>> stars["mass"].dims, float(stars["mass"].sum().compute()) > 0
         (('row',), True)
         """
-        if self._stored is None:
-            return self.read().to_xarray()
-        import xarray as xr
-
-        from ambar.snapshot.interop.lazy_columns import lazy_columns
-
-        arrays = lazy_columns(self, {name: name for name in self._default_columns})
-        return xr.Dataset({name: ("row", array) for name, array in arrays.items()})
+        return self._dataset(self._default_columns, "row")
 
     def to_yt(self) -> Any:
         """Return a yt particle dataset in memory; fields are ("io", "particle_mass") and so on.
@@ -217,10 +175,3 @@ class Particles(FieldRepresentation):
         from ambar.snapshot.interop.yt_dataset import particles_to_yt
 
         return particles_to_yt(self)
-
-
-def _particles_of(source: Source, component: str) -> Particles:
-    core = source.table(component)
-    if core is None:
-        raise _core.NotFoundError(f"{source.location}: no {component} any more")
-    return Particles(core, source.info, component, source)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.regions import Box, checked_levels
+from ambar.snapshot.regions import AXES, Box, cell_range, checked_levels, domain_part
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
@@ -62,14 +62,14 @@ def levels_of(
     UnsupportedError
         If refinement ratios differ between dimensions.
     """
-    there = _numbers(amr)
+    available = _numbers(amr)
     low, high = checked_levels(levels) or amr.levels
     if amr.layout == "patches" and levels is None:
-        low, high = there[0], there[-1]
-    chosen = [number for number in there if low <= number <= high]
+        low, high = available[0], available[-1]
+    chosen = [number for number in available if low <= number <= high]
     if not chosen:
         raise _core.InvalidError(
-            f"levels {low} to {high} do not exist; available: {there[0]} to {there[-1]}"
+            f"levels {low} to {high} do not exist; available: {available[0]} to {available[-1]}"
         )
     ends = _ends(amr, chosen[0], region)
     if amr.layout == "patches":
@@ -88,13 +88,8 @@ def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndar
     """Return the first cell of `level` in a region, and the one after the last; None for all."""
     if region is None:
         return None
-    lower = np.array(amr.lower)
-    size = np.array(amr.cell_size(level))
-    lo, hi = amr._extent(region)
-    # A corner on a face of a cell, except for rounding, does not include the next cell.
-    first = np.floor((np.array(lo) - lower) / size + 1e-9).astype(np.int64)
-    after = np.ceil((np.array(hi) - lower) / size - 1e-9).astype(np.int64)
-    return first, np.maximum(after, first + 1)
+    lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
+    return cell_range(lo, hi, np.array(amr.lower), np.array(amr.cell_size(level)))
 
 
 def _of_patches(
@@ -204,7 +199,7 @@ def _of_tree(
         within = Box(lo, hi, unit="code")
     # Levels above the highest are read too: they are averaged.
     deepest = (numbers[0], amr.levels[1])
-    names = [f"i{axis}" for axis in "xyz"[: amr.ndim]]
+    names = [f"i{axis}" for axis in AXES[: amr.ndim]]
     leaves = amr.read(["level", *names], region=within, levels=deepest)
     cells = _cells(leaves["level"], np.stack([leaves[name] for name in names], axis=1), deepest)
     values = _TreeValues(amr, within, deepest, cells)

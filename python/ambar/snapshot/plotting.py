@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.figures import check_colors
-from ambar.snapshot.amr import AXES
 from ambar.snapshot.field_names import quantity_of
-from ambar.snapshot.regions import Box
+from ambar.snapshot.regions import AXES, Box
 from ambar.snapshot.run_info import RunInfo, readable_length, readable_time
-from ambar.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
+
+    from ambar.snapshot.kind import CellsPlot
+    from ambar.snapshot.snapshot import Snapshot
 
 _USUAL_UNITS = {
     "density": "g/cm3",
@@ -36,122 +37,58 @@ _LARGE_RANGE = 10.0
 """The ratio of the largest to the smallest value from which colours are logarithmic."""
 
 
-def draw(
-    snapshot: Snapshot,
-    field: str = "density",
-    *,
-    axis: str = "z",
-    slice_at: float | None = None,
-    weight: str | None = None,
-    center: str | Sequence[float] = "bc",
-    width: float = 1.0,
-    level: int | None = None,
-    unit: str | None = None,
-    log: bool | None = None,
-    colors: str | None = None,
-    threads: int | None = None,
-) -> Figure:
-    """Return a matplotlib figure of a projection along `axis`, or of a slice.
+def draw(snapshot: Snapshot, field: str, request: CellsPlot) -> Figure:
+    """Return a matplotlib figure of a projection along an axis, or of a slice.
 
-    Data of two dimensions are drawn unchanged.
-
-    Parameters
-    ----------
-    snapshot
-        What to draw.
-    field, axis, weight, level, threads
-        As for `Amr.project` and `Amr.slice`.
-    slice_at
-        Draw a slice, cutting the axis at this fraction of the box.
-    center, width
-        Middle and side of the part to draw, fractions of the box; "bc" is the box's middle.
-    unit
-        Unit of the values; by default "code" for a run without physical units, else a usual one.
-    log, colors
-        As for `paint`.
+    Data of two dimensions are drawn unchanged. A run with physical units gets a scale bar.
 
     Raises
     ------
     ValueError
         If the data have one dimension, or have two and a projection or a slice is requested.
     """
-    amr = snapshot.amr
+    from matplotlib.figure import Figure
+
+    amr, info, axis = snapshot.amr, snapshot.info, request.axis
+    is_slice = request.slice_at is not None
     if amr.ndim == 1:
         raise _core.InvalidError(
             f"{snapshot.location}: expected data of 2 or 3 dimensions, found 1; read `amr.read()`"
         )
-    if amr.ndim == 2 and (axis != "z" or slice_at is not None or weight is not None):
+    if amr.ndim == 2 and (axis != "z" or is_slice or request.weight is not None):
         raise _core.InvalidError(
             f"{snapshot.location}: expected data of 3 dimensions for an axis, a slice or a weight, "
             "found 2; leave these options out"
         )
-    summed = amr.ndim == 3 and slice_at is None and weight is None
-    unit = unit or _usual_unit(snapshot.info, field, summed=summed)
-    region = _window(snapshot.info, center, width, AXES.find(axis))
+    is_integral = amr.ndim == 3 and not is_slice and request.weight is None
+    options: dict[str, Any] = {
+        "level": request.level,
+        "region": _window(info, request.center, request.width, AXES.find(axis)),
+        "unit": request.unit or _usual_unit(info, field, is_integral=is_integral),
+        "threads": request.threads,
+    }
     if amr.ndim == 2:
-        image = amr.grid(field, level=level, region=region, unit=unit, threads=threads)
-    elif slice_at is None:
-        image = amr.project(
-            field, axis=axis, level=level, weight=weight, region=region, unit=unit, threads=threads
-        )
+        image = amr.grid(field, **options)
+    elif request.slice_at is not None:
+        image = amr.slice(field, axis=axis, at=request.slice_at, **options)
     else:
-        image = amr.slice(
-            field, axis=axis, at=slice_at, level=level, region=region, unit=unit, threads=threads
-        )
-    return figure_of(image, snapshot.info, log=log, colors=colors)
-
-
-def figure_of(
-    image: xr.DataArray, info: RunInfo, *, log: bool | None = None, colors: str | None = None
-) -> Figure:
-    """Return a matplotlib figure of a slice, a projection or a grid of two dimensions."""
-    from matplotlib.figure import Figure
-
+        image = amr.project(field, axis=axis, weight=request.weight, **options)
     figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    paint(axes, image, info, log=log, colors=colors)
+    _draw_image(axes, image, info, request)
     axes.set_title(_title(image, info), fontsize=11)
     return figure
 
 
-def paint(
-    axes: Axes,
-    image: xr.DataArray,
-    info: RunInfo,
-    *,
-    log: bool | None = None,
-    colors: str | None = None,
-) -> None:
-    """Draw a slice or projection into matplotlib's `axes`, with a colour bar.
-
-    A run with physical units gets a scale bar.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Where to draw.
-    image : xarray.DataArray
-        The values, of two dimensions with coordinates.
-    info : RamsesInfo or AmrexInfo
-        Units of the run.
-    log : bool, optional
-        Colours by the logarithm. By default so if all values are positive and extend over more than
-        a factor of 10.
-    colors : str, optional
-        A colour map of matplotlib. By default "inferno"; for values of both signs "RdBu_r", centred
-        on zero.
-    """
-    if colors is not None:
-        check_colors(colors)
+def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPlot) -> None:
+    """Draw an image with a colour bar and a scale bar."""
+    if request.colors is not None:
+        check_colors(request.colors)
     values = np.ma.masked_invalid(image.to_numpy().T)
-    norm, is_signed = _norm(values.compressed(), log)
+    norm, colors = _norm(values.compressed(), request.log)
     left, right, bottom, top = extent = _extent(image)
     picture = axes.imshow(
-        values,
-        origin="lower",
-        extent=extent,
-        norm=norm,
-        cmap=colors or ("RdBu_r" if is_signed else "inferno"),
+        values, origin="lower", extent=extent, norm=norm, cmap=request.colors or colors
     )
     axes.set_facecolor("0.15")
     axes.set_xlabel(f"{image.dims[0]} [code length]")
@@ -162,27 +99,26 @@ def paint(
         _scale_bar(axes, info, left, bottom, right - left, top - bottom)
 
 
-def _norm(values: np.ndarray, log: bool | None) -> tuple[Normalize, bool]:
-    """Return how values become colours, and whether the scale is centred on zero."""
-    from matplotlib.colors import LogNorm, Normalize
+def _norm(values: np.ndarray, log: bool | None) -> tuple[Normalize, str]:
+    """Return the normalization of values for colours, and a colour map for it."""
+    from matplotlib.colors import CenteredNorm, LogNorm, Normalize
 
     positive = values[values > 0]
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if log is None:
         log = low > 0 and high > _LARGE_RANGE * low
     if log and positive.size and positive.min() < high:
-        return LogNorm(float(positive.min()), high), False
+        return LogNorm(float(positive.min()), high), "inferno"
     if low < 0 < high:
-        largest = max(-low, high)
-        return Normalize(-largest, largest), True
-    return Normalize(low, high), False
+        return CenteredNorm(halfrange=max(-low, high)), "RdBu_r"
+    return Normalize(low, high), "inferno"
 
 
-def _usual_unit(info: RunInfo, field: str, *, summed: bool) -> str:
+def _usual_unit(info: RunInfo, field: str, *, is_integral: bool) -> str:
     if not info.physical:
         return "code"
     quantity = quantity_of(field)
-    if summed:
+    if is_integral:
         quantity = "surface_density" if quantity == "density" else None
     return _USUAL_UNITS.get(quantity or "", "code")
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from ambar._core import InvalidError
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ Center: TypeAlias = str | Sequence[float | str]
 Bounds: TypeAlias = Sequence[float]
 """Bounds as in VTK: (x0, x1, y0, y1, z0, z1)."""
 
+AXES = "xyz"
 _CENTER_NAMES = ("bc", "boxcenter")
 
 
@@ -47,6 +50,43 @@ def checked_levels(levels: Levels | None) -> Levels | None:
             f"expected levels=(lowest, highest), such as (5, 5) for level 5 alone; found {levels!r}"
         ) from None
     return low, high
+
+
+def domain_part(
+    region: Region | None, info: RunInfo, lower: Sequence[float], upper: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the corners of a box, cut to the domain from `lower` to `upper`, code length.
+
+    Raises ValueError if `region` is not a box, or does not overlap the domain.
+    """
+    if region is None:
+        return tuple(lower), tuple(upper)
+    if not isinstance(region, Box):
+        raise InvalidError(
+            f"expected an ambar.Box as the region of a grid, found a {type(region).__name__}; "
+            "read() supports all regions"
+        )
+    low, high = region.corners(info)
+    lo, hi = tuple(map(max, lower, low)), tuple(map(min, upper, high))
+    if any(a >= b for a, b in zip(lo, hi, strict=True)):
+        raise InvalidError(
+            f"the region {region} does not overlap the box of the simulation, from {lower} to "
+            f"{upper} in code length"
+        )
+    return lo, hi
+
+
+def cell_range(
+    lo: Sequence[float], hi: Sequence[float], lower: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first cell of a level between two corners, and the cell after the last one.
+
+    Cells have the given sizes and are counted from `lower`. A corner on a face of a cell, except
+    for rounding, does not include the next cell.
+    """
+    first = np.floor((np.array(lo) - lower) / sizes + 1e-9).astype(np.int64)
+    after = np.ceil((np.array(hi) - lower) / sizes - 1e-9).astype(np.int64)
+    return first, np.maximum(after, first + 1)
 
 
 def length_of_unit(info: RunInfo, unit: str) -> float:

@@ -6,11 +6,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
-from ambar.snapshot.units import TIMES, Units
+from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.units import LENGTHS, TIMES, Units
 
 # Types of values in JSON, by the annotation of a field.
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -22,61 +23,6 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "tuple[int, ...]": tuple,
 }
 _KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
-
-
-class RunInfo(Protocol):
-    """The run information that all simulation codes have."""
-
-    @property
-    def ndim(self) -> int:
-        """Dimensions, 1 to 3."""
-
-    @property
-    def time(self) -> float:
-        """Time, code units."""
-
-    @property
-    def boxlen(self) -> float:
-        """Size of the box in x, code length."""
-
-    @property
-    def lower(self) -> tuple[float, ...]:
-        """Lower corner of the box in each dimension, code length."""
-
-    @property
-    def box_size(self) -> tuple[float, ...]:
-        """Size of the box in each dimension, code length."""
-
-    @property
-    def periodic(self) -> tuple[bool, ...]:
-        """Whether the box is periodic, in each dimension; empty if this is not known."""
-
-    @property
-    def units(self) -> Units:
-        """Factors from code units to physical ones."""
-
-    @property
-    def physical(self) -> bool:
-        """Whether physical units are known."""
-
-    @property
-    def namelist(self) -> str:
-        """The parameters of the run as text; empty if the output has none."""
-
-    def age(self, unit: str = "Myr") -> float:
-        """Return the time since time 0 of the run in `unit`."""
-
-    def summary(self) -> list[tuple[str, str]]:
-        """Return the main values as text, with their names."""
-
-
-def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
-    """Return the run information in the attributes of a snapshot, whose origin is `source`."""
-    if isinstance(source, Mapping) and source.get("format") == "amrex":
-        from ambar.snapshot.amrex_info import AmrexInfo
-
-        return AmrexInfo.from_dict(values)
-    return RamsesInfo.from_dict(values)
 
 
 _LARGEST = 2**63
@@ -316,10 +262,19 @@ class RamsesInfo(Summary):
         return rows
 
 
+RunInfo: TypeAlias = RamsesInfo | AmrexInfo
+"""The run information of a snapshot, by the simulation code."""
+
+
+def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
+    """Return the run information in the attributes of a snapshot, whose origin is `source`."""
+    if isinstance(source, Mapping) and source.get("format") == "amrex":
+        return AmrexInfo.from_dict(values)
+    return RamsesInfo.from_dict(values)
+
+
 def readable_length(cm: float) -> str:
     """Return a length as text in the largest unit that it exceeds: "3.2 kpc"."""
-    from ambar.snapshot.units import LENGTHS
-
     names = ("cm", "m", "km", "Au", "pc", "kpc", "Mpc")
     return _readable(cm, {name: LENGTHS[name] for name in names})
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.snapshot.amr import Amr
+from ambar.snapshot.field_names import CELL_COMPONENTS
+from ambar.snapshot.field_rows import StoredFields, code_unit, describe_fields, field_details
 from ambar.snapshot.loading import (
-    CELL_COMPONENTS,
     SPECIES,
     TABLE_COMPONENTS,
     LoadedSource,
@@ -20,27 +21,21 @@ from ambar.snapshot.loading import (
     choose_fields,
     has_cells,
     is_table,
-    load_cells,
-    load_rows,
 )
 from ambar.snapshot.particles import Particles
-from ambar.snapshot.representation import (
-    StoredFields,
-    code_unit,
-    field_details,
-    field_rows,
-)
-from ambar.snapshot.run_info import RunInfo, info_of
+from ambar.snapshot.run_info import info_of
 from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.regions import Region
+    from ambar.snapshot.run_info import RamsesInfo
     from ambar.store.store import Store
 
 
-class StoredSource:
+class StoredSource(Source):
     """A snapshot in a store, at `path`: the root, or a step of a series."""
 
     def __init__(self, store: Store, path: str) -> None:
@@ -57,7 +52,7 @@ class StoredSource:
         about = Description({"components": {}, "missing": {}, **attributes}, self.location)
         components, missing = about.object("components"), about.object("missing")
         self.components = {name: list(components.texts(name)) for name in components}
-        self.missing: Mapping[str, str] = {name: missing.text(name) for name in missing}
+        self.missing = {name: missing.text(name) for name in missing}
 
     def __reduce__(self) -> tuple[object, tuple[Store, str]]:
         return StoredSource, (self.store, self.path or "/")
@@ -73,14 +68,6 @@ class StoredSource:
     def stored_fields(self, group: str) -> StoredFields:
         """Return the arrays of "amr" or of a component."""
         return StoredFields(self.store, f"{self.path}/{group}")
-
-    def load_amr(self, request: LoadRequest) -> _core.Amr:
-        """Return cells in memory."""
-        return load_cells(self, request)
-
-    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
-        """Return particles, sinks or clumps in memory."""
-        return load_rows(self, name, request)
 
 
 class Snapshot:
@@ -114,7 +101,7 @@ class Snapshot:
         return self._source.location
 
     @property
-    def info(self) -> RunInfo:
+    def info(self) -> RamsesInfo | AmrexInfo:
         """Run information: box, time, cosmology, levels and units."""
         return self._source.info
 
@@ -149,7 +136,7 @@ class Snapshot:
         """The leaf cells of all levels with all their fields."""
         if not has_cells(self._source.components):
             raise self._absent("cells", *CELL_COMPONENTS)
-        return Amr(self._source.amr(), self.info, self._source)
+        return Amr(self._source)
 
     @property
     def particles(self) -> Particles:
@@ -217,7 +204,8 @@ class Snapshot:
         Returns
         -------
         Snapshot
-            With the chosen components and fields. Reading from it does not touch files any more.
+            With the chosen components and fields. Reading from it does not touch files any more. It
+            pickles as its location and these arguments: another process loads it again.
 
         Raises
         ------
@@ -356,14 +344,13 @@ class Snapshot:
                 title, html.table([(name, code_unit(name, self.info)) for name in fields])
             )
         owner = self.amr if component in CELL_COMPONENTS else self._rows(component)
-        return field_details(title, field_rows(fields, self.info, owner.dtype, stored))
+        return field_details(title, describe_fields(fields, self.info, owner.dtype, stored))
 
     def _rows(self, name: str) -> Particles:
         if name not in self._tables:
-            core = self._source.table(name) if name in self._source.components else None
-            if core is None:
+            if name not in self._source.components:
                 raise self._absent(name, name)
-            self._tables[name] = Particles(core, self.info, name, self._source)
+            self._tables[name] = Particles(self._source, name)
         return self._tables[name]
 
     @cached_property
@@ -372,6 +359,6 @@ class Snapshot:
 
     def _absent(self, what: str, *components: str) -> Exception:
         reasons = [self.missing[name] for name in components if name in self.missing]
-        there = ", ".join(self._source.components) or "nothing"
-        why = "; ".join(dict.fromkeys(reasons)) or f"available: {there}"
+        available = ", ".join(self._source.components) or "nothing"
+        why = "; ".join(dict.fromkeys(reasons)) or f"available: {available}"
         return _core.NotFoundError(f"{self.location}: no {what}: {why}")

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import quantity_of, resolve
+from ambar.snapshot.field_names import quantity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     import numpy as np
     import numpy.typing as npt
@@ -55,13 +55,7 @@ TIMES = {
     "Myr": YEAR * 1e6,
     "Gyr": YEAR * 1e9,
 }
-MASSES = {
-    "g": 1.0,
-    "kg": 1e3,
-    "Mearth": EARTH_MASS,
-    "Mjupiter": JUPITER_MASS,
-    "Msol": SOLAR_MASS,
-}
+MASSES = {"g": 1.0, "kg": 1e3, "Mearth": EARTH_MASS, "Mjupiter": JUPITER_MASS, "Msol": SOLAR_MASS}
 DIMENSIONS = {
     "length": (1.0, 0.0, 0.0),
     "volume": (3.0, 0.0, 0.0),
@@ -181,10 +175,7 @@ class Units:
                 "J/kg": velocity**2 * 1e-4,
                 "km2/s2": velocity**2 * 1e-10,
             },
-            "energy": {
-                "erg": self.unit_m * velocity**2,
-                "J": self.unit_m * velocity**2 * 1e-7,
-            },
+            "energy": {"erg": self.unit_m * velocity**2, "J": self.unit_m * velocity**2 * 1e-7},
             # Of pressure over density: T/mu, and T with the mean molecular weight 1/X of RAMSES.
             "temperature": {"T_mu": kelvin, "K": kelvin / HYDROGEN_FRACTION},
             "magnetic_field": {
@@ -419,15 +410,15 @@ class Units:
         return self.factor("temperature", unit)
 
 
-def parse_where(where: str | None, known: Iterable[str], units: Units) -> Condition | None:
-    """Return the condition `where` with names of fields in place of aliases, and in code units.
+def parse_where(where: str | None, name_of: Callable[[str], str], units: Units) -> Condition | None:
+    """Return the condition `where` with the names that fields are stored by, and in code units.
 
     Parameters
     ----------
     where
         A condition as in ``docs/howto/conditions.md``; None is returned unchanged.
-    known
-        The names of the fields.
+    name_of
+        Returns the stored name of a field.
     units
         The units of the snapshot.
 
@@ -443,9 +434,8 @@ def parse_where(where: str | None, known: Iterable[str], units: Units) -> Condit
         return None
     from ambar._core import Condition
 
-    known = set(known)
     condition = Condition(where)
-    condition = condition.rename({name: resolve(name, known) for name in condition.fields})
+    condition = condition.rename({name: name_of(name) for name in condition.fields})
     if not condition.units:
         return condition
     if not units.factors:

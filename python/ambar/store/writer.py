@@ -41,6 +41,17 @@ _HINTS = {
 }
 
 
+def check_layout(path: str, layout: Layout | None, accepted: Sequence[str]) -> None:
+    """Raise ValueError if a layout does not exist, or does not apply to an array."""
+    if layout is not None and layout not in tuple(_HINTS):
+        expected = ", ".join(map(repr, _HINTS))
+        raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")
+    if layout is not None and layout not in accepted:
+        raise _core.InvalidError(
+            f"{path}: layout={layout!r} applies to arrays with data; leave it out"
+        )
+
+
 class ArrayOptions(NamedTuple):
     """Arguments of arrays with and without data, and of arrays that MPI ranks write."""
 
@@ -238,14 +249,8 @@ class Writer(Closing):
         array([0. , 0.5])
         """
         about = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile)
-        if layout is not None and layout not in tuple(_HINTS):
-            expected = ", ".join(repr(known) for known in _HINTS)
-            raise _core.InvalidError(f"invalid layout {layout!r}: must be one of {expected}")
+        check_layout(path, layout, () if data is None else tuple(_HINTS))
         if data is None:
-            if layout is not None:
-                raise _core.InvalidError(
-                    f"{path}: layout={layout!r} applies to arrays with data; leave it out"
-                )
             self._declare(path, shape, dtype, about, error_bound, value_range)
             return
         if shape is not None or dtype is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core, hdf5
+from ambar._util.disk_space import check_free_space
 from ambar._util.hdf5_file import hdf5_file
 from ambar._util.scratch import already_there, publish, scratch_folder
 from ambar.store.error_bounds import ErrorBound, listed_bounds
@@ -94,6 +95,9 @@ def export_hdf5(
     ------
     FileExistsError
         If `target` exists.
+    OSError
+        If the disk is full; nothing is left at `target`. Without an error bound, the free space is
+        checked first.
     UnsupportedError
         If the cells are not patches, or have other types than float32 or float64, or several; if
         the store has particles, and `without_particles` is not set.
@@ -120,7 +124,7 @@ def export_hdf5(
             f"{', '.join(opened.species)}; leave them out with without_particles=True, "
             "or export a native plotfile"
         )
-    work = _Export(opened, os.fspath(store), listed_bounds(error_bound))
+    work = _Export(opened, os.fspath(store), target, listed_bounds(error_bound))
     with _complete(target) as file:
         work.write(file, threads or _core.default_threads(), progress)
 
@@ -139,7 +143,9 @@ def _complete(target: Path) -> Iterator[Any]:
 class _Export:
     """The cells to write, their geometry and error bounds."""
 
-    def __init__(self, snapshot: Any, location: str, bounds: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, snapshot: Any, location: str, target: Path, bounds: Sequence[tuple[str, str]]
+    ) -> None:
         self._core: _core.Amr = snapshot.amr._core
         self._info: AmrexInfo = snapshot.info
         self._fields = list(self._core.fields)
@@ -157,8 +163,12 @@ class _Export:
                     f"{location}: an error bound is given for {name!r}, but such a "
                     f"field does not exist; available: {', '.join(self._fields)}"
                 )
-        source = getattr(snapshot._source, "store", None)
-        files, renamed = _files(source), _renamed(source)
+        store = getattr(snapshot._source, "store", None)
+        if not bounds and store is not None:
+            # Lossless values take about as many bytes as in the store.
+            needed = sum(store[path].stored_bytes for path in store if path.startswith("amr/"))
+            check_free_space(needed, target)
+        renamed, files = _source_layout(store)
         self._names = [renamed.get(field, field) for field in self._fields]
         self._levels = [
             _place(self._core.boxes(level), files.get(level), CHUNK_BYTES // self._dtype.itemsize)
@@ -298,36 +308,25 @@ def _integer(number: int) -> np.ndarray:
     return np.array([number], np.int32)
 
 
-def _renamed(store: Store | None) -> dict[str, str]:
-    """Return the original names of renamed fields, by their names in the store."""
-    for path in ("source/layout", "source/run"):
-        if store is not None and path in store:
-            try:
-                found = json.loads(store._array(path)[...].ravel()[0])
-                return dict(found.get("run", found).get("renamed", {}))
-            except (AttributeError, TypeError, ValueError) as error:
-                raise _core.CorruptError(
-                    f"{store.location}: {path}: expected the layout of a plotfile: {error!r}; "
-                    "restore the file from a copy"
-                ) from error
-    return {}
+def _source_layout(store: Store | None) -> tuple[dict[str, str], dict[int, list[int]]]:
+    """Return the original names of renamed fields, and the number of the file of each box by level.
 
-
-def _files(store: Store | None) -> dict[int, list[int]]:
-    """Return the number of the file of each box by level, if known: a file per writing rank."""
-    if store is None or "source/layout" not in store:
-        return {}
-    text = store._array("source/layout")[...].ravel()[0]
+    Both are empty if unknown. AMReX writes a file per rank.
+    """
+    path = next((path for path in ("source/layout", "source/run") if store and path in store), None)
+    if store is None or path is None:
+        return {}, {}
     try:
-        levels = json.loads(text)["levels"]
-        return {
-            number: [int(file) for file in level["file"]] for number, level in enumerate(levels)
-        }
-    except (KeyError, TypeError, ValueError) as error:
+        found = json.loads(store._array(path)[...].ravel()[0])
+        renamed = dict(found.get("run", found).get("renamed", {}))
+        levels = found["levels"] if path == "source/layout" else []
+        files = {number: [*map(int, level["file"])] for number, level in enumerate(levels)}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _core.CorruptError(
-            f"{store.location}: source/layout: expected the layout of a plotfile: {error!r}; "
-            "restore the file from a copy"
+            f"{store.location}: {path}: expected the layout of a plotfile: {error!r}; restore the "
+            "file from a copy"
         ) from error
+    return renamed, files
 
 
 def _place(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _Placed:

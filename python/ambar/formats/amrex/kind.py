@@ -11,16 +11,9 @@ from typing import Any, Literal
 
 from ambar import _core
 from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
-from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, listed, shown
-from ambar.snapshot.kind import (
-    CellsPlot,
-    compare_cells,
-    plot_cells,
-    steps_of_snapshot,
-    summarize_run,
-    warn_of_loose_bounds,
-)
+from ambar.snapshot.kind import count_files, kind_of_snapshots, summarize_run, warn_of_loose_bounds
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.writer import durability
@@ -40,20 +33,13 @@ def _open(resource: Resource) -> Snapshot:
 
 
 def _summarize(resource: Resource) -> dict[str, Any]:
-    return summarize_run(_open(resource), "amrex", files_of(Path(resource.location)))
+    path = Path(resource.location)
 
+    def file_kind(file: Path) -> str:
+        folders = file.relative_to(path).parts[:-1]
+        return "HDF5" if file == path else folders[0] if folders else "texts"
 
-def files_of(path: Path) -> dict[str, dict[str, int]]:
-    """Return number and bytes of the files of a plotfile by folder; others count as "texts"."""
-    found: dict[str, dict[str, int]] = {}
-    for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        if file.is_file():
-            inside = file.relative_to(path).parts if path.is_dir() else ()
-            kind = "HDF5" if path.is_file() else inside[0] if len(inside) > 1 else "texts"
-            entry = found.setdefault(kind, {"files": 0, "bytes": 0})
-            entry["files"] += 1
-            entry["bytes"] += file.stat().st_size
-    return found
+    return summarize_run(_open(resource), "amrex", count_files(path, file_kind))
 
 
 def _convert(request: AmrexRequest) -> Conversion:
@@ -77,15 +63,11 @@ def _convert(request: AmrexRequest) -> Conversion:
     return Conversion(target=os.fspath(request.target), **json.loads(text))
 
 
-AMREX = Kind(
+AMREX = kind_of_snapshots(
+    _open,
     name="AMReX plotfile",
     match_source=lambda paths: len(paths) == 1 and is_amrex(paths[0]),
-    open=_open,
     summarize=_summarize,
     convert=_convert,
     convert_request=AmrexRequest,
-    steps=lambda resource: steps_of_snapshot(_open(resource)),
-    compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
-    plot=lambda resource, request: plot_cells(_open(resource), request),
-    plot_request=CellsPlot,
 )

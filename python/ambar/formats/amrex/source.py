@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.loading import SPECIES, LoadRequest, load_cells, load_rows
+from ambar.snapshot.loading import SPECIES, Source
 
 if TYPE_CHECKING:
     from ambar.formats.amrex.hdf5 import Hdf5Plotfile
@@ -151,7 +150,7 @@ def _json_number(value: float) -> float | str:
     return f"{sign}NaN" if math.isnan(value) else f"{sign}Infinity"
 
 
-class AmrexSource:
+class AmrexSource(Source):
     """A plotfile of AMReX. A box is read on first access to its cells, and kept."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -159,7 +158,7 @@ class AmrexSource:
         self._core = plotfile.core
         self.location = os.fspath(path)
         self.info = plotfile.info
-        self.missing: Mapping[str, str] = plotfile.missing
+        self.missing = plotfile.missing
         self.components = {"cells": plotfile.fields}
         self.components |= {SPECIES + name: names for name, names in plotfile.species.items()}
 
@@ -175,17 +174,6 @@ class AmrexSource:
         if isinstance(self._core, _core.Patches):
             return None
         return self._core.particles(name.removeprefix(SPECIES))
-
-    def stored_fields(self, group: str) -> None:
-        """Return None: the data are not in a store."""
-
-    def load_amr(self, request: LoadRequest) -> _core.Amr:
-        """Return cells in memory."""
-        return load_cells(self, request)
-
-    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
-        """Return the particles of a species in memory."""
-        return load_rows(self, name, request)
 
 
 def source_of(path: str | os.PathLike[str]) -> Any:

@@ -13,15 +13,14 @@ from typing import Any
 from ambar import _core
 from ambar._util.text import plural
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
-from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, listed, shown
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (
-    CellsPlot,
-    compare_cells,
-    plot_cells,
-    steps_of_snapshot,
+    FileCounts,
+    count_files,
+    kind_of_snapshots,
     summarize_run,
     warn_of_loose_bounds,
 )
@@ -65,17 +64,14 @@ def _summarize(resource: Resource) -> dict[str, Any]:
     return summarize_run(_open(resource), "ramses", files)
 
 
-def files_of(folder: Path) -> dict[str, dict[str, int]]:
-    """Return number and bytes of an output's files by kind (amr, hydro, ..., other)."""
-    found: dict[str, dict[str, int]] = {}
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            match = _FILE.fullmatch(file.name)
-            kind = (match[1] or match[2]) if match else "other"
-            entry = found.setdefault(kind, {"files": 0, "bytes": 0})
-            entry["files"] += 1
-            entry["bytes"] += file.stat().st_size
-    return found
+def files_of(folder: Path) -> FileCounts:
+    """Return number and bytes of the files of an output by kind (amr, hydro, ..., other)."""
+    return count_files(folder, _file_kind)
+
+
+def _file_kind(file: Path) -> str:
+    match = _FILE.fullmatch(file.name)
+    return (match[1] or match[2]) if match else "other"
 
 
 def _convert(request: RamsesRequest) -> Conversion:
@@ -149,15 +145,11 @@ def _known(path: AnyPath) -> list[str]:
     return []
 
 
-RAMSES = Kind(
+RAMSES = kind_of_snapshots(
+    _open,
     name="RAMSES output",
     match_source=_match,
-    open=_open,
     summarize=_summarize,
     convert=_convert,
     convert_request=RamsesRequest,
-    steps=lambda resource: steps_of_snapshot(_open(resource)),
-    compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
-    plot=lambda resource, request: plot_cells(_open(resource), request),
-    plot_request=CellsPlot,
 )

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 from ambar import _core
-from ambar.snapshot.loading import CELL_COMPONENTS, LoadRequest, load_rows
+from ambar.snapshot.field_names import CELL_COMPONENTS
+from ambar.snapshot.loading import LoadRequest, Source
 from ambar.snapshot.run_info import RamsesInfo
 
 
@@ -28,7 +29,7 @@ def outputs(path: str | os.PathLike[str]) -> list[Path]:
     return sorted(folder for folder in place.glob("output_[0-9]*") if is_ramses(folder))
 
 
-class RamsesSource:
+class RamsesSource(Source):
     """A RAMSES output. Opening reads headers; a field is read on first access, and kept.
 
     A region of cells is read from the domains that overlap it, as long as the tree of all cells was
@@ -57,9 +58,6 @@ class RamsesSource:
             return self._core.particles_on_demand(self.components[name])
         return self._core.sinks() if name == "sinks" else self._core.clumps()
 
-    def stored_fields(self, group: str) -> None:
-        """Return None: the data are not in a store."""
-
     def load_amr(self, request: LoadRequest) -> _core.Amr:
         """Return cells in memory."""
         return self._core.amr(
@@ -75,7 +73,7 @@ class RamsesSource:
     def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
         """Return particles, sinks or clumps in memory."""
         if name != "particles":
-            return load_rows(self, name, request)
+            return super().load_table(name, request)
         fields = request.components[name]
         # The reader needs the positions to find the particles of a region.
         places = [f"position_{axis}" for axis in "xyz"[: self.info.ndim]]

@@ -14,10 +14,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from vtkmodules.vtkCommonDataModel import (
-    vtkDataObjectTypes,
-    vtkDataSetAttributes,
-)
+from vtkmodules.vtkCommonDataModel import vtkDataObjectTypes, vtkDataSetAttributes
 
 from ambar import _core
 from ambar.interop.vtk_arrays import values_of

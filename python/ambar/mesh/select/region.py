@@ -15,11 +15,7 @@ from ambar.mesh.select.region_cells import (
     extract_poly,
     extract_unstructured,
 )
-from ambar.mesh.select.region_grids import (
-    extract_image,
-    extract_rectilinear,
-    extract_structured,
-)
+from ambar.mesh.select.region_grids import extract_image, extract_rectilinear, extract_structured
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_references import Key, in_memory, rows_on_grid, select_rows
 from ambar.mesh.storage.description import split_block

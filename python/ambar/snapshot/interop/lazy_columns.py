@@ -10,14 +10,13 @@ import numpy as np
 from ambar._util.optional import require
 
 if TYPE_CHECKING:
-    from ambar.snapshot.amr import Amr
-    from ambar.snapshot.particles import Particles
+    from ambar.snapshot.field_rows import FieldRows
 
 BLOCK_ROWS = 1 << 21
 """Rows of a dask chunk, rounded up to whole chunks of the store: 16 MiB of float64."""
 
 
-def lazy_columns(rows: Amr | Particles, columns: Mapping[str, str]) -> dict[str, Any]:
+def lazy_columns(rows: FieldRows, columns: Mapping[str, str]) -> dict[str, Any]:
     """Return columns as dask arrays of equal chunks; a task reads one chunk of one column.
 
     Parameters
@@ -62,5 +61,5 @@ def _blocks(lengths: list[int]) -> list[tuple[int, int, int]]:
     return blocks
 
 
-def _read_block(rows: Amr | Particles, name: str, start: int, stop: int) -> np.ndarray:
+def _read_block(rows: FieldRows, name: str, start: int, stop: int) -> np.ndarray:
     return rows._read_chunks(name, start, stop)

@@ -114,8 +114,7 @@ def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> lis
         return [made(index) for index in range(len(level.boxes))]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         values = pool.map(
-            lambda index: {name: level.read(name, index) for name in names},
-            range(len(level.boxes)),
+            lambda index: {name: level.read(name, index) for name in names}, range(len(level.boxes))
         )
         # VTK objects are created in one thread: their reference counts are not atomic.
         return [_grid(amr, level, index, fields) for index, fields in enumerate(values)]

@@ -159,7 +159,7 @@ def _frame(info: RunInfo) -> dict[str, Any]:
         "time_unit": (units.unit_t, "s"),
         "velocity_unit": (units.unit_v, "cm/s"),
         "magnetic_unit": (gauss, "gauss"),
-        "parameters": dataclasses.asdict(info),  # type: ignore[call-overload]
+        "parameters": dataclasses.asdict(info),
     }
 
 

@@ -1,20 +1,29 @@
-"""Representations of cells and particles: a row per field with dtype, unit, size and codecs."""
+"""What cells and particles have in common: fields, their names, and representations."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ambar._util import html, text
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.field_names import quantity_of, resolve
+from ambar.snapshot.regions import Region, region_in_code
+from ambar.snapshot.units import parse_where
 
 if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar._core import Amr as CoreAmr
+    from ambar._core import Condition, _Region
+    from ambar._core import Table as CoreTable
+    from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.loading import Source
-    from ambar.snapshot.run_info import RunInfo
+    from ambar.snapshot.run_info import RamsesInfo, RunInfo
+    from ambar.snapshot.table import Table
     from ambar.store.array import Array
     from ambar.store.store import Store
 
@@ -57,22 +66,103 @@ class StoredFields:
         ]
 
 
-class FieldRepresentation(ABC):
-    """Base of cells and particles: what notebooks and `print` show of them."""
+class FieldRows(ABC):
+    """Base of cells and particles: rows with fields."""
 
+    _core: CoreAmr | CoreTable
     _info: RunInfo
     _source: Source
     _component: str
     """The group of the fields in the store of the snapshot."""
 
     @property
-    @abstractmethod
+    def info(self) -> RamsesInfo | AmrexInfo:
+        """Run information of the snapshot."""
+        return self._info
+
+    @property
     def fields(self) -> list[str]:
-        """Names of the fields."""
+        """Names of the fields, in the order of the file."""
+        return list(self._core.fields)
+
+    def dtype(self, field: str) -> np.dtype[np.generic]:
+        """Return the dtype of a field.
+
+        Parameters
+        ----------
+        field : str
+            A field or an alias; of cells also a derived column.
+
+        Returns
+        -------
+        numpy.dtype
+
+        Raises
+        ------
+        KeyError
+            If the field does not exist.
+
+        Examples
+        --------
+        >>> snapshot = ambar.open_snapshot("run.ambar")
+        >>> snapshot.amr.dtype("rho"), snapshot.particles.dtype("id")
+        (dtype('float64'), dtype('int32'))
+        """
+        return np.dtype(self._core.dtype(self._name(field)))
+
+    @property
+    def _columns(self) -> set[str]:
+        """Names of the columns that can be read."""
+        return set(self.fields)
 
     @abstractmethod
-    def dtype(self, field: str) -> np.dtype[np.generic]:
-        """Return the dtype of a field."""
+    def read(self, fields: Sequence[str] | str | None = None) -> Table:
+        """Read rows into memory."""
+
+    @property
+    @abstractmethod
+    def _default_columns(self) -> list[str]:
+        """The columns that `read` reads by default."""
+
+    @abstractmethod
+    def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return a column of the rows in the chunks `start` to `stop` - 1."""
+
+    def _name(self, field: str) -> str:
+        """Return the column that a name means: an alias, or a field with its component in front."""
+        owner, _, name = field.rpartition("/")
+        if owner and self._component_of(owner):
+            field = name
+        return resolve(field, self._columns)
+
+    def _component_of(self, owner: str) -> bool:
+        """Return whether a name of a component means this one."""
+        return owner == self._component
+
+    def _resolved(self, fields: Iterable[str] | str | None) -> dict[str, str]:
+        """Return columns by the names by which they are requested; the default ones for None."""
+        if fields is None:
+            fields = self._default_columns
+        return {
+            name: self._name(name) for name in ([fields] if isinstance(fields, str) else fields)
+        }
+
+    def _dataset(self, names: Sequence[str], dim: str) -> xr.Dataset:
+        """Return columns as a Dataset: dask arrays of data in a store, otherwise in memory."""
+        if self._stored is None:
+            return self.read(names).to_xarray()
+        import xarray as xr
+
+        from ambar.snapshot.interop.lazy_columns import lazy_columns
+
+        arrays = lazy_columns(self, self._resolved(names))
+        return xr.Dataset({name: (dim, array) for name, array in arrays.items()})
+
+    def _region(self, region: Region | None) -> _Region | None:
+        return region_in_code(region, self._info)
+
+    def _condition(self, where: str | None) -> Condition | None:
+        return parse_where(where, self._name, self._info.units)
 
     @property
     @abstractmethod
@@ -108,7 +198,7 @@ class FieldRepresentation(ABC):
         return self._properties() | {"Size": size}
 
     def _field_rows(self) -> list[tuple[str, ...]]:
-        return field_rows(self.fields, self._info, self.dtype, self._stored)
+        return describe_fields(self.fields, self._info, self.dtype, self._stored)
 
 
 def _sizes(arrays: Iterable[Array]) -> str:
@@ -116,7 +206,7 @@ def _sizes(arrays: Iterable[Array]) -> str:
     return text.sizes(*map(sum, zip(*pairs, strict=True))) if pairs else text.sizes(0, 0)
 
 
-def field_rows(
+def describe_fields(
     fields: Iterable[str],
     info: RunInfo,
     dtype: Callable[[str], np.dtype[np.generic]],

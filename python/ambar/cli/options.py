@@ -1,0 +1,116 @@
+"""Options of several commands, and the names of options in messages."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Annotated, Any
+
+import typer
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 damage found, a file that could not be converted or written, or an "
+    "error bound broken; 2 an argument is invalid; 3 a file, field or component does not exist; 4 "
+    "the system refused, the store is busy, a target exists, or this version does not support it; "
+    "130 interrupted."
+)
+
+
+class Exit(IntEnum):
+    """Exit codes of all commands."""
+
+    DAMAGE = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    REFUSED = 4
+    INTERRUPTED = 130
+
+
+class State:
+    """Settings of one call of the command line."""
+
+    debug = False
+    json = False
+    interrupted = "interrupted"
+    """What is printed after Ctrl-C."""
+
+
+def _debug(value: bool) -> bool:
+    State.debug = State.debug or value
+    return value
+
+
+def _json(value: bool) -> bool:
+    State.json = State.json or value
+    return value
+
+
+def flag(names: str, help: str, **options: Any) -> Any:  # noqa: A002 - as in typer
+    """Return an option that takes no value."""
+    return typer.Option(names, metavar="", help=help, **options)
+
+
+Debug = Annotated[bool, flag("--debug", "Show tracebacks of errors.", callback=_debug)]
+Json = Annotated[bool, flag("--json", "Print JSON instead of text.", callback=_json)]
+Threads = Annotated[
+    int | None, typer.Option("--threads", "-t", min=1, help="Threads to use; all cores by default.")
+]
+Progress = Annotated[bool, flag("--progress/--no-progress", "Show a bar for work over a second.")]
+_OPTION_NAMES = {"slice_at": "slice", "datasets": "where"}
+_ARGUMENTS = {
+    'mode="w"': "--overwrite",
+    'mode="a"': "--resume",
+    "on_error='skip'": "--on-error skip",
+    "decode_times=False": "--no-decode-times",
+    "amrex_hdf5=True": "--amrex-hdf5",
+    "without_particles=True": "--without-particles",
+}
+
+
+def without_none(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def option_name(option: str) -> str:
+    """Return an option of a function of Python as the command line spells it."""
+    return "--" + _OPTION_NAMES.get(option, option).replace("_", "-")
+
+
+def with_option_names(message: str) -> str:
+    """Return a message with arguments of Python as the command line spells them."""
+    for argument, option in _ARGUMENTS.items():
+        message = message.replace(argument, option)
+    return message
+
+
+def mode_of(*, overwrite: bool, resume: bool = False) -> Any:
+    """Return the mode of writing for --overwrite and --resume."""
+    if overwrite and resume:
+        raise typer.BadParameter("--overwrite and --resume exclude each other; give one of them")
+    return "w" if overwrite else "a" if resume else "w-"
+
+
+def parse_list(text: str | None) -> list[str] | None:
+    """Return the names in "a,b,c"; None for None."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_center(text: str | None) -> str | list[float] | None:
+    """Return the numbers in "0.5,0.5,0.5"; "bc" for "bc", None for None."""
+    if text is None or text == "bc":
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not X,Y,Z, such as 0.5,0.5,0.5") from None
+
+
+def parse_levels(text: str | None) -> tuple[int, int] | None:
+    """Return the levels in "7:10" or "7"; None for None."""
+    if text is None:
+        return None
+    try:
+        low, _, high = text.partition(":")
+        return int(low), int(high or low)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not LOWEST:HIGHEST, such as 7:10") from None

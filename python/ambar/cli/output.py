@@ -1,0 +1,146 @@
+"""What commands print: text, tables, JSON, reports and progress."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ambar._util.text import size
+from ambar.cli.options import Exit, with_option_names
+
+if TYPE_CHECKING:
+    from ambar.kinds.request import Conversion, Export
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console; output that goes to a file or pipe is not wrapped to 80 columns."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = 160
+    return made
+
+
+LISTED = 20
+"""Maximum number of printed lines of a long list."""
+console = _console()
+errors = _console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as JSON; numbers that are not finite as strings, as in stores."""
+    json.dump(_finite(value), sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    return value
+
+
+def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    """Return a table with a header, its first `left` columns aligned to the left."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < left else "right", overflow="fold")
+    return table
+
+
+def show_head(found: Mapping[str, Any], text: str) -> None:
+    """Print the path of a summary, a text, and the size of the remains of earlier commits."""
+    dead = found["usage"]["dead"] if "usage" in found else 0
+    more = f", {size(dead)} dead (ambar compact)" if dead > 0 else ""
+    console.print(f"[bold]{escape(found['path'])}[/bold]  {escape(text)}{more}", soft_wrap=True)
+
+
+def show_table(table: Table) -> None:
+    """Print an empty line and a table."""
+    console.print()
+    console.print(table)
+
+
+def show_pairs(rows: Iterable[tuple[str, object]]) -> None:
+    """Print names and values as a table without a header."""
+    table = plain_table("", "", left=2)
+    table.show_header = False
+    for name, value in rows:
+        table.add_row(escape(name), escape(str(value)))
+    console.print(table)
+
+
+def show_remainder(count: int, text: str) -> None:
+    """Print how many of `count` items are not printed, if any, and `text`."""
+    if count > LISTED:
+        console.print(f"... and {count - LISTED:,} more {text}", style="dim")
+
+
+def show_bounds(bounds: Mapping[str, str]) -> None:
+    """Print the error bounds that were given, by target."""
+    if not bounds:
+        return
+    table = plain_table("error bound of", "given bound", left=2)
+    for target, bound in bounds.items():
+        table.add_row(escape(target), escape(bound))
+    show_table(table)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print warnings as one line each on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for one in caught:
+        errors.print(f"warning: {one.message}", markup=False, soft_wrap=True)
+
+
+def progress_bar(title: str, *, progress: bool) -> AbstractContextManager[Any]:
+    """Show a bar while the block takes longer than a second; yields its report function."""
+    from ambar._util.progress import bar
+
+    return bar(title) if progress else nullcontext()
+
+
+def show_result(text: str, value: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what a command did: a line, or JSON."""
+    if as_json:
+        print_json(value)
+    else:
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def show_report(done: Conversion | Export, *, as_json: bool) -> None:
+    """Print the report of a conversion or an export; exits with 1 if a part of it failed."""
+    if as_json:
+        print_json(
+            dataclasses.asdict(done) | ({"ratio": done.ratio} if hasattr(done, "ratio") else {})
+        )
+    else:
+        console.print(str(done), markup=False, soft_wrap=True)
+        show_failed(done.failed)
+    if done.failed:
+        raise typer.Exit(Exit.DAMAGE)
+
+
+def show_failed(failed: Mapping[str, str]) -> None:
+    """Print failed files or datasets, with the reasons, to standard error."""
+    for name, why in list(failed.items())[:LISTED]:
+        errors.print(with_option_names(f"failed: {name}: {why}"), markup=False, soft_wrap=True)
+    if len(failed) > LISTED:
+        errors.print(f"... and {len(failed) - LISTED:,} more; --json lists all", markup=False)

@@ -1,0 +1,155 @@
+"""Grids, slices and projections of cells as xarray arrays, in memory or as dask arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from ambar._util.optional import require
+from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.regions import AXES, cell_range, domain_part
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar.snapshot.amr import Amr
+    from ambar.snapshot.regions import Box
+
+Chunks: TypeAlias = int | tuple[int, ...] | Literal["auto"]
+
+_LARGEST_SIDE = {1: 2048, 2: 2048, 3: 256}
+"""Largest side of a grid without a given level, by its dimensions: 16 KiB, 32 and 128 MiB."""
+_CHUNK_BYTES = 17_000_000
+"""Maximum bytes of a dask chunk by default: 128 x 128 x 128 values."""
+
+
+def raster(
+    amr: Amr,
+    method: Literal["grid", "slice", "project"],
+    field: str,
+    axes: Sequence[int],
+    level: int | None,
+    region: Box | None,
+    unit: str,
+    chunks: Chunks | None,
+    threads: int | None,
+    options: Mapping[str, Any],
+) -> xr.DataArray:
+    """Return the result of `Amr.grid`, `Amr.slice` or `Amr.project`, whose errors it raises.
+
+    Parameters
+    ----------
+    amr
+        The cells.
+    method
+        The method of the extension module that returns values and the first grid cell.
+    axes
+        The numbers of the axes of the result.
+    field, level, region, unit, chunks, threads
+        As for `Amr.grid`.
+    options
+        Arguments that only this method has.
+    """
+    import xarray as xr
+
+    lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
+    if level is None:
+        level = _fitting_level(amr, lo, hi, axes)
+    name = amr._name(field)
+    amr.dtype(name)  # raises KeyError if the field does not exist, also with `chunks`
+    factor = _factor(amr, name, unit, is_integral=options.get("weight", "") is None)
+    read = partial(
+        _read, amr, method, {**options, "field": name, "level": level, "threads": threads}
+    )
+    lower, sizes = np.array(amr.lower), np.array(amr.cell_size(level))
+    values: Any
+    origin: Any
+    if chunks is None:
+        values, origin = read(lo, hi)
+    else:
+        values, origin = _lazy(read, lo, hi, lower, sizes, list(axes), chunks)
+    dims = [AXES[axis] for axis in axes]
+    coords = {
+        AXES[axis]: (
+            AXES[axis],
+            lower[axis] + (start + np.arange(count) + 0.5) * sizes[axis],
+            {"units": "code_length"},
+        )
+        for axis, start, count in zip(axes, origin, values.shape, strict=True)
+    }
+    attrs = {"long_name": field.replace("_", " "), "units": unit, "level": level}
+    if factor != 1.0:
+        values = values * factor
+    return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
+
+
+def _read(
+    amr: Amr, method: str, arguments: Mapping[str, Any], lo: Sequence[float], hi: Sequence[float]
+) -> tuple[np.ndarray, Sequence[int]]:
+    """Return the values between two corners, and the first grid cell."""
+    found: tuple[np.ndarray, Sequence[int]]
+    found = getattr(amr._core, method)(lo=list(lo), hi=list(hi), **arguments)
+    return found
+
+
+def _lazy(
+    read: partial[tuple[np.ndarray, Sequence[int]]],
+    lo: Sequence[float],
+    hi: Sequence[float],
+    lower: np.ndarray,
+    sizes: np.ndarray,
+    axes: list[int],
+    chunks: Chunks,
+) -> tuple[Any, np.ndarray]:
+    """Return the values between two corners as a dask array, and the first grid cell."""
+    require("dask", purpose="an array with chunks", install="ambar[dask]")
+    import dask.array as da
+    from dask.array.core import normalize_chunks
+
+    first, after = cell_range(lo, hi, lower, sizes)
+    shape = tuple((after - first)[axes].tolist())
+    blocks = normalize_chunks(chunks, shape, limit=_CHUNK_BYTES, dtype=np.float64)
+    meta = np.empty((0,) * len(axes))
+    corners = np.array([lo, hi])
+    origin = lower + first * sizes
+    block = partial(_read_block, read, corners, origin, sizes, axes)
+    return da.map_blocks(block, chunks=blocks, dtype=meta.dtype, meta=meta), first[axes]
+
+
+def _read_block(
+    read: partial[tuple[np.ndarray, Sequence[int]]],
+    corners: np.ndarray,
+    origin: np.ndarray,
+    sizes: np.ndarray,
+    axes: list[int],
+    block_info: Mapping[None, Any],
+) -> np.ndarray:
+    """Return the values of a dask chunk, whose place is that of its cells from `origin`."""
+    cells = np.array(block_info[None]["array-location"]).T
+    # The corners are inside the outermost cells, so that rounding adds no cells.
+    inside = cells + np.array([[0.25], [-0.25]])
+    corners = corners.copy()
+    corners[:, axes] = origin[axes] + inside * sizes[axes]
+    return read(*corners)[0]
+
+
+def _fitting_level(amr: Amr, lo: Sequence[float], hi: Sequence[float], axes: Sequence[int]) -> int:
+    """Return the finest level at which no side of a grid is too large."""
+    for level in range(amr.levels[1], 0, -1):
+        sizes = amr.cell_size(level)
+        if max((hi[axis] - lo[axis]) / sizes[axis] for axis in axes) <= _LARGEST_SIDE[len(axes)]:
+            return level
+    return 0
+
+
+def _factor(amr: Amr, field: str, unit: str, *, is_integral: bool) -> float:
+    """Return the factor from code units to `unit`."""
+    if unit == "code":
+        return 1.0
+    quantity = quantity_of(field) or field
+    if is_integral:
+        quantity = {"density": "surface_density"}.get(quantity, f"{quantity} times length")
+    return amr.info.units.factor(quantity, unit)
