@@ -167,16 +167,24 @@ def _xarray(path: Path, done: Done) -> None:
 def _ranks(path: Path, done: Done) -> None:
     """Write as two ranks in one process; `ambar.mpi` sends the same bytes over MPI."""
     core = ambar._core
-    first = core.RankWriter.first(path, "create", "full", (2, "reserved", 512, 0, 1))
+    first = core.RankWriter.first(
+        path,
+        "create",
+        durability="full",
+        ranks=2,
+        placement="reserved",
+        alignment=512,
+        extent=0,
+        threads=1,
+    )
     ranks = [first, core.RankWriter.join(first.invitation(), 1)]
     for step in range(2):
         shape, half = [40, 6], [20, 6]
         parts = [core.Blocks.encode(shape, [([20 * rank, 0], half)]) for rank in (0, 1)]
         blocks = core.Blocks.gather(parts)
-        profile: Literal["balanced"] = "balanced"
-        about = ('"float64"', shape, None, "{}", None, None, None, profile)
+        spec = core.ArraySpec("float64", shape, profile="balanced")
         for rank, writer in enumerate(ranks):
-            number = writer.declare(f"/s{step}", about, None, False, blocks)
+            number = writer.declare(f"/s{step}", spec, blocks)
             writer.write(number, np.full(half, step + 0.5 * rank), [20 * rank, 0], half)
         boxes = [[writer.outbox(to) for to in (0, 1)] for writer in ranks]
         for to, writer in enumerate(ranks):

@@ -5,7 +5,7 @@ Positions, sizes and regions are in code length. All functions that read or writ
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self, TypeAlias, final, overload
+from typing import Any, Literal, NoReturn, Self, TypeAlias, TypedDict, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,64 @@ _Selection: TypeAlias = tuple[int, int, int] | NDArray[np.uint64]
 """(start, stop, step), or indices."""
 _FloatName: TypeAlias = Literal["float32", "float64"]
 
+class _Usage(TypedDict):
+    """Bytes of a store, and the number of entries of its container."""
+
+    total: int
+    live: int
+    dead: int
+    entries: int
+
+class _VerifyReport(TypedDict):
+    bytes: int
+    entries: int
+    chunks: int
+    damage: list[str]
+
+class _Component(TypedDict):
+    """A component of a RAMSES output; `why` it is absent."""
+
+    name: str
+    present: bool
+    fields: list[str]
+    aliases: dict[str, str]
+    dtypes: list[str]
+    why: str | None
+
+class _Species(TypedDict):
+    """A species of particles of a plotfile; `why` it is unreadable."""
+
+    name: str
+    present: bool
+    version: str
+    particles: int
+    fields: list[str]
+    dtypes: list[str]
+    why: str | None
+
+class _PlotfileLevel(TypedDict):
+    boxes: list[tuple[list[int], list[int]]]
+    """First cell and exclusive end of each box."""
+    files: list[int]
+    """The number of the file of each box."""
+    ratio: list[int]
+
+class _AmrexReport(TypedDict):
+    source_bytes: int
+    stored_bytes: int
+    seconds: float
+    converted: list[str]
+    left_out: dict[str, str]
+
+class _RamsesReport(TypedDict):
+    source_bytes: int
+    stored_bytes: int
+    seconds: float
+    converted: list[str]
+    replaced: list[str]
+    skipped: list[str]
+    failed: dict[str, str]
+
 class AmbarError(Exception): ...
 class CorruptError(AmbarError): ...
 class UnsupportedError(AmbarError): ...
@@ -46,30 +104,31 @@ class Store:
     """One commit of a store, open for reading."""
 
     def __new__(cls, location: _Path, storage_options: Mapping[str, str] | None = None) -> Self:
-        """At a path or URL; options are for URLs."""
+        """Open the store at a path or URL; options are for URLs only."""
 
     @staticmethod
     def of_bytes(data: _Buffer, location: str) -> Store:
-        """In a C-contiguous buffer, copied unless it is `bytes`; messages call it `location`."""
+        """Open a store in a C-contiguous buffer, copied unless it is `bytes`.
+
+        Messages call it `location`.
+        """
 
     @property
     def location(self) -> str: ...
-    def read_ahead(self, paths: list[str]) -> Ahead:
-        """Read all that is stored of small arrays at once, for the reads that follow."""
+    def read_ahead(self, paths: list[str]) -> ReadAhead:
+        """Read the bytes of small arrays in one request, for following reads."""
 
     def nodes(self) -> list[tuple[str, _NodeKind]]:
-        """Paths of all nodes and what they are; the root, "/", first."""
+        """Return paths and kinds of all nodes; the root, "/", is the first."""
 
     def children(self, path: str) -> list[tuple[str, _NodeKind]]:
-        """Names right below a group."""
+        """Return names and kinds of the members of a group."""
 
     def kind(self, path: str) -> _NodeKind | None: ...
-    def attributes(self, path: str) -> str:
-        """JSON text."""
-
+    def attributes(self, path: str) -> dict[str, Any]: ...
     def array(self, path: str) -> Array: ...
-    def document(self, path: str) -> str:
-        """Return the JSON text of an array's `zarr.json`."""
+    def document(self, path: str) -> dict[str, Any]:
+        """Return the metadata document of an array, its `zarr.json`."""
 
     def amr(self, path: str) -> Amr: ...
     def table(self, path: str) -> Table:
@@ -77,17 +136,16 @@ class Store:
 
     @property
     def commit_id(self) -> tuple[int, int] | None:
-        """Number and checksum of the commit; None where another program made the store."""
+        """Number and checksum of the commit; None for stores of other programs."""
 
-    def usage(self) -> str:
-        """JSON: total, live, dead, entries."""
-
-    def verify(self, threads: int | None = None, progress: _Progress | None = None) -> str:
-        """JSON: bytes, entries, chunks checked, and damage, a list of sentences."""
+    def usage(self) -> _Usage: ...
+    def verify(
+        self, threads: int | None = None, progress: _Progress | None = None
+    ) -> _VerifyReport: ...
 
 @final
-class Ahead:
-    """What was read ahead of a store, kept until it is released."""
+class ReadAhead:
+    """Bytes read ahead from a store, kept until they are released."""
 
     def release(self) -> None: ...
 
@@ -123,14 +181,12 @@ class Array:
     def raw_bytes(self) -> int | None: ...
     @property
     def fill_value(self) -> bytes: ...
-    def attributes(self) -> str:
-        """JSON text."""
+    def attributes(self) -> dict[str, Any]: ...
+    def lossy_attributes(self) -> dict[str, Any]:
+        """Return the attributes that state the loss of the values."""
 
-    def lossy_attributes(self) -> str:
-        """Return the attributes that state the loss of the values, as JSON."""
-
-    def chunk_ranges(self) -> list[tuple[list[int], str | None, int, int]]:
-        """Return chunk, file below the directory (or None), offset, length of all written."""
+    def chunk_ranges(self) -> list[ChunkRange]:
+        """Return the ranges of all chunks that were written."""
 
     @overload
     def read(
@@ -152,18 +208,49 @@ class Array:
         threads: int | None = None,
     ) -> _Array: ...
 
-# JSON text of the Zarr data type, shape, names of the dimensions, JSON text of the attributes, fill
-# value, chunks, shards, profile.
-_About: TypeAlias = tuple[
-    str,
-    Sequence[int],
-    Sequence[str | None] | None,
-    str,
-    bytes | None,
-    Sequence[int] | None,
-    Sequence[int] | None,
-    _Profile | None,
-]
+@final
+class ChunkRange:
+    """The bytes of an encoded chunk in a store."""
+
+    @property
+    def chunk(self) -> list[int]:
+        """The number of the chunk in each dimension."""
+
+    @property
+    def file(self) -> str | None:
+        """The file below the folder of a store; None if the store is a single file."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+
+@final
+class ArraySpec:
+    """A new array: data type, shape, attributes and encoding."""
+
+    def __new__(
+        cls,
+        dtype: str,
+        shape: Sequence[int],
+        *,
+        dims: Sequence[str | None] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        fill_value: bytes | None = None,
+        chunks: Sequence[int] | None = None,
+        shards: Sequence[int] | None = None,
+        profile: _Profile | None = None,
+        error_bound: float | str | None = None,
+        is_grid: bool = False,
+        is_read_whole: bool = False,
+        has_corners: bool = False,
+    ) -> Self:
+        """Describe an array; `dtype` is a name as of `Array.dtype`, `profile` of the writer."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
 @final
 class Writer:
@@ -173,6 +260,7 @@ class Writer:
         cls,
         path: _Path,
         mode: _Mode,
+        *,
         directory: bool,
         durability: _Durability,
         profile: _Profile,
@@ -181,25 +269,24 @@ class Writer:
     def check(self) -> None:
         """Raise InvalidError in a forked child of the process that opened the writer."""
 
-    def group(self, path: str, attributes: str) -> None: ...
-    def set_attributes(self, path: str, attributes: str) -> None: ...
-    def array(
-        self,
-        path: str,
-        data: _Buffer | Sequence[bytes],
-        about: _About,
-        error_bound: float | str | None,
-        predict: bool,
-        whole: bool,
-        cells: bool,
+    def group(self, path: str, attrs: Mapping[str, Any]) -> None: ...
+    def attributes(self, path: str) -> dict[str, Any]:
+        """Return the attributes of a group or an array, including uncommitted changes."""
+
+    def set_attributes(self, path: str, attrs: Mapping[str, Any]) -> None: ...
+    def update_attributes(
+        self, path: str, attrs: Mapping[str, Any], removed: Sequence[str]
     ) -> None:
+        """Remove attributes, then add or replace others."""
+
+    def array(self, path: str, data: _Buffer | Sequence[bytes], spec: ArraySpec) -> None:
         """Write an array.
 
         `data` is a C-contiguous buffer, or a list of bytes for values of any length.
         """
 
-    def declare(self, path: str, about: _About, error_bound: float | str | None) -> None:
-        """Make an array that has its fill value everywhere."""
+    def declare(self, path: str, spec: ArraySpec) -> None:
+        """Create an array of its fill value."""
 
     def write_region(
         self,
@@ -222,56 +309,56 @@ class Writer:
 
 @final
 class Blocks:
-    """Who holds which blocks of arrays of one shape; the same on all ranks."""
+    """The decomposition of arrays of one shape into the blocks of all ranks."""
 
     @staticmethod
     def encode(
         shape: Sequence[int], blocks: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> bytes:
-        """Start and shape of each of one rank's blocks, to be gathered."""
+        """Encode start and shape of the blocks of one rank, to gather them from all ranks."""
 
     @staticmethod
     def gather(parts: Sequence[bytes]) -> Blocks: ...
     @property
     def shape(self) -> list[int]: ...
     def of(self, rank: int) -> list[tuple[list[int], list[int]]]:
-        """Start and shape of each block that a rank holds."""
+        """Return start and shape of each block of a rank."""
 
 @final
 class RankWriter:
-    """One rank's end of a store that many write: every exchange is bytes in, bytes out."""
+    """A store that many ranks write, as seen by one rank; messages between ranks are bytes."""
 
     @staticmethod
     def first(
         path: _Path,
         mode: _Mode,
+        *,
         durability: _Durability,
-        how: tuple[int, Literal["counter", "reserved"], int, int, int],
+        ranks: int,
+        placement: Literal["counter", "reserved"],
+        alignment: int,
+        extent: int,
+        threads: int,
     ) -> RankWriter:
-        """Rank 0's end; `how`: number of ranks, placement, alignment, extent, threads."""
+        """Create a store, or open one for appending, on rank 0."""
 
     @staticmethod
     def join(invitation: bytes, rank: int) -> RankWriter: ...
     def invitation(self) -> bytes: ...
     @property
     def counts(self) -> bool:
-        """Whether places come from a counter that the ranks share."""
+        """Whether extents come from a counter that the ranks share."""
 
     def count_with(self, reserve: Callable[[int], int]) -> None:
-        """Have places come from a counter: add a number to it, and return what it was."""
+        """Take extents from a counter: `reserve` adds a number and returns the previous value."""
 
-    def group(self, path: str, attributes: str) -> None: ...
+    def group(self, path: str, attrs: Mapping[str, Any]) -> None: ...
     def begin_step(self, series: str, time: float) -> str:
-        """Make the next step's group, on rank 0, and return its path."""
+        """Create the group of the next step, on rank 0, and return its path."""
 
-    def declare(
-        self,
-        path: str,
-        about: _About,
-        error_bound: float | str | None,
-        predict: bool,
-        blocks: Blocks | None,
-    ) -> int: ...
+    def declare(self, path: str, spec: ArraySpec, blocks: Blocks | None) -> int:
+        """Declare an array, and return its number."""
+
     def write(
         self, array: int, data: _Buffer, start: Sequence[int], shape: Sequence[int]
     ) -> None: ...
@@ -298,7 +385,7 @@ class Amr:
         """Return the sides of a cell of `level`; raises ValueError if there is no such level."""
 
     def boxes(self, level: int) -> NDArray[np.int64]:
-        """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
+        """Return int64 (boxes, 2, ndim): first cell and exclusive end; ValueError for a tree."""
 
     def read_box(self, level: int, index: int, field: str) -> _Floats:
         """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
@@ -443,7 +530,7 @@ class Condition:
         an unknown unit, another dimension, or a field that is not among `fields`.
         """
 
-    def evaluate(self, columns: Mapping[str, Any]) -> _Array:
+    def evaluate(self, columns: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return where the condition is true: bool, of the shape that the columns broadcast to.
 
         `columns` returns the values of a field: a number, a string, or an array of numbers, strings
@@ -460,13 +547,9 @@ class Ramses:
 
     def __new__(cls, path: _Path) -> Self: ...
     @property
-    def info(self) -> str:
-        """JSON object."""
-
+    def info(self) -> dict[str, Any]: ...
     @property
-    def components(self) -> str:
-        """JSON list of name, present, fields, aliases, dtypes, why."""
-
+    def components(self) -> list[_Component]: ...
     def amr(
         self,
         components: Sequence[str] | None = None,
@@ -485,19 +568,20 @@ class Ramses:
         progress: _Progress | None = None,
     ) -> Table: ...
     def amr_on_demand(self, fields: Sequence[str]) -> Amr:
-        """Return the cells with these fields, which are read when they are asked for."""
+        """Return the cells with these fields, which are read on first use."""
 
     def particles_on_demand(self, fields: Sequence[str]) -> Table:
-        """Return the particles with these columns, which are read when they are asked for."""
+        """Return the particles with these columns, which are read on first use."""
 
     def sinks(self) -> Table | None: ...
     def clumps(self) -> Table | None: ...
 
 @final
 class CodecPlan:
-    """What the codec chose for values like those it was shown."""
+    """Encoder parameters that were chosen for sample values."""
 
-    def quick(self) -> CodecPlan: ...
+    def quick(self) -> CodecPlan:
+        """Return the plan with the contexts of the profile "fast"."""
 
 @final
 class Amrex:
@@ -505,17 +589,11 @@ class Amrex:
 
     def __new__(cls, path: _Path) -> Self: ...
     @property
-    def info(self) -> str:
-        """JSON object."""
-
+    def info(self) -> dict[str, Any]: ...
     @property
-    def species(self) -> str:
-        """JSON list of name, present, version, particles, fields, dtypes, why."""
-
+    def species(self) -> list[_Species]: ...
     @property
-    def levels(self) -> str:
-        """JSON list of boxes (first cell, and behind the last), files (a number a box), ratio."""
-
+    def levels(self) -> list[_PlotfileLevel]: ...
     def read_box(self, level: int, index: int, field: str) -> _Floats:
         """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
 
@@ -526,8 +604,10 @@ class Amrex:
 class Patches:
     """A patch-based hierarchy whose boxes Python reads."""
 
-    def __new__(cls, description: str, read: Callable[[int, int, str], _Buffer]) -> Self:
-        """Take boxes described in JSON; `read(level, box, field)` returns values, z first, in C."""
+    def __new__(
+        cls, description: Mapping[str, Any], read: Callable[[int, int, str], _Buffer]
+    ) -> Self:
+        """Describe boxes; `read(level, box, field)` returns values in C order, z first."""
 
     @property
     def fields(self) -> list[str]:
@@ -535,14 +615,33 @@ class Patches:
 
     def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
 
+@final
+class PartBound:
+    """The bound of a part of a field."""
+
+    @property
+    def levels(self) -> tuple[int, int] | None:
+        """First and last level; None for all."""
+
+    @property
+    def region(self) -> list[tuple[float, float]] | None:
+        """The sides of a box; None for the whole domain."""
+
+    @property
+    def target(self) -> str:
+        """The field and the part, in the grammar of targets."""
+
+    @property
+    def bound(self) -> str: ...
+
 def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> CapsuleType:
-    """Return an `arrow_array_stream` capsule of one record batch that lends the arrays."""
+    """Return an `arrow_array_stream` capsule of one record batch that shares the arrays' memory."""
 
 @overload
 def codec_decode(
     stream: _Buffer, dtype: Literal["float32"], shape: Sequence[int]
 ) -> NDArray[np.float32]:
-    """Decode a stream of values of "float32" or "float64"; another number of them is damage."""
+    """Decode values of "float32" or "float64"; CorruptError if their number differs."""
 
 @overload
 def codec_decode(
@@ -552,10 +651,10 @@ def codec_decode(
 def codec_decode(stream: _Buffer, dtype: str, shape: Sequence[int]) -> _Floats: ...
 def select_bounds(
     rules: Sequence[tuple[str, float | str]], names: Sequence[str]
-) -> list[tuple[tuple[int, int] | None, list[tuple[float, float]] | None, str, str]] | None:
+) -> list[PartBound] | None:
     """Select the bounds of a field with any of these names; None if no target matches it.
 
-    Each item has the levels, the box, the target and the bound of a part; the general one is last.
+    The bound of the whole field is last.
     """
 
 def refuse_bound_of(what: str, name: str, known: Sequence[str]) -> NoReturn:
@@ -594,15 +693,15 @@ def codec_encode(
 def encode_bare_array(
     values: _Buffer, dtype: str, shape: Sequence[int], predict: bool
 ) -> tuple[str, bytes]:
-    """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
+    """Return the names of the codecs of a small array, and its bytes."""
 
 def encode_bare_array_with(codecs: str, values: _Buffer, dtype: str, shape: Sequence[int]) -> bytes:
-    """Return the bytes of an array by codecs of these names; `dtype` is JSON text."""
+    """Return the bytes of an array, encoded with the codecs of these names."""
 
 def decode_bare_array(
     codecs: str, dtype: str, shape: Sequence[int], encoded: _Buffer, out: _Buffer
 ) -> None:
-    """Fill `out` with what `encode_bare_array` made bytes of."""
+    """Decode the result of `encode_bare_array` into `out`."""
 
 def codec_inspect(stream: _Buffer) -> tuple[_FloatName, int, float | str]:
     """Return type and number of a stream's values, and its bound."""
@@ -614,38 +713,38 @@ def compact(path: _Path) -> None: ...
 def convert_amrex(
     source: _Path | Patches,
     target: _Path,
+    *,
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
     covered: Literal["auto", "drop", "keep"],
-    compression: tuple[_Profile, Sequence[tuple[str, str]]],
+    profile: _Profile,
+    error_bounds: Sequence[tuple[str, str]],
     durability: _Durability,
     overwrite: bool,
     threads: int | None,
     progress: _Progress | None,
-) -> str:
-    """Return a JSON report, as `convert_ramses`."""
-
+) -> _AmrexReport: ...
 def convert_ramses(
     path: _Path,
     target: _Path,
+    *,
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
     levels: tuple[int, int] | None,
     max_level: int | None,
-    compression: tuple[_Profile, Sequence[tuple[str, str]]],
+    profile: _Profile,
+    error_bounds: Sequence[tuple[str, str]],
     durability: _Durability,
     overwrite: bool,
     on_error: Literal["stop", "skip"],
     threads: int | None,
     progress: _Progress | None,
-) -> str:
-    """Return a JSON report: the fields of `Conversion`, except target and left_out."""
-
+) -> _RamsesReport: ...
 def memory_limit() -> int:
     """Return the memory limit of this process in bytes."""
 
 def set_memory_limit(limit: int | None) -> int | None:
-    """Set it, to the memory of the machine with None; return what was set before."""
+    """Set the memory limit, None for the memory of the machine; return the previous limit."""
 
 def default_threads() -> int: ...
 def export_amrex(
@@ -661,11 +760,11 @@ def error_bound(bound: float | str, value_range: Sequence[float] | None = None) 
     """
 
 def hdf5_boxes(values: _Floats, boxes: NDArray[np.int64], bound: float | str) -> bytes | None:
-    """Encode a chunk as the HDF5 filter would, boxes of cells in it being predicted where they lie.
+    """Encode a chunk as the HDF5 filter does, with prediction across boxes of cells.
 
-    The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is
-    int64 (n, 2, 3): first cells and numbers of cells (z, y, x). None where they consist of no unit
-    blocks.
+    The chunk, 1-D, begins with the values of consecutive boxes, x fastest. `boxes` is int64
+    (n, 2, 3): first cells and numbers of cells (z, y, x). Returns None if they do not consist of
+    unit blocks.
     """
 
 def is_plotfile(path: _Path) -> bool: ...

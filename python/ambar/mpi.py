@@ -16,9 +16,9 @@ from ambar._util.commit_context import Closing
 from ambar._util.modes import WriteMode, check_mode
 from ambar.parallel.collectives import Ranks
 from ambar.parallel.launch_check import check_launched
-from ambar.store.dtypes import describe, to_zarr
+from ambar.store.dtypes import describe, to_core
 from ambar.store.error_bounds import check_range, limits_of, resolved
-from ambar.store.nodes import absolute, to_json
+from ambar.store.nodes import absolute
 from ambar.store.urls import refuse_url
 from ambar.store.writer import ArrayOptions, Layout, Profile, check_layout, core_mode, durability
 
@@ -118,7 +118,7 @@ class MpiWriter(Closing):
         ValueError
             If the path is invalid, or JSON cannot represent the attributes.
         """
-        self._core.group(absolute(path), to_json(attrs))
+        self._core.group(absolute(path), attrs or {})
 
     def create_array(
         self,
@@ -185,12 +185,11 @@ class MpiWriter(Closing):
         """
         check_layout(path, layout, ("grid",))
         name, kind = describe(dtype)
-        about = ArrayOptions(
-            dims, attrs, fill_value, chunks, shards, profile or self._profile
-        ).spec(name, shape, kind)
         path = absolute(path)
+        options = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile or self._profile)
         bound = None if error_bound is None else resolved(error_bound, value_range)
-        number = self._core.declare(path, about, bound, layout == "grid", blocks)
+        spec = options.spec(name, shape, kind, bound, is_grid=layout == "grid")
+        number = self._core.declare(path, spec, blocks)
         self._arrays[path] = _Array(number, name, limits_of(error_bound, value_range))
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
@@ -223,7 +222,7 @@ class MpiWriter(Closing):
             )
         array = self._arrays[path]
         values = np.asarray(data)
-        dtype, native = to_zarr(values)
+        dtype, native = to_core(values)
         if dtype != array.dtype or isinstance(native, list):
             raise _core.InvalidError(
                 f"{path}: expected values of {array.dtype}, found values of {dtype}; convert them"
@@ -417,8 +416,16 @@ def create(
         with ranks.together():
             if ranks.rank == 0:
                 check_mode(mode)
-                how = (ranks.size, placement, alignment, extent, threads)
-                core = _core.RankWriter.first(path, core_mode(path, mode), durability(fsync), how)
+                core = _core.RankWriter.first(
+                    path,
+                    core_mode(path, mode),
+                    durability=durability(fsync),
+                    ranks=ranks.size,
+                    placement=placement,
+                    alignment=alignment,
+                    extent=extent,
+                    threads=threads,
+                )
                 invitation = core.invitation()
         invitation = ranks.comm.bcast(invitation)
         with ranks.together():

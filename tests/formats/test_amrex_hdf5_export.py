@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -29,10 +28,10 @@ pytestmark = pytest.mark.skipif(
 def differences(native: Path, file: Path) -> dict[str, tuple[float, float]]:
     """Return each field's largest difference and its value range, over all cells of all boxes."""
     core = _core.Amrex(str(native))
-    levels = json.loads(core.levels)
+    levels = core.levels
     found = {}
     with read_hdf5(file) as plotfile:
-        assert plotfile.names == json.loads(core.info)["fields"]
+        assert plotfile.names == core.info["fields"]
         assert not plotfile.single or len(plotfile.names) == 1
         assert len(plotfile.levels) == len(levels)
         for name in plotfile.names:

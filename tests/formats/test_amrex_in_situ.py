@@ -42,7 +42,7 @@ def describe(plotfile: Path, folder: Path) -> Path:
     if path.exists():
         return path
     core = _core.Amrex(plotfile)
-    info, levels = json.loads(core.info), json.loads(core.levels)
+    info, levels = core.info, core.levels
     boxes = [np.array(level["boxes"], dtype="i8").reshape(-1, 6) for level in levels]
     with path.open("wb") as file:
 
@@ -70,11 +70,11 @@ def same_boxes(store: Path, plotfile: Path, folder: Path, bound: float) -> None:
     exported = folder / "again"
     ambar.export(store, exported)
     ours, theirs = _core.Amrex(exported), _core.Amrex(plotfile)
-    info, told = json.loads(theirs.info), json.loads(ours.info)
+    info, told = theirs.info, ours.info
     for key in ("ndim", "lower", "upper", "fields"):
         assert told[key] == info[key]
-    for level, there in enumerate(json.loads(theirs.levels)):
-        assert json.loads(ours.levels)[level]["boxes"] == there["boxes"]
+    for level, there in enumerate(theirs.levels):
+        assert ours.levels[level]["boxes"] == there["boxes"]
         for index in range(len(there["boxes"])):
             for name in info["fields"]:
                 a, b = (side.read_box(level, index, name) for side in (ours, theirs))
@@ -120,9 +120,9 @@ def test_a_bound_holds_and_covered_cells_are_left_out(
     found = ambar.compare(dropped, plotfile)
     assert found.held
     assert all(field.bound == 0.5 for field in found.fields)
-    levels = json.loads(_core.Store(dropped).attributes("/amr"))["ambar"]["levels"]
+    levels = _core.Store(dropped).attributes("/amr")["ambar"]["levels"]
     assert levels[0]["dropped"] == [field.field for field in found.fields]
-    levels = json.loads(_core.Store(kept).attributes("/amr"))["ambar"]["levels"]
+    levels = _core.Store(kept).attributes("/amr")["ambar"]["levels"]
     assert not any(level["dropped"] for level in levels)
 
 
@@ -246,7 +246,7 @@ def test_bounds_differ_by_level_and_box(mpi: Mpi, folder: Path, tmp_path: Path) 
     assert plotfile_program(mpi, folder, box, path, 1.0) == []
     assert 0 < errors_of_blocks(path, 0)[0] <= 1e-4
     assert all(1e-4 < error <= 0.1 for error in errors_of_blocks(path, 1))
-    told = json.loads(_core.Store(path).attributes("/amr"))["ambar"]["bounds_asked"]
+    told = _core.Store(path).attributes("/amr")["ambar"]["bounds_asked"]
     assert told == {"phi": "1e-1", "phi@0@[0:0.4, :, :]": "1e-4"}
 
 

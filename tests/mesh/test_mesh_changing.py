@@ -118,7 +118,7 @@ def test_damaged_differences_are_refused(differences: Any, message: str, tmp_pat
     path = tmp_path / "x.ambar"
     written(path, [{"p": waves(n)} for n in range(5)])
     with ambar.create(path, "a", fsync=False) as writer:
-        writer.set_attributes("changing/0", {"ambar": {"differences": differences}})
+        writer["changing/0"].attrs = {"ambar": {"differences": differences}}
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.open(path)[4].read()
 
@@ -141,6 +141,6 @@ def test_damaged_steps_are_refused(change: dict[str, Any], message: str, tmp_pat
         "step_000004"
     )
     with ambar.create(path, "a", fsync=False) as writer:
-        writer.set_attributes("step_000004", {"ambar": {**about, **change}})
+        writer["step_000004"].attrs = {"ambar": {**about, **change}}
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.open(path)[4].read()

@@ -15,13 +15,14 @@ import pytest
 import ambar
 from ambar.mesh import series as series_module
 from ambar.mesh.storage import deduplication, temporal_deltas
+from ambar.store.nodes import WriterAttributes
 
 pv = pytest.importorskip("pyvista")
 
 LENGTH = 1200
 STEPS = 5
-CALLS = ("append", "commit", "create_array", "create_group", "remove", "set_attributes", "_write")
-"""The methods of a writer that `MeshSeries.add` calls."""
+CALLS = ("append", "commit", "create_array", "create_group", "remove", "_write")
+"""The methods of a writer that `MeshSeries.add` calls, besides the assignment of attributes."""
 TRACED = {module.__file__ for module in (series_module, deduplication, temporal_deltas)}
 Values: TypeAlias = Callable[[int], dict[str, np.ndarray]]
 
@@ -95,6 +96,8 @@ def at_calls(interruption: Interruption) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for name in CALLS:
             patched.setattr(ambar.Writer, name, interruptible(getattr(ambar.Writer, name)))
+        set_item = interruptible(WriterAttributes.__setitem__)
+        patched.setattr(WriterAttributes, "__setitem__", set_item)
         yield
 
 

@@ -118,7 +118,7 @@ def test_descriptions_that_do_not_fit(
     about, streams = plain(ambar.open(path).store)
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
-        writer.set_attributes("", {"ambar": together(about, streams)})
+        writer.attrs = {"ambar": together(about, streams)}
     with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
         ambar.read_mesh(path)
 
@@ -137,7 +137,7 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
         about, streams = plain(ambar.open(path), "m")
         change(about)
         with ambar.create(path, "a", fsync=False) as writer:
-            writer.set_attributes("m", {"ambar": together(about, streams)})
+            writer["m"].attrs = {"ambar": together(about, streams)}
         with pytest.raises(ambar.UnsupportedError, match=message):
             ambar.Mesh(ambar.open(path), "m").read()
 

@@ -177,9 +177,7 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
         ambar.open_mesh_series(tmp_path / "one.ambar", "a")
     for times, error in [("x", ambar.CorruptError), ([[]], ambar.CorruptError)]:
         with ambar.create(path, "a", fsync=False) as writer:
-            writer.set_attributes(
-                "", {"ambar": {"kind": "series", "version": 1, "of": "mesh", "times": times}}
-            )
+            writer.attrs = {"ambar": {"kind": "series", "version": 1, "of": "mesh", "times": times}}
         with pytest.raises(error, match="times"):
             ambar.open(path)
 

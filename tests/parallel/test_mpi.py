@@ -100,10 +100,10 @@ def test_a_rank_decodes_only_what_it_asks_for(mpi: Mpi, folder: Path, tmp_path: 
     path, lengths = tmp_path / "x.ambar", ["400000"]
     run_ranks(mpi, 4, program, "write", path, "rows", "counter", "0", *lengths)
     array = _core.Store(path).array("/run/step_000000/reals")
-    last = max(array.chunk_ranges(), key=lambda one: one[0])
-    assert last[0][0] * array.chunks[0] >= 300_000
+    last = max(array.chunk_ranges(), key=lambda found: found.chunk)
+    assert last.chunk[0] * array.chunks[0] >= 300_000
     damaged = bytearray(path.read_bytes())
-    damaged[last[2] + last[3] // 2] ^= 1
+    damaged[last.offset + last.length // 2] ^= 1
     path.write_bytes(damaged)
     done = run_ranks(mpi, 4, program, "read", path, "rows", "counter", "0", *lengths, expect=None)
     # The last rank sees the damage; the others have no part in it.

@@ -7,7 +7,6 @@ looks whole.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 
 import ambar
 from ambar import _core
-from ambar.store.dtypes import describe
 from tests.helpers import independent_reader
 from tests.helpers.range_server import RangeServer
 
@@ -50,14 +48,22 @@ def write(path: Path, seed: int = 1, **options: Any) -> Path:
 
 def by_ranks(path: Path, seed: int = 1) -> Path:
     """Write a store as ranks do, whose indices are at the start of shards."""
-    writer = _core.RankWriter.first(path, "create", "none", (1, "reserved", 0, 0, 1))
+    writer = _core.RankWriter.first(
+        path,
+        "create",
+        durability="none",
+        ranks=1,
+        placement="reserved",
+        alignment=0,
+        extent=0,
+        threads=1,
+    )
     for name in (*ARRAYS, *WHOLE):
         data = values(name, seed=seed)
         data, cut = (data[0], {}) if name in WHOLE else (data, SHARDED)
-        about = (describe(data.dtype)[0], list(data.shape), None, json.dumps({}), None)
-        cuts = [list(cut[key]) if cut else None for key in ("chunks", "shards")]
         bound = 0.01 if name.endswith("bounded") else None
-        array = writer.declare(f"/{name}", (*about, *cuts, "raw"), bound, False, None)
+        spec = _core.ArraySpec(str(data.dtype), data.shape, profile="raw", error_bound=bound, **cut)
+        array = writer.declare(f"/{name}", spec, None)
         writer.write(array, data, [0] * data.ndim, data.shape)
     writer.conclude(writer.commit([writer.seal()]))
     writer.close()
@@ -67,8 +73,8 @@ def by_ranks(path: Path, seed: int = 1) -> Path:
 def places(path: Path, name: str) -> Iterator[Place]:
     """Yield where the chunks of an array are stored: file, offset, length."""
     array = _core.Store(str(path)).array(f"/{name}")
-    for _, file, offset, length in array.chunk_ranges():
-        yield path / file if file else path, offset, length
+    for found in array.chunk_ranges():
+        yield path / found.file if found.file else path, found.offset, found.length
 
 
 def read_at(place: Place) -> bytes:

@@ -109,7 +109,8 @@ def test_damage_is_found_in_what_is_decoded(tmp_path: Path) -> None:
     sound = path.read_bytes()
     array = ambar.open(path)["bounded"]
     expected = array.read(downsample=4)
-    _, _, offset, length = ambar._core.Store(str(path)).array("/bounded").chunk_ranges()[0]
+    found = ambar._core.Store(str(path)).array("/bounded").chunk_ranges()[0]
+    offset, length = found.offset, found.length
     for at, is_coarse in [(offset + 120, True), (offset + length * 9 // 10, False)]:
         damaged = bytearray(sound)
         damaged[at] ^= 4
@@ -133,7 +134,8 @@ def test_swapped_chunks_are_refused(tmp_path: Path) -> None:
         with ambar.create(path, fsync=False) as writer:
             shifted = np.roll(values, number * 7, axis=2)
             writer.create_array("x", shifted, chunks=(64, 64, 64), error_bound=1e-3)
-        _, _, offset, length = ambar._core.Store(str(path)).array("/x").chunk_ranges()[0]
+        found = ambar._core.Store(str(path)).array("/x").chunk_ranges()[0]
+        offset, length = found.offset, found.length
         stores.append((path, offset, length))
     (path, offset, length), (other, start, size) = stores
     if size > length:

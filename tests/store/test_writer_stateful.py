@@ -204,14 +204,35 @@ class WriterMachine(RuleBasedStateMachine):
     @rule(path=st.sampled_from(sorted({*PATHS, *GROUPS})), given=attributes)
     def set_attributes(self, path: str, given: dict[str, Any]) -> None:
         if path in self.pending.arrays:
-            self.open_writer.set_attributes(path, given)
+            self.open_writer[path].attrs = given
             self.pending.arrays[path].attributes = given
         elif path in self.pending.groups:
-            self.open_writer.set_attributes(path, given)
+            self.open_writer[path].attrs = given
             self.pending.groups[path] = given
         else:
             with pytest.raises(KeyError):
-                self.open_writer.set_attributes(path, given)
+                self.open_writer[path].attrs = given
+
+    @precondition(lambda self: self.writer)
+    @rule(path=st.sampled_from(sorted({*PATHS, *GROUPS})), given=attributes)
+    def update_attributes(self, path: str, given: dict[str, Any]) -> None:
+        array = self.pending.arrays.get(path)
+        expected = self.pending.groups.get(path) if array is None else array.attributes
+        if expected is None:
+            with pytest.raises(KeyError):
+                self.open_writer[path]
+            return
+        attrs = self.open_writer[path].attrs
+        if expected:
+            expected = dict(list(expected.items())[1:])
+            del attrs[next(iter(attrs))]
+        expected = {**expected, **given}
+        attrs.update(given)
+        if array is None:
+            self.pending.groups[path] = expected
+        else:
+            array.attributes = expected
+        assert list(attrs.items()) == list(expected.items())
 
     @precondition(lambda self: self.writer)
     @rule(path=paths, data=st.data(), seed=seeds)

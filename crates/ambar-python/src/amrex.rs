@@ -1,5 +1,6 @@
 //! AMReX plotfiles: reading, conversion to stores and export; patches whose values Python reads.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,8 +17,9 @@ use serde_json::{Map, Value};
 
 use crate::cells::Amr;
 use crate::errors::OrRaise;
+use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
-use crate::memory::{Lent, to_numpy};
+use crate::memory::{BorrowedBuffer, to_numpy};
 use crate::progress::Progress;
 use crate::threads::detached;
 use crate::writer::{compression, durability};
@@ -38,22 +40,22 @@ impl Amrex {
         })
     }
 
-    /// JSON: the run information.
+    /// The run information.
     #[getter]
-    fn info(&self) -> String {
-        Value::Object(json::info(&self.inner)).to_string()
+    fn info(&self) -> JsonObject {
+        JsonObject(json::info(&self.inner))
     }
 
-    /// JSON: the species.
+    /// The species.
     #[getter]
-    fn species(&self) -> String {
-        json::components(self.inner.species()).to_string()
+    fn species(&self) -> Json {
+        Json(json::components(self.inner.species()))
     }
 
-    /// JSON: for each level its boxes (lower and exclusive upper corner), the number of the file that
+    /// For each level its boxes (lower and exclusive upper corner), the number of the file that
     /// holds each box, and the refinement ratio to the next level.
     #[getter]
-    fn levels(&self) -> String {
+    fn levels(&self) -> Json {
         let hierarchy = self.inner.hierarchy();
         let ndim = hierarchy.ndim;
         let levels = hierarchy.levels.iter().enumerate().map(|(number, level)| {
@@ -65,7 +67,7 @@ impl Amrex {
                 "ratio": &level.ratio[..ndim],
             })
         });
-        levels.collect::<Value>().to_string()
+        Json(levels.collect())
     }
 
     /// A field on all cells of a box, including covered cells: 1-D, x fastest.
@@ -198,7 +200,7 @@ impl PatchSource for PythonPatches {
         let original = number.and_then(|number| self.original.get(number));
         let values = Python::attach(|py| {
             let values = self.read.bind(py).call1((level, index, original))?;
-            let lent = Lent::new(&values, false)?;
+            let lent = BorrowedBuffer::new(&values, false)?;
             if lent.bytes().len() == out.len() {
                 out.copy_from_slice(lent.bytes());
             }
@@ -225,10 +227,10 @@ pub struct Patches {
 
 #[pymethods]
 impl Patches {
-    /// `description` is JSON with the members of `PatchDescription`.
+    /// `description` has the members of `PatchDescription`.
     #[new]
-    fn new(description: &str, read: Py<PyAny>) -> PyResult<Self> {
-        let found: PatchDescription = serde_json::from_str(description)
+    fn new(description: Json, read: Py<PyAny>) -> PyResult<Self> {
+        let found: PatchDescription = serde_json::from_value(description.0)
             .map_err(|error| Error::invalid(format!("invalid description of patches: {error}")))
             .or_raise()?;
         let level = |level: &LevelDescription| PatchLevel {
@@ -304,10 +306,10 @@ fn check_cancelled(go_on: bool) -> ambar::Result<()> {
     }
 }
 
-/// Converts a plotfile to a store. Returns a JSON report.
+/// Converts a plotfile to a store. Returns a report.
 #[allow(clippy::too_many_arguments)]
 #[pyfunction]
-#[pyo3(signature = (source, target, components, fields, covered, compression, durability, overwrite, threads, progress))]
+#[pyo3(signature = (source, target, *, components, fields, covered, profile, error_bounds, durability, overwrite, threads, progress))]
 pub fn convert_amrex(
     py: Python<'_>,
     source: ConvertSource,
@@ -315,12 +317,13 @@ pub fn convert_amrex(
     components: Option<Vec<String>>,
     fields: Option<Vec<String>>,
     covered: &str,
-    compression: (String, Vec<(String, String)>),
+    profile: &str,
+    error_bounds: Vec<(String, String)>,
     durability: &str,
     overwrite: bool,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<ConvertReport> {
     let start = std::time::Instant::now();
     let progress = Arc::new(Progress::new(progress));
     let reported = Arc::clone(&progress);
@@ -328,7 +331,7 @@ pub fn convert_amrex(
         components,
         fields,
         covered: self::covered(covered)?,
-        compression: self::compression(compression)?,
+        compression: compression(profile, error_bounds)?,
         durability: self::durability(durability)?,
         overwrite,
         progress: Some(Arc::new(move |done, total| {
@@ -343,18 +346,23 @@ pub fn convert_amrex(
         }
     })?;
     let ignored = report.ignored.into_iter();
-    let ignored: serde_json::Map<_, _> = ignored
-        .map(|entry| (entry.name, entry.why.into()))
-        .collect();
-    let json = serde_json::json!({
-        "source_bytes": report.source_bytes,
-        "stored_bytes": report.stored_bytes,
-        "seconds": start.elapsed().as_secs_f64(),
-        "converted": [report.name],
-        "skipped": [],
-        "left_out": ignored,
-    });
-    Ok(json.to_string())
+    Ok(ConvertReport {
+        source_bytes: report.source_bytes,
+        stored_bytes: report.stored_bytes,
+        seconds: start.elapsed().as_secs_f64(),
+        converted: vec![report.name],
+        left_out: ignored.map(|entry| (entry.name, entry.why)).collect(),
+    })
+}
+
+/// The report of a conversion, as a dictionary.
+#[derive(IntoPyObject)]
+pub struct ConvertReport {
+    source_bytes: u64,
+    stored_bytes: u64,
+    seconds: f64,
+    converted: Vec<String>,
+    left_out: BTreeMap<String, String>,
 }
 
 fn covered(name: &str) -> PyResult<Covered> {

@@ -16,7 +16,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::memory::Lent;
+use crate::memory::BorrowedBuffer;
 
 /// Exports columns of equal length as an `arrow_array_stream` capsule of one record batch.
 ///
@@ -52,7 +52,7 @@ fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let size: usize = dtype.getattr("itemsize")?.extract()?;
     let arrow = match (kind, size) {
         ('b', _) => {
-            let lent = Lent::new(array, false)?;
+            let lent = BorrowedBuffer::new(array, false)?;
             return Ok(Arc::new(BooleanArray::from_iter(
                 lent.bytes().iter().map(|&byte| Some(byte != 0)),
             )));
@@ -82,8 +82,8 @@ fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     };
     // NumPy does not export buffers of times, but of their integer views.
     let lent = match kind {
-        'M' | 'm' => Lent::new(&array.call_method1("view", ("i8",))?, false)?,
-        _ => Lent::new(array, false)?,
+        'M' | 'm' => BorrowedBuffer::new(&array.call_method1("view", ("i8",))?, false)?,
+        _ => BorrowedBuffer::new(array, false)?,
     };
     lend(lent, arrow)
 }
@@ -106,7 +106,7 @@ fn time_unit(dtype: &Bound<'_, PyAny>) -> PyResult<TimeUnit> {
 }
 
 /// An Arrow array that views the borrowed bytes and keeps them alive.
-fn lend(lent: Lent, dtype: DataType) -> PyResult<ArrayRef> {
+fn lend(lent: BorrowedBuffer, dtype: DataType) -> PyResult<ArrayRef> {
     let rows = lent.count();
     let bytes = lent.bytes();
     let (len, start) = (bytes.len(), NonNull::from(bytes).cast::<u8>());

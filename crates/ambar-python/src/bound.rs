@@ -1,18 +1,18 @@
-//! Error bounds as Python gives and gets them: a number is an absolute one, other kinds are strings.
+//! Error bounds in Python: absolute ones are numbers, other kinds are strings.
 
 use ambar::kinds::bound::{self, BoundPart, BoundTarget, ErrorBound, FieldBounds};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// An error bound as Python gives it.
+/// An error bound from Python.
 #[derive(Clone, Debug, FromPyObject)]
-pub enum GivenBound {
+pub enum BoundInput {
     Text(String),
     Number(f64),
 }
 
-impl GivenBound {
+impl BoundInput {
     /// The bound, checked.
     pub fn parse(&self) -> PyResult<ErrorBound> {
         match self {
@@ -24,14 +24,14 @@ impl GivenBound {
     }
 }
 
-/// An error bound as Python gets it.
+/// An error bound for Python.
 #[derive(Clone, Debug, IntoPyObject)]
-pub enum FoundBound {
+pub enum BoundOutput {
     Number(f64),
     Text(String),
 }
 
-impl From<ErrorBound> for FoundBound {
+impl From<ErrorBound> for BoundOutput {
     fn from(bound: ErrorBound) -> Self {
         match bound {
             ErrorBound::Lossless => Self::Number(0.0),
@@ -45,7 +45,7 @@ impl From<ErrorBound> for FoundBound {
 /// With the value range of the whole array, bounds that depend on it are resolved.
 #[pyfunction]
 #[pyo3(signature = (bound, value_range=None))]
-pub fn error_bound(bound: GivenBound, value_range: Option<[f64; 2]>) -> PyResult<FoundBound> {
+pub fn error_bound(bound: BoundInput, value_range: Option<[f64; 2]>) -> PyResult<BoundOutput> {
     let mut bound = bound.parse()?;
     if let Some(range) = value_range.filter(|_| bound.needs_range()) {
         bound = bound.resolve(range);
@@ -53,17 +53,26 @@ pub fn error_bound(bound: GivenBound, value_range: Option<[f64; 2]>) -> PyResult
     Ok(bound.into())
 }
 
-/// A bound of a part of a field: first and last level, the sides of a box, the name of the part, the bound.
-type PartBound = (Option<[u64; 2]>, Option<Vec<[f64; 2]>>, String, String);
+/// The bound of a part of a field.
+#[pyclass(frozen, get_all, module = "ambar._core")]
+pub struct PartBound {
+    /// First and last level; `None` for all.
+    levels: Option<(u64, u64)>,
+    /// The sides of a box; `None` for the whole domain.
+    region: Option<Vec<(f64, f64)>>,
+    /// The field and the part, in the grammar of targets.
+    target: String,
+    bound: String,
+}
 
 /// Selects the bounds that apply to a field from bounds by target. `names` are the name of the field and its aliases.
 /// The general bound comes last. `None` if no target matches the field.
 #[pyfunction]
 pub fn select_bounds(
-    rules: Vec<(String, GivenBound)>,
+    rules: Vec<(String, BoundInput)>,
     names: Vec<String>,
 ) -> PyResult<Option<Vec<PartBound>>> {
-    let parse = |(target, bound): (String, GivenBound)| {
+    let parse = |(target, bound): (String, BoundInput)| {
         Ok((target.parse::<BoundTarget>().or_raise()?, bound.parse()?))
     };
     let rules = rules.into_iter().map(parse).collect::<PyResult<Vec<_>>>()?;
@@ -73,9 +82,13 @@ pub fn select_bounds(
         let mut parts = bounds.parts;
         parts.push((BoundPart::default(), bounds.general));
         let part = |(part, bound): (BoundPart, ErrorBound)| {
-            let name = format!("{}{part}", names[0]);
-            let region = part.region.map(|region| region.0);
-            (part.levels, region, name, bound.to_string())
+            let sides = |region: Vec<[f64; 2]>| region.into_iter().map(Into::into).collect();
+            PartBound {
+                target: format!("{}{part}", names[0]),
+                levels: part.levels.map(Into::into),
+                region: part.region.map(|region| sides(region.0)),
+                bound: bound.to_string(),
+            }
         };
         parts.into_iter().map(part).collect()
     }))
@@ -90,14 +103,14 @@ pub fn refuse_bound_of(what: &str, name: &str, known: Vec<String>) -> PyResult<(
 
 /// Whether a bound depends on the value range of the whole array.
 #[pyfunction]
-pub fn bound_needs_range(bound: GivenBound) -> PyResult<bool> {
+pub fn bound_needs_range(bound: BoundInput) -> PyResult<bool> {
     Ok(bound.parse()?.needs_range())
 }
 
 /// The kind of a bound and its numbers: "lossless", "absolute", "relative" (with the floor, 0 for none), "bits",
 /// "rms", "of range", "psnr".
 #[pyfunction]
-pub fn bound_parts(bound: GivenBound) -> PyResult<(&'static str, Vec<f64>)> {
+pub fn bound_parts(bound: BoundInput) -> PyResult<(&'static str, Vec<f64>)> {
     Ok(match bound.parse()? {
         ErrorBound::Lossless => ("lossless", vec![]),
         ErrorBound::Absolute(bound) => ("absolute", vec![bound]),

@@ -8,13 +8,13 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::bound::{FoundBound, GivenBound};
+use crate::bound::{BoundInput, BoundOutput};
 use crate::errors::OrRaise;
-use crate::memory::{Lent, Stable, to_numpy};
-use crate::writer::data_type;
+use crate::memory::{BorrowedBuffer, StableBytes, to_numpy};
+use crate::spec::DType;
 
-/// Values of the largest chunk whose workspace is kept for the next one.
-const KEPT: usize = 1 << 21;
+/// Maximum number of values of a chunk whose workspace is reused for the next chunk.
+const MAX_CACHED_WORKSPACE: usize = 1 << 21;
 
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -28,20 +28,20 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode_bare_array, module)?)
 }
 
-/// What the codec chose for values like those it was shown.
+/// Encoder parameters that were chosen for sample values.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct CodecPlan(EncoderParams);
 
 #[pymethods]
 impl CodecPlan {
-    /// The same with the simplest contexts, as the profile "fast" has it: quicker, and larger.
+    /// The plan with the contexts of the profile "fast": faster, with larger streams.
     fn quick(&self) -> Self {
         Self(self.0.with_level_contexts())
     }
 }
 
-/// A codec's result as the library's, whose errors become exceptions.
-pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
+/// Converts a result of the codec; errors become exceptions.
+pub fn codec_result<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
             Error::Corrupt(_) | Error::ReservedBits { .. } => {
@@ -53,11 +53,11 @@ pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
         .or_raise()
 }
 
-/// A type of values, and where its workspaces are kept.
+/// A type of values, with a workspace per thread.
 trait Value: Element + bytemuck::Pod {
     const DTYPE: DataType;
 
-    /// Lends a workspace: the thread's own, or for much a new one.
+    /// Calls `work` with the workspace of the thread, or with a new one for large chunks.
     fn with_workspace<R>(values: usize, work: impl FnOnce(&mut Workspace<Self>) -> R) -> R;
 }
 
@@ -70,7 +70,7 @@ macro_rules! value {
                 thread_local! {
                     static WORKSPACE: RefCell<Workspace<$type>> = RefCell::default();
                 }
-                if values > KEPT {
+                if values > MAX_CACHED_WORKSPACE {
                     return work(&mut Workspace::default());
                 }
                 WORKSPACE.with_borrow_mut(work)
@@ -82,12 +82,13 @@ macro_rules! value {
 value!(f32, DataType::Float32);
 value!(f64, DataType::Float64);
 
-fn values<T: Value>(lent: &Lent) -> PyResult<&[T]> {
+fn values<T: Value>(lent: &BorrowedBuffer) -> PyResult<&[T]> {
     if lent.bytes().is_empty() {
         return Ok(&[]);
     }
-    bytemuck::try_cast_slice(lent.bytes())
-        .map_err(|_| PyValueError::new_err("the array must be aligned"))
+    bytemuck::try_cast_slice(lent.bytes()).map_err(|_| {
+        PyValueError::new_err("expected an aligned array, found an unaligned one; copy it")
+    })
 }
 
 /// Calls a function with the type of a buffer's values.
@@ -97,7 +98,7 @@ macro_rules! by_format {
             "f" | "<f" => $function::<f32>($($argument),*),
             "d" | "<d" => $function::<f64>($($argument),*),
             other => Err(PyTypeError::new_err(format!(
-                "the array must be of float32 or float64 in this machine's byte order, not {other:?}"
+                "expected float32 or float64 values in native byte order, found {other:?}; convert them"
             ))),
         }
     };
@@ -110,20 +111,20 @@ macro_rules! by_name {
             "float32" => $function::<f32>($($argument),*),
             "float64" => $function::<f64>($($argument),*),
             other => Err(PyTypeError::new_err(format!(
-                "the values must be float32 or float64, not {other:?}"
+                "expected float32 or float64, found {other:?}; convert the values"
             ))),
         }
     };
 }
 
-/// What a call says of how values lie: a shape, or for unit blocks (n, z, y, x) their origins.
-struct Lie {
+/// The arrangement of values: a shape, and the origins of unit blocks, whose shape is (n, z, y, x).
+struct ValueLayout {
     shape: Vec<usize>,
     origins: Option<Vec<[i64; 3]>>,
 }
 
-impl Lie {
-    fn new(lent: &Lent, origins: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+impl ValueLayout {
+    fn new(lent: &BorrowedBuffer, origins: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let origins = origins.map(self::origins).transpose()?;
         Ok(Self {
             shape: lent.shape().to_vec(),
@@ -139,7 +140,7 @@ impl Lie {
                 origins,
             }),
             (Some(origins), shape) => Err(PyValueError::new_err(format!(
-                "unit blocks with {} origins have the shape ({0}, z, y, x), not {shape:?}",
+                "expected unit blocks of shape ({0}, z, y, x) for {0} origins, found {shape:?}; reshape them",
                 origins.len()
             ))),
         }
@@ -147,49 +148,50 @@ impl Lie {
 }
 
 fn origins(array: &Bound<'_, PyAny>) -> PyResult<Vec<[i64; 3]>> {
-    let lent = Lent::new(array, false)?;
+    let lent = BorrowedBuffer::new(array, false)?;
     match (lent.format(), lent.shape()) {
         ("l" | "q" | "<l" | "<q", [_, 3]) => {
             bytemuck::try_cast_slice(lent.bytes()).map(<[[i64; 3]]>::to_vec)
         }
         (format, shape) => {
             return Err(PyTypeError::new_err(format!(
-                "origins are int64 of shape (n, 3), not {format:?} of {shape:?}"
+                "expected origins as int64 of shape (n, 3), found {format:?} of shape {shape:?}; convert them"
             )));
         }
     }
-    .map_err(|_| PyValueError::new_err("the origins must be aligned"))
+    .map_err(|_| PyValueError::new_err("expected aligned origins, found an unaligned array; copy it"))
 }
 
-/// Chooses settings for values like these, to be used for all chunks of an array; where `small`, as the
-/// profile of that name does.
+/// Chooses encoder parameters from sample values, for all chunks of an array; with `small`, those of the profile
+/// "small".
 #[pyfunction]
 #[pyo3(signature = (values, origins, bound, small=false))]
 fn codec_tune(
     py: Python<'_>,
     values: &Bound<'_, PyAny>,
     origins: Option<&Bound<'_, PyAny>>,
-    bound: GivenBound,
+    bound: BoundInput,
     small: bool,
 ) -> PyResult<CodecPlan> {
     let bound = bound.parse()?;
-    let lent = Lent::new(values, false)?;
-    let lie = Lie::new(&lent, origins)?;
-    by_format!(lent, tune(py, &lent, &lie, (bound, small)))
+    let lent = BorrowedBuffer::new(values, false)?;
+    let layout = ValueLayout::new(&lent, origins)?;
+    by_format!(lent, tune(py, &lent, &layout, bound, small))
 }
 
 fn tune<T: Value>(
     py: Python<'_>,
-    lent: &Lent,
-    lie: &Lie,
-    (bound, small): (ErrorBound, bool),
+    lent: &BorrowedBuffer,
+    layout: &ValueLayout,
+    bound: ErrorBound,
+    small: bool,
 ) -> PyResult<CodecPlan> {
-    let (values, layout) = (values::<T>(lent)?, lie.layout()?);
+    let (values, layout) = (values::<T>(lent)?, layout.layout()?);
     let plan = py.detach(|| match small {
         true => ambar_codec::tune_small(values, &layout, bound),
         false => ambar_codec::tune(values, &layout, bound),
     });
-    told(plan).map(CodecPlan)
+    codec_result(plan).map(CodecPlan)
 }
 
 /// Encodes an array, or unit blocks with their origins, within an error bound. `is_padded`: values equal to the last
@@ -200,29 +202,31 @@ fn codec_encode<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     origins: Option<&Bound<'py, PyAny>>,
-    bound: GivenBound,
+    bound: BoundInput,
     plan: Option<Bound<'py, CodecPlan>>,
     fast: bool,
     is_padded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let bound = bound.parse()?;
-    let lent = Lent::new(values, false)?;
-    let lie = Lie::new(&lent, origins)?;
+    let lent = BorrowedBuffer::new(values, false)?;
+    let layout = ValueLayout::new(&lent, origins)?;
     let plan = plan.map(|plan| plan.get().0);
     by_format!(
         lent,
-        encode(py, &lent, &lie, (bound, is_padded), (plan, fast))
+        encode(py, &lent, &layout, bound, is_padded, plan, fast)
     )
 }
 
 fn encode<'py, T: Value>(
     py: Python<'py>,
-    lent: &Lent,
-    lie: &Lie,
-    (bound, is_padded): (ErrorBound, bool),
-    (mut plan, fast): (Option<EncoderParams>, bool),
+    lent: &BorrowedBuffer,
+    layout: &ValueLayout,
+    bound: ErrorBound,
+    is_padded: bool,
+    mut plan: Option<EncoderParams>,
+    fast: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (values, layout) = (values::<T>(lent)?, lie.layout()?);
+    let (values, layout) = (values::<T>(lent)?, layout.layout()?);
     let stream = py.detach(|| {
         let bound = if is_padded {
             bound.of_padded(values)
@@ -236,14 +240,14 @@ fn encode<'py, T: Value>(
             ambar_codec::encode(values, &layout, bound, plan, workspace)
         })
     });
-    Ok(PyBytes::new(py, &told(stream)?))
+    Ok(PyBytes::new(py, &codec_result(stream)?))
 }
 
-/// What a stream says of itself: type and number of its values, and their bound.
+/// Returns type and number of the values of a stream, and their bound.
 #[pyfunction]
-fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, FoundBound)> {
-    let stream = Stable::new(stream)?;
-    let info = told(ambar_codec::inspect(stream.bytes()))?;
+fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, BoundOutput)> {
+    let stream = StableBytes::new(stream)?;
+    let info = codec_result(ambar_codec::inspect(stream.bytes()))?;
     let dtype = if info.value_size == f32::SIZE {
         "float32"
     } else {
@@ -260,7 +264,7 @@ fn codec_decode<'py>(
     dtype: &str,
     shape: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let stream = Stable::new(stream)?;
+    let stream = StableBytes::new(stream)?;
     let stream = stream.bytes();
     by_name!(dtype, decode(py, stream, shape))
 }
@@ -270,14 +274,15 @@ fn decode<'py, T: Value>(
     stream: &[u8],
     shape: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // What the stream says is compared before memory is asked for.
-    let info = told(ambar_codec::inspect(stream))?;
+    // Compared before memory is allocated.
+    let info = codec_result(ambar_codec::inspect(stream))?;
     if count(&shape)? != info.values || T::SIZE != info.value_size {
         let message = format!(
-            "the stream holds {} values of {} bytes, expected the shape {shape:?} of {}",
+            "expected values of shape {shape:?} and type {}, found a stream of {} values of {} bytes; read the chunk \
+             with its own shape and type",
+            T::DTYPE,
             info.values,
-            info.value_size,
-            T::DTYPE
+            info.value_size
         );
         return Err(ambar::Error::corrupt(message)).or_raise();
     }
@@ -288,34 +293,34 @@ fn decode<'py, T: Value>(
     })
 }
 
-/// Encodes a small array; `dtype` is the type as JSON. Returns the names of its codecs, and its bytes.
+/// Encodes a small array. Returns the names of its codecs, and its bytes.
 #[pyfunction]
 fn encode_bare_array<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
-    dtype: &str,
+    dtype: DType,
     shape: Vec<u64>,
     predict: bool,
 ) -> PyResult<(String, Bound<'py, PyBytes>)> {
-    let (lent, dtype) = (Lent::new(values, false)?, data_type(dtype)?);
+    let lent = BorrowedBuffer::new(values, false)?;
     let array = py
-        .detach(|| ambar::codec::encode_bare_array(&dtype, &shape, lent.bytes(), predict))
+        .detach(|| ambar::codec::encode_bare_array(&dtype.0, &shape, lent.bytes(), predict))
         .or_raise()?;
     Ok((array.codecs, PyBytes::new(py, &array.bytes)))
 }
 
-/// Encodes an array with the codecs of these names; `dtype` is the type as JSON.
+/// Encodes an array with the codecs of these names.
 #[pyfunction]
 fn encode_bare_array_with<'py>(
     py: Python<'py>,
     codecs: &str,
     values: &Bound<'py, PyAny>,
-    dtype: &str,
+    dtype: DType,
     shape: Vec<u64>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (lent, dtype) = (Lent::new(values, false)?, data_type(dtype)?);
+    let lent = BorrowedBuffer::new(values, false)?;
     let stream =
-        py.detach(|| ambar::codec::encode_bare_array_with(codecs, &dtype, &shape, lent.bytes()));
+        py.detach(|| ambar::codec::encode_bare_array_with(codecs, &dtype.0, &shape, lent.bytes()));
     Ok(PyBytes::new(py, &stream.or_raise()?))
 }
 
@@ -324,19 +329,19 @@ fn encode_bare_array_with<'py>(
 fn decode_bare_array(
     py: Python<'_>,
     codecs: &str,
-    dtype: &str,
+    dtype: DType,
     shape: Vec<u64>,
     encoded: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     // A copy unless the memory is read-only: `out` may overlap it.
-    let (encoded, dtype) = (Stable::new(encoded)?, data_type(dtype)?);
-    let mut out = Lent::new(out, true)?;
+    let encoded = StableBytes::new(encoded)?;
+    let mut out = BorrowedBuffer::new(out, true)?;
     let (stored, values) = (encoded.bytes(), out.bytes_mut());
     py.detach(|| {
         ambar::codec::decode_bare_array(
             codecs,
-            &dtype,
+            &dtype.0,
             &shape,
             stored,
             values,
@@ -350,10 +355,14 @@ fn count(shape: &[usize]) -> PyResult<usize> {
     shape
         .iter()
         .try_fold(1usize, |product, n| product.checked_mul(*n))
-        .ok_or_else(|| PyValueError::new_err(format!("the shape {shape:?} is too large")))
+        .ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "invalid shape: {shape:?}; expected fewer than 2^64 values"
+            ))
+        })
 }
 
-/// A new array of this shape, filled by `fill`.
+/// Allocates an array of this shape and calls `fill` with its memory.
 fn decoded<'py, T: Value>(
     py: Python<'py>,
     shape: Vec<usize>,
@@ -363,8 +372,10 @@ fn decoded<'py, T: Value>(
     let columns = Column::allocate(&[T::DTYPE], count).or_raise()?;
     let mut columns = columns.into_iter();
     let Some(mut column) = columns.next() else {
-        return Err(PyValueError::new_err("no memory was given"));
+        return Err(PyValueError::new_err(
+            "the values of a chunk were not allocated",
+        ));
     };
-    told(py.detach(|| fill(column.values_mut::<T>())))?;
+    codec_result(py.detach(|| fill(column.values_mut::<T>())))?;
     to_numpy(py, column)?.call_method1("reshape", (shape,))
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::errors::{OrRaise, exception};
-use crate::memory::{Lent, to_numpy};
+use crate::memory::{BorrowedBuffer, to_numpy};
 
 /// A condition on the values of fields.
 #[pyclass(frozen, module = "ambar._core")]
@@ -106,7 +106,7 @@ impl Condition {
 /// The values of a field.
 enum Values {
     /// A contiguous array in native byte order.
-    Numbers(DataType, Lent),
+    Numbers(DataType, BorrowedBuffer),
     Objects(Vec<Value>),
 }
 
@@ -144,7 +144,7 @@ impl Values {
         };
         let numpy = array.py().import("numpy")?;
         let array = numpy.call_method1("ascontiguousarray", (array, numpys))?;
-        Ok(Self::Numbers(ours, Lent::new(&array, false)?))
+        Ok(Self::Numbers(ours, BorrowedBuffer::new(&array, false)?))
     }
 
     fn rows(&self) -> usize {

@@ -5,9 +5,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::bound::GivenBound;
-use crate::codec::told;
-use crate::memory::Lent;
+use crate::bound::BoundInput;
+use crate::codec::codec_result;
+use crate::memory::BorrowedBuffer;
 
 /// Encodes a chunk of consecutive boxes of cells, for decoding by the HDF5 filter.
 #[pyfunction]
@@ -16,10 +16,13 @@ pub fn hdf5_boxes<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     boxes: &Bound<'py, PyAny>,
-    bound: GivenBound,
+    bound: BoundInput,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let bound = bound.parse()?;
-    let (values, boxes) = (Lent::new(values, false)?, Lent::new(boxes, false)?);
+    let (values, boxes) = (
+        BorrowedBuffer::new(values, false)?,
+        BorrowedBuffer::new(boxes, false)?,
+    );
     let of = match values.format() {
         "f" | "<f" => ValueType::Float32,
         "d" | "<d" => ValueType::Float64,
@@ -34,16 +37,16 @@ pub fn hdf5_boxes<'py>(
         let mut workspaces = Workspaces::default();
         encode_boxes(values.bytes(), of, &boxes, bound, &mut workspaces)
     };
-    let packet = told(py.detach(encode))?;
+    let packet = codec_result(py.detach(encode))?;
     Ok(packet.map(|packet| PyBytes::new(py, &packet)))
 }
 
 /// Boxes from an int64 array (n, 2, 3): first cells and numbers of cells.
-fn boxes_of(lent: &Lent) -> PyResult<Vec<CellBox>> {
+fn boxes_of(lent: &BorrowedBuffer) -> PyResult<Vec<CellBox>> {
     let refused = || {
         PyTypeError::new_err(
-            "boxes are int64 of shape (n, 2, 3), first cells and \
-                                           numbers of cells above 0",
+            "expected boxes as int64 of shape (n, 2, 3), first cells and numbers of cells above 0, found other \
+             values; convert them",
         )
     };
     if !matches!(

@@ -115,12 +115,12 @@ pub fn numpy_dtype(dtype: &DataType) -> String {
 /// The exporter owns the memory, and other threads could write to it while the library reads it without the GIL.
 /// That would be undefined behaviour in Rust, and no check can exclude it. It is therefore a duty of the caller: the
 /// documentation of the functions that take arrays says that no thread may change an array during the call. Encoded
-/// streams, whose content determines where a decoder reads and writes, are never borrowed: see [`Stable`].
-pub struct Lent {
+/// streams, whose content determines where a decoder reads and writes, are never borrowed: see [`StableBytes`].
+pub struct BorrowedBuffer {
     buffer: PyUntypedBuffer,
 }
 
-impl Lent {
+impl BorrowedBuffer {
     /// Acquires the buffer of `object`; with `writable`, checks that it is writable.
     pub fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
@@ -176,17 +176,17 @@ impl Lent {
 }
 
 /// Immutable bytes: those of a `bytes` object, or a copy.
-pub enum Stable {
+pub enum StableBytes {
     /// A `bytes` object, or a `memoryview` of one.
-    Bytes(Lent),
+    Bytes(BorrowedBuffer),
     /// A copy of memory that its owner could change.
     Copied(Vec<u8>),
 }
 
-impl Stable {
+impl StableBytes {
     /// The bytes of `object`, copied unless it is a `bytes` object.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let lent = Lent::new(object, false)?;
+        let lent = BorrowedBuffer::new(object, false)?;
         let is_bytes = match object.cast::<PyMemoryView>() {
             Ok(view) => view.getattr("obj")?.is_exact_instance_of::<PyBytes>(),
             Err(_) => object.is_exact_instance_of::<PyBytes>(),
@@ -207,7 +207,7 @@ impl Stable {
     }
 }
 
-impl AsRef<[u8]> for Stable {
+impl AsRef<[u8]> for StableBytes {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
     }

@@ -14,10 +14,10 @@ use ambar_formats::ramses::{
     ParticlesRequest, json,
 };
 use pyo3::prelude::*;
-use serde_json::Value;
 
 use crate::cells::Amr;
 use crate::errors::OrRaise;
+use crate::json::{Json, JsonObject};
 use crate::kinds::{Table, region};
 use crate::progress::Progress;
 use crate::threads::detached;
@@ -64,13 +64,13 @@ impl Ramses {
     }
 
     #[getter]
-    fn info(&self) -> PyResult<String> {
-        Ok(Value::Object(json::info(&self.inner).or_raise()?).to_string())
+    fn info(&self) -> PyResult<JsonObject> {
+        json::info(&self.inner).map(JsonObject).or_raise()
     }
 
     #[getter]
-    fn components(&self) -> String {
-        json::components(self.inner.components()).to_string()
+    fn components(&self) -> Json {
+        Json(json::components(self.inner.components()))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -175,10 +175,10 @@ fn on_error(name: &str) -> PyResult<OnError> {
     }
 }
 
-/// Converts an output, or a folder of outputs, to a store. Returns a JSON report.
+/// Converts an output, or a folder of outputs, to a store. Returns a report.
 #[allow(clippy::too_many_arguments)]
 #[pyfunction]
-#[pyo3(signature = (path, target, components, fields, levels, max_level, compression, durability, overwrite, on_error, threads, progress))]
+#[pyo3(signature = (path, target, *, components, fields, levels, max_level, profile, error_bounds, durability, overwrite, on_error, threads, progress))]
 pub fn convert_ramses(
     py: Python<'_>,
     path: PathBuf,
@@ -187,13 +187,14 @@ pub fn convert_ramses(
     fields: Option<Vec<String>>,
     levels: Option<(u8, u8)>,
     max_level: Option<u8>,
-    compression: (String, Vec<(String, String)>),
+    profile: &str,
+    error_bounds: Vec<(String, String)>,
     durability: &str,
     overwrite: bool,
     on_error: &str,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<ConvertReport> {
     let start = std::time::Instant::now();
     let progress = Arc::new(Progress::new(progress));
     let reported = Arc::clone(&progress);
@@ -202,7 +203,7 @@ pub fn convert_ramses(
         fields,
         levels,
         max_level,
-        compression: self::compression(compression)?,
+        compression: compression(profile, error_bounds)?,
         durability: self::durability(durability)?,
         overwrite,
         on_error: self::on_error(on_error)?,
@@ -211,14 +212,25 @@ pub fn convert_ramses(
         })),
     };
     let report = progress.run(py, threads, || ramses::convert(&path, &target, &options))?;
-    let json = serde_json::json!({
-        "source_bytes": report.source_bytes,
-        "stored_bytes": report.stored_bytes,
-        "seconds": start.elapsed().as_secs_f64(),
-        "converted": report.converted,
-        "replaced": report.replaced,
-        "skipped": report.skipped,
-        "failed": report.failed.into_iter().collect::<BTreeMap<_, _>>(),
-    });
-    Ok(json.to_string())
+    Ok(ConvertReport {
+        source_bytes: report.source_bytes,
+        stored_bytes: report.stored_bytes,
+        seconds: start.elapsed().as_secs_f64(),
+        converted: report.converted,
+        replaced: report.replaced,
+        skipped: report.skipped,
+        failed: report.failed.into_iter().collect(),
+    })
+}
+
+/// The report of a conversion, as a dictionary.
+#[derive(IntoPyObject)]
+pub struct ConvertReport {
+    source_bytes: u64,
+    stored_bytes: u64,
+    seconds: f64,
+    converted: Vec<String>,
+    replaced: Vec<String>,
+    skipped: Vec<String>,
+    failed: BTreeMap<String, String>,
 }

@@ -13,11 +13,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::bound::GivenBound;
 use crate::errors::OrRaise;
-use crate::memory::Lent;
-use crate::unshared::Unshared;
-use crate::writer::{About, durability, object, spec};
+use crate::exclusive_writer::ExclusiveWriter;
+use crate::json::JsonObject;
+use crate::memory::BorrowedBuffer;
+use crate::spec::ArraySpec;
+use crate::writer::durability;
 
 /// The decomposition of arrays of one shape into the blocks of all ranks.
 #[pyclass(frozen, module = "ambar._core")]
@@ -61,47 +62,50 @@ impl Blocks {
     }
 }
 
-/// Options of writing with ranks: number of ranks, placement, alignment, extent, threads.
-type How = (u32, String, u64, u64, usize);
-
-fn options((ranks, placement, alignment, extent, threads): How) -> PyResult<RankOptions> {
-    let placement = match placement.as_str() {
-        "counter" => Placement::Counter,
-        "reserved" => Placement::Reserved,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "invalid placement: {other:?}; must be \"counter\" or \"reserved\""
-            )));
-        }
-    };
-    Ok(RankOptions {
-        ranks,
-        placement,
-        alignment,
-        extent,
-        threads,
-    })
+fn placement(name: &str) -> PyResult<Placement> {
+    match name {
+        "counter" => Ok(Placement::Counter),
+        "reserved" => Ok(Placement::Reserved),
+        other => Err(PyValueError::new_err(format!(
+            "invalid placement: {other:?}; must be \"counter\" or \"reserved\""
+        ))),
+    }
 }
 
 /// A store that many ranks write, as seen by one rank.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct RankWriter {
-    inner: Unshared<ranks::RankWriter>,
+    inner: ExclusiveWriter<ranks::RankWriter>,
 }
 
 #[pymethods]
 impl RankWriter {
     /// Creates a store, or opens one for appending, on rank 0.
     #[staticmethod]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
+    #[pyo3(signature = (path, mode, *, durability, ranks, placement, alignment, extent, threads))]
     fn first(
         py: Python<'_>,
         path: PathBuf,
         mode: &str,
         durability: &str,
-        how: How,
+        ranks: u32,
+        placement: &str,
+        alignment: u64,
+        extent: u64,
+        threads: usize,
     ) -> PyResult<Self> {
         let durability = self::durability(durability)?;
-        let options = options(how)?;
+        let options = RankOptions {
+            ranks,
+            placement: self::placement(placement)?,
+            alignment,
+            extent,
+            threads,
+        };
         let create = CreateOptions {
             durability,
             overwrite: mode == "overwrite",
@@ -148,30 +152,26 @@ impl RankWriter {
         })
     }
 
-    fn group(&self, py: Python<'_>, path: &str, attributes: &str) -> PyResult<()> {
-        let attributes = object(attributes)?;
-        self.with(py, |writer| writer.group(path, attributes))
+    fn group(&self, py: Python<'_>, path: &str, attrs: JsonObject) -> PyResult<()> {
+        self.with(py, |writer| writer.group(path, attrs.0))
     }
 
     fn begin_step(&self, py: Python<'_>, series: &str, time: f64) -> PyResult<String> {
         self.with(py, |writer| writer.begin_step(series, time))
     }
 
-    /// Declares an array.
-    #[pyo3(signature = (path, about, error_bound, predict, blocks))]
+    /// Declares an array, and returns its number.
+    #[pyo3(signature = (path, spec, blocks))]
     fn declare(
         &self,
         py: Python<'_>,
         path: &str,
-        about: About,
-        error_bound: Option<GivenBound>,
-        predict: bool,
+        spec: &ArraySpec,
         blocks: Option<&Blocks>,
     ) -> PyResult<u32> {
-        let mut spec = spec(about, Profile::default())?.predict(predict);
-        spec.error_bound = error_bound.map(|bound| bound.parse()).transpose()?;
-        let held = blocks.map(|blocks| &blocks.0);
-        let array = self.with(py, |writer| writer.declare(path, &spec, held))?;
+        let spec = spec.with_default(Profile::default());
+        let blocks = blocks.map(|blocks| &blocks.0);
+        let array = self.with(py, |writer| writer.declare(path, &spec, blocks))?;
         Ok(array.0)
     }
 
@@ -184,7 +184,7 @@ impl RankWriter {
         start: Vec<u64>,
         shape: Vec<u64>,
     ) -> PyResult<()> {
-        let values = Lent::new(data, false)?;
+        let values = BorrowedBuffer::new(data, false)?;
         let region = Region { start, shape };
         self.with(py, |writer| {
             writer.write(ArrayId(array), &region, values.bytes())
@@ -197,7 +197,7 @@ impl RankWriter {
     }
 
     fn inbox(&self, py: Python<'_>, sender: u32, bytes: &Bound<'_, PyAny>) -> PyResult<()> {
-        let bytes = Lent::new(bytes, false)?;
+        let bytes = BorrowedBuffer::new(bytes, false)?;
         self.with(py, |writer| writer.inbox(sender, bytes.bytes()))
     }
 
@@ -229,7 +229,7 @@ impl RankWriter {
 impl RankWriter {
     fn new(writer: ranks::RankWriter) -> Self {
         Self {
-            inner: Unshared::new(writer),
+            inner: ExclusiveWriter::new(writer),
         }
     }
 

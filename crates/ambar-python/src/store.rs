@@ -17,11 +17,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::bound::FoundBound;
+use crate::bound::BoundOutput;
 use crate::cells::Amr;
 use crate::errors::OrRaise;
+use crate::json::JsonObject;
 use crate::kinds::Table;
-use crate::memory::{Lent, Stable, numpy_dtype, to_numpy};
+use crate::memory::{BorrowedBuffer, StableBytes, numpy_dtype, to_numpy};
 use crate::progress::Progress;
 use crate::threads::detached;
 
@@ -57,22 +58,22 @@ impl Store {
         Ok(Self { inner })
     }
 
-    /// Opens the store whose file is in memory; messages call it `location`. The bytes of a `bytes` object
-    /// are read where they are, those of other objects are copied first.
+    /// Opens a store in memory; messages call it `location`. The memory of a `bytes` object is shared, that of
+    /// other objects is copied.
     #[staticmethod]
     fn of_bytes(py: Python<'_>, data: &Bound<'_, PyAny>, location: &str) -> PyResult<Self> {
-        let bytes: Owner = Arc::new(Stable::new(data)?);
+        let bytes: Owner = Arc::new(StableBytes::new(data)?);
         let open = || ambar::store::Store::open_bytes(bytes, location, Limits::default());
         let inner = py.detach(open).or_raise()?;
         Ok(Self { inner })
     }
 
     /// Reads the bytes of small arrays in one request, for following reads.
-    fn read_ahead(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<Ahead> {
+    fn read_ahead(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<ReadAhead> {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let ahead = py.detach(|| self.inner.read_ahead(&paths)).or_raise()?;
-        Ok(Ahead {
-            kept: Mutex::new(Some(ahead)),
+        Ok(ReadAhead {
+            bytes: Mutex::new(Some(ahead)),
         })
     }
 
@@ -104,17 +105,21 @@ impl Store {
         Ok(self.inner.kind(path).or_raise()?.map(kind_name))
     }
 
-    fn attributes(&self, path: &str) -> PyResult<String> {
+    fn attributes(&self, path: &str) -> PyResult<JsonObject> {
         let attributes = match self.inner.kind(path).or_raise()? {
             Some(NodeKind::Array) => self.inner.array(path).or_raise()?.attributes().clone(),
             _ => self.inner.group(path).or_raise()?.attributes().clone(),
         };
-        Ok(serde_json::Value::Object(attributes).to_string())
+        Ok(JsonObject(attributes))
     }
 
-    /// The JSON text of an array's `zarr.json`.
-    fn document(&self, path: &str) -> PyResult<String> {
-        Ok(self.inner.document(path).or_raise()?.to_owned())
+    /// The metadata document of an array, its `zarr.json`.
+    fn document(&self, path: &str) -> PyResult<JsonObject> {
+        let text = self.inner.document(path).or_raise()?;
+        serde_json::from_str(text)
+            .map(JsonObject)
+            .map_err(|error| Error::corrupt(error.to_string()).at_node(path))
+            .or_raise()
     }
 
     fn array(&self, path: &str) -> PyResult<Array> {
@@ -148,15 +153,14 @@ impl Store {
         Some((id.number, id.checksum))
     }
 
-    fn usage(&self, py: Python<'_>) -> PyResult<String> {
+    fn usage(&self, py: Python<'_>) -> PyResult<Usage> {
         let usage = py.detach(|| self.inner.usage()).or_raise()?;
-        let json = serde_json::json!({
-            "total": usage.total,
-            "live": usage.live,
-            "dead": usage.dead,
-            "entries": usage.entries,
-        });
-        Ok(json.to_string())
+        Ok(Usage {
+            total: usage.total,
+            live: usage.live,
+            dead: usage.dead,
+            entries: usage.entries,
+        })
     }
 
     #[pyo3(signature = (threads=None, progress=None))]
@@ -165,20 +169,37 @@ impl Store {
         py: Python<'_>,
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<String> {
+    ) -> PyResult<VerifyReport> {
         let progress = Progress::new(progress);
         let report = progress.run(py, threads, || {
             self.inner
                 .verify(&|done, total| progress.report(done, total))
         })?;
-        let json = serde_json::json!({
-            "bytes": report.bytes,
-            "entries": report.entries,
-            "chunks": report.chunks,
-            "damage": report.damage,
-        });
-        Ok(json.to_string())
+        Ok(VerifyReport {
+            bytes: report.bytes,
+            entries: report.entries,
+            chunks: report.chunks,
+            damage: report.damage,
+        })
     }
+}
+
+/// Bytes and entries of a container, as a dictionary.
+#[derive(IntoPyObject)]
+struct Usage {
+    total: u64,
+    live: u64,
+    dead: u64,
+    entries: u64,
+}
+
+/// The result of a verification, as a dictionary.
+#[derive(IntoPyObject)]
+struct VerifyReport {
+    bytes: u64,
+    entries: u64,
+    chunks: u64,
+    damage: Vec<String>,
 }
 
 fn kind_name(kind: NodeKind) -> &'static str {
@@ -190,33 +211,33 @@ fn kind_name(kind: NodeKind) -> &'static str {
 
 /// Bytes read ahead from a store, kept until this is released.
 #[pyclass(frozen, module = "ambar._core")]
-pub struct Ahead {
-    kept: Mutex<Option<ambar::container::ReadAhead>>,
+pub struct ReadAhead {
+    bytes: Mutex<Option<ambar::container::ReadAhead>>,
 }
 
 #[pymethods]
-impl Ahead {
+impl ReadAhead {
     fn release(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = None;
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        *bytes = None;
     }
 }
 
 /// The selection in one dimension.
-enum Wanted {
+enum AxisSelection {
     Slice(u64, u64, u64),
     /// A copy, since the output may share memory with the list.
     List(Vec<u64>),
 }
 
-impl<'py> FromPyObject<'_, 'py> for Wanted {
+impl<'py> FromPyObject<'_, 'py> for AxisSelection {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok((start, stop, step)) = object.extract() {
             return Ok(Self::Slice(start, stop, step));
         }
-        let lent = Lent::new(&object, false)?;
+        let lent = BorrowedBuffer::new(&object, false)?;
         // Names of an unsigned integer of 8 bytes in the buffer protocol.
         if !matches!(lent.format(), "L" | "Q") || lent.count() * 8 != lent.bytes().len() {
             let message =
@@ -232,7 +253,7 @@ impl<'py> FromPyObject<'_, 'py> for Wanted {
     }
 }
 
-impl Wanted {
+impl AxisSelection {
     fn indices(&self) -> Indices<'_> {
         match self {
             &Self::Slice(start, stop, step) => Slice { start, stop, step }.into(),
@@ -288,8 +309,8 @@ impl Array {
     }
 
     #[getter]
-    fn error_bound(&self) -> Option<FoundBound> {
-        self.inner.error_bound().map(FoundBound::from)
+    fn error_bound(&self) -> Option<BoundOutput> {
+        self.inner.error_bound().map(BoundOutput::from)
     }
 
     #[getter]
@@ -319,23 +340,25 @@ impl Array {
         PyBytes::new(py, self.inner.fill_value())
     }
 
-    fn attributes(&self) -> String {
-        serde_json::Value::Object(self.inner.attributes().clone()).to_string()
+    fn attributes(&self) -> JsonObject {
+        JsonObject(self.inner.attributes().clone())
     }
 
-    /// The attributes that state the loss of the values, as JSON.
-    fn lossy_attributes(&self) -> String {
-        serde_json::Value::Object(self.inner.lossy_attributes()).to_string()
+    /// The attributes that state the loss of the values.
+    fn lossy_attributes(&self) -> JsonObject {
+        JsonObject(self.inner.lossy_attributes())
     }
 
-    /// (chunk, file below the directory or None, offset, length) of every chunk that was written.
-    #[allow(clippy::type_complexity)] // a tuple for Python
-    fn chunk_ranges(&self, py: Python<'_>) -> PyResult<Vec<(Vec<u64>, Option<String>, u64, u64)>> {
+    /// The ranges of all chunks that were written.
+    fn chunk_ranges(&self, py: Python<'_>) -> PyResult<Vec<ChunkRange>> {
         let ranges = py.detach(|| self.inner.chunk_ranges()).or_raise()?;
-        Ok(ranges
-            .into_iter()
-            .map(|range| (range.chunk, range.file, range.offset, range.len))
-            .collect())
+        let range = |range: ambar::array::ChunkRange| ChunkRange {
+            chunk: range.chunk,
+            file: range.file,
+            offset: range.offset,
+            length: range.len,
+        };
+        Ok(ranges.into_iter().map(range).collect())
     }
 
     /// Reads (start, stop, step), or a list of indices as an array of uint64, of each dimension; a
@@ -344,22 +367,24 @@ impl Array {
     fn read<'py>(
         &self,
         py: Python<'py>,
-        selection: Option<Vec<Wanted>>,
+        selection: Option<Vec<AxisSelection>>,
         out: Option<Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let selection = selection.unwrap_or_else(|| {
             let lengths = self.inner.shape().iter();
-            lengths.map(|&length| Wanted::Slice(0, length, 1)).collect()
+            lengths
+                .map(|&length| AxisSelection::Slice(0, length, 1))
+                .collect()
         });
-        let selection: Vec<Indices<'_>> = selection.iter().map(Wanted::indices).collect();
+        let selection: Vec<Indices<'_>> = selection.iter().map(AxisSelection::indices).collect();
         let array = &self.inner;
         let read = |bytes: &mut [u8]| {
             let read = || array.read_indices(&selection, bytes);
             self.run(py, &selection, threads, read)
         };
         if let Some(out) = out {
-            read(Lent::new(&out, true)?.bytes_mut())?;
+            read(BorrowedBuffer::new(&out, true)?.bytes_mut())?;
             return Ok(out);
         }
         if array.dtype().size().is_none() {
@@ -371,8 +396,19 @@ impl Array {
     }
 }
 
-/// Bytes that are decoded faster than another thread wakes up.
-const SMALL: u64 = 256 << 10;
+/// The bytes of an encoded chunk in a store.
+#[pyclass(frozen, get_all, module = "ambar._core")]
+pub struct ChunkRange {
+    /// The number of the chunk in each dimension.
+    chunk: Vec<u64>,
+    /// The file below the folder of a store; `None` if the store is a single file.
+    file: Option<String>,
+    offset: u64,
+    length: u64,
+}
+
+/// Maximum size of a read on the calling thread: waking up another thread takes longer.
+const INLINE_READ_BYTES: u64 = 256 << 10;
 
 impl Array {
     /// Runs a read of `selection`, on the calling thread if it is small.
@@ -383,7 +419,7 @@ impl Array {
         threads: Option<usize>,
         read: impl FnOnce() -> ambar::Result<T> + Send,
     ) -> PyResult<T> {
-        let small = self.inner.touched_bytes(selection).or_raise()? <= SMALL;
+        let small = self.inner.touched_bytes(selection).or_raise()? <= INLINE_READ_BYTES;
         py.detach(|| match threads {
             None | Some(1..) if small => parallel::on_this_thread(read),
             _ => parallel::with_threads(threads, read),

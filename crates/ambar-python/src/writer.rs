@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ambar::array::{ArrayData, ArraySpec, Region, Strings};
+use ambar::array::{ArrayData, Region, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::bound::{self, Compression};
@@ -12,13 +12,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::bound::GivenBound;
 use crate::errors::OrRaise;
-use crate::memory::Lent;
-use crate::unshared::Unshared;
+use crate::exclusive_writer::ExclusiveWriter;
+use crate::json::JsonObject;
+use crate::memory::BorrowedBuffer;
+use crate::spec::{ArraySpec, DType, profile};
 
 /// A compression from the name of a profile and error bounds of fields in user notation.
-pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<Compression> {
+pub fn compression(profile: &str, bounds: Vec<(String, String)>) -> PyResult<Compression> {
     let parse = |(field, text): (String, String)| {
         // `*` is not the name of a field.
         let named = |error: Error| {
@@ -32,22 +33,9 @@ pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<
         Ok((field, bound))
     };
     Ok(Compression {
-        profile: profile(&name)?,
+        profile: self::profile(profile)?,
         error_bounds: bounds.into_iter().map(parse).collect::<PyResult<_>>()?,
     })
-}
-
-/// The profile of this name.
-pub fn profile(name: &str) -> PyResult<Profile> {
-    match name {
-        "fast" => Ok(Profile::Fast),
-        "balanced" => Ok(Profile::Balanced),
-        "small" => Ok(Profile::Small),
-        "raw" => Ok(Profile::Raw),
-        other => Err(PyValueError::new_err(format!(
-            "invalid profile: {other:?}; must be \"fast\", \"balanced\", \"small\" or \"raw\""
-        ))),
-    }
 }
 
 /// The durability of this name.
@@ -61,59 +49,17 @@ pub fn durability(name: &str) -> PyResult<Durability> {
     }
 }
 
-/// A JSON object from its text.
-pub fn object(text: &str) -> PyResult<Map<String, Value>> {
-    serde_json::from_str(text)
-        .map_err(|error| PyValueError::new_err(format!("expected attributes as JSON: {error}")))
-}
-
-/// The specification of an array: Zarr data type as JSON text, shape, names of the dimensions, attributes as JSON
-/// text, fill value, chunks, shards, profile.
-pub type About = (
-    String,
-    Vec<u64>,
-    Option<Vec<Option<String>>>,
-    String,
-    Option<Vec<u8>>,
-    Option<Vec<u64>>,
-    Option<Vec<u64>>,
-    Option<String>,
-);
-
-/// The type of a Zarr data type in JSON text.
-pub fn data_type(json: &str) -> PyResult<DataType> {
-    let json: Value =
-        serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    DataType::from_json(&json).or_raise()
-}
-
-/// The specification of an array, with the default `profile`.
-pub fn spec(about: About, profile: Profile) -> PyResult<ArraySpec> {
-    let (dtype, shape, dims, attributes, fill_value, chunks, shards, named) = about;
-    let mut spec = ArraySpec::new(data_type(&dtype)?, &shape);
-    spec.dimension_names = dims.unwrap_or_default();
-    spec.attributes = object(&attributes)?;
-    spec.fill_value = fill_value;
-    spec.chunk_shape = chunks;
-    spec.shard_shape = shards;
-    spec.profile = match named {
-        Some(name) => self::profile(&name)?,
-        None => profile,
-    };
-    Ok(spec)
-}
-
 /// Values from Python.
-enum Given {
+enum InputValues {
     /// Values of fixed size, in pieces.
-    Fixed(Vec<Lent>),
+    Fixed(Vec<BorrowedBuffer>),
     Strings(Strings),
 }
 
-impl Given {
+impl InputValues {
     fn new(data: &Bound<'_, PyAny>, dtype: &DataType) -> PyResult<Self> {
         if dtype.size().is_some() {
-            return Ok(Self::Fixed(vec![Lent::new(data, false)?]));
+            return Ok(Self::Fixed(vec![BorrowedBuffer::new(data, false)?]));
         }
         let values: Vec<Vec<u8>> = data.extract()?;
         Ok(Self::Strings(values.iter().collect()))
@@ -124,7 +70,10 @@ impl Given {
         match self {
             Self::Strings(strings) => write(ArrayData::Strings(strings)),
             Self::Fixed(pieces) => {
-                let all = pieces.first().map(Lent::bytes).unwrap_or_default();
+                let all = pieces
+                    .first()
+                    .map(BorrowedBuffer::bytes)
+                    .unwrap_or_default();
                 write(ArrayData::Fixed(all))
             }
         }
@@ -135,7 +84,7 @@ impl Given {
         match self {
             Self::Strings(strings) => write(ArrayData::Strings(strings)),
             Self::Fixed(pieces) => {
-                let pieces: Vec<&[u8]> = pieces.iter().map(Lent::bytes).collect();
+                let pieces: Vec<&[u8]> = pieces.iter().map(BorrowedBuffer::bytes).collect();
                 write(ArrayData::Pieces(&pieces))
             }
         }
@@ -151,10 +100,15 @@ fn check_dtype(path: &str, expected: &DataType, found: &DataType) -> ambar::Resu
     Err(Error::invalid(message).at_node(path))
 }
 
+fn attributes(writer: &StoreWriter, path: &str) -> ambar::Result<Map<String, Value>> {
+    let missing = || Error::not_found(format!("node {path} does not exist; check the path"));
+    writer.attributes(path)?.ok_or_else(missing)
+}
+
 /// A store open for writing. `commit` makes writes visible.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Writer {
-    inner: Unshared<StoreWriter>,
+    inner: ExclusiveWriter<StoreWriter>,
     profile: Profile,
     threads: Option<usize>,
 }
@@ -162,6 +116,7 @@ pub struct Writer {
 #[pymethods]
 impl Writer {
     #[new]
+    #[pyo3(signature = (path, mode, *, directory, durability, profile, threads))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -190,7 +145,7 @@ impl Writer {
             .or_raise()?;
         let profile = self::profile(profile)?;
         Ok(Self {
-            inner: Unshared::new(writer),
+            inner: ExclusiveWriter::new(writer),
             profile,
             threads,
         })
@@ -201,58 +156,70 @@ impl Writer {
         self.inner.check()
     }
 
-    fn group(&self, py: Python<'_>, path: &str, attributes: &str) -> PyResult<()> {
-        let attributes = object(attributes)?;
-        self.with(py, move |writer| writer.group(path, attributes))
+    fn group(&self, py: Python<'_>, path: &str, attrs: JsonObject) -> PyResult<()> {
+        self.with(py, |writer| writer.group(path, attrs.0))
     }
 
-    fn set_attributes(&self, py: Python<'_>, path: &str, attributes: &str) -> PyResult<()> {
-        let attributes = object(attributes)?;
-        self.with(py, move |writer| writer.set_attributes(path, attributes))
+    /// The attributes of a group or an array, including uncommitted changes.
+    fn attributes(&self, py: Python<'_>, path: &str) -> PyResult<JsonObject> {
+        let read = |writer: &mut StoreWriter| attributes(writer, path);
+        self.inner.with(py, read).map(JsonObject)
+    }
+
+    fn set_attributes(&self, py: Python<'_>, path: &str, attrs: JsonObject) -> PyResult<()> {
+        self.with(py, |writer| writer.set_attributes(path, attrs.0))
+    }
+
+    /// Removes attributes, then adds or replaces others.
+    fn update_attributes(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        attrs: JsonObject,
+        removed: Vec<String>,
+    ) -> PyResult<()> {
+        self.with(py, |writer| {
+            let mut found = attributes(writer, path)?;
+            for name in removed {
+                let known: Vec<String> = found.keys().cloned().collect();
+                let missing = || Error::unknown("attribute", &name, &known).at_node(path);
+                found.shift_remove(&name).ok_or_else(missing)?;
+            }
+            found.extend(attrs.0);
+            writer.set_attributes(path, found)
+        })
     }
 
     /// Writes an array. `data` is a C-contiguous buffer of the values, or a list of `bytes` for text and byte
     /// strings.
-    #[pyo3(signature = (path, data, about, error_bound, predict, whole, cells))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "arguments of the Python function"
-    )]
     fn array(
         &self,
         py: Python<'_>,
         path: &str,
         data: &Bound<'_, PyAny>,
-        about: About,
-        error_bound: Option<GivenBound>,
-        predict: bool,
-        whole: bool,
-        cells: bool,
+        spec: &ArraySpec,
     ) -> PyResult<()> {
-        let mut spec = spec(about, self.profile)?;
-        spec = spec.predict(predict).whole(whole).cells(cells);
-        let values = Given::new(data, &spec.dtype)?;
-        if let (Some(bound), Given::Fixed(pieces)) = (error_bound, &values) {
-            let bound = bound.parse()?;
-            let all = pieces.first().map(Lent::bytes).unwrap_or_default();
-            spec.error_bound = Some(bound::of_values(bound, &spec.dtype, all));
-        }
+        let values = InputValues::new(data, spec.data_type())?;
+        let bound = spec.error_bound;
+        let mut spec = spec.with_default(self.profile);
+        spec.error_bound = match &values {
+            InputValues::Fixed(pieces) => {
+                let all = pieces
+                    .first()
+                    .map(BorrowedBuffer::bytes)
+                    .unwrap_or_default();
+                bound.map(|bound| bound::of_values(bound, &spec.dtype, all))
+            }
+            InputValues::Strings(_) => None,
+        };
         self.with(py, |writer| {
             values.lend(|data| writer.write_array(path, &spec, data))
         })
     }
 
     /// Creates an array of its fill value.
-    #[pyo3(signature = (path, about, error_bound))]
-    fn declare(
-        &self,
-        py: Python<'_>,
-        path: &str,
-        about: About,
-        error_bound: Option<GivenBound>,
-    ) -> PyResult<()> {
-        let mut spec = spec(about, self.profile)?;
-        spec.error_bound = error_bound.map(|bound| bound.parse()).transpose()?;
+    fn declare(&self, py: Python<'_>, path: &str, spec: &ArraySpec) -> PyResult<()> {
+        let spec = spec.with_default(self.profile);
         self.with(py, |writer| writer.declare(path, &spec))
     }
 
@@ -262,12 +229,12 @@ impl Writer {
         py: Python<'_>,
         path: &str,
         data: &Bound<'_, PyAny>,
-        dtype: &str,
+        dtype: DType,
         start: Vec<u64>,
         shape: Vec<u64>,
     ) -> PyResult<()> {
-        let dtype = data_type(dtype)?;
-        let values = Given::new(data, &dtype)?;
+        let dtype = dtype.0;
+        let values = InputValues::new(data, &dtype)?;
         let region = Region { start, shape };
         self.with(py, |writer| {
             check_dtype(path, &writer.type_and_shape(path)?.0, &dtype)?;
@@ -282,16 +249,16 @@ impl Writer {
         py: Python<'_>,
         path: &str,
         data: &Bound<'_, PyAny>,
-        dtype: &str,
+        dtype: DType,
         shape: Vec<u64>,
     ) -> PyResult<()> {
-        let dtype = data_type(dtype)?;
+        let dtype = dtype.0;
         let values = match dtype.size() {
-            None => Given::new(data, &dtype)?,
+            None => InputValues::new(data, &dtype)?,
             Some(_) => {
                 let pieces = data.try_iter()?;
-                let lent = pieces.map(|piece| Lent::new(&piece?, false));
-                Given::Fixed(lent.collect::<PyResult<_>>()?)
+                let lent = pieces.map(|piece| BorrowedBuffer::new(&piece?, false));
+                InputValues::Fixed(lent.collect::<PyResult<_>>()?)
             }
         };
         self.with(py, |writer| {

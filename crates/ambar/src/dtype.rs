@@ -5,6 +5,7 @@
 //! zarr-python 3.1 writes them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde_json::{Value, json};
 
@@ -72,8 +73,11 @@ pub enum DataType {
     Bytes,
 }
 
-/// Largest number of units that NumPy takes for one count.
+/// Largest number of units that one count represents in NumPy.
 const MAX_SCALE: u32 = i32::MAX as u32;
+
+/// Largest size in bytes of a value of fixed size.
+const MAX_LENGTH: usize = 1 << 20;
 
 /// A unit of time, by NumPy's abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,7 +188,7 @@ impl DataType {
             option("length_bytes")
                 .and_then(Value::as_u64)
                 .and_then(|bytes| usize::try_from(bytes).ok())
-                .filter(|bytes| bytes % multiple == 0 && (1..=1 << 20).contains(bytes))
+                .filter(|bytes| bytes % multiple == 0 && (1..=MAX_LENGTH).contains(bytes))
                 .ok_or_else(|| {
                     Error::corrupt(format!("data type {value} has no valid length_bytes"))
                 })
@@ -236,12 +240,63 @@ impl fmt::Display for DataType {
     }
 }
 
+impl FromStr for DataType {
+    type Err = Error;
+
+    /// Parses NumPy's name of a type, as `Display` writes it. `datetime64` and `timedelta64` have the generic unit.
+    fn from_str(name: &str) -> Result<Self> {
+        if let Some((_, dtype)) = Self::PLAIN.iter().find(|(plain, _)| *plain == name) {
+            return Ok(dtype.clone());
+        }
+        let length = |count: &str, size: usize| {
+            let bytes = count.parse::<usize>().ok()?.checked_mul(size)?;
+            (1..=MAX_LENGTH).contains(&bytes).then_some(bytes)
+        };
+        let time = |unit: &str| {
+            let unit = match unit {
+                "" => "generic",
+                unit => unit.strip_prefix('[')?.strip_suffix(']')?,
+            };
+            let (scale, unit) = unit.split_at(unit.find(|c: char| !c.is_ascii_digit())?);
+            let scale = if scale.is_empty() {
+                1
+            } else {
+                scale.parse().ok()?
+            };
+            let unit = TimeUnit::parse(unit)?;
+            (1..=MAX_SCALE).contains(&scale).then_some((unit, scale))
+        };
+        let text = name.strip_prefix("<U").or_else(|| name.strip_prefix(">U"));
+        let found = if let Some(count) = text {
+            length(count, 4).map(|bytes| Self::FixedUtf32 { bytes })
+        } else if let Some(count) = name.strip_prefix("|S") {
+            length(count, 1).map(|bytes| Self::FixedBytes { bytes })
+        } else if let Some(unit) = name.strip_prefix("datetime64") {
+            time(unit).map(|(unit, scale)| Self::DateTime64 { unit, scale })
+        } else if let Some(unit) = name.strip_prefix("timedelta64") {
+            time(unit).map(|(unit, scale)| Self::TimeDelta64 { unit, scale })
+        } else {
+            match name {
+                "string" => Some(Self::String),
+                "bytes" => Some(Self::Bytes),
+                _ => None,
+            }
+        };
+        found.ok_or_else(|| {
+            Error::unsupported(format!(
+                "data type {name:?} cannot be stored; use numbers of up to 64 bits, times, or strings and bytes \
+                 of up to 1 MiB"
+            ))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_type_survives_its_metadata() {
+    fn every_type_survives_its_metadata_and_its_name() {
         let ns = TimeUnit::parse("ns").unwrap();
         let mut types: Vec<_> = DataType::PLAIN
             .iter()
@@ -264,6 +319,32 @@ mod tests {
                 dtype,
                 "{dtype}"
             );
+            assert_eq!(dtype.to_string().parse::<DataType>().unwrap(), dtype);
+        }
+        let generic = "datetime64".parse::<DataType>().unwrap();
+        assert_eq!(generic.to_string(), "datetime64[generic]");
+    }
+
+    #[test]
+    fn unknown_names_are_errors() {
+        for name in [
+            "",
+            "float",
+            "float128",
+            "<U",
+            "<U0",
+            "<U262145",
+            "<U4611686018427387905",
+            "|S0",
+            "|S1048577",
+            "datetime64[]",
+            "datetime64[25]",
+            "datetime64[0s]",
+            "datetime64[fortnight]",
+            "timedelta64[2147483648s]",
+            "timedelta64[s",
+        ] {
+            assert!(name.parse::<DataType>().is_err(), "{name}");
         }
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from json import loads as decode
 from pathlib import Path
 from typing import Annotated
 
@@ -58,11 +57,10 @@ def compact(
     from ambar.store.urls import refuse_url
 
     refuse_url(path)
-    usage = _core.Store(str(path)).usage
-    before = _total(usage())
+    before = _core.Store(str(path)).usage()["total"]
     with progress_bar(f"compacting {path.name}", progress=progress):
         maintenance.compact(path)
-    after = _total(_core.Store(str(path)).usage())
+    after = _core.Store(str(path)).usage()["total"]
     found = {"path": str(path), "bytes_before": before, "bytes_after": after}
     show_result(f"{path}: {size(before)} -> {size(after)}", found, as_json=json)
 
@@ -93,7 +91,3 @@ def repair(
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def _total(usage: str) -> int:
-    return int(decode(usage)["total"])

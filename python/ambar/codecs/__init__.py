@@ -8,7 +8,6 @@ entry points: nothing needs to be imported.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +169,7 @@ def encode_corners(corners: np.ndarray[Any, np.dtype[Any]]) -> bytes:
     """Return the stream of the corners of cells (cells, 2 to 4), integers of 32 or 64 bits."""
     name = checked_corners(corners.dtype, corners.shape)
     plain = np.ascontiguousarray(corners, np.dtype(name))
-    return _core.encode_bare_array_with(SIMPLICES, plain, json.dumps(name), plain.shape)
+    return _core.encode_bare_array_with(SIMPLICES, plain, name, plain.shape)
 
 
 def decode_corners(
@@ -185,7 +184,7 @@ def decode_corners(
     """
     name = checked_corners(dtype, shape)
     corners = np.empty(shape, name)
-    _core.decode_bare_array(SIMPLICES, json.dumps(name), list(shape), stream, corners)
+    _core.decode_bare_array(SIMPLICES, name, list(shape), stream, corners)
     return corners.astype(dtype, copy=False)
 
 

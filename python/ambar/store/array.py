@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from types import EllipsisType
@@ -153,7 +152,7 @@ class Array:
         >>> ambar.open_store("fields.ambar")["density"].attrs
         {'unit': 'g/cm3'}
         """
-        return Attributes(json.loads(self._core.attributes()))
+        return Attributes(self._core.attributes())
 
     @property
     def lossy_attrs(self) -> Attributes:
@@ -170,7 +169,7 @@ class Array:
         >>> sorted(ambar.open_store("bounded.ambar")["x"].lossy_attrs)[0]
         'lossy_compression'
         """
-        return Attributes(json.loads(self._core.lossy_attributes()))
+        return Attributes(self._core.lossy_attributes())
 
     def read(
         self,

@@ -59,15 +59,15 @@ class Referenced:
         for path in self.store:
             if self._inside(path):
                 self.store._core.array("/" + path)  # raises for invalid metadata
-                document = json.loads(self.store._core.document("/" + path))
+                document = self.store._core.document("/" + path)
                 yield self._below(path), without_shards(document)
 
     def chunks(self, path: str) -> Iterator[ChunkReference]:
         """Yield the locations of the chunks of an array, except chunks that were never written."""
         array = self.store._core.array("/" + "/".join(part for part in (self.group, path) if part))
-        for chunk, file, offset, length in array.chunk_ranges():
-            url = self.url if file is None else f"{self.url.rstrip('/')}/{file}"
-            yield ChunkReference(tuple(chunk), url, offset, length)
+        for found in array.chunk_ranges():
+            url = self.url if found.file is None else f"{self.url.rstrip('/')}/{found.file}"
+            yield ChunkReference(tuple(found.chunk), url, found.offset, found.length)
 
     def _inside(self, path: str) -> bool:
         return not self.group or path == self.group or path.startswith(f"{self.group}/")

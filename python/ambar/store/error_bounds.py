@@ -154,7 +154,9 @@ def select_bounds(
     Returns None if no target matches the field.
     """
     found = _core.select_bounds(list(rules), names)
-    return None if found is None else [PartBound(*part) for part in found]
+    if found is None:
+        return None
+    return [PartBound(part.levels, part.region, part.target, part.bound) for part in found]
 
 
 def targets_of(name: str, targets: Iterable[str]) -> list[str]:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-import numpy as np
-
 from ambar import _core
-
-_LONG = re.compile(r"\d{19}")
-"""A match in the text of every integer of more than 64 bits."""
 
 
 def absolute(path: str) -> str:
@@ -23,7 +16,7 @@ def absolute(path: str) -> str:
 class Attributes(Mapping[str, Any]):
     """The attributes of a group or an array: a mapping of names to JSON values, for reading.
 
-    It equals a dictionary of the same items. `Writer` changes attributes.
+    It equals a dictionary of the same items. `Writer.attrs` changes attributes.
 
     Examples
     --------
@@ -48,30 +41,84 @@ class Attributes(Mapping[str, Any]):
         return repr(self._values)
 
 
-def to_json(attributes: Mapping[str, Any] | None) -> str:
-    """Return attributes as JSON text; raises ValueError if JSON cannot represent them."""
-    try:
-        text = json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
-        if _LONG.search(text):
-            json.loads(text, parse_int=_checked_integer)
-    except (TypeError, ValueError) as error:
-        raise _core.InvalidError(
-            f"expected attributes that JSON can represent, found {error}"
-        ) from error
-    return text
+class WriterAttributes(MutableMapping[str, Any]):
+    """The attributes of a group or an array of a store that is open for writing.
+
+    A mapping of names to JSON values. The next commit makes changes visible to readers. NumPy
+    scalars and arrays are stored as numbers, strings and lists. Values that the mapping returns are
+    copies: assign a changed list or dictionary again.
+
+    Examples
+    --------
+    >>> with ambar.create("titled.ambar") as writer:
+    ...     writer.attrs["title"] = "a run"
+    ...     writer.create_array("x", np.arange(3))
+    ...     writer["x"].attrs.update(unit="cm", scale=np.float64(0.5))
+    >>> ambar.open_store("titled.ambar")["x"].attrs
+    {'unit': 'cm', 'scale': 0.5}
+    """
+
+    def __init__(self, core: _core.Writer, path: str) -> None:
+        self._core = core
+        self._path = path
+
+    def _read(self) -> dict[str, Any]:
+        return self._core.attributes(self._path)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._core.update_attributes(self._path, {name: value}, [])
+
+    def __delitem__(self, name: str) -> None:
+        self._core.update_attributes(self._path, {}, [name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        """Return the items, as of a dictionary."""
+        return repr(self._read())
+
+    def update(self, *others: Any, **names: Any) -> None:
+        """Add or replace attributes: all of them, or none if one is invalid.
+
+        Parameters
+        ----------
+        *others : mapping or iterable of pairs
+            Names and values, as for `dict.update`.
+        **names
+            More names and values.
+        """
+        self._core.update_attributes(self._path, dict(*others, **names), [])
+
+    def clear(self) -> None:
+        """Remove all attributes."""
+        self._core.set_attributes(self._path, {})
 
 
-def _checked_integer(text: str) -> int:
-    """Raise ValueError for an integer that readers would round to float64."""
-    if not -(2**63) <= (number := int(text)) < 2**64:
-        raise ValueError(
-            f"expected integers of 64 bits, found {text}; store it as a string or a float"
-        )
-    return number
+class WriterNode:
+    """A group or an array of a store that is open for writing; ``writer[path]`` returns one."""
 
+    def __init__(self, core: _core.Writer, path: str) -> None:
+        core.attributes(path)  # raises KeyError if it does not exist
+        self._core = core
+        self._path = path
 
-def _plain(value: object) -> Any:
-    """Return NumPy scalars and arrays as values that JSON can represent."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    raise TypeError(f"JSON cannot represent {type(value).__name__}")
+    @property
+    def path(self) -> str:
+        """The path in the store; the root is ""."""
+        return self._path.strip("/")
+
+    @property
+    def attrs(self) -> WriterAttributes:
+        """The attributes: a mutable mapping. Assignment replaces all attributes."""
+        return WriterAttributes(self._core, self._path)
+
+    @attrs.setter
+    def attrs(self, attrs: Mapping[str, Any]) -> None:
+        self._core.set_attributes(self._path, attrs)

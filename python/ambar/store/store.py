@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -74,8 +73,7 @@ class Group(Mapping[str, Array]):
 
     def _attributes(self, path: str) -> dict[str, Any]:
         """Return the attributes of a group or array; raises KeyError if it does not exist."""
-        found: dict[str, Any] = json.loads(self._commit.core.attributes(self._absolute(path)))
-        return found
+        return self._commit.core.attributes(self._absolute(path))
 
     def _array(self, path: str) -> Array:
         """Return the array at a path; raises KeyError if it is a group or does not exist."""
@@ -240,8 +238,8 @@ class Store(Group):
         >>> usage["live"] + usage["dead"] == usage["total"]
         True
         """
-        usage: dict[str, int] = json.loads(self._core.usage())
-        return usage
+        usage = self._core.usage()
+        return {key: usage[key] for key in ("total", "live", "dead", "entries")}
 
     def verify(
         self,
@@ -275,14 +273,13 @@ class Store(Group):
         >>> ambar.open_store("fields.ambar").verify()["chunks"]
         3
         """
-        report = json.loads(self._core.verify(threads, progress))
-        if damage := report.pop("damage"):
+        report = self._core.verify(threads, progress)
+        if damage := report["damage"]:
             raise _core.CorruptError(
                 f"{self.location}: {len(damage)} damaged places; restore the store from a copy:\n"
                 + "\n".join(f"  {place}" for place in damage)
             )
-        checked: dict[str, int] = report
-        return checked
+        return {key: report[key] for key in ("bytes", "entries", "chunks")}
 
     @property
     def _title(self) -> str:

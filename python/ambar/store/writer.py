@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,28 +16,27 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util.commit_context import Closing
 from ambar._util.modes import WriteMode, check_mode
-from ambar.store.dtypes import describe, to_bytes, to_zarr
+from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
-from ambar.store.nodes import absolute, to_json
+from ambar.store.nodes import WriterAttributes, WriterNode, absolute
 from ambar.store.urls import refuse_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Layout: TypeAlias = Literal["grid", "whole", "simplices"]
 
 
-class Hints(NamedTuple):
-    """Properties of the values of an array."""
+class Hints(TypedDict, total=False):
+    """Properties of the values of an array; False by default."""
 
-    is_grid: bool = False
-    is_read_whole: bool = False
-    has_corners: bool = False
+    is_grid: bool
+    is_read_whole: bool
+    has_corners: bool
 
 
-_NO_HINTS = Hints()
-_HINTS = {
-    "grid": Hints(is_grid=True),
-    "whole": Hints(is_read_whole=True),
-    "simplices": Hints(is_read_whole=True, has_corners=True),
+_HINTS: dict[Layout, Hints] = {
+    "grid": {"is_grid": True},
+    "whole": {"is_read_whole": True},
+    "simplices": {"is_read_whole": True, "has_corners": True},
 }
 
 
@@ -60,36 +59,50 @@ class ArrayOptions(NamedTuple):
     fill_value: Any = None
     chunks: Sequence[int] | None = None
     shards: Sequence[int] | None = None
-    profile: str | None = None
+    profile: Profile | None = None
 
-    def spec(self, dtype: str, shape: Sequence[int], kind: np.dtype[Any]) -> Any:
-        """Return the specification that the extension module expects.
+    def spec(
+        self,
+        dtype: str,
+        shape: Sequence[int],
+        kind: np.dtype[Any],
+        error_bound: float | str | None,
+        **hints: Unpack[Hints],
+    ) -> _core.ArraySpec:
+        """Return the description for the extension module.
 
         Parameters
         ----------
         dtype
-            The Zarr data type as JSON.
+            The name of the dtype, as `describe` returns it.
         shape
             The shape.
         kind
             The dtype of the fill value.
+        error_bound
+            The error bound.
+        **hints
+            Properties of the values.
         """
-        return (
+        return _core.ArraySpec(
             dtype,
-            list(shape),
-            None if self.dims is None else list(self.dims),
-            to_json(self.attrs),
-            None if self.fill_value is None else to_bytes(self.fill_value, kind),
-            None if self.chunks is None else list(self.chunks),
-            None if self.shards is None else list(self.shards),
-            self.profile,
+            shape,
+            dims=self.dims,
+            attrs=self.attrs,
+            fill_value=None if self.fill_value is None else to_bytes(self.fill_value, kind),
+            chunks=self.chunks,
+            shards=self.shards,
+            profile=self.profile,
+            error_bound=error_bound,
+            **hints,
         )
 
 
 class Writer(Closing):
     """Writes groups and arrays of a store.
 
-    `create` returns one. The end of its ``with`` block commits; if the block raises, changes since
+    `create` returns one. ``writer[path]`` is a group or an array, with its `path` and `attrs`,
+    which can be changed. The end of its ``with`` block commits; if the block raises, changes since
     the last commit are discarded. A commit is atomic: readers see all of its changes or none, even
     if the process is killed.
 
@@ -108,6 +121,32 @@ class Writer(Closing):
     def __init__(self, core: _core.Writer) -> None:
         self._core = core
         self._limits: dict[str, tuple[float, float]] = {}
+
+    @property
+    def attrs(self) -> WriterAttributes:
+        """The attributes of the root: a mutable mapping. Assignment replaces all attributes.
+
+        ``writer[path].attrs`` are those of another group or array.
+
+        Examples
+        --------
+        >>> with ambar.create("attrs.ambar") as writer:
+        ...     writer.attrs["title"] = "a run"
+        ...     writer.create_group("run", {"code": "solver", "draft": True})
+        ...     del writer["run"].attrs["draft"]
+        >>> store = ambar.open_store("attrs.ambar")
+        >>> store.attrs["title"], store["run"].attrs
+        ('a run', {'code': 'solver'})
+        """
+        return self["/"].attrs
+
+    @attrs.setter
+    def attrs(self, attrs: Mapping[str, Any]) -> None:
+        self["/"].attrs = attrs
+
+    def __getitem__(self, path: str) -> WriterNode:
+        """Return a group or an array; raises KeyError if it does not exist."""
+        return WriterNode(self._core, absolute(path))
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
@@ -132,33 +171,7 @@ class Writer(Closing):
         >>> ambar.open_store("groups.ambar").groups
         ['', 'run', 'run/step']
         """
-        self._core.group(absolute(path), to_json(attrs))
-
-    def set_attributes(self, path: str, attrs: Mapping[str, Any]) -> None:
-        """Replace all attributes of a group or an array.
-
-        Parameters
-        ----------
-        path : str
-            The path of the group or array.
-        attrs : mapping
-            The new attributes: names and JSON values.
-
-        Raises
-        ------
-        KeyError
-            If the group or array does not exist.
-        ValueError
-            If JSON cannot represent the attributes.
-
-        Examples
-        --------
-        >>> with ambar.create("fields.ambar", "a") as writer:
-        ...     writer.set_attributes("density", {"unit": "kg/m3"})
-        >>> dict(ambar.open_store("fields.ambar")["density"].attrs)
-        {'unit': 'kg/m3'}
-        """
-        self._core.set_attributes(absolute(path), to_json(attrs))
+        self._core.group(absolute(path), attrs or {})
 
     def create_array(
         self,
@@ -258,8 +271,8 @@ class Writer(Closing):
                 f"{path}: expected no shape and dtype, as data determine them, found "
                 f"shape={shape!r} and dtype={dtype!r}; leave them out"
             )
-        hints = _NO_HINTS if layout is None else _HINTS[layout]
-        self._write(path, np.asarray(data), about, error_bound, value_range, hints)
+        hints = Hints() if layout is None else _HINTS[layout]
+        self._write(path, np.asarray(data), about, error_bound, value_range, **hints)
 
     def _declare(
         self,
@@ -279,7 +292,7 @@ class Writer(Closing):
             shape = (int(shape),)
         name, kind = describe(dtype)
         bound = None if error_bound is None else resolved(error_bound, value_range)
-        self._core.declare(absolute(path), about.spec(name, shape, kind), bound)
+        self._core.declare(absolute(path), about.spec(name, shape, kind, bound))
         self._limit(path, error_bound, value_range)
 
     def _write(
@@ -289,16 +302,16 @@ class Writer(Closing):
         about: ArrayOptions,
         error_bound: float | str | None,
         value_range: Sequence[float] | None = None,
-        hints: Hints = _NO_HINTS,
+        **hints: Unpack[Hints],
     ) -> None:
         """Write an array with hints that `create_array` does not combine."""
-        name, native = to_zarr(values)
-        spec = about.spec(name, values.shape, values.dtype)
+        name, native = to_core(values)
         bound: float | str | None = None if error_bound is None else as_text(error_bound)
         if bound is not None and value_range is not None:
             check_range(path, values, limits_of(bound, value_range))
             bound = resolved(bound, value_range)
-        self._core.array(absolute(path), native, spec, bound, *hints)
+        spec = about.spec(name, values.shape, values.dtype, bound, **hints)
+        self._core.array(absolute(path), native, spec)
         self._limit(path, error_bound, value_range)
 
     def _limit(
@@ -349,7 +362,7 @@ class Writer(Closing):
                [0., 0., 3., 4.]])
         """
         values = np.asarray(data)
-        dtype, native = to_zarr(values)
+        dtype, native = to_core(values)
         check_range(path, values, self._limits.get(absolute(path)))
         self._core.write_region(absolute(path), native, dtype, list(start), list(values.shape))
 
@@ -390,7 +403,7 @@ class Writer(Closing):
         shape = [sum(len(piece) for piece in pieces), *pieces[0].shape[1:]]
         if pieces[0].dtype.kind in "OT":
             pieces = [np.concatenate(pieces)]
-        native = [to_zarr(piece) for piece in pieces]
+        native = [to_core(piece) for piece in pieces]
         if len({dtype for dtype, _ in native}) > 1:
             found = ", ".join(sorted({str(piece.dtype) for piece in pieces}))
             raise _core.InvalidError(f"{path}: expected rows of one dtype, found {found}")
@@ -529,7 +542,14 @@ def create(
             return open_existing(path, profile=profile, threads=threads, fsync=fsync)
     how: Literal["create", "overwrite"] = "overwrite" if mode == "w" else "create"
     try:
-        core = _core.Writer(os.fspath(path), how, directory, durability(fsync), profile, threads)
+        core = _core.Writer(
+            os.fspath(path),
+            how,
+            directory=directory,
+            durability=durability(fsync),
+            profile=profile,
+            threads=threads,
+        )
     except FileExistsError as error:
         if mode == "a":  # another process created it since
             return open_existing(path, profile=profile, threads=threads, fsync=fsync)
@@ -550,7 +570,14 @@ def open_existing(
     """
     refuse_url(path)
     return Writer(
-        _core.Writer(os.fspath(path), "append", False, durability(fsync), profile, threads)
+        _core.Writer(
+            os.fspath(path),
+            "append",
+            directory=False,
+            durability=durability(fsync),
+            profile=profile,
+            threads=threads,
+        )
     )
 
 

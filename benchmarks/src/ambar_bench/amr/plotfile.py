@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +26,11 @@ def read_plotfile(path: Path) -> Hierarchy:
     if not _core.is_plotfile(str(path)):
         raise _core.InvalidError(f"{path} is no native AMReX plotfile: it has no Header")
     core = _core.Amrex(str(path))
-    info = json.loads(core.info)
+    info = core.info
     fields, ndim = list(info["fields"]), int(info["ndim"])
     levels = []
     ratio = np.ones(3, np.int64)
-    for number, level in enumerate(json.loads(core.levels)):
+    for number, level in enumerate(core.levels):
         boxes = []
         for place, ((lo, hi), file) in enumerate(zip(level["boxes"], level["files"], strict=True)):
             first, behind = _point(lo, 0), _point(hi, 1)

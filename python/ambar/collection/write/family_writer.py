@@ -116,9 +116,8 @@ class FamilyWriter:
         self._columns.clear()
         self._writer.create_group(self._family.group, self._family.group_attributes())
         for name in self._family.columns:
-            self._writer.set_attributes(
-                self._family.path(name), self._family.array_attributes(name)
-            )
+            path = self._family.path(name)
+            self._writer[path].attrs = self._family.array_attributes(name)
 
     def _create_arrays(self, records: list[Record]) -> None:
         """Create the arrays; coordinates that are equal in all datasets are stored once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,21 +45,22 @@ def _convert(request: AmrexRequest) -> Conversion:
     request.refuse_append()
     bounds = listed_bounds(request.error_bound)
     (path,) = request.paths
-    with shown(request.progress, f"converting {Path(path).name}") as report:
-        text = _core.convert_amrex(
+    with shown(request.progress, f"converting {Path(path).name}") as progress:
+        report = _core.convert_amrex(
             source_of(path),
             os.fspath(request.target),
-            listed(request.components),
-            listed(request.fields),
-            request.covered,
-            (request.profile, bounds),
-            durability(request.fsync),
-            request.mode == "w",
-            request.threads,
-            report,
+            components=listed(request.components),
+            fields=listed(request.fields),
+            covered=request.covered,
+            profile=request.profile,
+            error_bounds=bounds,
+            durability=durability(request.fsync),
+            overwrite=request.mode == "w",
+            threads=request.threads,
+            progress=progress,
         )
     warn_of_loose_bounds(request.target, bounds)
-    return Conversion(target=os.fspath(request.target), **json.loads(text))
+    return Conversion(target=os.fspath(request.target), **report)
 
 
 AMREX = kind_of_snapshots(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from itertools import pairwise
@@ -53,8 +52,7 @@ def open_plotfile(path: str | os.PathLike[str]) -> Plotfile:
 
         return _of_hdf5(read_hdf5(path))
     core = _core.Amrex(os.fspath(path))
-    values = json.loads(core.info)
-    species = json.loads(core.species)
+    values, species = core.info, core.species
     missing = {f"particles/{one['name']}": str(one["why"]) for one in species if not one["present"]}
     return Plotfile(
         core,
@@ -138,7 +136,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
     def read(level: int, box: int, name: str) -> np.ndarray:
         return np.ascontiguousarray(file.read(level, box, name).T)
 
-    core = _core.Patches(json.dumps(description), read)
+    core = _core.Patches(description, read)
     return Plotfile(core, AmrexInfo.from_dict(info), core.fields, {}, {})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -83,25 +82,25 @@ def _convert(request: RamsesRequest) -> Conversion:
         _check_series(request)
     names, known = listed(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
-    compression = (request.profile, bounds)
-    with shown(request.progress, f"converting {Path(path).name}") as report:
-        text = _core.convert_ramses(
+    with shown(request.progress, f"converting {Path(path).name}") as progress:
+        report = _core.convert_ramses(
             os.fspath(path),
             os.fspath(request.target),
-            listed(request.components),
-            None if names is None else resolve_all(names, known),
-            checked_levels(request.levels),
-            request.max_level,
-            compression,
-            durability(request.fsync),
-            request.mode == "w",
-            request.on_error,
-            request.threads,
-            report,
+            components=listed(request.components),
+            fields=None if names is None else resolve_all(names, known),
+            levels=checked_levels(request.levels),
+            max_level=request.max_level,
+            profile=request.profile,
+            error_bounds=bounds,
+            durability=durability(request.fsync),
+            overwrite=request.mode == "w",
+            on_error=request.on_error,
+            threads=request.threads,
+            progress=progress,
         )
     warn_of_loose_bounds(request.target, bounds)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
-    return Conversion(target=os.fspath(request.target), **json.loads(text), left_out=left_out)
+    return Conversion(target=os.fspath(request.target), **report, left_out=left_out)
 
 
 def _other_sources(folder: Path) -> dict[str, str]:
@@ -137,7 +136,7 @@ def _known(path: AnyPath) -> list[str]:
     """Return the field names of an output, or of the first readable output of a run."""
     for output in outputs(path):
         try:
-            found = json.loads(_core.Ramses(str(output)).components)
+            found = _core.Ramses(str(output)).components
         except (_core.AmbarError, OSError):
             continue  # the conversion reports it
         if names := [name for component in found for name in component["fields"]]:

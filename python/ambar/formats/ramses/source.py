@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -39,8 +38,8 @@ class RamsesSource(Source):
     def __init__(self, path: str) -> None:
         self._core = _core.Ramses(path)
         self.location = path
-        self.info = RamsesInfo.from_dict(json.loads(self._core.info))
-        found = json.loads(self._core.components)
+        self.info = RamsesInfo.from_dict(self._core.info)
+        found = self._core.components
         self.missing = {c["name"]: str(c["why"]) for c in found if not c["present"]}
         self.components = {c["name"]: list(c["fields"]) for c in found if c["present"]}
 

@@ -13,7 +13,7 @@ from ambar import _core
 from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.packs import PACKED_BELOW, dtype_name, encode_pack
 from ambar.store.error_bounds import targets_of
-from ambar.store.writer import ArrayOptions, Hints, Writer
+from ambar.store.writer import ArrayOptions, Writer
 
 _ALONE_BELOW = 1 << 16
 """Bytes below which an array of a small mesh can be a pack of its own."""
@@ -153,7 +153,9 @@ class ArrayWriter:
             values,
             ArrayOptions(dims=dims, chunks=_chunks(values, role, self._chunk_rows)),
             bound,
-            hints=Hints(is_on_grid, is_read_whole, has_corners),
+            is_grid=is_on_grid,
+            is_read_whole=is_read_whole,
+            has_corners=has_corners,
         )
         return {"at": path}
 

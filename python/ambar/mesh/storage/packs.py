@@ -55,7 +55,7 @@ def encode_pack(values: np.ndarray, *, predict: bool = False) -> tuple[dict[str,
     """
     dtype = dtype_name(values)
     codecs, encoded = _core.encode_bare_array(
-        np.ascontiguousarray(values).reshape(-1), json.dumps(dtype), list(values.shape), predict
+        np.ascontiguousarray(values).reshape(-1), dtype, list(values.shape), predict
     )
     about = {"dtype": dtype, "shape": list(values.shape), "codecs": codecs, "bytes": len(encoded)}
     return about, encoded
@@ -127,7 +127,7 @@ def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
         raise ValueError(f"{math.prod(shape)} values")
     # Decoded as bytes, because a damaged pack of bools can hold other values than 0 and 1.
     raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-    _core.decode_bare_array(str(pack["codecs"]), json.dumps(name), shape, pack["stream"], raw)
+    _core.decode_bare_array(str(pack["codecs"]), name, shape, pack["stream"], raw)
     if dtype.kind == "b" and raw.max(initial=0) > 1:
         raise ValueError("a bool is neither 0 nor 1")
     return raw.view(dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -69,7 +68,7 @@ class DeltaWriter:
             self._writer.append(self.path, np.ascontiguousarray(row)[None])
             self._orders += str(order)
             about = {"dtype": str(values.dtype), "orders": self._orders}
-            self._writer.set_attributes(self.path, {"ambar": {"differences": about}})
+            self._writer[self.path].attrs["ambar"] = {"differences": about}
             # Copied, because the caller may change the array before the next step.
             self._last = [*self._last[-1:], values.copy()]
         self.rows += 1
@@ -226,7 +225,7 @@ def _sample(values: np.ndarray) -> np.ndarray:
 
 def _encoded_size(values: np.ndarray) -> int:
     sample = np.ascontiguousarray(_sample(values))
-    dtype = json.dumps(str(values.dtype))
+    dtype = str(values.dtype)
     codecs, encoded = _core.encode_bare_array(sample, dtype, [len(sample)], False)
     return len(encoded) + len(codecs)
 

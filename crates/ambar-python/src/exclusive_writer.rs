@@ -1,4 +1,4 @@
-//! Writers, which one thread at a time uses, in the process that opened them.
+//! Writers, each used by one thread at a time and only in the process that opened it.
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 
@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use crate::errors::OrRaise;
 
 /// A writer until it is closed. Forked children of the process that opened it cannot use it.
-pub struct Unshared<T> {
+pub struct ExclusiveWriter<T> {
     inner: Mutex<Option<T>>,
     process: Process,
 }
 
-impl<T: Send> Unshared<T> {
+impl<T: Send> ExclusiveWriter<T> {
     /// Wraps a writer that this process has opened.
     pub fn new(writer: T) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl<T: Send> Unshared<T> {
     }
 }
 
-impl<T> Drop for Unshared<T> {
+impl<T> Drop for ExclusiveWriter<T> {
     fn drop(&mut self) {
         let is_locked = matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock));
         if is_locked {
