@@ -76,7 +76,7 @@ def test_a_plotfile_is_read_with_its_covered_cells(dtype: str, tmp_path: Path) -
     assert hierarchy.raw_bytes("Temp") == (coarse + fine) * np.dtype(dtype).itemsize
     box = hierarchy.levels[1].boxes[1]
     assert box.lo.tolist() == [8, 8, 24]
-    x, y, z = (24 + 3 + 0.5) / 64, (8 + 2 + 0.5) / 32, (8 + 1 + 0.5) / 32
+    x, y, z = np.array([(24 + 3 + 0.5) / 64, (8 + 2 + 0.5) / 32, (8 + 1 + 0.5) / 32])
     assert box.values["Temp"][1, 2, 3] == pytest.approx(smooth(x, y, z), rel=1e-6)
     assert box.values["density"][1, 2, 3] == pytest.approx(steep(x, y, z), rel=1e-6)
     assert not hierarchy.levels[0].boxes[0].uncovered[4:12, 4:12, 4:12].any()

@@ -16,7 +16,7 @@ pytest.importorskip("pyvista")
 FOLDER = BENCHMARKS / "asv"
 CONFIGURATION = json.loads((FOLDER / "asv.conf.json").read_text())
 SUITE = runpy.run_path(str(FOLDER / CONFIGURATION["benchmark_dir"] / "speeds.py"))
-BENCHMARKS = [
+CASES = [
     (case, name)
     for case in SUITE.values()
     if inspect.isclass(case)
@@ -26,7 +26,7 @@ BENCHMARKS = [
 
 
 def test_the_main_speeds_have_benchmarks() -> None:
-    names = {f"{case.__name__}.{name}" for case, name in BENCHMARKS}
+    names = {f"{case.__name__}.{name}" for case, name in CASES}
     assert {
         "Ramses.time_convert",
         "Ramses.time_load_store",
@@ -39,7 +39,7 @@ def test_the_main_speeds_have_benchmarks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "name"), BENCHMARKS, ids=[f"{case.__name__}.{name}" for case, name in BENCHMARKS]
+    ("case", "name"), CASES, ids=[f"{case.__name__}.{name}" for case, name in CASES]
 )
 def test_each_benchmark_runs(case: type[Any], name: str) -> None:
     benchmark = case()

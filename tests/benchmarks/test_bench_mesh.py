@@ -20,7 +20,10 @@ from ambar_bench.mesh.rows import WAYS
 from ambar_bench.mesh.ways import Way
 from ambar_bench.mesh.worker import Server
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
+
 KEYS = ["vtk-zlib", "pv-shuffle", "ambar", "ambar-reorder"]
 
 

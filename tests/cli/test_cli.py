@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def store(stores: dict[str, Path]) -> Path:
     return stores["gravpart"]
 
 
-def test_convert(tmp_path: Path, capsys) -> None:
+def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "run.ambar"
     code, out, _ = run(
         capsys, "convert", output("sedov"), target, "--profile", "small", "--fields", "rho,p",
@@ -36,7 +37,7 @@ def test_convert(tmp_path: Path, capsys) -> None:
     )  # fmt: skip
     assert code == 0
     assert "smaller" in out
-    assert ambar.open(target).amr.fields == ["density", "pressure"]
+    assert ambar.open_snapshot(target).amr.fields == ["density", "pressure"]
     code, _, err = run(capsys, "convert", output("sedov"), target)
     assert code == 4
     assert "run.ambar" in err
@@ -45,7 +46,7 @@ def test_convert(tmp_path: Path, capsys) -> None:
     assert json.loads(out)["stored_bytes"] == target.stat().st_size
 
 
-def test_convert_lists_what_it_skips(tmp_path: Path, capsys) -> None:
+def test_convert_lists_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Outputs that fail are listed at the end, and the exit code says that there are some."""
     run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
     shutil.copytree(RAMSES / CASES["sedov"], run_folder)
@@ -55,14 +56,16 @@ def test_convert_lists_what_it_skips(tmp_path: Path, capsys) -> None:
     assert code == 1
     assert "smaller" in out
     assert "failed: output_00003: " in err
-    assert ambar.open(target).outputs == [1, 2]
+    assert ambar.open_series(target).outputs == [1, 2]
     code, out, _ = run(capsys, *arguments, "--on-error", "skip", "--json")
     assert code == 1
     assert list(json.loads(out)["failed"]) == ["output_00003"]
     assert run(capsys, *arguments)[0] == 3
 
 
-def test_convert_reports_an_output_that_changed(tmp_path: Path, capsys) -> None:
+def test_convert_reports_an_output_that_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
     shutil.copytree(RAMSES / CASES["sedov"], run_folder)
     assert run(capsys, "convert", run_folder, target)[0] == 0
@@ -74,13 +77,16 @@ def test_convert_reports_an_output_that_changed(tmp_path: Path, capsys) -> None:
 
 @pytest.mark.parametrize("committed", [0, 1])
 def test_ctrl_c_says_what_the_store_has(
-    committed: int, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+    committed: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ctrl-C used to end the command without a word."""
     target = tmp_path / "run.ambar"
     converting = ambar.convert
 
-    def interrupted(paths: list[Path], *arguments: object, **options: object) -> None:
+    def interrupted(paths: list[Path], *arguments: Any, **options: Any) -> None:
         if committed:
             converting(paths, *arguments, **options)
         raise KeyboardInterrupt
@@ -94,9 +100,9 @@ def test_ctrl_c_says_what_the_store_has(
 
 
 def test_ctrl_c_of_any_command_is_reported(
-    store: Path, capsys, monkeypatch: pytest.MonkeyPatch
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ambar.store.store.Store.verify", interrupted)
@@ -104,12 +110,12 @@ def test_ctrl_c_of_any_command_is_reported(
 
 
 def test_a_picture_for_a_full_disk_is_named(
-    store: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error had neither a file nor advice."""
     pytest.importorskip("matplotlib")
 
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
@@ -119,7 +125,7 @@ def test_a_picture_for_a_full_disk_is_named(
         assert (code, f"{target}: no space left on the disk; free some" in err) == (4, True)
 
 
-def test_convert_a_run(tmp_path: Path, capsys) -> None:
+def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "run.ambar"
     code, _, _ = run(capsys, "convert", RAMSES / CASES["sedov"], target, "--no-progress")
     assert code == 0
@@ -158,7 +164,15 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
         (["ls", "STORE", "nothing"], 3, "nothing"),
     ],
 )
-def test_exit_codes(arguments, code, message, store, tmp_path, capsys, monkeypatch) -> None:
+def test_exit_codes(
+    arguments: list[str],
+    code: int,
+    message: str,
+    store: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(tmp_path)
     places = {"OUTPUT": output("sedov"), "STORE": store}
     found, _, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
@@ -173,7 +187,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
         main(["info", str(tmp_path / "nothing"), "--debug"])
 
 
-def test_info_of_a_store(store: Path, capsys) -> None:
+def test_info_of_a_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "info", store)
     assert code == 0
     for text in ("snapshot", "density", "levels", "leaf cells", "crc32c", "smaller", "none:"):
@@ -186,7 +200,7 @@ def test_info_of_a_store(store: Path, capsys) -> None:
     assert {"path", "shape", "codecs", "stored_bytes"} <= set(found["arrays"][0])
 
 
-def test_info_of_an_output(capsys) -> None:
+def test_info_of_an_output(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "info", output("gravpart"))
     assert code == 0
     assert "RAMSES output" in out
@@ -198,7 +212,7 @@ def test_info_of_an_output(capsys) -> None:
     assert found["files"]["amr"]["files"] == 3
 
 
-def test_ls(store: Path, capsys) -> None:
+def test_ls(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "ls", store, "particles")
     assert code == 0
     assert "particles/mass" in out
@@ -207,7 +221,7 @@ def test_ls(store: Path, capsys) -> None:
     assert "amr/density" in [row["path"] for row in json.loads(out)]
 
 
-def test_verify_finds_damage(tmp_path: Path, capsys) -> None:
+def test_verify_finds_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.create_array("a", np.random.default_rng(1).random(100_000))
@@ -222,7 +236,7 @@ def test_verify_finds_damage(tmp_path: Path, capsys) -> None:
     assert "a" in err
 
 
-def test_compact_and_repair(tmp_path: Path, capsys) -> None:
+def test_compact_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.create_array("a", np.random.default_rng(1).random(10_000))
@@ -236,11 +250,13 @@ def test_compact_and_repair(tmp_path: Path, capsys) -> None:
     size = path.stat().st_size
     assert run(capsys, "repair", path)[0] == 0
     assert path.stat().st_size < size - 200_000
-    np.testing.assert_array_equal(ambar.open(path)["a"][:], np.zeros(10))
+    np.testing.assert_array_equal(ambar.open_store(path)["a"][:], np.zeros(10))
 
 
 @pytest.mark.parametrize("options", [[], ["--slice", "0.5"], ["--width", "0.3", "--linear"]])
-def test_plot(options: list[str], store: Path, tmp_path: Path, capsys) -> None:
+def test_plot(
+    options: list[str], store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("matplotlib")
     target = tmp_path / "picture.png"
     code, out, _ = run(capsys, "plot", store, target, *options)
@@ -249,7 +265,7 @@ def test_plot(options: list[str], store: Path, tmp_path: Path, capsys) -> None:
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
-def test_plot_of_two_dimensions(tmp_path: Path, capsys) -> None:
+def test_plot_of_two_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     source, target = RAMSES / "sedov2d_small" / "output_00002", tmp_path / "picture.png"
     assert run(capsys, "plot", source, target)[0] == 0
@@ -261,7 +277,7 @@ def test_plot_of_two_dimensions(tmp_path: Path, capsys) -> None:
         assert "leave these options out" in " ".join(error.split())
 
 
-def test_help_has_examples(capsys) -> None:
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert "Exit codes" in out
@@ -271,14 +287,16 @@ def test_help_has_examples(capsys) -> None:
         assert f"$ ambar {command}" in out
 
 
-def test_errors_are_json_too(tmp_path: Path, capsys) -> None:
+def test_errors_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "info", tmp_path / "x.ambar", "--json")
     assert (code, json.loads(out)["exit_code"]) == (3, 3)
     assert json.loads(out)["error"] in err
     assert run(capsys, "info", tmp_path / "x.ambar")[1] == ""
 
 
-def test_messages_name_options_of_the_command_line(store: Path, tmp_path: Path, capsys) -> None:
+def test_messages_name_options_of_the_command_line(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, _, err = run(capsys, "convert", output("sedov"), store)
     assert (code, "or replace it with --overwrite" in err) == (4, True)
     code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "x.ambar", "--reorder")
@@ -306,6 +324,7 @@ def test_colours_suit_the_values(field: str, norm: str, colors: str) -> None:
 
     snapshot = ambar.open_snapshot(output("sedov"))
     figure = draw(snapshot, field, CellsPlot(path="sedov", slice_at=0.5))
+    image: Any
     (image,) = figure.axes[0].get_images()
     assert (type(image.norm).__name__, image.cmap.name) == (norm, colors)
     if field == "velocity_x":
@@ -363,9 +382,9 @@ def test_a_store_is_not_converted_to_a_store(
         assert code == 2
         assert "ambar export" in error
     # Among other files, too, in a folder or by a glob.
-    for source in (str(tmp_path / "*.ambar"), str(tmp_path)):
+    for among in (str(tmp_path / "*.ambar"), str(tmp_path)):
         with pytest.raises(ValueError, match="is a store of ambar already"):
-            ambar.convert(source, target)
+            ambar.convert(among, target)
     with pytest.raises(ValueError, match="is a store of ambar already"):
         ambar.convert("s3://bucket/x.ambar", target)
     assert list(target.parent.iterdir()) == []
@@ -393,9 +412,13 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
     xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(netcdf)
     fleet = tmp_path / "fleet.ambar"
     ambar.convert(netcdf, fleet)
-    for number, (source, options) in enumerate(
-        ((kept, {}), (kept, {"amrex_hdf5": True}), (fleet, {}), (fleet, {"format": "zarr"}))
-    ):
+    exports: list[tuple[Path, dict[str, Any]]] = [
+        (kept, {}),
+        (kept, {"amrex_hdf5": True}),
+        (fleet, {}),
+        (fleet, {"format": "zarr"}),
+    ]
+    for number, (source, options) in enumerate(exports):
         target = tmp_path / f"target{number}"
         done = ambar.export(source, target, **options)
         before = contents(target)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,11 +48,12 @@ def _forget_kinds() -> Iterator[None]:
 def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Path) -> None:
     from ambar.io.summary import overview
 
-    assert ambar.open(probe).pressure.tolist() == [1.5, 2.5]
+    probed: Any = ambar.open(probe)
+    assert probed.pressure.tolist() == [1.5, 2.5]
     store = probe.with_name("record.ambar")
     done = ambar.convert(probe, store)
     assert done.source_bytes == probe.stat().st_size
-    np.testing.assert_array_equal(ambar.open(store).times, [0.0, 0.5])
+    np.testing.assert_array_equal(ambar.open_series(store).times, [0.0, 0.5])
     assert overview(store)["samples"] == 2
     shown = CliRunner().invoke(app, ["info", str(store)])
     assert shown.exit_code == 0, shown.output
@@ -74,7 +76,7 @@ def test_a_kind_that_cannot_be_imported_is_left_out(probe: Path) -> None:
     with pytest.warns(UserWarning, match="no_such_module:KIND cannot be loaded"):
         kinds = registry.external_kinds()
     assert [kind.name for kind in kinds] == ["probe"]
-    assert ambar.open(probe).times.tolist() == [0.0, 0.5]
+    assert ambar.open_series(probe).times.tolist() == [0.0, 0.5]
 
 
 def test_without_its_package_a_store_is_one_of_plain_arrays(tmp_path: Path) -> None:

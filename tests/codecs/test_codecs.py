@@ -294,7 +294,7 @@ def test_meshes_are_cut_for_the_codec_where_it_saves(tmp_path: Path, profile: st
     with ambar.create(tmp_path / "x.ambar", profile=profile) as store:  # type: ignore[arg-type]
         for name, values in arrays.items():
             store.create_array(name, values, chunks=(1 << 14, 4), layout="simplices")
-    opened = ambar.open(tmp_path / "x.ambar")
+    opened = ambar.open_store(tmp_path / "x.ambar")
     for name, values in arrays.items():
         np.testing.assert_array_equal(opened[name][:], values)
         used = profile == "small" and name in {"shuffled", "near"}
@@ -323,7 +323,7 @@ def test_zarr_python_reads_the_corners_that_ambar_writes(tmp_path: Path) -> None
     names, found = done.stdout.split("\n")[:2]
     assert "ambar.simplices" in names
     assert bytes.fromhex(found) == values.tobytes()
-    opened = ambar.open(tmp_path / "x.ambar")
+    opened = ambar.open_store(tmp_path / "x.ambar")
     np.testing.assert_array_equal(opened["corners"][700:1500], values[700:1500])
     assert opened["corners"].codecs == "simplices, crc32c"
     assert "simplices" not in opened["plain"].codecs

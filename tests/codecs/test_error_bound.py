@@ -1,6 +1,8 @@
 """Error bounds: asked for in Python and on the command line, held for every value."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +15,20 @@ OUTPUT = output("gravpart")
 
 
 @pytest.fixture(scope="module")
-def exact():
+def exact() -> Any:
     return ambar.open_snapshot(OUTPUT).load()
 
 
-def off(a, b):
+def off(a: Any, b: Any) -> Any:
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     return float(np.where(same, 0.0, np.abs(a - b)).max())
 
 
-def test_one_bound_for_all_fields_of_cells(tmp_path, exact):
+def test_one_bound_for_all_fields_of_cells(tmp_path: Path, exact: Any) -> None:
     done = ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound="1e-3 of range")
     lossless = ambar.convert(OUTPUT, tmp_path / "y.ambar")
     assert done.stored_bytes < 0.7 * lossless.stored_bytes
-    run = ambar.open(tmp_path / "x.ambar")
+    run = ambar.open_snapshot(tmp_path / "x.ambar")
     fields = [name for name in run.amr.fields if name != "domain"]
     want, got = exact.amr.read(fields), run.amr.read(fields)
     for name in fields:
@@ -42,31 +44,31 @@ def test_one_bound_for_all_fields_of_cells(tmp_path, exact):
         assert np.array_equal(want[name][order], got[name][again])
 
 
-def test_bounds_by_field_alias_and_column(tmp_path, exact):
+def test_bounds_by_field_alias_and_column(tmp_path: Path, exact: Any) -> None:
     target = tmp_path / "x.ambar"
     ambar.convert(OUTPUT, target, error_bound={"rho": 0.25, "position_x": "1e-6 of range"})
-    run = ambar.open(target)
+    run = ambar.open_snapshot(target)
     want, got = exact.amr.read(["density", "pressure"]), run.amr.read(["density", "pressure"])
     assert 0 < off(want["density"], got["density"]) <= 0.25
     assert np.array_equal(want["pressure"], got["pressure"])
     order = np.argsort(exact.particles.read(["identity"])["identity"])
     want = exact.particles.read(["position_x"])["position_x"][order]
-    got = run.particles.read(["identity", "position_x"])
-    got = got["position_x"][np.argsort(got["identity"])]
-    assert 0 < off(want, got) <= 1e-6 * float(want.max() - want.min())
+    rows = run.particles.read(["identity", "position_x"])
+    got_x = rows["position_x"][np.argsort(rows["identity"])]
+    assert 0 < off(want, got_x) <= 1e-6 * float(want.max() - want.min())
 
 
-def test_where_finds_every_row_near_the_border_of_a_chunks_range(tmp_path):
+def test_where_finds_every_row_near_the_border_of_a_chunks_range(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     ambar.convert(OUTPUT, target, error_bound={"density": "1e-2 of range"})
-    cells = ambar.open(target).amr
+    cells = ambar.open_snapshot(target).amr
     density = cells.read(["density"])["density"]
     for value in np.quantile(density, [0.01, 0.5, 0.99]):
         found = cells.read(["density"], where=f"density <= {float(value)!r}")["density"]
         assert len(found) == np.count_nonzero(density <= value)
 
 
-def test_any_array_takes_a_bound(tmp_path):
+def test_any_array_takes_a_bound(tmp_path: Path) -> None:
     values = np.sin(np.linspace(0, 20, 60_000)).reshape(30, 40, 50).astype(np.float32)
     values[3, 4, 5] = np.nan
     with ambar.create(tmp_path / "x.ambar") as writer:
@@ -83,19 +85,21 @@ def test_any_array_takes_a_bound(tmp_path):
 @pytest.mark.parametrize(
     "bound", ["", "1e-3 of", "-1", float("nan"), True, {"density": "x"}, {"nothing": 1.0}]
 )
-def test_what_is_no_bound_is_an_error(tmp_path, bound):
+def test_what_is_no_bound_is_an_error(tmp_path: Path, bound: Any) -> None:
     with pytest.raises((ValueError, KeyError)):
         ambar.convert(OUTPUT, tmp_path / "x.ambar", error_bound=bound)
     assert not (tmp_path / "x.ambar").exists()
 
 
-def run(*arguments):
+def run(*arguments: Any) -> Any:
     with pytest.raises(SystemExit) as stopped:
         main(list(arguments))
     assert stopped.value.code in (0, None)
 
 
-def test_the_command_line_takes_bounds_by_field(tmp_path, capsys):
+def test_the_command_line_takes_bounds_by_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = str(tmp_path / "x.ambar")
     args = ["convert", str(OUTPUT), target, "--json", "--no-progress"]
     run(*args, "--error-bound", "density=0.5, pressure=1e-2 of range")
@@ -104,10 +108,10 @@ def test_the_command_line_takes_bounds_by_field(tmp_path, capsys):
     assert "ambar 5.000e-1" in capsys.readouterr().out
 
 
-def test_zarr_reads_what_is_within_a_bound(tmp_path):
+def test_zarr_reads_what_is_within_a_bound(tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr")
     target = tmp_path / "x.ambar"
     ambar.convert(OUTPUT, target, error_bound={"density": 0.1})
     group = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")
-    ours = ambar.open(target).amr.read(["density"])["density"]
+    ours = ambar.open_snapshot(target).amr.read(["density"])["density"]
     assert np.array_equal(group["amr/density"][...], ours)

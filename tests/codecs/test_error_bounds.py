@@ -18,6 +18,7 @@ from ambar.cli import app
 from ambar.codecs import checked_bound
 from ambar.store.error_bounds import is_kept, resolved
 from ambar.store.store import Store
+from ambar.store.writer import Profile
 from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.sample_outputs import output
 
@@ -58,7 +59,7 @@ def test_arrays_keep_their_bounds(bound: str, dtype: str, tmp_path: Path) -> Non
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.create_array("density", values, error_bound=bound)
-    array = ambar.open(path)["density"]
+    array = ambar.open_store(path)["density"]
     check(bound, values, array.read())
     stated = array.error_bound
     span = (float(values.min()), float(values.max()))
@@ -87,14 +88,14 @@ CHUNKS = (32, 32)
 
 
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
-def test_padding_does_not_count_in_mean_squared_errors(profile: str, tmp_path: Path) -> None:
+def test_padding_does_not_count_in_mean_squared_errors(profile: Profile, tmp_path: Path) -> None:
     values = rough((34, 33))
     holes = values.copy()
     holes[33, :20] = np.nan
     with ambar.create(tmp_path / "x", profile=profile) as writer:
         for name, part in (("values", values), ("holes", holes)):
             writer.create_array(name, part, chunks=CHUNKS, error_bound="0.1 rms")
-    store = ambar.open(tmp_path / "x")
+    store = ambar.open_store(tmp_path / "x")
     assert_chunks_keep_rms(0.1, values, store["values"].read(), CHUNKS)
     assert_chunks_keep_rms(0.1, holes, store["holes"].read(), CHUNKS)
 
@@ -178,7 +179,9 @@ PLACES = ["level", "x", "y", "z"]
 
 def relative_errors(target: Path, source: Path, field: str) -> tuple[dict[str, np.ndarray], Any]:
     """Return levels and centres of cells, and the relative errors of a field."""
-    true, found = (ambar.open(path).amr.read([field, *PLACES]) for path in (source, target))
+    true, found = (
+        ambar.open_snapshot(path).amr.read([field, *PLACES]) for path in (source, target)
+    )
     order, other = (np.lexsort([cells[name] for name in PLACES[::-1]]) for cells in (true, found))
     cells = {name: true[name][order] for name in PLACES}
     values = true[field][order]
@@ -197,7 +200,7 @@ LEVELS_AND_BOXES = {
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
 def test_levels_and_boxes_of_trees(profile: Any, tmp_path: Path) -> None:
     source, target = output("sedov"), tmp_path / "x.ambar"
-    levels = ambar.open(source).amr.read(["level"])["level"]
+    levels = ambar.open_snapshot(source).amr.read(["level"])["level"]
     finest, coarsest = int(levels.max()), int(levels.min())
     assert finest > coarsest
     bounds = {key.replace("@6", f"@{finest}"): bound for key, bound in LEVELS_AND_BOXES.items()}
@@ -331,7 +334,10 @@ def test_covered_cells_are_dropped(bound: str, tmp_path: Path) -> None:
         assert found.fields[0].bounds == {"a": bound}
     (level, _) = open_store(stores["auto"])._ambar_attributes("amr")["levels"]
     assert level["dropped"] == ([] if "bits" in bound else ["a"])
-    read = [ambar.open(path).amr.grid("a", level=0).to_numpy() for path in (source, stores["auto"])]
+    read = [
+        ambar.open_snapshot(path).amr.grid("a", level=0).to_numpy()
+        for path in (source, stores["auto"])
+    ]
     errors = (read[1] - read[0]).ravel()
     span = (float(read[0].min()), float(read[0].max()))
     assert is_kept(resolved(bound, span), read[0].ravel(), errors)

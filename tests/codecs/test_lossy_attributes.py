@@ -67,7 +67,7 @@ def test_zarr_python_and_xarray_see_them(path: Path) -> None:
 
 
 def test_the_attributes_of_the_caller_are_returned_unchanged(path: Path) -> None:
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     for number, stated in enumerate(STATED.values()):
         array = store[f"a{number}"]
         assert array.attrs == {"units": "K", "valid_range": [0, 10]}
@@ -87,5 +87,5 @@ def test_they_follow_what_is_written_last(path: Path, tmp_path: Path) -> None:
     exact = tmp_path / "exact.ambar"
     dataset.ambar.write(exact)
     xr.testing.assert_identical(xr.open_dataset(exact, engine="ambar"), dataset)
-    assert ambar.open(exact)["a0"].attrs.items() >= dataset["a0"].attrs.items()
-    assert ambar.open(exact)["a0"].lossy_attrs == {}
+    assert ambar.open_store(exact)["a0"].attrs.items() >= dataset["a0"].attrs.items()
+    assert ambar.open_store(exact)["a0"].lossy_attrs == {}

@@ -8,11 +8,13 @@ import sys
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ambar
+from ambar.store.writer import Profile
 from tests.helpers.array_samples import samples
 
 zarr = pytest.importorskip("zarr")
@@ -20,7 +22,7 @@ zarr = pytest.importorskip("zarr")
 SAMPLES = samples()
 
 
-def zarr_group(path: Path):
+def zarr_group(path: Path) -> Any:
     store = (
         zarr.storage.LocalStore(path, read_only=True)
         if path.is_dir()
@@ -31,7 +33,7 @@ def zarr_group(path: Path):
 
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
 @pytest.mark.parametrize("directory", [False, True], ids=["file", "directory"])
-def test_zarr_python_reads_every_type(profile: str, directory: bool, tmp_path: Path) -> None:
+def test_zarr_python_reads_every_type(profile: Profile, directory: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path, profile=profile, directory=directory, fsync=False) as writer:
         writer.create_group("deep/er", {"note": "hello"})
@@ -52,7 +54,7 @@ def test_zarr_python_reads_parts_of_sharded_arrays(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.create_array("a", values)
-    assert ambar.open(path)["a"].shards is not None
+    assert ambar.open_store(path)["a"].shards is not None
     array = zarr_group(path)["a"]
     np.testing.assert_array_equal(array[1_000_000:1_000_100], values[1_000_000:1_000_100])
     np.testing.assert_array_equal(array[-3:], values[-3:])
@@ -60,7 +62,7 @@ def test_zarr_python_reads_parts_of_sharded_arrays(tmp_path: Path) -> None:
 
 def test_zarr_python_reads_a_snapshot(stores: dict[str, Path]) -> None:
     group = zarr_group(stores["gravpart"])
-    cells = ambar.open(stores["gravpart"]).amr.read()
+    cells = ambar.open_snapshot(stores["gravpart"]).amr.read()
     for name in cells.columns[4:]:
         np.testing.assert_array_equal(group[f"amr/{name}"][:], cells[name], err_msg=name)
     assert group.attrs["ambar"]["kind"] == "snapshot"
@@ -89,7 +91,7 @@ def test_zip_tools_find_nothing_wrong(stores: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("shards", [None, (200,)], ids=["plain", "sharded"])
-def test_ambar_reads_what_zarr_python_wrote(shards, tmp_path: Path) -> None:
+def test_ambar_reads_what_zarr_python_wrote(shards: Any, tmp_path: Path) -> None:
     from zarr import codecs
 
     values = np.cumsum(np.random.default_rng(5).normal(size=1000)).round(3)
@@ -141,4 +143,4 @@ def test_ambar_reads_a_zip_that_others_wrote(tmp_path: Path) -> None:
     values = np.arange(100).reshape(10, 10)
     with zarr.storage.ZipStore(path, mode="w") as store:
         zarr.create_array(store, name="a", data=values, chunks=(3, 4))
-    np.testing.assert_array_equal(ambar.open(path)["a"][:], values)
+    np.testing.assert_array_equal(ambar.open_store(path)["a"][:], values)

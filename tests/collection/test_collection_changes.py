@@ -24,7 +24,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_added_may_change_afterwards(path: Path) -> None:
-    values, attributes = np.arange(6.0).reshape(2, 3), {"list": [1], "array": np.arange(2)}
+    values = np.arange(6.0).reshape(2, 3)
+    attributes: dict[str, Any] = {"list": [1], "array": np.arange(2)}
     with ambar.open_collection(path, "w-", fsync=False) as fleet:
         for number in range(3):
             values[:] = number
@@ -111,7 +112,7 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
         xr.testing.assert_identical(fleet[name].load(), dataset)
     with pytest.raises(ValueError, match="open for reading"):
         fleet.add("x", profile(1))
-    report = ambar.open(path).verify()
+    report = ambar.open_store(path).verify()
     assert report["chunks"] > 0
 
 
@@ -220,7 +221,7 @@ def test_catalogues_that_contradict_themselves(
 ) -> None:
     written(path, {name: profile(n) for n, name in enumerate("abc")})
     with ambar.create(path, "a", fsync=False) as writer:
-        writer.create_array(node, np.array(values, object) if isinstance(values, list) else values)
+        writer.create_array(node, np.array(values, Any) if isinstance(values, list) else values)
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.open_collection(path)
 
@@ -249,7 +250,7 @@ def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
 def test_damaged_attributes(path: Path, text: str) -> None:
     written(path, {name: profile(n) for n, name in enumerate("abc")})
     with ambar.create(path, "a", fsync=False) as writer:
-        writer.create_array("f0/attributes/0", np.array([text] * 3, object))
+        writer.create_array("f0/attributes/0", np.array([text] * 3, Any))
     fleet = ambar.open_collection(path)
     with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
         fleet.load("b")

@@ -31,7 +31,7 @@ def zarrs(tmp_path: Path) -> Path:
 
 
 @needs_netcdf4
-def test_an_export_comes_back_identical(tmp_path: Path, capsys) -> None:
+def test_an_export_comes_back_identical(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, target = tmp_path / "files", tmp_path / "x.ambar"
     for number in range(20):
         write(profile(number, depth=5 if number % 3 else 4), folder / f"p{number}.nc")
@@ -168,7 +168,9 @@ def test_exports_touch_no_file_of_another_dataset(tmp_path: Path) -> None:
         assert [path.name for path in place.iterdir() if path.is_dir()] == ["t"]
 
 
-def test_what_the_commands_say_of_a_collection(tmp_path: Path, zarrs: Path, capsys) -> None:
+def test_what_the_commands_say_of_a_collection(
+    tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "x.ambar"
     write(profile(9, depth=3).drop_vars("count"), zarrs / "p9.zarr")
     ambar.ingest(zarrs, target, **QUICK)
@@ -194,12 +196,12 @@ def test_what_the_commands_say_of_a_collection(tmp_path: Path, zarrs: Path, caps
     assert rows[-1] == {"name": "p9", "family": 1, "sizes": {"depth": 3, "time": 4}}
     assert "f0/temperature" in run(capsys, "ls", target, "f0")[1]
     assert run(capsys, "verify", target)[0] == 0
-    assert ambar.open(target).verify()["chunks"] > 0
+    assert ambar.open_store(target).verify()["chunks"] > 0
     code, out, _ = run(capsys, "compare", target, target)
     assert (code, "temperature" in out) == (0, True)
 
 
-def test_ls_lists_the_first_datasets(tmp_path: Path, capsys) -> None:
+def test_ls_lists_the_first_datasets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "x.ambar"
     with ambar.open_collection(target, "w-", fsync=False, ragged=["x"]) as fleet:
         fleet.add_many((f"d{n}", {"v": ("x", np.arange(n))}) for n in range(30))
@@ -213,7 +215,9 @@ def test_ls_lists_the_first_datasets(tmp_path: Path, capsys) -> None:
     assert json.loads(out)[7]["sizes"] == {"x": 7}
 
 
-def test_plot_draws_ranges(tmp_path: Path, zarrs: Path, capsys, monkeypatch) -> None:
+def test_plot_draws_ranges(
+    tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     ambar.ingest(zarrs, "x.ambar", **QUICK)
@@ -224,7 +228,9 @@ def test_plot_draws_ranges(tmp_path: Path, zarrs: Path, capsys, monkeypatch) -> 
     assert run(capsys, "plot", "x.ambar", "y.png", "--field", "station")[0] == 2
 
 
-def test_a_collection_behind_a_url(tmp_path: Path, zarrs: Path, capsys) -> None:
+def test_a_collection_behind_a_url(
+    tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ambar.ingest(zarrs, tmp_path / "x.ambar", **QUICK)
     here = ambar.open_collection(tmp_path / "x.ambar")
     with RangeServer(tmp_path) as server:
@@ -251,7 +257,7 @@ def test_an_export_of_which_every_dataset_fails_raises(tmp_path: Path) -> None:
 
 
 @needs_netcdf4
-def test_an_export_to_a_full_disk_says_so(tmp_path: Path, monkeypatch) -> None:
+def test_an_export_to_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error was of permission, and a retry failed because of the empty target."""
     with ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False) as made:
         made.add("a/small", {"v": np.arange(3.0)})
@@ -270,7 +276,11 @@ def test_an_export_to_a_full_disk_says_so(tmp_path: Path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("format", ["netcdf", "zarr"])
 @needs_netcdf4
-def test_a_disk_that_becomes_full_during_an_export(tmp_path: Path, monkeypatch, format) -> None:  # noqa: A002
+def test_a_disk_that_becomes_full_during_an_export(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format: Any,  # noqa: A002
+) -> None:
     with ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False) as made:
         made.add("p", {"v": np.arange(3.0)})
     monkeypatch.setattr("ambar.collection.files.export.Workers", _WorkersHere)
@@ -290,7 +300,11 @@ def test_a_disk_that_becomes_full_during_an_export(tmp_path: Path, monkeypatch, 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_ctrl_c_during_an_export(
-    tmp_path: Path, zarrs: Path, count: int, capsys, monkeypatch
+    tmp_path: Path,
+    zarrs: Path,
+    count: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It said nothing, and left an empty folder, because of which a retry failed."""
     ambar.ingest(zarrs, tmp_path / "x.ambar", **QUICK)

@@ -54,7 +54,7 @@ def test_argo_profiles_are_one_small_family(tmp_path: Path) -> None:
     for name, dataset in datasets.items():
         xr.testing.assert_identical(fleet.load(name), dataset)
     with RangeServer(tmp_path) as server:
-        remote = ambar.open(f"{server.url}/x.ambar")
+        remote = ambar.open_collection(f"{server.url}/x.ambar")
         server.take()
         values = remote.read("TEMP")["TEMP"]
         assert len(server.take()) <= 6

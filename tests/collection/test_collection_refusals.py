@@ -81,7 +81,9 @@ def test_a_variable_named_as_the_counts_of_a_ragged_family(tmp_path: Path) -> No
     assert fleet.to_xarray()["obs_count_"].values.tolist() == [3, 1, 2]
 
 
-def test_an_error_of_writing_is_not_forgotten(tmp_path: Path, monkeypatch) -> None:
+def test_an_error_of_writing_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: Any) -> None:
         raise OSError("no space left")
 
@@ -112,7 +114,9 @@ def test_an_error_of_writing_is_not_forgotten(tmp_path: Path, monkeypatch) -> No
         ({"flag": {"chunks": (2, 2)}}, r"encoding of flag: expected chunks .*, found \(2, 2\)"),
     ],
 )
-def test_an_encoding_that_a_variable_cannot_have(tmp_path: Path, encoding, message) -> None:
+def test_an_encoding_that_a_variable_cannot_have(
+    tmp_path: Path, encoding: Any, message: str
+) -> None:
     path = tmp_path / "x.ambar"
     with ambar.open_collection(path, "w-", fsync=False, encoding=encoding) as fleet:
         with pytest.raises(ValueError, match=message):

@@ -259,9 +259,9 @@ def check(collection: ambar.Collection, model: Model) -> None:
         assert table["dataset"].tolist() == having
         assert table["count"].tolist() == [model[name][key].size for name in having]
     for key in ("p", "q"):
-        expected = [dataset.attrs.get(key) for dataset in model.values()]
-        if any(value is not None for value in expected):
-            assert collection.attrs[key].tolist() == expected
+        attributes = [dataset.attrs.get(key) for dataset in model.values()]
+        if any(value is not None for value in attributes):
+            assert collection.attrs[key].tolist() == attributes
 
 
 @pytest.mark.parametrize("machine", [CollectionMachine, FolderCollectionMachine])

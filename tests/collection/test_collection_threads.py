@@ -104,7 +104,7 @@ def test_a_writer_shared_by_threads(tmp_path: Path) -> None:
                 writer.append("rows", np.full(10, thread * 100 + number))
 
         _together(4, write)
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     for thread in range(4):
         for number in range(20):
             assert (store[f"g{thread}/a{number}"].read() == thread * 100 + number).all()
@@ -125,7 +125,7 @@ def test_steps_added_by_several_threads(tmp_path: Path) -> None:
                 series.add(mesh)
 
         _together(3, add)
-    found = ambar.open(path)
+    found = ambar.open_mesh_series(path)
     values = [mesh.read()["v"] for mesh in found]
     assert all((value == value[0]).all() for value in values)
     assert sorted(v[0] for v in values) == sorted(t * 10.0 + n for t in range(3) for n in range(5))

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,9 @@ def test_packed_values_and_calendars(tmp_path: Path) -> None:
 
 
 @needs_netcdf4
-def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> None:
+def test_broken_files_are_told_and_the_rest_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "files"
     for number in range(4):
         write(profile(number), folder / f"p{number}.nc")
@@ -116,7 +119,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
 @pytest.mark.parametrize("convert", [ambar.ingest, ambar.convert])
 def test_sources_that_all_fail_raise_and_leave_stores_alone(
-    tmp_path: Path, zarrs: Path, on_error, convert
+    tmp_path: Path, zarrs: Path, on_error: Any, convert: Any
 ) -> None:
     """They returned a report like that of a success, and made no store."""
     bad = [_bad(zarrs, name) for name in ("a.nc", "b.nc")]
@@ -134,7 +137,9 @@ def test_sources_that_all_fail_raise_and_leave_stores_alone(
         convert(bad[:1], target, on_error=on_error, mode="w")
 
 
-def test_a_source_that_fails_stops_or_is_skipped(tmp_path: Path, zarrs: Path, capsys) -> None:
+def test_a_source_that_fails_stops_or_is_skipped(
+    tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The others became a store that lacks it, which only the report said."""
     target = tmp_path / "x.ambar"
     bad = _bad(zarrs, "p2.nc")
@@ -173,7 +178,9 @@ def test_errors_of_sources_have_the_types_that_reading_them_has(tmp_path: Path) 
     assert found.value.filename == str(folder / "a.nc")
 
 
-def test_what_is_committed_before_an_error_stays(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
+def test_what_is_committed_before_an_error_stays(
+    tmp_path: Path, zarrs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 2)
     _bad(zarrs, "p3a.nc")
     target = tmp_path / "x.ambar"
@@ -193,7 +200,11 @@ def test_a_ragged_dimension_of_no_file_is_an_error(tmp_path: Path, zarrs: Path) 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_error_bound_of_no_variable_is_an_error(
-    tmp_path: Path, zarrs: Path, processes, capsys, monkeypatch
+    tmp_path: Path,
+    zarrs: Path,
+    processes: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was ignored, and the data became lossless."""
     monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 1)
@@ -240,7 +251,9 @@ def test_a_report_of_one_dataset(tmp_path: Path, zarrs: Path) -> None:
 
 @needs_netcdf4
 @pytest.mark.parametrize("name", ["cut.nc", "cut.h5", "empty.nc", "empty.h5", "empty.bin"])
-def test_a_file_that_is_cut_short_is_corrupt(tmp_path: Path, name: str, capsys) -> None:
+def test_a_file_that_is_cut_short_is_corrupt(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An OSError of HDF5 named no file, and an empty file was unsupported."""
     path, target = tmp_path / name, tmp_path / "x.ambar"
     whole = write(profile(0), tmp_path / "whole.nc").read_bytes()
@@ -266,7 +279,7 @@ def test_an_error_that_all_files_have_has_no_hint_to_skip(tmp_path: Path, zarrs:
         ambar.ingest(zarrs, tmp_path / "x.ambar", variables=["count"], **QUICK)
 
 
-def test_times_that_cannot_be_decoded(tmp_path: Path, capsys) -> None:
+def test_times_that_cannot_be_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The error named an option that ambar did not have."""
     odd = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": ("time", [1, 2, 3])})
     odd.time.attrs["units"] = "days since the flood"
@@ -413,7 +426,9 @@ def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
     assert values.counts.tolist() == [4, 0, 2]
 
 
-def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> None:
+def test_resume_adds_what_is_lacking(
+    tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "x.ambar"
     # There is nothing to go on with yet, which is as well.
     assert ambar.ingest(zarrs, target, mode="a", **QUICK).skipped == []
@@ -514,7 +529,14 @@ def test_a_program_without_a_guard_of_main(tmp_path: Path, zarrs: Path) -> None:
         (["convert", "OUTPUT", "x.ambar", "--ragged", "x"], 2, "--ragged does not apply"),
     ],
 )
-def test_exit_codes(arguments, code, message, zarrs, capsys, monkeypatch) -> None:
+def test_exit_codes(
+    arguments: list[str],
+    code: int,
+    message: str,
+    zarrs: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(zarrs.parent)
     places = {"OUTPUT": output("sedov")}
     found, _, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
@@ -523,7 +545,9 @@ def test_exit_codes(arguments, code, message, zarrs, capsys, monkeypatch) -> Non
     assert not Path("x.ambar").exists()
 
 
-def test_what_is_missing_is_named(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
+def test_what_is_missing_is_named(
+    tmp_path: Path, zarrs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ambar.collection.files.sources.find_spec", {"xarray": 1}.get)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[zarr\]'"):
         ambar.ingest(zarrs, tmp_path / "x.ambar")

@@ -39,7 +39,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_errors_are_those_of_the_cells(pair: tuple[Path, Path]) -> None:
     found = ambar.compare(*pair)
     assert [one.field for one in found.fields] == ["density", "Temp"]
-    a, b = (ambar.open(path).amr for path in pair)
+    a, b = (ambar.open_snapshot(path).amr for path in pair)
     for one in found.fields:
         names = ["level", "ix", "iy", "iz", one.field]
         columns = []
@@ -55,6 +55,7 @@ def test_errors_are_those_of_the_cells(pair: tuple[Path, Path]) -> None:
         )
         assert one.bound == pytest.approx(BOUND * value_range, rel=1e-2)
         assert one.held
+        assert isinstance(one.bound, float)
         assert 0.3 * one.bound < one.all.max_error <= one.bound
         assert sum(one.histogram) == found.cells == len(a) == one.all.cells
         assert [part.level for part in one.levels] == [0, 1]
@@ -99,7 +100,7 @@ def test_two_lossy_stores_may_differ_by_both_bounds(
     ambar.convert(pair[0], other, error_bound={"Temp": 0.25}, fsync=False)
     found = {one.field: one for one in ambar.compare(pair[1], other).fields}
     own = ambar.compare(*pair, ["Temp"]).fields[0].bound
-    assert own is not None
+    assert isinstance(own, float)
     assert found["Temp"].bound == own + 0.25
     assert found["Temp"].held
     # The density of one is exact.
@@ -251,13 +252,15 @@ def test_values_of_any_size_are_compared(tmp_path: Path, size: float) -> None:
     ambar.convert(pairs[0][0], store, fsync=False)
     (same,) = ambar.compare(pairs[0][0], store).fields
     assert (same.all.max_error, same.all.psnr, same.held) == (0.0, math.inf, True)
-    (one,), (expected,) = (ambar.compare(*pair, bound="0.3 of range").fields for pair in pairs)
+    (one,), (expected,) = (
+        ambar.compare(first, other, bound="0.3 of range").fields for first, other in pairs
+    )
     assert sum(one.histogram) == one.all.cells
     if size > 1e-320:  # of the smallest numbers there are no quarters
         assert one.all.psnr == pytest.approx(expected.all.psnr)
         assert one.all.ssim == pytest.approx(expected.all.ssim)
     assert one.all.max_error > 0 or size < 1e-320
-    assert one.bound is not None
+    assert isinstance(one.bound, float)
     assert math.isfinite(one.bound)
 
 
@@ -293,7 +296,7 @@ def test_particles_are_compared_too(particles: tuple[Path, Path], tmp_path: Path
     spoiled = tmp_path / "spoiled.ambar"
     shutil.copy(particles[1], spoiled)
     with ambar.create(spoiled, "a") as writer:
-        values = ambar.open(spoiled).particles.read(["velocity_y"])["velocity_y"]
+        values = ambar.open_snapshot(spoiled).particles.read(["velocity_y"])["velocity_y"]
         writer.write_region("particles/velocity_y", values[:1] + 0.25, [0])
     found = ambar.compare(particles[0], spoiled)
     assert not found.held
@@ -383,7 +386,9 @@ def table(**columns: object) -> dict[str, np.ndarray]:
         (table(), table(), "order", set()),
     ],
 )
-def test_rows_are_matched(a: dict, b: dict, by: str, pairs: set[tuple[int, int]]) -> None:
+def test_rows_are_matched(
+    a: dict[str, Any], b: dict[str, Any], by: str, pairs: set[tuple[int, int]]
+) -> None:
     how, rows, other = row_comparison._match(a, b)
     assert how == by
     assert set(zip(rows.tolist(), other.tolist(), strict=True)) == pairs

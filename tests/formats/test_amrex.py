@@ -5,7 +5,9 @@ from __future__ import annotations
 import filecmp
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,11 +65,11 @@ def snapshot(
     return opened
 
 
-def yt_dataset(path: Path):
+def yt_dataset(path: Path) -> Any:
     return yt.load(str(path))
 
 
-def in_order(columns: dict[str, np.ndarray]) -> np.ndarray:
+def in_order(columns: Mapping[str, np.ndarray] | ambar.Table) -> np.ndarray:
     """Return the order of cells by level and place."""
     return np.lexsort((columns["iz"], columns["iy"], columns["ix"], columns["level"]))
 
@@ -133,9 +135,12 @@ def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:
     every = amr.read(["x", "y", "z", "level", name])
     info = snapshot.info
     middle = float(np.median(every[name]))
-    box = ambar.Box((0.1, 0.2, 0.0), (0.6, 0.5, 0.4))
-    lo = [start + part * info.boxlen for start, part in zip(info.lower, box.lo, strict=True)]
-    hi = [start + part * info.boxlen for start, part in zip(info.lower, box.hi, strict=True)]
+    ends = (0.1, 0.2, 0.0), (0.6, 0.5, 0.4)
+    box = ambar.Box(*ends)
+    lo, hi = (
+        [start + part * info.boxlen for start, part in zip(info.lower, end, strict=True)]
+        for end in ends
+    )
     inside = np.ones(len(every), bool)
     for axis, a, b in zip("xyz", lo, hi, strict=True):
         inside &= (a <= every[axis]) & (every[axis] < b)
@@ -149,7 +154,7 @@ def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:
 
 def test_the_same_cells_in_the_same_order(plotfile: Path, converted: dict[str, Path]) -> None:
     native = ambar.open_snapshot(plotfile).amr.read()
-    stored = ambar.open(store_of(plotfile, converted)).amr.read()
+    stored = ambar.open_snapshot(store_of(plotfile, converted)).amr.read()
     assert native.columns == stored.columns
     for name in native.columns:
         np.testing.assert_array_equal(native[name], stored[name], name)
@@ -211,7 +216,7 @@ def test_an_error_bound_holds_in_every_box(bound: float, plotfile: Path, tmp_pat
         plotfile, target, components=["cells"], error_bound=f"{bound} of range", fsync=False
     )
     assert done.ratio > (1 if plotfile.name == "small" else 2)
-    cells, exact = ambar.open(target).amr, ambar.open_snapshot(plotfile).amr
+    cells, exact = ambar.open_snapshot(target).amr, ambar.open_snapshot(plotfile).amr
     spans = {}
     for name in exact.fields:
         want, got = exact.read([name])[name], cells.read([name])[name]
@@ -231,12 +236,12 @@ def test_bounds_of_particles(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     bounds = {"DM/position_x": 1e-6, "Temp": 1.0}
     ambar.convert(plotfile, target, error_bound=bounds, fsync=False)
-    got = ambar.open(target).species["DM"].read(["id", "cpu", "position_x", "position_y"])
-    want = (
-        ambar.open_snapshot(plotfile).species["DM"].read(["id", "cpu", "position_x", "position_y"])
+    names = ["id", "cpu", "position_x", "position_y"]
+    tables = [ambar.open_snapshot(path).species["DM"].read(names) for path in (target, plotfile)]
+    got, want = (
+        {name: rows[name][np.lexsort((rows["id"], rows["cpu"]))] for name in rows}
+        for rows in tables
     )
-    got = {name: got[name][np.lexsort((got["id"], got["cpu"]))] for name in got}
-    want = {name: want[name][np.lexsort((want["id"], want["cpu"]))] for name in want}
     assert 0 < np.abs(got["position_x"] - want["position_x"]).max() <= 1e-6
     assert np.array_equal(got["position_y"], want["position_y"])
     with pytest.raises(KeyError, match="gas"):
@@ -246,7 +251,7 @@ def test_bounds_of_particles(tmp_path: Path) -> None:
 def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
     target = tmp_path / "run.ambar"
     ambar.convert(small, target, fields=["Temp"], components="cells")
-    snapshot = ambar.open(target)
+    snapshot = ambar.open_snapshot(target)
     assert snapshot.components == {"cells": ["Temp"]}
     expected = ambar.open_snapshot(small).load(fields=["Temp"]).amr.read(["Temp"])
     np.testing.assert_array_equal(snapshot.amr.read(["Temp"])["Temp"], expected["Temp"])
@@ -260,29 +265,34 @@ def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
 def test_hdf5_is_the_native_plotfile(name: str, tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     native = ambar.open_snapshot(amrex_sample("advection_plt00006")).load("cells")
-    opened = ambar.open(amrex_sample(name))
+    opened = ambar.open_snapshot(amrex_sample(name))
     assert opened.info.time == native.info.time
+    assert isinstance(opened.info, ambar.AmrexInfo)
+    assert isinstance(native.info, ambar.AmrexInfo)
     assert opened.info.levels == native.info.levels
     expected = native.amr.read()
     target = tmp_path / "run.ambar"
     ambar.convert(amrex_sample(name), target)
-    for found in (opened, ambar.open(target)):
+    for found in (opened, ambar.open_snapshot(target)):
         cells = found.amr.read()
         for column in expected.columns:
             np.testing.assert_array_equal(cells[column], expected[column], column)
     ambar.export(target, tmp_path / "plt")
     again = ambar.open_snapshot(tmp_path / "plt")
     assert again.info.time == native.info.time
+    assert isinstance(again.info, ambar.AmrexInfo)
     assert again.info.steps == native.info.steps
     np.testing.assert_array_equal(again.amr.read()["phi"], expected["phi"])
     for level in range(3):
         # The grids of the two files come in different orders.
-        boxes = [np.sort(amr.boxes(level).reshape(-1, 6), 0) for amr in (again.amr, native.amr)]
-        np.testing.assert_array_equal(*boxes)
+        ours, theirs = (
+            np.sort(amr.boxes(level).reshape(-1, 6), 0) for amr in (again.amr, native.amr)
+        )
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_run_information(small: Path, converted: dict[str, Path]) -> None:
-    for snapshot in (ambar.open(small), ambar.open(store_of(small, converted))):
+    for snapshot in (ambar.open_snapshot(small), ambar.open_snapshot(store_of(small, converted))):
         info = snapshot.info
         assert isinstance(info, ambar.AmrexInfo)
         assert (info.ndim, info.time, info.steps) == (3, 0.25, (5, 10))
@@ -345,7 +355,7 @@ def test_what_is_left_out_is_told(
 )
 def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
     native = ambar.open_snapshot(amrex_sample(name))
-    stored = ambar.open(store_of(amrex_sample(name), converted))
+    stored = ambar.open_snapshot(store_of(amrex_sample(name), converted))
     assert list(native.species) == list(stored.species) == [species]
     assert len(native.particles) == len(stored.particles) > 0
     theirs, ours = native.particles.read(), stored.particles.read()
@@ -359,12 +369,14 @@ def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
     np.testing.assert_array_equal(np.sort(few[0]["id"]), np.sort(few[1]["id"]))
 
 
-def test_what_makes_no_sense_is_refused(small: Path, tmp_path: Path, stores) -> None:
+def test_what_makes_no_sense_is_refused(
+    small: Path, tmp_path: Path, stores: dict[str, Path]
+) -> None:
     target = tmp_path / "run.ambar"
     with pytest.raises(ValueError, match="levels"):
         ambar.convert(small, target, levels=(0, 1))
     with pytest.raises(ValueError, match="covered"):
-        ambar.convert(small, target, covered="perhaps")  # type: ignore[arg-type]
+        ambar.convert(small, target, covered="perhaps")
     with pytest.raises(KeyError, match="density, Temp"):
         ambar.convert(small, target, fields=["rho"])
     with pytest.raises(KeyError, match="cells"):
@@ -377,8 +389,8 @@ def test_what_makes_no_sense_is_refused(small: Path, tmp_path: Path, stores) -> 
     with pytest.raises(ambar.UnsupportedError, match=r"for a plotfile.*\.vtkhdf"):
         ambar.export(stores["sedov"], tmp_path / "plt")
     with pytest.raises(ValueError, match="boxes"):
-        ambar.open(stores["sedov"]).amr.boxes(3)
-    amr = ambar.open(small).amr
+        ambar.open_snapshot(stores["sedov"]).amr.boxes(3)
+    amr = ambar.open_snapshot(small).amr
     with pytest.raises(ValueError, match="level"):
         amr.grid("density", level=2)
     with pytest.raises(ValueError, match="level"):
@@ -393,7 +405,7 @@ def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:
     content[place] ^= 1
     target.write_bytes(content)
     with pytest.raises(ambar.CorruptError, match="level_1/density"):
-        ambar.open(target).amr.read(["density"])
+        ambar.open_snapshot(target).amr.read(["density"])
     with pytest.raises(ambar.CorruptError, match="level_1/density"):
         ambar.export(target, tmp_path / "plt")
     assert not (tmp_path / "plt").exists()
@@ -407,7 +419,7 @@ def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("time", ["nan", "-nan", "inf", "-inf"])
 def test_times_that_are_not_finite(
-    time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+    time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The commands info and compare failed with an internal TypeError."""
     number = plotfile_writer._number
@@ -421,7 +433,7 @@ def test_times_that_are_not_finite(
     assert header.read_text().count(f"{time}\n") == 3  # of the run, and of two levels
     ambar.convert(plotfile, store)
     for path in (plotfile, store):
-        found = ambar.open(path).info.time
+        found = ambar.open_snapshot(path).info.time
         assert str(found).lstrip("-") == time.lstrip("-")
         assert np.signbit(found) == time.startswith("-")
         assert run(capsys, "info", path)[0] == 0
@@ -450,7 +462,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
     ambar.convert(plotfile, store, error_bound={"dx_field": 0.1})
     stored = ["level_field_", "x_field", "dx_field", "iz_field", "level_field", "density"]
     for path in (plotfile, store):
-        amr = ambar.open(path).amr
+        amr = ambar.open_snapshot(path).amr
         assert amr.fields == stored
         cells = amr.read(["level", "x", "y", "dx", *stored])
         assert set(cells["level"].tolist()) == {0, 1}
@@ -480,13 +492,13 @@ def test_fields_without_a_finite_value_take_little_room(tmp_path: Path, value: f
     for bound in (0.5, "1e-3 of range", "1e-3   of  range"):
         ambar.convert(plotfile, store, error_bound=bound, mode="w")
         assert ambar.compare(plotfile, store).held
-        opened = ambar.open(store)._stored_at[0]
+        opened = ambar.open_store(store)
         bytes_[bound] = sum(opened[path].stored_bytes for path in opened if path.endswith("/a"))
     assert len(set(bytes_.values())) == 1
     assert bytes_[0.5] < 10_000
 
 
-def test_the_command_line(small: Path, tmp_path: Path, capsys) -> None:
+def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "plt.ambar"
     code, out, _ = run(capsys, "convert", small, target, "--covered", "keep", "--no-progress")
     assert code == 0

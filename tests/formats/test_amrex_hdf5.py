@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -154,7 +155,11 @@ def test_one_and_two_dimensions_in_single_precision(tmp_path: Path) -> None:
         path = tmp_path / f"{ndim}.h5"
         values = np.arange(2 * sum(cells), dtype=">f4")
         with h5py.File(path, "w") as file:
-            attributes = {"dim": ndim, "num_components": 2, "component_0": np.bytes_("a")}
+            attributes: dict[str, Any] = {
+                "dim": ndim,
+                "num_components": 2,
+                "component_0": np.bytes_("a"),
+            }
             attributes |= {"component_1": "b", "num_levels": 1, "time": 2.5}
             file.attrs.update(attributes | {"coordinate_system": 1})
             level = file.create_group("level_0")

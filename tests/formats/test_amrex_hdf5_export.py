@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -72,10 +73,11 @@ def test_every_cell_comes_back(tmp_path: Path, ndim: int, dtype: str) -> None:
         # So few cells in a row are as small without loss.
         assert ndim == 1 or worst > 0
         assert worst <= 1e-3 * extent * (1 + 1e-6)
-    snapshot, again = ambar.open(tmp_path / "exact.h5"), ambar.open(store)
-    assert snapshot.info.levels == again.info.levels
-    assert snapshot.info.time == again.info.time
-    assert snapshot.info.steps == again.info.steps
+    snapshot, again = ambar.open_snapshot(tmp_path / "exact.h5"), ambar.open_snapshot(store)
+    info, expected = snapshot.info, again.info
+    assert isinstance(info, ambar.AmrexInfo)
+    assert isinstance(expected, ambar.AmrexInfo)
+    assert (info.levels, info.time, info.steps) == (expected.levels, expected.time, expected.steps)
 
 
 def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
@@ -134,7 +136,8 @@ def test_no_box_lies_in_two_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     boxes = [[((x, 0, 0), (x + 3, 15, 15)) for x in range(0, 32, 4)], BOXES_3D[1]]
     native = write_plotfile(tmp_path / "plt", boxes)
     store = converted(native, tmp_path)
-    _, ranks = amrex_hdf5_export._source_layout(ambar.open(store)._source.store)
+    source: Any = ambar.open_snapshot(store)._source
+    _, ranks = amrex_hdf5_export._source_layout(source.store)
     assert ranks == {0: list(range(8)), 1: [0, 1]}
     for most, chunk in [(1 << 26, 1024), (8 * 1024, 1024), (1, 1024)]:
         monkeypatch.setattr(amrex_hdf5_export, "CHUNK_BYTES", most)
@@ -197,7 +200,7 @@ def test_fields_keep_their_names_and_times_their_values(
     again = tmp_path / "again.ambar"
     ambar.convert(tmp_path / "plt.h5", again)
     for source in (tmp_path / "plt.h5", again):
-        opened = ambar.open(source)
+        opened = ambar.open_snapshot(source)
         assert opened.amr.fields == ["level_field", "Temp"]
         assert np.isnan(opened.info.time)
         cells = opened.amr.read(["level", "level_field", "Temp"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,7 +172,7 @@ def time_of(path: Path) -> float:
     """Return the time of a store, once its values were checked."""
     snapshot = ambar.open(path)
     assert isinstance(snapshot, ambar.Snapshot)
-    values = (
+    values: Any = (
         _core.Store(path).array("/amr/level_0/phi").read([(0, 1, 1)] + [(0, 16, 1)] * 3, None, 1)
     )
     assert values.min() == snapshot.info.time
@@ -225,7 +226,7 @@ def errors_of_blocks(path: Path, level: int) -> list[float]:
     at = np.arange(4096.0).reshape(16, 16, 16)
     expected = 1.0 + np.fmod(0.618 * at * at, 1.0)
     array = _core.Store(path).array(f"/amr/level_{level}/phi")
-    blocks = [array.read([(i, i + 1, 1)] + [(0, 16, 1)] * 3, None, 1) for i in range(2)]
+    blocks: list[Any] = [array.read([(i, i + 1, 1)] + [(0, 16, 1)] * 3, None, 1) for i in range(2)]
     return [float(np.abs(block.reshape(16, 16, 16) - expected).max()) for block in blocks]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def assert_same_bits(found: np.ndarray, true: np.ndarray, name: str) -> None:
     np.testing.assert_array_equal(found.view(unsigned), true.view(unsigned), err_msg=name)
 
 
-def assert_cells(amr: ambar.Amr, true: Columns, **selection: object) -> None:
+def assert_cells(amr: ambar.Amr, true: Columns, **selection: Any) -> None:
     """Assert that `amr` has exactly the cells of `true`, in any order."""
     names = [name for name in true if name != "domain" or name in amr.fields]
     found = sorted_cells(dict(amr.read(names, **selection)))
@@ -148,6 +149,7 @@ def test_rows_of_every_kind_of_output(written: Truth, way: str, tmp_path: Path) 
 
 def test_run_information_of_every_kind_of_output(written: Truth, way: str, tmp_path: Path) -> None:
     spec, info = written.spec, read(written.folder, way, tmp_path).info
+    assert isinstance(info, ambar.RamsesInfo)
     assert (info.ndim, info.ncpu, info.output) == (spec.ndim, spec.domains, spec.number)
     assert info.boxlen == pytest.approx(spec.boxlen, rel=1e-7 if spec.real == "<f4" else 1e-15)
     assert info.root[: spec.ndim] == spec.box
@@ -178,7 +180,7 @@ def test_levels_select_leaves_of_a_tree_that_ends_at_max_level(
     assert_cells(direct.amr, true)
     target = tmp_path / "x.ambar"
     ambar.convert(truth.folder, target, levels=levels, max_level=max_level, fsync=False)
-    assert_cells(ambar.open(target).amr, true)
+    assert_cells(ambar.open_snapshot(target).amr, true)
     whole = ambar.open_snapshot(truth.folder).load(max_level=max_level)
     assert_cells(whole.amr, true, levels=levels)
 
@@ -186,7 +188,7 @@ def test_levels_select_leaves_of_a_tree_that_ends_at_max_level(
 @pytest.mark.parametrize("output", real_outputs())
 def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path: Path) -> None:
     """As above, of real outputs, for which every pair of levels is tried."""
-    opened = ambar.open(output)
+    opened = ambar.open_snapshot(output)
     low, high = opened.amr.levels
     for levels in [(low, low), (low, high - 1), (high, high), (low + 1, high)]:
         if levels[0] > levels[1]:
@@ -195,7 +197,10 @@ def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path
         assert set(expected["level"]) <= set(range(levels[0], levels[1] + 1))
         target = tmp_path / f"{levels}.ambar"
         ambar.convert(output, target, levels=levels, fsync=False, mode="w")
-        for amr in (ambar.open_snapshot(output).load(levels=levels).amr, ambar.open(target).amr):
+        for amr in (
+            ambar.open_snapshot(output).load(levels=levels).amr,
+            ambar.open_snapshot(target).amr,
+        ):
             found = amr.read()
             assert found.columns == expected.columns
             for name in expected:
@@ -281,7 +286,7 @@ def test_a_sphere_at_a_corner_has_the_cells_yt_finds() -> None:
     output = RAMSES / "gravpart_small" / "output_00002"
     dataset = yt.load(str(output / "info_00002.txt"))
     theirs = dataset.sphere([0.0] * 3, (0.2, "code_length"))
-    ours = ambar.open(output)
+    ours = ambar.open_snapshot(output)
     region = ambar.Sphere((0.0,) * 3, 0.2)
     density = ours.amr.read(["density"], region=region)["density"]
     np.testing.assert_array_equal(np.sort(density), np.sort(theirs["ramses", "Density"].d))
@@ -298,9 +303,9 @@ def test_big_endian_files_are_named_as_such(kind: str, tmp_path: Path) -> None:
     message = r"big-endian one: its first record has 4 bytes"
     if kind == "amr":
         with pytest.raises(ambar.UnsupportedError, match=message):
-            ambar.open(truth.folder)
+            ambar.open_snapshot(truth.folder)
     else:
-        missing = ambar.open(truth.folder).missing
+        missing = ambar.open_snapshot(truth.folder).missing
         assert "big-endian" in missing[{"hydro": "hydro", "part": "particles"}[kind]]
 
 
@@ -567,5 +572,6 @@ def test_synthetic_outputs_equal_what_osyris_reads(kind: str, tmp_path: Path) ->
     snapshot = ambar.open_snapshot(output).load()
     cells = snapshot.amr.read(["level", "density"])
     np.testing.assert_array_equal(np.sort(mesh["level"].values), np.sort(cells["level"]))
+    assert isinstance(snapshot.info, ambar.RamsesInfo)
     ours = np.sort(cells["density"]) * snapshot.info.unit_d
     np.testing.assert_allclose(np.sort(mesh["density"].values), ours, rtol=1e-14)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +23,11 @@ def steep(*places: np.ndarray) -> np.ndarray:
     return np.exp(6 * smooth(*places) / 10)
 
 
+Boxes = Sequence[Sequence[Box]]
+
 FIELDS: dict[str, Field] = {"density": steep, "Temp": smooth}
 # First and last cell, x first.
-BOXES_3D = [
+BOXES_3D: Boxes = [
     [((0, 0, 0), (15, 15, 15)), ((16, 0, 0), (31, 15, 15))],
     [((8, 8, 8), (23, 23, 23)), ((24, 8, 8), (39, 15, 23))],
 ]
@@ -33,7 +35,7 @@ BOXES_3D = [
 
 def write_plotfile(
     folder: Path,
-    boxes: list[list[Box]] | None = None,
+    boxes: Boxes | None = None,
     fields: dict[str, Field] | None = None,
     dtype: str = "<f8",
     domain: Corner = (32, 16, 16),

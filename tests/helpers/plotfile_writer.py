@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class Plotfile:
     """Cells of the coarsest level, whose first one is 0."""
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-    boxes: list[list[Box]]
+    boxes: Sequence[Sequence[Box]]
     values: Callable[[int, Box], np.ndarray]
     """Values of a level's box: (field, x, y, ...)."""
     dtype: str = "<f8"

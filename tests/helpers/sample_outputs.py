@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ambar
 from tests.helpers.paths import RAMSES, outside_data
 
 CASES = {"sedov": "sedov3d_small", "gravpart": "gravpart_small"}
@@ -37,6 +39,6 @@ def truth(case: str, kind: str = "leaf") -> dict[str, np.ndarray]:
         return {TRUE_NAMES.get(name, name): columns[name] for name in columns.files}
 
 
-def by_place(columns: dict[str, np.ndarray]) -> np.ndarray:
+def by_place(columns: Mapping[str, np.ndarray] | ambar.Table) -> np.ndarray:
     """Return the order of cells by level and place."""
     return np.lexsort((columns["iz"], columns["iy"], columns["ix"], columns["level"]))

@@ -12,12 +12,13 @@ import pytest
 
 import ambar
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from vtkmodules import vtkCommonDataModel  # noqa: E402
+import pyvista as pv
+from vtkmodules import vtkCommonDataModel
 
-from tests.helpers.mesh.comparison import assert_same, type_of  # noqa: E402
-from tests.helpers.mesh.samples import DATASETS, DTYPES, OTHERS, TYPES, sphere, with_every_array  # noqa: E402
+from tests.helpers.mesh.comparison import assert_same, type_of
+from tests.helpers.mesh.samples import DATASETS, DTYPES, OTHERS, TYPES, sphere, with_every_array
 
 
 def round_trip(mesh: Any, folder: Path, **options: Any) -> Any:
@@ -96,11 +97,11 @@ def test_profiles_and_levels_lose_nothing(name: str, tmp_path: Path) -> None:
 def test_a_lattice_is_stored_by_its_axes(tmp_path: Path) -> None:
     mesh = DATASETS["tetrahedra"]()
     assert_same(mesh, round_trip(mesh, tmp_path))
-    store = ambar.open(tmp_path / "mesh.ambar").store
+    store = ambar.open_mesh(tmp_path / "mesh.ambar").store
     assert not any("points" in path for path in store)
     mesh.points[777, 2] = np.nextafter(mesh.points[777, 2], 9)  # one bit makes it none
     assert_same(mesh, round_trip(mesh, tmp_path))
-    mesh = ambar.open(tmp_path / "mesh.ambar")
+    mesh = ambar.open_mesh(tmp_path / "mesh.ambar")
     assert "lattice" not in mesh._about["points"]
 
 
@@ -123,7 +124,7 @@ def test_the_user_dict_comes_back(tmp_path: Path) -> None:
     assert round_trip(mesh, tmp_path).user_dict["name"] == "žluť"
     read = round_trip(sphere(), tmp_path, user_dict={"run": [1, {"at": "points"}]})
     assert read.user_dict["run"] == [1, {"at": "points"}]
-    assert ambar.open(tmp_path / "mesh.ambar").user_dict == {"run": [1, {"at": "points"}]}
+    assert ambar.open_mesh(tmp_path / "mesh.ambar").user_dict == {"run": [1, {"at": "points"}]}
 
 
 def test_thousands_of_small_arrays_take_few_nodes(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_thousands_of_small_arrays_take_few_nodes(tmp_path: Path) -> None:
     mesh = pv.MultiBlock([cube.copy() for _ in range(500)])
     read = round_trip(mesh, tmp_path)
     assert_same(mesh, read)
-    opened = ambar.open(tmp_path / "mesh.ambar")
+    opened = ambar.open_mesh(tmp_path / "mesh.ambar")
     assert len(opened.store) < 10
     assert len(opened.blocks) == 500
     assert opened.arrays[0].nbytes > 0

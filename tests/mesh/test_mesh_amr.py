@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,13 @@ from tests.helpers import amrex_plotfiles, plotfiles
 from tests.helpers.paths import RAMSES, RAMSES_CASES
 from tests.helpers.sample_outputs import amrex_sample, output
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from vtkmodules.util.numpy_support import vtk_to_numpy  # noqa: E402 - with PyVista
-from vtkmodules.vtkCommonDataModel import vtkDataObject  # noqa: E402
+import pyvista as pv
+from vtkmodules.util.numpy_support import vtk_to_numpy
+from vtkmodules.vtkCommonDataModel import vtkDataObject
 
-from ambar.snapshot.interop.vtk_amr import REFINED, blocks_of  # noqa: E402
+from ambar.snapshot.interop.vtk_amr import REFINED, blocks_of
 
 GHOSTS = "vtkGhostType"
 
@@ -28,12 +30,12 @@ def arrays(grid: pv.ImageData) -> dict[str, np.ndarray]:
     return {array.GetName(): vtk_to_numpy(array) for array in found}
 
 
-def every_block(mesh: object) -> list[tuple[int, object]]:
+def every_block(mesh: Any) -> list[tuple[int, Any]]:
     levels = range(mesh.GetNumberOfLevels())
     return [(level, grid) for level in levels for grid in blocks_of(mesh, level)]
 
 
-def leaves(mesh: object, field: str, ndim: int = 3) -> np.ndarray:
+def leaves(mesh: Any, field: str, ndim: int = 3) -> np.ndarray:
     """Return x, y, ... and value of all cells that are not refined, sorted."""
     found = []
     for _, grid in every_block(mesh):
@@ -52,7 +54,7 @@ def test_a_plotfile_comes_back(tmp_path: Path) -> None:
     levels = plotfiles.write(tmp_path / "plt")
     ambar.convert(tmp_path / "plt", tmp_path / "x.ambar", fsync=False)
     for path in (tmp_path / "plt", tmp_path / "x.ambar"):
-        amr = ambar.open(path).amr
+        amr = ambar.open_snapshot(path).amr
         mesh = amr.to_vtk()
         assert mesh.GetNumberOfLevels() == 2
         assert mesh.GetInformation().Get(vtkDataObject.DATA_TIME_STEP()) == 0.25
@@ -99,7 +101,7 @@ def test_a_real_plotfile_is_as_yt_reads_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", ["gravpart_small", "sedov2d_small"])
 def test_a_tree_has_every_leaf_once(case: str, tmp_path: Path) -> None:
     ambar.convert(RAMSES / case / "output_00002", tmp_path / "x.ambar", fsync=False)
-    amr = ambar.open(tmp_path / "x.ambar").amr
+    amr = ambar.open_snapshot(tmp_path / "x.ambar").amr
     mesh = amr.to_vtk(["density", "level"])
     with np.load(RAMSES / case / "truth_leaf_00002.npz") as columns:
         true = {name: columns[name] for name in columns.files}
@@ -142,7 +144,7 @@ def test_levels_and_regions(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
     outward = ambar.Box((0.25, 0.25, 0.25), (0.5, 0.75, 0.5))
     assert len(part) == len(gravpart.amr.read(["density"], region=outward))
     plotfiles.write(tmp_path / "plt")
-    amr = ambar.open(tmp_path / "plt").amr
+    amr = ambar.open_snapshot(tmp_path / "plt").amr
     box = ambar.Box((0.3, 0.5, 2.0), (0.9, 0.9, 2.4), unit="code")
     cut = amr.to_vtk(region=box)
     outward = ambar.Box((0.25, 0.5, 2.0), (1.0, 1.0, 2.5), unit="code")
@@ -156,7 +158,7 @@ def test_levels_and_regions(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
 def test_flat_plotfiles(tmp_path: Path) -> None:
     boxes = [[((0, 0), (15, 15))], [((4, 4), (11, 19))]]
     flat = amrex_plotfiles.write_plotfile(tmp_path / "flat", boxes, domain=(16, 16))
-    amr = ambar.open(flat).amr
+    amr = ambar.open_snapshot(flat).amr
     mesh = amr.to_vtk()
     assert [grid.GetDimensions() for _, grid in every_block(mesh)] == [(17, 17, 1), (9, 17, 1)]
     assert sum(grid.GetNumberOfCells() for _, grid in every_block(mesh)) == 256 + 128
@@ -177,7 +179,8 @@ def test_pyvista_reads_cells(tmp_path: Path) -> None:
     assert list(arrays(blocks_of(reader.read(), 0)[0])) == ["Temp", GHOSTS]
     block = ambar.read_mesh(tmp_path / "x.ambar", block=(1, 0))
     assert block.GetDimensions() == (11, 9, 9)
-    for wrong in ["x", 0, (2, 0), (1, 3), (0, 0, 0)]:
+    blocks: list[Any] = ["x", 0, (2, 0), (1, 3), (0, 0, 0)]
+    for wrong in blocks:
         with pytest.raises(KeyError, match="no block "):
             ambar.read_mesh(tmp_path / "x.ambar", block=wrong)
     with pytest.raises(KeyError, match="'phi' in cell data; available: 'density'"):
@@ -189,7 +192,7 @@ def test_pyvista_reads_cells(tmp_path: Path) -> None:
 def test_pyvista_reads_a_run(tmp_path: Path) -> None:
     ambar.convert(output("sedov").parent, tmp_path / "run.ambar", fsync=False)
     reader = pv.get_reader(tmp_path / "run.ambar")
-    series = ambar.open(tmp_path / "run.ambar")
+    series = ambar.open_series(tmp_path / "run.ambar")
     assert reader.time_values == series.times.tolist()
     reader.set_active_time_point(1)
     values = leaves(reader.read(), "density")[:, 3]
@@ -200,13 +203,13 @@ def test_pyvista_reads_a_run(tmp_path: Path) -> None:
 
 def test_refusals(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
     with pytest.raises(ambar.UnsupportedError, match="one dimension"):
-        ambar.open(RAMSES_CASES / "tube_1d_walls" / "output_00002").amr.to_vtk()
+        ambar.open_snapshot(RAMSES_CASES / "tube_1d_walls" / "output_00002").amr.to_vtk()
     with pytest.raises(KeyError, match="no field 'nothing'.*density"):
         gravpart.amr.to_vtk("nothing")
     with pytest.raises(ValueError, match="levels 8 to 9 do not exist; available: 0 to 6"):
         gravpart.amr.to_vtk(levels=(8, 9))
     with pytest.raises(ValueError, match="Sphere"):
-        gravpart.amr.to_vtk(region=ambar.Sphere("bc", 0.1))
+        gravpart.amr.to_vtk(region=ambar.Sphere("bc", 0.1))  # type: ignore[arg-type]
     amrex_plotfiles.write_plotfile(tmp_path / "plt", fields={GHOSTS: amrex_plotfiles.smooth})
     with pytest.raises(ambar.UnsupportedError, match="name of VTK.s array of refined cells"):
-        ambar.open(tmp_path / "plt").amr.to_vtk()
+        ambar.open_snapshot(tmp_path / "plt").amr.to_vtk()

@@ -11,7 +11,9 @@ import pytest
 import ambar
 from ambar.mesh.storage.temporal_deltas import decode, predict, to_integers
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
 
 PLACES = np.linspace(0, 6, 4000)
 SPECIAL = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 5e-324, -1e308, 1e308, 1.5])
@@ -29,7 +31,7 @@ def written(path: Path, steps: list[dict[str, Any]]) -> ambar.MeshSeries:
             for name, values in arrays.items():
                 mesh[name] = values
             series.add(mesh, number)
-    return ambar.open(path)  # type: ignore[no-any-return]
+    return ambar.open_mesh_series(path)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -120,7 +122,7 @@ def test_damaged_differences_are_refused(differences: Any, message: str, tmp_pat
     with ambar.create(path, "a", fsync=False) as writer:
         writer["changing/0"].attrs = {"ambar": {"differences": differences}}
     with pytest.raises(ambar.CorruptError, match=message):
-        ambar.open(path)[4].read()
+        ambar.open_mesh_series(path)[4].read()
 
 
 @pytest.mark.parametrize(
@@ -143,4 +145,4 @@ def test_damaged_steps_are_refused(change: dict[str, Any], message: str, tmp_pat
     with ambar.create(path, "a", fsync=False) as writer:
         writer["step_000004"].attrs = {"ambar": {**about, **change}}
     with pytest.raises(ambar.CorruptError, match=message):
-        ambar.open(path)[4].read()
+        ambar.open_mesh_series(path)[4].read()

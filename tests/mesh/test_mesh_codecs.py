@@ -38,7 +38,7 @@ def written(path: Path, values: np.ndarray, **options: Any) -> list[str]:
 
 def check(path: Path, values: np.ndarray) -> None:
     """Compare what ambar and zarr-python read, whole and in parts."""
-    array = ambar.open(path)["a"]
+    array = ambar.open_store(path)["a"]
     other = zarr.open_array(zarr.storage.ZipStore(path, mode="r"), path="a")
     rows = len(values)
     for part in (slice(None), slice(rows // 3, rows // 3 + 7), slice(rows - 2, rows)):
@@ -112,7 +112,7 @@ def test_ambar_reads_any_order_that_zarr_python_writes(
             compressors=[BloscCodec(), Crc32cCodec()],
         )
         array[:] = values.astype(dtype)
-        found = ambar.open(tmp_path / dtype[0])["/"]
+        found = ambar.open_store(tmp_path / dtype[0])["/"]
         np.testing.assert_array_equal(found[:], values.astype(dtype))
         np.testing.assert_array_equal(found[4:30, 3, 2:20:3], values.astype(dtype)[4:30, 3, 2:20:3])
 
@@ -129,7 +129,7 @@ def test_ambar_reads_differences_that_zarr_python_writes(tmp_path: Path) -> None
         )
         array[:] = values
     # Its default compressor is a codec that ambar reads.
-    np.testing.assert_array_equal(ambar.open(tmp_path / "x")["/"][:], values)
+    np.testing.assert_array_equal(ambar.open_store(tmp_path / "x")["/"][:], values)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_configurations_that_make_no_sense_are_refused(
     document["codecs"].insert(0, codec)
     (path / "zarr.json").write_text(json.dumps(document))
     with pytest.raises(error, match=codec["name"]):
-        ambar.open(path)["/"]
+        ambar.open_store(path)["/"]
 
 
 def field(shape: tuple[int, ...], dtype: str) -> np.ndarray:

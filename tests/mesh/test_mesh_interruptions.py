@@ -17,7 +17,9 @@ from ambar.mesh import series as series_module
 from ambar.mesh.storage import deduplication, temporal_deltas
 from ambar.store.nodes import WriterAttributes
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
 
 LENGTH = 1200
 STEPS = 5

@@ -43,7 +43,8 @@ def test_a_shallow_copy_keeps_the_values() -> None:
     """
     values = np.random.default_rng(0).random(COUNT)
     expected, owner = values.copy(), weakref.ref(values)
-    array, copy = array_of(values), vtkDoubleArray()
+    array: Any = array_of(values)
+    copy: Any = vtkDoubleArray()
     copy.ShallowCopy(array)
     is_shared = shared(values, copy)
     assert is_shared == arrays._OWNED_BY_BUFFERS
@@ -62,7 +63,7 @@ def test_cells_keep_corners_and_offsets() -> None:
     table = np.random.default_rng(0).integers(0, COUNT, (COUNT, 4))
     expected, owner = table.copy(), weakref.ref(table)
     cells = cell_array(Connectivity.of_table(table))
-    copy = vtkLongLongArray()
+    copy: Any = vtkLongLongArray()
     copy.ShallowCopy(cells.GetConnectivityArray())
     is_shared = shared(table, copy)
     assert is_shared == arrays._OWNED_BY_BUFFERS

@@ -12,9 +12,11 @@ import pytest
 import ambar
 from tests.helpers.command_line import run
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from tests.helpers.mesh.samples import DATASETS, OTHERS  # noqa: E402
+import pyvista as pv
+
+from tests.helpers.mesh.samples import DATASETS, OTHERS
 
 COUNTED = [name for name in (*DATASETS, *OTHERS) if "trees" not in name and name != "table"]
 
@@ -25,7 +27,7 @@ def test_numbers_and_bounds_are_those_of_vtk(name: str, reorder: bool, tmp_path:
     """`info` and `repr` print them."""
     mesh = {**DATASETS, **OTHERS}[name]()
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=reorder)
-    opened = ambar.open(tmp_path / "x.ambar")
+    opened = ambar.open_mesh(tmp_path / "x.ambar")
     assert (opened.n_points, opened.n_cells) == (
         mesh.GetNumberOfPoints(),
         mesh.GetNumberOfCells(),
@@ -46,7 +48,7 @@ def test_what_has_no_place_has_no_bounds(tmp_path: Path) -> None:
     nowhere = pv.PolyData(np.full((2, 3), np.nan))
     for mesh in (pv.PolyData(), pv.Table({"a": np.arange(3)}), nowhere, OTHERS["hyper_trees"]()):
         ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, mode="w")
-        opened = ambar.open(tmp_path / "x.ambar")
+        opened = ambar.open_mesh(tmp_path / "x.ambar")
         if opened.type != "HyperTreeGrid":
             assert opened.bounds is None
         assert repr(opened)
@@ -78,7 +80,7 @@ def series(path: Path, times: list[float | None]) -> None:
 def test_every_step_has_its_own_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A step whose description is that of an earlier one must not have that one's bounds."""
     series(tmp_path / "run.ambar", [0.0, 1.0, 2.0, 3.0, 4.0])
-    opened = ambar.open(tmp_path / "run.ambar")
+    opened = ambar.open_mesh_series(tmp_path / "run.ambar")
     for number, step in enumerate(opened):
         moved = number // 2
         assert step.bounds == (moved, 8 + moved) * 3
@@ -95,10 +97,11 @@ def test_bounds_are_a_region(tmp_path: Path) -> None:
     bounds = (0.5, 2.5, 1.5, 3.5, 0.0, 1.0)
     box = ambar.Box(bounds[::2], bounds[1::2])
     expected = ambar.read_mesh(tmp_path / "x.ambar", region=box)
-    for region in (bounds, list(bounds), np.array(bounds)):
+    regions: list[Any] = [bounds, list(bounds), np.array(bounds)]
+    for region in regions:
         assert ambar.read_mesh(tmp_path / "x.ambar", region=region) == expected
     assert pv.read(tmp_path / "x.ambar", region=bounds) == expected
-    assert ambar.open(tmp_path / "x.ambar").read(region=mesh.bounds).n_cells == mesh.n_cells
+    assert ambar.open_mesh(tmp_path / "x.ambar").read(region=mesh.bounds).n_cells == mesh.n_cells
     wrong: list[Any] = [(0, 1, 0, 1), "abcdef", 7, [None] * 6]
     for region in wrong:
         with pytest.raises(ValueError, match="expected an ambar.Box, or bounds"):
@@ -130,7 +133,7 @@ def test_times_need_not_match_to_the_bit(tmp_path: Path) -> None:
     """0.1 + 0.2 was not found among steps of 0.3, and the error listed all times."""
     times = [0.0, *(float(n) / 10 for n in range(1, 200))]
     series(tmp_path / "run.ambar", [0.0, 0.1, 0.2, 0.3, 0.5])
-    opened = ambar.open(tmp_path / "run.ambar")
+    opened = ambar.open_mesh_series(tmp_path / "run.ambar")
     reader = pv.get_reader(tmp_path / "run.ambar")
     for time, step in ((0.1 + 0.2, 3), (float(np.float32(0.1)), 1), (1e-9, 0), (0.3 - 1e-12, 3)):
         reader.set_active_time_value(time)

@@ -13,9 +13,11 @@ import pytest
 import ambar
 from tests.helpers.range_server import RangeServer
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from tests.helpers.mesh.samples import blocks, every_array, image, table, with_every_array  # noqa: E402
+import pyvista as pv
+
+from tests.helpers.mesh.samples import blocks, every_array, image, table, with_every_array
 
 ROWS = [
     None,
@@ -71,7 +73,7 @@ def test_rows_are_those_of_numpy(rows: Any, tmp_path: Path) -> None:
             data["complex"] = rng.random(count) + 1j * rng.random(count)
             data["text"] = [f"value {n}" for n in range(count)]
         mesh.save(tmp_path / "x.ambar")
-        opened = ambar.open(tmp_path / "x.ambar")
+        opened = ambar.open_mesh(tmp_path / "x.ambar")
         for association in ("point", "cell"):
             data = getattr(mesh, f"{association}_data")
             for name in list(data):
@@ -85,7 +87,7 @@ def test_rows_are_those_of_numpy(rows: Any, tmp_path: Path) -> None:
 
 def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
     ambar.write_mesh(with_every_array(image()), tmp_path / "i.ambar")
-    opened = ambar.open(tmp_path / "i.ambar")
+    opened = ambar.open_mesh(tmp_path / "i.ambar")
     for array in every_array(60, np.random.default_rng(0)):
         name = array.GetName()
         if name is None or name.startswith("vtk"):
@@ -98,12 +100,12 @@ def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
         assert (found.ravel() == np.asarray(whole)[20:40:3].ravel()).all(), name
     assert opened.read_array("vectors", association="field", rows=slice(1, 3)).shape == (2, 3)
     ambar.write_mesh(table(), tmp_path / "t.ambar")
-    assert ambar.open(tmp_path / "t.ambar").read_array("names", rows=[1, 3]).tolist() == [
+    assert ambar.open_mesh(tmp_path / "t.ambar").read_array("names", rows=[1, 3]).tolist() == [
         "žluť 1",
         "",
     ]
     ambar.write_mesh(blocks(), tmp_path / "b.ambar")
-    opened = ambar.open(tmp_path / "b.ambar")
+    opened = ambar.open_mesh(tmp_path / "b.ambar")
     normals = opened.read_array("Normals", block="žluť / sphere", rows=slice(5))
     assert (normals == blocks()[0].point_data["Normals"][:5]).all()
     assert opened.read_array("sizes").tolist() == [0, 1, 2, 3, 4]
@@ -140,12 +142,12 @@ def test_rows_that_there_are_not(
     options: dict[str, Any], error: type[Exception], message: str, folder: Path
 ) -> None:
     with pytest.raises(error, match=message):
-        ambar.open(folder / "grid.ambar").read_array(**options)
+        ambar.open_mesh(folder / "grid.ambar").read_array(**options)
 
 
 def test_a_mask_chooses_rows(mesh: Any, folder: Path) -> None:
     mask = np.random.default_rng(2).random(mesh.n_points) < 0.01
-    read = ambar.open(folder / "grid.ambar").read_array("a", association="point", rows=mask)
+    read = ambar.open_mesh(folder / "grid.ambar").read_array("a", association="point", rows=mask)
     assert (read == mesh.point_data["a"][mask]).all()
 
 
@@ -173,7 +175,7 @@ def arrays_in(path: Path) -> dict[tuple[str, str | None], ambar.MeshArray]:
 
 def test_one_array_takes_its_own_bytes(mesh: Any, folder: Path) -> None:
     with RangeServer(folder) as server:
-        opened = ambar.open(f"{server.url}/grid.ambar")
+        opened = ambar.open_mesh(f"{server.url}/grid.ambar")
         server.take()
         read = opened.read_array("a", association="cell")
         whole = asked(server)
@@ -205,7 +207,7 @@ def test_a_box_takes_the_bytes_of_chunks_that_touch(mesh: Any, folder: Path) -> 
     bounds = [edge for pair in zip(lo, hi, strict=True) for edge in pair]
     found = np.sort(mesh.find_cells_within_bounds(bounds))
     for name in ("grid", "sorted"):
-        opened = ambar.open(folder / f"{name}.ambar")
+        opened = ambar.open_mesh(folder / f"{name}.ambar")
         part = opened.read(**wanted, original_ids=True)
         cells, points = part["vtkOriginalCellIds"], part["vtkOriginalPointIds"]
         assert np.sort(cells).tolist() == found.tolist()
@@ -219,7 +221,7 @@ def test_a_box_takes_the_bytes_of_chunks_that_touch(mesh: Any, folder: Path) -> 
     # The box has 0.7 % of the cells, and touches a few of 288 chunks; of the points some more.
     assert read < sum(stored[name].stored_bytes for name in names) / 10
     with RangeServer(folder) as server:
-        opened = ambar.open(f"{server.url}/sorted.ambar")
+        opened = ambar.open_mesh(f"{server.url}/sorted.ambar")
         server.take()
         assert opened.read(**wanted) == ambar.read_mesh(folder / "sorted.ambar", **wanted)
         # What lies between two chunks of small arrays is read with them, to ask less often.
@@ -251,7 +253,7 @@ def test_meshes_on_an_object_store(mesh: Any, folder: Path) -> None:
         here = ambar.read_mesh(folder / "sorted.ambar", region=box, point_data=["a"])
         assert part == here
         assert part.n_cells == len(mesh.find_cells_within_bounds((3, 6, 3, 9, 3, 4)))
-        opened = ambar.open(url, storage_options=options)
+        opened = ambar.open_mesh(url, storage_options=options)
         order = ambar.read_mesh(folder / "sorted.ambar", original_ids=True)["vtkOriginalCellIds"]
         rows = slice(1000, 2000)
         read = opened.read_array("vector", rows=rows)

@@ -13,12 +13,13 @@ import pytest
 import ambar
 from ambar.mesh.write import write_group
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from vtkmodules import vtkCommonCore, vtkCommonDataModel  # noqa: E402
 
-from tests.helpers.mesh.descriptions import HOSTILE, changed_at, leaves, plain, together  # noqa: E402
-from tests.helpers.mesh.samples import DATASETS, OTHERS  # noqa: E402
+from vtkmodules import vtkCommonCore, vtkCommonDataModel
+
+from tests.helpers.mesh.descriptions import HOSTILE, changed_at, leaves, plain, together
+from tests.helpers.mesh.samples import DATASETS, OTHERS
 
 
 def _far_corner() -> Any:
@@ -44,7 +45,7 @@ def _short_array() -> Any:
 
 def _variants() -> Any:
     mesh = vtkCommonDataModel.vtkTable()
-    array = vtkCommonCore.vtkVariantArray()
+    array: Any = vtkCommonCore.vtkVariantArray()
     array.SetName("any")
     array.InsertNextValue(1)
     mesh.AddColumn(array)
@@ -115,7 +116,7 @@ def test_descriptions_that_do_not_fit(
 ) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
-    about, streams = plain(ambar.open(path).store)
+    about, streams = plain(ambar.open_mesh(path).store)
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
         writer.attrs = {"ambar": together(about, streams)}
@@ -134,19 +135,19 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
     ):
         with ambar.create(path, "w", fsync=False) as writer:
             write_group(writer, "m", DATASETS["poly"]())
-        about, streams = plain(ambar.open(path), "m")
+        about, streams = plain(ambar.open_store(path), "m")
         change(about)
         with ambar.create(path, "a", fsync=False) as writer:
             writer["m"].attrs = {"ambar": together(about, streams)}
         with pytest.raises(ambar.UnsupportedError, match=message):
-            ambar.Mesh(ambar.open(path), "m").read()
+            ambar.Mesh(ambar.open_store(path), "m").read()
 
 
 @pytest.mark.parametrize("name", [*DATASETS, *OTHERS])
 def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
-    store = ambar.open(path).store
+    store = ambar.open_mesh(path).store
     about, streams = plain(store)
     rng = np.random.default_rng(0)
     ways = list(leaves(about))

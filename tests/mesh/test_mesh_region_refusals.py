@@ -11,10 +11,12 @@ import pytest
 
 import ambar
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from tests.helpers.mesh.descriptions import HOSTILE, changed_at, leaves, plain, together  # noqa: E402
-from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, hyper_trees, table  # noqa: E402
+import pyvista as pv
+
+from tests.helpers.mesh.descriptions import HOSTILE, changed_at, leaves, plain, together
+from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, hyper_trees, table
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_cells_that_cannot_be_are_not_reordered(tmp_path: Path) -> None:
 def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh(DATASETS["mixed"](), path, fsync=False, reorder=True)
-    about, streams = plain(ambar.open(path).store)
+    about, streams = plain(ambar.open_mesh(path).store)
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
         writer.attrs = {"ambar": together(about, streams)}
@@ -82,7 +84,7 @@ def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> N
 def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh(DATASETS[name](), path, fsync=False, reorder=True)
-    store = ambar.open(path).store
+    store = ambar.open_mesh(path).store
     about, streams = plain(store)
     rng = np.random.default_rng(0)
     ways = list(leaves(about))

@@ -10,7 +10,9 @@ import pytest
 
 import ambar
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
 
 
 def cells_of(page: str) -> list[str]:

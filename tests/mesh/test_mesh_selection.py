@@ -13,10 +13,12 @@ import ambar
 from ambar.cli import main
 from tests.helpers.range_server import RangeServer
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from tests.helpers.mesh.comparison import assert_same  # noqa: E402
-from tests.helpers.mesh.samples import blocks, collection, hyper_trees, table  # noqa: E402
+import pyvista as pv
+
+from tests.helpers.mesh.comparison import assert_same
+from tests.helpers.mesh.samples import blocks, collection, hyper_trees, table
 
 LOOP: dict[str, Any] = {}
 LOOP["a"] = [LOOP]
@@ -47,7 +49,7 @@ def test_chosen_arrays_are_read(path: Path) -> None:
     assert mesh.cell_data.keys() == []
     assert mesh.field_data.keys() == ["time"]
     assert (mesh["b"] == grid().point_data["b"]).all()
-    assert ambar.open(path).read(point_data=[], field_data=[]).array_names == ["a", "b", "c"]
+    assert ambar.open_mesh(path).read(point_data=[], field_data=[]).array_names == ["a", "b", "c"]
 
 
 def test_what_there_is_is_known_without_reading(path: Path) -> None:
@@ -94,7 +96,7 @@ def test_arrays_have_the_space_they_take(path: Path) -> None:
 def test_only_the_bytes_of_chosen_arrays_are_read(path: Path) -> None:
     with RangeServer(path.parent) as server:
         url = f"{server.url}/{path.name}"
-        mesh = ambar.open(url)
+        mesh = ambar.open_mesh(url)
         server.take()
         # Not the last one, of which opening has read the end with the directory.
         mesh.read(point_data=[], cell_data=["a"], field_data=[])
@@ -113,13 +115,13 @@ def test_meshes_are_read_over_http(path: Path) -> None:
     with RangeServer(path.parent) as server:
         url = f"{server.url}/{path.name}"
         assert_same(grid(), ambar.read_mesh(url, storage_options={"timeout": "10s"}))
-        assert ambar.open(url).type == "UnstructuredGrid"
+        assert ambar.open_mesh(url).type == "UnstructuredGrid"
 
 
 def test_blocks_are_read_by_number_and_name(tmp_path: Path) -> None:
     mesh = blocks()
     ambar.write_mesh(mesh, tmp_path / "b.ambar")
-    opened = ambar.open(tmp_path / "b.ambar")
+    opened = ambar.open_mesh(tmp_path / "b.ambar")
     assert opened.blocks == ["žluť / sphere", "Block-01", "Block-02", "Block-03"]
     (normals,) = [array for array in opened.arrays if array.name == "Normals"]
     assert (normals.association, normals.dtype) == ("point", "float32")

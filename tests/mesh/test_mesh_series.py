@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import pytest
 import ambar
 from tests.helpers.command_line import run
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
 
 
 def step(number: int) -> pv.UnstructuredGrid:
@@ -63,7 +66,7 @@ def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
     ambar.write_mesh(step(0), tmp_path / "one.ambar", fsync=False)
     alone = (tmp_path / "one.ambar").stat().st_size
     changing = step(0)["pressure"].nbytes
-    store = ambar.open(path).store
+    store = ambar.open_mesh(path).store
     assert store.usage()["live"] < alone + 4 * (changing + 2000)
     assert [name for name in store if name.endswith("corners")] == ["step_000000/cells/corners"]
 
@@ -77,13 +80,13 @@ def test_cells_that_are_slow_to_decode_are_decoded_once(
         for number in range(5):
             mesh["number"] = np.full(mesh.n_points, number)
             written.add(mesh)
-    series = ambar.open(tmp_path / "x.ambar")
+    series = ambar.open_mesh_series(tmp_path / "x.ambar")
     corners = "step_000000/cells/corners"
     assert "simplices" in series.store[corners].codecs
     reads = []
     read = ambar.Array.read
 
-    def counted(array: ambar.Array, *arguments: object, **options: object) -> np.ndarray:
+    def counted(array: ambar.Array, *arguments: Any, **options: Any) -> np.ndarray:
         reads.append(array.path.strip("/"))
         return read(array, *arguments, **options)
 
@@ -100,7 +103,7 @@ def test_a_run_goes_on(path: Path) -> None:
     with ambar.open_mesh_series(path, "a", fsync=False) as series:
         series.add(step(7), 9.0)
         series.add(step(8), user_dict={"number": 8})
-    series = ambar.open(path)
+    series = ambar.open_mesh_series(path)
     assert series.times[-2:] == [9.0, None]
     assert series[5].read() == step(7)
     assert series[6].user_dict == {"number": 8}
@@ -121,7 +124,7 @@ def test_a_step_that_fails_leaves_nothing_to_be_shared(path: Path) -> None:
         good.points = good.points + 1
         series._error_bound = None
         series.add(good, 9.0)
-    assert ambar.open(path)[5].read() == good
+    assert ambar.open_mesh_series(path)[5].read() == good
 
 
 def test_bounds_tell_arrays_apart(tmp_path: Path) -> None:
@@ -132,7 +135,7 @@ def test_bounds_tell_arrays_apart(tmp_path: Path) -> None:
         mesh["exact"] = mesh["pressure"].copy()
         series.add(mesh)
         series.add(mesh)
-    for found in ambar.open(tmp_path / "x.ambar"):
+    for found in ambar.open_mesh_series(tmp_path / "x.ambar"):
         read = found.read()
         np.testing.assert_array_equal(read["exact"], mesh["exact"])
         assert 0 < abs(read["pressure"] - mesh["pressure"]).max() <= 0.01
@@ -164,7 +167,7 @@ def test_modes(path: Path, tmp_path: Path) -> None:
 
 
 def test_refusals(path: Path, tmp_path: Path) -> None:
-    series = ambar.open(path)
+    series = ambar.open_mesh_series(path)
     with pytest.raises(ValueError, match="not open for writing"):
         series.add(step(0))
     with ambar.open_mesh_series(path, "a") as writing:
@@ -179,7 +182,7 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
         with ambar.create(path, "a", fsync=False) as writer:
             writer.attrs = {"ambar": {"kind": "series", "version": 1, "of": "mesh", "times": times}}
         with pytest.raises(error, match="times"):
-            ambar.open(path)
+            ambar.open_mesh_series(path)
 
 
 def test_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,13 @@ import pytest
 
 import ambar
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from tests.helpers.mesh.comparison import assert_same  # noqa: E402
-from tests.helpers.mesh.descriptions import plain, together  # noqa: E402
-from tests.helpers.mesh.samples import partitioned  # noqa: E402
+import pyvista as pv
+
+from tests.helpers.mesh.comparison import assert_same
+from tests.helpers.mesh.descriptions import plain, together
+from tests.helpers.mesh.samples import partitioned
 
 
 def shape(seed: int = 0) -> Any:
@@ -67,13 +69,13 @@ def test_blocks_keep_their_identity(reorder: bool, tmp_path: Path) -> None:
         assert read["inner"]["other"] is not same[0]
         assert read["nothing"] is None
         assert same[0]["on"].dtype == bool
-        raw = ambar.open(path).read(wrap=False, **options)
+        raw = ambar.open_mesh(path).read(wrap=False, **options)
         assert raw.GetBlock(0) is raw.GetBlock(1)
     if not reorder:
         assert ambar.read_mesh(path) == mesh
         for block in ("a", "b", ["inner", "deep"], "last"):
             assert ambar.read_mesh(path, block=block) == shape()
-    opened = ambar.open(path)
+    opened = ambar.open_mesh(path)
     assert opened.n_cells == mesh.GetNumberOfCells()
     assert [info.block for info in opened.arrays if info.name == "c"] == [
         (0,), (1,), (2, 0), (2, 1), (3,), (5,)
@@ -86,7 +88,7 @@ def test_partitions_keep_their_identity(tmp_path: Path) -> None:
     mesh = partitioned()
     mesh.SetPartition(1, mesh.GetPartition(0))
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
-    read = ambar.open(tmp_path / "x.ambar").read(wrap=False)
+    read = ambar.open_mesh(tmp_path / "x.ambar").read(wrap=False)
     assert_same(mesh, read)
     assert read.GetPartition(0) is read.GetPartition(1)
 
@@ -103,7 +105,7 @@ def test_steps_of_series_keep_shared_blocks(tmp_path: Path) -> None:
         for time in range(5):
             mesh = ball(time)
             series.add(pv.MultiBlock([mesh, mesh, ball(9)]), time)
-    opened = ambar.open(tmp_path / "run.ambar")
+    opened = ambar.open_mesh_series(tmp_path / "run.ambar")
     assert "like" in opened.store._ambar_attributes("step_000004")
     for time, step in enumerate(opened):
         read = step.read()
@@ -118,7 +120,7 @@ def test_references_to_no_earlier_block_are_damage(same: Any, tmp_path: Path) ->
     cube = pv.Cube()
     mesh = pv.MultiBlock([pv.Cube(), cube, cube, pv.MultiBlock([cube])])
     ambar.write_mesh(mesh, path, fsync=False)
-    about, streams = plain(ambar.open(path).store)
+    about, streams = plain(ambar.open_mesh(path).store)
     assert about["blocks"][2]["block"] == {"same": "blocks/1"}
     # Itself, a later one, one that is not there, one with blocks of its own, and no path.
     about["blocks"][1]["block"] = {"same": same}

@@ -24,16 +24,17 @@ from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
 from tests.helpers.sample_outputs import amrex_sample, output
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from vtkmodules.util.numpy_support import numpy_to_vtk, vtk_to_numpy  # noqa: E402 - with PyVista
-from vtkmodules.vtkCommonCore import vtkBitArray  # noqa: E402
-from vtkmodules.vtkCommonExecutionModel import (  # noqa: E402
+import pyvista as pv
+from vtkmodules.util.numpy_support import numpy_to_vtk, vtk_to_numpy
+from vtkmodules.vtkCommonCore import vtkBitArray
+from vtkmodules.vtkCommonExecutionModel import (
     vtkStreamingDemandDrivenPipeline,
 )
-from vtkmodules.vtkIOHDF import vtkHDFReader  # noqa: E402
+from vtkmodules.vtkIOHDF import vtkHDFReader
 
-from ambar.snapshot.interop.vtk_amr import blocks_of  # noqa: E402
+from ambar.snapshot.interop.vtk_amr import blocks_of
 
 # None of them is a float32.
 TIMES = [0.1, 0.2, 0.3, 0.4]
@@ -108,7 +109,7 @@ def series_of(path: Path, make: Make) -> list[pv.DataSet]:
     return meshes
 
 
-def steps_in(path: Path) -> Iterator[tuple[float, object]]:
+def steps_in(path: Path) -> Iterator[tuple[float, Any]]:
     reader = vtkHDFReader()
     reader.SetFileName(str(path))
     reader.UpdateInformation()
@@ -118,12 +119,12 @@ def steps_in(path: Path) -> Iterator[tuple[float, object]]:
         yield time, reader.GetOutputDataObject(0)
 
 
-def arrays(data: object) -> dict[str, np.ndarray]:
+def arrays(data: Any) -> dict[str, np.ndarray]:
     found = [data.GetArray(number) for number in range(data.GetNumberOfArrays())]
     return {array.GetName(): vtk_to_numpy(array) for array in found}
 
 
-def assert_equal(found: object, mesh: object) -> None:
+def assert_equal(found: Any, mesh: Any) -> None:
     assert found.GetClassName() == mesh.GetClassName()
     found.GetFieldData().RemoveArray("Time")  # of VTK's reader
     for kind in ("GetPointData", "GetCellData", "GetFieldData"):
@@ -166,7 +167,7 @@ def test_every_step_comes_back(make: Make, tmp_path: Path) -> None:
         assert_equal(step, mesh)
     # And from the file to a store again.
     ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", fsync=False)
-    again = ambar.open(tmp_path / "again.ambar")
+    again = ambar.open_mesh_series(tmp_path / "again.ambar")
     assert again.times == TIMES
     for stored, mesh in zip(again, meshes, strict=True):
         assert_equal(stored.read(wrap=False), mesh)
@@ -198,14 +199,14 @@ def test_a_collection_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str
         reader.set_active_time_value(time)
         assert_equal(reader.read()[0], mesh)
     ambar.convert(tmp_path / "run.pvd", tmp_path / "again.ambar", fsync=False)
-    assert ambar.open(tmp_path / "again.ambar").times == TIMES
+    assert ambar.open_series(tmp_path / "again.ambar").times == TIMES
     (tmp_path / "other").mkdir()
     with pytest.raises(FileExistsError, match="other"):
         ambar.export(tmp_path / "run.ambar", tmp_path / "other.pvd")
     assert not (tmp_path / "other.pvd").exists()
 
 
-def assert_same_amr(found: object, mesh: object) -> None:
+def assert_same_amr(found: Any, mesh: Any) -> None:
     """Raise AssertionError if blocks, values or what VTK takes for refined differ."""
     assert found.GetNumberOfLevels() >= mesh.GetNumberOfLevels()
     for level in range(mesh.GetNumberOfLevels()):
@@ -242,7 +243,7 @@ def test_cells_as_vtkhdf(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_run_of_cells_as_vtkhdf(tmp_path: Path) -> None:
     ambar.convert(output("sedov").parent, tmp_path / "run.ambar", fsync=False)
     ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
-    series = ambar.open(tmp_path / "run.ambar")
+    series = ambar.open_series(tmp_path / "run.ambar")
     levels = [snapshot.amr.levels for snapshot in series]
     ends = min(low for low, _ in levels), max(high for _, high in levels)
     found = steps_in(tmp_path / "run.vtkhdf")
@@ -303,7 +304,9 @@ def test_names_orders_and_ghosts_are_kept(tmp_path: Path) -> None:
     for name in ("run.vtkhdf", "run.pvd"):
         ambar.export(tmp_path / "run.ambar", tmp_path / name)
         ambar.convert(tmp_path / name, tmp_path / "again.ambar", mode="w", fsync=False)
-        for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
+        for stored, mesh in zip(
+            ambar.open_mesh_series(tmp_path / "again.ambar"), meshes, strict=True
+        ):
             assert_equal(stored.read(wrap=False), mesh)
 
 
@@ -389,7 +392,7 @@ def test_texts_on_the_whole_are_kept_over_time(tmp_path: Path) -> None:
             series.add(mesh, time)
     ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
     ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", fsync=False)
-    for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
+    for stored, mesh in zip(ambar.open_mesh_series(tmp_path / "again.ambar"), meshes, strict=True):
         read = stored.read()
         assert read.field_data["names"].tolist() == mesh.field_data["names"].tolist()
         assert read.user_dict == mesh.user_dict
@@ -426,7 +429,7 @@ def test_point_sets_over_time_are_written(target: str, tmp_path: Path) -> None:
             series.add(points, time)
     ambar.export(tmp_path / "run.ambar", tmp_path / target)
     ambar.convert(tmp_path / target, tmp_path / "again.ambar", fsync=False)
-    again = ambar.open(tmp_path / "again.ambar")
+    again = ambar.open_mesh_series(tmp_path / "again.ambar")
     for time, stored in zip(TIMES, again, strict=True):
         assert (stored.read()["mass"] == time).all()
         np.testing.assert_array_equal(stored.read().points, points.points)
@@ -435,7 +438,11 @@ def test_point_sets_over_time_are_written(target: str, tmp_path: Path) -> None:
 def test_tables_are_written(tmp_path: Path) -> None:
     """There was no format for a table."""
     rng = np.random.default_rng(0)
-    columns = {"a": rng.random(9), "n": np.arange(9), "f": rng.random(9).astype(np.float32)}
+    columns: dict[str, np.ndarray] = {
+        "a": rng.random(9),
+        "n": np.arange(9),
+        "f": rng.random(9).astype(np.float32),
+    }
     table = pv.Table({**columns, "v": rng.random((9, 2)), "name": np.array(list('abcdefg,"'))})
     ambar.write_mesh(table, tmp_path / "x.ambar", fsync=False)
     ambar.export(tmp_path / "x.ambar", tmp_path / "x.csv")
@@ -484,7 +491,7 @@ def hdf5_export(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, s
 
 
 def test_an_export_by_h5py_that_does_not_fit_is_refused(
-    hdf5_export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hdf5_export: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, suffix, options = hdf5_export
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
@@ -500,7 +507,7 @@ def test_an_export_by_h5py_that_does_not_fit_is_refused(
 
 @pytest.mark.parametrize("limit", [0, 1000, 9000])
 def test_a_failed_write_of_h5py_does_not_end_the_process(
-    hdf5_export, limit: int, tmp_path: Path
+    hdf5_export: Any, limit: int, tmp_path: Path
 ) -> None:
     """HDF5 crashed at the end of the program, and the error was a RuntimeError without a file."""
     store, suffix, options = hdf5_export

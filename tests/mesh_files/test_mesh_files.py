@@ -13,7 +13,9 @@ import pytest
 import ambar
 from tests.helpers.command_line import run
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
 
 
 def grid() -> pv.UnstructuredGrid:
@@ -138,7 +140,7 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyError, match="no array 'pressure'.*number, temperature"):
         from ambar.mesh.drawing import draw_mesh
 
-        draw_mesh(ambar.open(tmp_path / "wing.ambar"), target, scalars="pressure")
+        draw_mesh(ambar.open_mesh(tmp_path / "wing.ambar"), target, scalars="pressure")
     assert run(capsys, *arguments[:2], tmp_path / "wing.xyz")[0] == 2
     ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", fsync=False)
     code, _, err = run(capsys, "plot", tmp_path / "none.ambar", target)

@@ -13,8 +13,11 @@ import pytest
 import ambar
 from tests.helpers.command_line import run
 
-pv = pytest.importorskip("pyvista")
-meshio = pytest.importorskip("meshio")
+pytest.importorskip("pyvista")
+pytest.importorskip("meshio")
+
+import meshio
+import pyvista as pv
 
 RANDOM = np.random.default_rng(0)
 POINTS = RANDOM.random((60, 3))
@@ -370,7 +373,7 @@ def test_whatever_the_libraries_read_is_a_mesh(
     write(Path(name))
     done = ambar.convert(name, "x.ambar", fsync=False)
     assert done.converted == [name]
-    assert ambar.open("x.ambar").n_points in (4, 20, 60)
+    assert ambar.open_mesh("x.ambar").n_points in (4, 20, 60)
     assert run(capsys, "convert", name, "y.ambar")[0] == 0
 
 

@@ -6,6 +6,7 @@ import gc
 import json
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +15,16 @@ import ambar
 from ambar.mesh.files.pyvista_readers import MeshFile
 from tests.helpers.command_line import run
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
 
-from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase  # noqa: E402 - with PyVista
-from vtkmodules.vtkCommonCore import vtkObjectFactory  # noqa: E402
-from vtkmodules.vtkCommonDataModel import vtkDataObject  # noqa: E402
-from vtkmodules.vtkCommonExecutionModel import (  # noqa: E402
+import pyvista as pv
+from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase
+from vtkmodules.vtkCommonCore import vtkObjectFactory
+from vtkmodules.vtkCommonDataModel import vtkDataObject
+from vtkmodules.vtkCommonExecutionModel import (
     vtkStreamingDemandDrivenPipeline,
 )
-from vtkmodules.vtkIOExodus import vtkExodusIIWriter  # noqa: E402
+from vtkmodules.vtkIOExodus import vtkExodusIIWriter
 
 
 def step(number: int) -> pv.UnstructuredGrid:
@@ -50,7 +52,7 @@ def write_pvd(path: Path, entries: list[str]) -> Path:
 
 
 def assert_steps(path: Path, numbers: list[int], times: list[float | None]) -> None:
-    series = ambar.open(path)
+    series = ambar.open_mesh_series(path)
     assert series.times == times
     for mesh, number in zip(series, numbers, strict=True):
         assert mesh.read() == step(number)
@@ -69,7 +71,7 @@ def test_a_collection_of_paraview(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert done["converted"] == ["step_2.vtu", "step_3.vtu", "step_1.vtu"]
     assert done["source_bytes"] == sum(file.stat().st_size for file in tmp_path.glob("*.vtu"))
     assert_steps(target, [2, 3, 1], [0.1, 0.2, 0.3])
-    corners = [name for name in ambar.open(target).store if name.endswith("corners")]
+    corners = [name for name in ambar.open_mesh(target).store if name.endswith("corners")]
     assert corners == ["step_000000/cells/corners"]
 
 
@@ -84,7 +86,7 @@ def test_parts_become_blocks(tmp_path: Path) -> None:
         ],
     )
     ambar.convert(pvd, tmp_path / "x.ambar", fsync=False)
-    first, second = (mesh.read() for mesh in ambar.open(tmp_path / "x.ambar"))
+    first, second = (mesh.read() for mesh in ambar.open_mesh_series(tmp_path / "x.ambar"))
     assert first.keys() == ["part 0", "outlet"]
     assert first[1] == step(2)
     assert second.keys() == ["part 0"]
@@ -108,13 +110,13 @@ class Solver(VTKPythonAlgorithmBase):
     def __init__(self) -> None:
         super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkUnstructuredGrid")
 
-    def RequestInformation(self, request: object, inputs: object, outputs: object) -> int:  # noqa: ARG002, N802
+    def RequestInformation(self, request: Any, inputs: Any, outputs: Any) -> int:  # noqa: ARG002, N802
         info = outputs.GetInformationObject(0)
         info.Set(vtkStreamingDemandDrivenPipeline.TIME_STEPS(), self.times, 3)
         info.Set(vtkStreamingDemandDrivenPipeline.TIME_RANGE(), [0.25, 0.75], 2)
         return 1
 
-    def RequestData(self, request: object, inputs: object, outputs: object) -> int:  # noqa: ARG002, N802
+    def RequestData(self, request: Any, inputs: Any, outputs: Any) -> int:  # noqa: ARG002, N802
         info = outputs.GetInformationObject(0)
         time = info.Get(vtkStreamingDemandDrivenPipeline.UPDATE_TIME_STEP())
         vtkDataObject.GetData(outputs, 0).ShallowCopy(step(self.times.index(time)))
@@ -132,7 +134,7 @@ def test_a_file_of_several_times(tmp_path: Path) -> None:
     writer.Write()
     done = ambar.convert(tmp_path / "flow.ex2", tmp_path / "x.ambar", fsync=False)
     assert done.converted == [f"flow.ex2 step {number}" for number in range(3)]
-    series = ambar.open(tmp_path / "x.ambar")
+    series = ambar.open_mesh_series(tmp_path / "x.ambar")
     assert series.times == [*Solver.times]
     for number, stored in enumerate(series):
         block = stored.read(block=(0, 0))
@@ -167,7 +169,7 @@ def test_files_that_tell_their_time(tmp_path: Path) -> None:
         mesh.field_data["TimeValue"] = [0.1 * number]
         mesh.save(tmp_path / f"step_{number}.vtu")
     ambar.convert(f"{tmp_path}/*.vtu", tmp_path / "x.ambar", fsync=False)
-    assert ambar.open(tmp_path / "x.ambar").times == [0.1, 0.2]
+    assert ambar.open_series(tmp_path / "x.ambar").times == [0.1, 0.2]
 
 
 def test_only_one_step_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,9 @@ from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.sample_outputs import output
 
-pv = pytest.importorskip("pyvista")
+pytest.importorskip("pyvista")
+
+import pyvista as pv
 
 # ParaView 5.11 of Debian 12 asks for what its Python 3.11 has no more.
 SCRIPT = """
@@ -91,7 +93,12 @@ def test_paraview_reads_meshes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     run(capsys, "paraview-plugin", "--install", "--folder", tmp_path)
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    command = [pvpython, script, tmp_path / "ambar_paraview.py", tmp_path / "x.ambar"]
+    command: list[str | Path] = [
+        pvpython,
+        script,
+        tmp_path / "ambar_paraview.py",
+        tmp_path / "x.ambar",
+    ]
     command += [tmp_path / "run.ambar"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -113,12 +120,22 @@ def test_paraview_draws_cells_once(tmp_path: Path, capsys: pytest.CaptureFixture
     run(capsys, "paraview-plugin", "--install", "--folder", tmp_path)
     (tmp_path / "script.py").write_text(CELLS)
     stores = [tmp_path / "plt.ambar", tmp_path / "run.ambar"]
-    given = [stores[0], "0", stores[1], "4"]  # with the number of the lowest level
-    command = [pvpython, tmp_path / "script.py", tmp_path / "ambar_paraview.py", *given]
+    given: list[str | Path] = [
+        stores[0],
+        "0",
+        stores[1],
+        "4",
+    ]  # with the number of the lowest level
+    command: list[str | Path] = [
+        pvpython,
+        tmp_path / "script.py",
+        tmp_path / "ambar_paraview.py",
+        *given,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
-    cells = [ambar.open(stores[0]).amr, ambar.open(stores[1])[-1].amr]
+    cells = [ambar.open_snapshot(stores[0]).amr, ambar.open_series(stores[1])[-1].amr]
     for number, amr in enumerate(cells):
         low, high = amr.levels
         told, sums, fewer = lines[3 * number : 3 * number + 3]

@@ -43,7 +43,7 @@ def test_a_program_writes_and_zarr_reads(tmp_path: Path, static: bool) -> None:
     np.testing.assert_array_equal(group["columns/numbers"][:], np.arange(100000) * 3)
     assert group["run"].attrs["ambar"]["times"] == [0.0, 0.5]
     assert dict(group["columns"].attrs) == {"about": "rows"}
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     bounded = store["run/step_000001/density"]
     assert np.abs(bounded[:] - expected(0.5)).max() <= 1e-3
     assert bounded.attrs["units"] == "g/cm^3"
@@ -109,10 +109,11 @@ def test_cmake_finds_it(tmp_path: Path) -> None:
         "target_link_libraries(x ambar::ambar m)\n"
     )
     build = tmp_path / "build"
-    for command in (
+    commands: list[list[str | Path]] = [
         ["cmake", "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={installed()}"],
         ["cmake", "--build", build],
-    ):
+    ]
+    for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     run_program(build / "x", tmp_path / "x.ambar")

@@ -234,7 +234,7 @@ def test_damage_is_named_where_hdf5_lets_filters_speak(path: Path) -> None:
     content[offset + size // 2] ^= 1
     path.write_bytes(content)
     variables = os.environ | {"HDF5_PLUGIN_PATH": hdf5.PLUGIN_PATH}
-    command = [dump, "--enable-error-stack", path]
+    command: list[str | Path] = [dump, "--enable-error-stack", path]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     if "HDF5 (1.10" in done.stderr:

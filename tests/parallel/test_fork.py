@@ -126,7 +126,13 @@ READ = [
 def test_a_forked_child_does_what_its_parent_did(
     act: str, path: str, paths: dict[str, Path], tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-c", FORK.format(act=ACTS[act]), paths[path], tmp_path / "out"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        FORK.format(act=ACTS[act]),
+        paths[path],
+        tmp_path / "out",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert not done.returncode, done.stderr
 
@@ -166,7 +172,7 @@ sys.exit(f"exit codes of failed children (-14: ended by the alarm): {failed}" if
 
 def test_children_forked_while_threads_begin_to_read_do_not_hang(paths: dict[str, Path]) -> None:
     """The list of thread pools was locked while a pool was built, and a child inherits locks."""
-    command = [sys.executable, "-c", STORM, paths["store"]]
+    command: list[str | Path] = [sys.executable, "-c", STORM, paths["store"]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert not done.returncode, done.stderr
 
@@ -276,7 +282,7 @@ def test_a_forked_child_is_refused_its_parents_writer_and_harms_nothing(
         refusals=len(acts),
         ending=ending.format(),
     )
-    command = [sys.executable, "-c", program, tmp_path / "x.ambar"]
+    command: list[str | Path] = [sys.executable, "-c", program, tmp_path / "x.ambar"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert not done.returncode, done.stderr
 
@@ -299,6 +305,6 @@ assert len(ambar.open(sys.argv[1]).times) == 2
 """
     acts = "lambda: writer.add(mesh, 1.5),"
     program = CHILD_WRITES.format(opening=opening, acts=acts, refusals=1, ending=ending)
-    command = [sys.executable, "-c", program, tmp_path / "x.ambar"]
+    command: list[str | Path] = [sys.executable, "-c", program, tmp_path / "x.ambar"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert not done.returncode, done.stderr

@@ -175,7 +175,7 @@ def test_values_that_a_rank_forgot_are_counted(mpi: Mpi, folder: Path, tmp_path:
     assert (forgotten.unwritten_values, complete.unwritten_values) == (1000, 0)
     assert forgotten.attrs == {"ambar": {"unwritten_values": 1000}}
     np.testing.assert_array_equal(forgotten[1000:2000], np.full(1000, -1.0))
-    command = [sys.executable, "-m", "ambar", "info", path]
+    command: list[str | Path] = [sys.executable, "-m", "ambar", "info", path]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, env=variables())
     assert "incomplete: group/a: 1,000 of 3,000 values were not written" in shown.stdout
 

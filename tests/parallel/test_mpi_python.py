@@ -69,8 +69,10 @@ def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*y.ambar*")) == []
 
     path = tmp_path / "x.ambar"
-    lines = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter").stdout
-    assert sorted(line.split(": ")[1] for line in lines.splitlines()) == ["FileExistsError"] * 3
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter")
+    assert (
+        sorted(line.split(": ")[1] for line in done.stdout.splitlines()) == ["FileExistsError"] * 3
+    )
 
 
 @each_mpi

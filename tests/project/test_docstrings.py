@@ -80,7 +80,10 @@ def entries(found: dict[str, str], *titles: str) -> dict[str, str]:
 
 def parameters(function: Any) -> list[str]:
     """Return the parameters as numpydoc writes them, without `self` and `cls`."""
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[Any, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
     found = inspect.signature(function).parameters.values()
     names = [f"{stars.get(each.kind, '')}{each.name}" for each in found]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names

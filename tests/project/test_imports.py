@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ def imports() -> ModuleType:
     return load("imports")
 
 
-def crate(imports: ModuleType, folder: Path, **files: str) -> object:
+def crate(imports: ModuleType, folder: Path, **files: str) -> Any:
     for name, text in {"lib": "mod low;\nmod high;\n", **files}.items():
         path = folder / f"{name.replace('__', '/')}.rs"
         path.parent.mkdir(exist_ok=True)
@@ -62,7 +63,7 @@ def test_cycles_within_a_layer_are_found(imports: ModuleType, tmp_path: Path) ->
     assert imports.check("c", cyclic, allowed) == ([], ["c: no cycle any more of high, low"])
 
 
-def package(imports: ModuleType, folder: Path, **files: str) -> object:
+def package(imports: ModuleType, folder: Path, **files: str) -> Any:
     for name, text in {"__init__": "", **files}.items():
         path = folder / f"{name.replace('__in__', '/')}.py"
         path.parent.mkdir(exist_ok=True, parents=True)

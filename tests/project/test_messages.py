@@ -8,10 +8,12 @@ import pickle
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+import pyvista as pv
 import xarray as xr
 
 import ambar
@@ -87,7 +89,9 @@ def test_tracebacks_show_public_names(name: str, base: type[Exception]) -> None:
         ("x", b"# vtk DataFile Version 5.1\n", "a VTK file"),
     ],
 )
-def test_files_of_other_programs(name, content, what, tmp_path: Path, capsys) -> None:
+def test_files_of_other_programs(
+    name: str, content: Any, what: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     expected = f"{path}: expected a store of ambar, found {what}; convert it first: ambar convert"
@@ -107,7 +111,7 @@ def test_an_empty_file(tmp_path: Path) -> None:
             ambar.open(path)
 
 
-def test_folders(capsys) -> None:
+def test_folders(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="ambar convert profiles out.ambar"):
         ambar.open("profiles")
     Path("nothing").mkdir()
@@ -118,7 +122,7 @@ def test_folders(capsys) -> None:
 
 
 @pytest.mark.parametrize("content", [9, 5000, b"nothing of the kind"])
-def test_a_damaged_store_is_not_converted(content, capsys) -> None:
+def test_a_damaged_store_is_not_converted(content: Any, capsys: pytest.CaptureFixture[str]) -> None:
     store = Path("run.ambar").read_bytes()
     Path("cut.ambar").write_bytes(store[:content] if isinstance(content, int) else content)
     code, _, err = run(capsys, "convert", "cut.ambar", "out.ambar")
@@ -144,7 +148,7 @@ def test_a_damaged_store_is_not_converted(content, capsys) -> None:
         lambda target: ambar.export("wing.ambar", target.with_suffix(".vtu"), mode="w"),
     ],
 )
-def test_the_folder_of_a_target_does_not_exist(write, tmp_path: Path) -> None:
+def test_the_folder_of_a_target_does_not_exist(write: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=NO_FOLDER) as raised:
         write(tmp_path / "no" / "x.ambar")
     assert Path(raised.value.filename).parent == tmp_path / "no"
@@ -157,7 +161,7 @@ def test_export_to_a_folder_that_does_not_exist() -> None:
         ambar.export("wing.ambar", "no/x.vtu")
 
 
-def test_a_path_that_does_not_exist(tmp_path: Path, capsys) -> None:
+def test_a_path_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.ambar"
     assert (
         run(capsys, "info", path)[2]
@@ -166,7 +170,9 @@ def test_a_path_that_does_not_exist(tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("source", ["profiles", "profiles/station_0040.nc", "sedov"])
-def test_resume_with_a_store_of_another_kind(source: str, capsys) -> None:
+def test_resume_with_a_store_of_another_kind(
+    source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, _, err = run(capsys, "convert", source, "run.ambar", "--resume")
     assert code == 2
     assert "found a store of the kind 'snapshot'" in err
@@ -179,49 +185,51 @@ def test_resume_with_a_store_of_another_kind(source: str, capsys) -> None:
 @pytest.mark.parametrize("path", ["run.ambar", "output_00002", "plt00200"])
 def test_invalid_regions_and_levels(path: str) -> None:
     snapshot = ambar.open_snapshot(path)
-    for read in (snapshot.amr.read, snapshot.load, snapshot.amr.chunks_touched):
+    reads: list[Any] = [snapshot.amr.read, snapshot.load, snapshot.amr.chunks_touched]
+    for read in reads:
         with pytest.raises(TypeError, match=r"an ambar.Box, Sphere or Shell .* found \(0, 1\)"):
             read(region=(0, 1))
         for levels in (5, (5,), "ab"):
             with pytest.raises(TypeError, match=r"expected levels=\(lowest, highest\).* found "):
                 read(levels=levels)
     with pytest.raises(TypeError, match="expected an integer as max_level, found 'a'"):
-        snapshot.load(max_level="a")
+        snapshot.load(max_level="a")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"expected levels=\(lowest, highest\)"):
-        snapshot.amr.to_vtk(levels=5)
+        snapshot.amr.to_vtk(levels=5)  # type: ignore[arg-type]
 
 
 def test_an_invalid_region_of_particles() -> None:
+    particles = ambar.open_snapshot("run.ambar").particles
     with pytest.raises(TypeError, match=r"found \(0, 1\)"):
-        ambar.open_snapshot("run.ambar").particles.read(region=(0, 1))
+        particles.read(region=(0, 1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("store", "count", "item"), [("steps.ambar", 3, "step"), ("sedov.ambar", 2, "output")]
 )
 def test_positions_in_series(store: str, count: int, item: str) -> None:
-    series = ambar.open(store)
+    series: Any = ambar.open(store)
     for wrong in (count, -count - 1):
         expected = f"one of {count} {item}s, from 0 to {count - 1} or from -{count} to -1; found"
         with pytest.raises(IndexError, match=f"{store}: .*{expected} {wrong}$"):
             series[wrong]
-    for wrong in ("a", 1.5, None):
+    for index in ("a", 1.5, None):
         with pytest.raises(TypeError, match=f"{store}: expected the position of one {item}"):
-            series[wrong]
+            series[index]
     assert repr(series[np.int64(-1)]) == repr(series[count - 1])
 
 
 # Names
 
 
-def test_error_bounds_of_meshes(capsys) -> None:
+def test_error_bounds_of_meshes(capsys: pytest.CaptureFixture[str]) -> None:
     mesh = example_files.wing()
     with pytest.raises(KeyError, match=r"did you mean pressure\? available: pressure"):
         ambar.write_mesh(mesh, "x.ambar", error_bound={"presure": 1e-3})
     code, _, err = run(capsys, "convert", "wing.vtu", "x.ambar", "--error-bound", "hh=1e-3")
     assert (code, "such an array does not exist; available: pressure" in err) == (3, True)
     rng = np.random.default_rng(1)
-    mesh = example_files.pv.ImageData(dimensions=(20, 20, 20))
+    mesh = pv.ImageData(dimensions=(20, 20, 20))
     for name in ("velocity_x", "velocity_y", "velocity_z", "p [Pa]"):
         mesh.point_data[name] = rng.random(mesh.n_points)
     bounds = {"velocity_*": 1e-2, "velocity_y": 1e-4, "*": 1e-6, "*_z": 1e-3}
@@ -256,7 +264,7 @@ def test_unknown_fields(path: str) -> None:
             ambar.convert(path, "x.ambar", fields=["densty"])
 
 
-def test_unknown_nodes(capsys) -> None:
+def test_unknown_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "ls", "run.ambar", "nosuch")
     assert (code, "array or group /nosuch does not exist; available: amr, particles" in err) == (
         3,
@@ -269,7 +277,9 @@ def test_unknown_nodes(capsys) -> None:
 # Interrupts
 
 
-def test_an_interrupt_during_the_imports(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_an_interrupt_during_the_imports(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Interrupting:
         def find_spec(self, name: str, *_: object) -> None:
             if name == "ambar.cli":

@@ -86,7 +86,7 @@ def test_typed_openers_return_their_type_and_refuse_others(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="expected a snapshot, found a Mesh"):
         ambar.open_snapshot(mesh)
     with pytest.raises(ValueError, match="'grid' is not a kind; must be one of store, snapshot"):
-        ambar.open(mesh, kind="grid")  # type: ignore[call-overload]
+        ambar.open(mesh, kind="grid")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         ambar.open_store(tmp_path / "nothing.ambar")
 

@@ -100,15 +100,15 @@ def test_entries_behind_links_are_refused(store: Path, tmp_path: Path) -> None:
     shutil.move(store / "x", outside)
     (store / "x").symlink_to(outside, target_is_directory=True)
     with pytest.raises(ambar.UnsupportedError, match="symbolic link"):
-        ambar.open(store)["x"][:]
+        ambar.open_store(store)["x"][:]
     shutil.rmtree(store / ".ambar")
     with pytest.raises(ambar.UnsupportedError, match="symbolic link"):
-        ambar.open(store)["x"][:]
+        ambar.open_store(store)["x"][:]
     # The folder itself may be a link.
     (store / "x").unlink()
     shutil.move(outside, store / "x")
     (tmp_path / "link.ambar").symlink_to(store, target_is_directory=True)
-    assert len(ambar.open(tmp_path / "link.ambar")["x"][:]) == 1000
+    assert len(ambar.open_store(tmp_path / "link.ambar")["x"][:]) == 1000
 
 
 def special_files(folder: Path) -> dict[str, Path]:
@@ -137,7 +137,7 @@ def test_special_files_in_a_store_are_errors_at_once(
         if name == ".ambar/lock":
             ambar.create(store, "a")
         else:
-            ambar.open(store)["x"][:]
+            ambar.open_store(store)["x"][:]
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket"])

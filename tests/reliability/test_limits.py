@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_missing_chunks_are_counted_and_the_first_are_named(tmp_path: Path) -> N
     with pytest.raises(
         ambar.CorruptError, match=r"4 of 10 entries are missing: a/c/3, a/c/4, a/c/8, "
     ):
-        ambar.open(path).verify()
+        ambar.open_store(path).verify()
 
 
 def test_a_read_that_passes_the_memory_limit_is_refused(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_a_read_that_passes_the_memory_limit_is_refused(tmp_path: Path) -> None:
     with ambar.create(path, fsync=False) as writer:
         writer.create_array("a", np.arange(100_000), chunks=(1000,))
         writer.create_array("words", np.array(["word"] * 1000, object))
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     default = ambar.get_limits()
     with ambar.limits(memory=100_000):
         assert ambar.get_limits() == {"memory": 100_000}
@@ -163,7 +164,7 @@ def test_a_read_that_passes_the_memory_limit_is_refused(tmp_path: Path) -> None:
 def test_fill_values_are_within_the_memory_limit(tmp_path: Path) -> None:
     """A few hundred bytes that declare an array of fill values do not fill the memory."""
     path = folder(tmp_path / "x.zarr", {"a": array([1 << 45], [1 << 29])}, ours=False)
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     with pytest.raises(ambar.LimitError, match="memory limit"):
         store["a"].read()
     assert store["a"][1 << 44] == 1
@@ -179,12 +180,12 @@ def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None
     values = np.random.default_rng(0).random((64, 64, 64))
     with ambar.create(array, fsync=False) as writer:
         writer.create_array("a", values, error_bound=1e-3)
-    reads = {
-        "cells": ambar.open(cells).amr.read,
-        "grid": lambda: ambar.open(cells).amr.grid("density", level=5),
-        "particles": ambar.open(cells).particles.read,
+    reads: dict[str, Callable[[], object]] = {
+        "cells": ambar.open_snapshot(cells).amr.read,
+        "grid": lambda: ambar.open_snapshot(cells).amr.grid("density", level=5),
+        "particles": ambar.open_snapshot(cells).particles.read,
         "collection": lambda: ambar.open_collection(fleet).read("t"),
-        "array within a bound": ambar.open(array)["a"].read,
+        "array within a bound": ambar.open_store(array)["a"].read,
     }
     for name, read in reads.items():
         read()
@@ -231,7 +232,7 @@ def test_chunks_that_overlap_do_not_multiply_a_file(tmp_path: Path) -> None:
     (path / "a/c").mkdir()
     (path / "a/c/0").write_bytes(chunk + index + crc32c(index).to_bytes(4, "little"))
     with pytest.raises(ambar.CorruptError, match="some of them overlap"):
-        ambar.open(path)["a"].read()
+        ambar.open_store(path)["a"].read()
 
 
 def test_entries_that_share_bytes_are_not_verified_one_by_one(tmp_path: Path) -> None:
@@ -249,4 +250,4 @@ def test_entries_that_share_bytes_are_not_verified_one_by_one(tmp_path: Path) ->
     struct.pack_into("<2H2I", end, 8, count + 1, count + 1, len(records), directory)
     path.write_bytes(file[:directory] + records + end)
     with pytest.raises(ambar.CorruptError, match="some of them share bytes"):
-        ambar.open(path).verify()
+        ambar.open_store(path).verify()

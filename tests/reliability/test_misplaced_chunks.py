@@ -22,7 +22,7 @@ from tests.helpers.range_server import RangeServer
 SHAPE = (128, 30)
 ROWS = 2  # of a chunk
 PER_SHARD = 16
-SHARDED = {"chunks": (ROWS, 30), "shards": (PER_SHARD * ROWS, 30)}
+SHARDED: dict[str, Any] = {"chunks": (ROWS, 30), "shards": (PER_SHARD * ROWS, 30)}
 ARRAYS = ("one/raw", "two/raw", "one/coded", "two/coded", "one/bounded", "two/bounded")
 WHOLE = ("whole/a", "whole/b")
 REFUSED = "not the one that was written here|of another shard"

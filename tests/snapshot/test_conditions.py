@@ -66,7 +66,7 @@ def test_lists_minima_and_chains(gravpart: ambar.Snapshot) -> None:
 
 
 def test_arithmetic_spares_chunks(stores: dict[str, Path]) -> None:
-    amr = ambar.open(stores["gravpart"]).amr
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
     most = float(amr.read(["rho"])["rho"].max())
     assert amr.chunks_touched(where=f"2 * rho > {2 * most + 1!r}") == 0
     assert amr.chunks_touched(where="sqrt(rho) >= 0 and abs(vx) + 1 > 1") > 0

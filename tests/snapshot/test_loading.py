@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_loading_equals_reading_from_outputs_and_stores(
         assert_equal(loaded.amr.read(fields), expected)
         assert_equal(again.amr.read(fields), expected)
         assert again.components == {"hydro": ["density"], "gravity": ["potential"]}
-        some = {"region": ambar.Box((0.2,) * 3, (0.5,) * 3), "where": "density > 1"}
+        some: dict[str, Any] = {"region": ambar.Box((0.2,) * 3, (0.5,) * 3), "where": "density > 1"}
         chosen = expected["density"] > 1
         place = [loaded.amr.read([axis])[axis] for axis in "xyz"]
         for values in place:
@@ -81,8 +82,8 @@ def test_loading_parts_of_stores_of_every_shape(kind: str, tmp_path: Path) -> No
             assert_equal(loaded.amr.read(), expected.amr.read())
             assert_equal(loaded.amr.read(), stored.amr.read(region=region, levels=levels))
             if len(loaded.amr):
-                grids = [one.amr.grid("density", level=2) for one in (loaded, expected)]
-                np.testing.assert_array_equal(*grids)
+                found, wanted = (one.amr.grid("density", level=2) for one in (loaded, expected))
+                np.testing.assert_array_equal(found, wanted)
 
 
 def test_fields_and_components_by_every_name(stores: dict[str, Path]) -> None:
@@ -179,8 +180,11 @@ def test_patches_down_to_a_level(patches: ambar.Snapshot) -> None:
     assert coarse.amr.fields == ["density"]
     assert coarse.amr.levels == (0, 0)
     assert len(coarse.amr) == np.prod(plotfiles.SHAPE)
-    assert [level.ratio for level in coarse.info.levels] == [(1, 1, 1)]
-    assert coarse.info.steps == patches.info.steps[:1]
+    info, whole = coarse.info, patches.info
+    assert isinstance(info, ambar.AmrexInfo)
+    assert isinstance(whole, ambar.AmrexInfo)
+    assert [level.ratio for level in info.levels] == [(1, 1, 1)]
+    assert info.steps == whole.steps[:1]
     np.testing.assert_allclose(
         coarse.amr.grid("density", level=0), patches.amr.grid("density", level=0), rtol=1e-14
     )
@@ -203,6 +207,7 @@ def test_patches_in_a_region_are_rounded_outward(patches: ambar.Snapshot) -> Non
     for name in every:
         np.testing.assert_array_equal(found[name][orders[0]], expected[name][orders[1]], name)
     boxes = part.amr.boxes(0)
+    assert isinstance(part.info, ambar.AmrexInfo)
     assert part.info.levels[0].boxes == len(boxes)
     assert (boxes.min(axis=(0, 1)).tolist(), boxes.max(axis=(0, 1)).tolist()) == (
         [3, 2, 0],
@@ -268,12 +273,12 @@ def test_data_in_stores_become_dask_arrays(
         expected = snapshot.amr.read()
         assert list(cells.coords) == ["level", "x", "y", "z"]
         assert all(isinstance(cells[name].data, da.Array) for name in cells.variables)
-        assert len(cells["density"].chunks[0]) <= snapshot.amr.chunk_count
+        assert len(cells["density"].chunksizes["cell"]) <= snapshot.amr.chunk_count
         for name in expected:
             np.testing.assert_array_equal(cells[name], expected[name], err_msg=name)
         part = pickle.loads(pickle.dumps(cells["density"][5:-5])).compute()
         np.testing.assert_array_equal(part, expected["density"][5:-5])
-    assert len(cells["density"].chunks[0]) == snapshot.amr.chunk_count > 3
+    assert len(cells["density"].chunksizes["cell"]) == snapshot.amr.chunk_count > 3
     tree = ambar.open_snapshot(stores["gravpart"]).to_xarray()
     assert isinstance(tree["particles/mass"].data, da.Array)
     rows = ambar.open_snapshot(stores["gravpart"]).particles.read()

@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +22,12 @@ from tests.helpers.sample_outputs import CASES, by_place, output, truth
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("way", ["fast", "balanced", "small", "ramses"])
-def test_cells_equal_the_truth(case: str, way: str, tmp_path: Path) -> None:
+def test_cells_equal_the_truth(case: str, way: Any, tmp_path: Path) -> None:
     if way == "ramses":
         snapshot = ambar.open_snapshot(output(case)).load()
     else:
         ambar.convert(output(case), tmp_path / "x.ambar", profile=way)
-        snapshot = ambar.open(tmp_path / "x.ambar")
+        snapshot = ambar.open_snapshot(tmp_path / "x.ambar")
     expected = truth(case)
     cells = snapshot.amr.read([*expected])
     found, true = by_place(cells), by_place(expected)
@@ -44,7 +45,10 @@ def test_particles_equal_the_truth(gravpart: ambar.Snapshot) -> None:
 
 
 def test_both_ways_give_the_same(stores: dict[str, Path]) -> None:
-    stored, direct = ambar.open(stores["gravpart"]), ambar.open_snapshot(output("gravpart")).load()
+    stored, direct = (
+        ambar.open_snapshot(stores["gravpart"]),
+        ambar.open_snapshot(output("gravpart")).load(),
+    )
     left, right = stored.amr.read(), direct.amr.read()
     assert left.columns == right.columns
     for name in left:
@@ -83,7 +87,7 @@ def test_aliases_are_accepted_wherever_a_field_is_named(gravpart: ambar.Snapshot
         rows["identity"]
 
 
-REGIONS = {
+REGIONS: dict[str, tuple[Any, Any]] = {
     "box": (ambar.Box((0.1, 0.2, 0.3), (0.5, 0.6, 0.45)), None),
     "half": (ambar.Box((None, None, 0.5), (None, None, None)), None),
     "centred": (ambar.Box((-0.1, -0.1, -0.1), (0.1, 0.1, 0.1), center="bc"), None),
@@ -98,8 +102,9 @@ def test_regions_select_by_the_centre(gravpart: ambar.Snapshot, name: str) -> No
     everything = gravpart.amr.read(["x", "y", "z", "density"])
     centre = np.stack([everything[axis] for axis in "xyz"], axis=1)
     if radii is None:
+        assert isinstance(region, ambar.Box)
         lo, hi = region.corners(gravpart.info)
-        inside = ((centre >= lo) & (centre <= hi)).all(axis=1)
+        inside: Any = ((centre >= lo) & (centre <= hi)).all(axis=1)
     else:
         distance = np.sqrt(((centre - 0.5) ** 2).sum(axis=1))
         inside = (distance >= radii[0]) & (distance <= radii[1])
@@ -131,7 +136,7 @@ def test_particles_in_a_region_and_under_a_condition(gravpart: ambar.Snapshot) -
         ),
     ],
 )
-def test_conditions(gravpart: ambar.Snapshot, where: str, expected) -> None:
+def test_conditions(gravpart: ambar.Snapshot, where: str, expected: Any) -> None:
     everything = gravpart.amr.read(["density", "velocity_x", "level"])
     chosen = gravpart.amr.read(["density"], where=where)
     np.testing.assert_array_equal(chosen["density"], everything["density"][expected(everything)])
@@ -144,7 +149,7 @@ def test_levels(gravpart: ambar.Snapshot) -> None:
 
 
 def test_small_selections_touch_few_chunks(stores: dict[str, Path]) -> None:
-    amr = ambar.open(stores["gravpart"]).amr
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
     assert amr.chunks_touched() == amr.chunk_count
     assert amr.chunks_touched(where="density > 1e30") == 0
 
@@ -188,7 +193,10 @@ def test_grid_and_slice_have_the_cells_values(gravpart: ambar.Snapshot) -> None:
 
 
 def test_missing_components_are_a_clear_statement(stores: dict[str, Path]) -> None:
-    for snapshot in (ambar.open(stores["sedov"]), ambar.open_snapshot(output("sedov")).load()):
+    for snapshot in (
+        ambar.open_snapshot(stores["sedov"]),
+        ambar.open_snapshot(output("sedov")).load(),
+    ):
         assert "particles" in snapshot.missing
         with pytest.raises(KeyError, match="no particles"):
             _ = snapshot.particles
@@ -215,7 +223,7 @@ def test_partial_conversion(tmp_path: Path) -> None:
     ambar.convert(
         output("gravpart"), target, components=["hydro"], fields=["rho", "p"], max_level=5
     )
-    snapshot = ambar.open(target)
+    snapshot = ambar.open_snapshot(target)
     assert snapshot.amr.fields == ["density", "pressure"]
     assert list(snapshot.components) == ["hydro"]
     cells = snapshot.amr.read(["density", "dx", "level"])
@@ -228,7 +236,7 @@ def test_partial_conversion(tmp_path: Path) -> None:
 def test_loading_a_region(stores: dict[str, Path]) -> None:
     region = ambar.Sphere(("bc", "bc", 0.4), 0.2)
     part = ambar.open_snapshot(output("gravpart")).load(region=region)
-    stored = ambar.open(stores["gravpart"])
+    stored = ambar.open_snapshot(stores["gravpart"])
     expected = stored.amr.read(["density", "x", "iz"], region=region)
     found = part.amr.read(["density", "x", "iz"])
     for name in expected:
@@ -330,7 +338,7 @@ def test_an_unfinished_output_is_converted_once_it_is_complete(
         shutil.move(file, aside / file.name)
     with pytest.raises(ambar.AmbarError, match=UNWRITTEN[unwritten]):
         ambar.convert(gravity_run, target, mode="a")
-    assert ambar.open(target).outputs == [2, 3]
+    assert ambar.open_series(target).outputs == [2, 3]
     with pytest.raises(ambar.AmbarError, match=UNWRITTEN[unwritten]):
         ambar.convert(gravity_run, target, mode="a")
     skipped = ambar.convert(gravity_run, target, mode="a", on_error="skip")
@@ -340,7 +348,7 @@ def test_an_unfinished_output_is_converted_once_it_is_complete(
         shutil.move(file, newest / file.name)
     done = ambar.convert(gravity_run, target, mode="a")
     assert (done.converted, done.replaced, done.failed) == (["output_00004"], [], {})
-    assert set(ambar.open(target)[-1].components) == {"hydro", "gravity", "particles"}
+    assert set(ambar.open_series(target)[-1].components) == {"hydro", "gravity", "particles"}
 
 
 @pytest.mark.parametrize("file", ["hydro_00004.out00002", "grav_00004.out00003"])
@@ -377,7 +385,7 @@ def test_components_that_were_removed_can_be_left_out(gravity_run: Path, tmp_pat
     with pytest.raises(ambar.CorruptError, match="name the components"):
         ambar.convert(single, tmp_path / "x.ambar")
     ambar.convert(single, tmp_path / "x.ambar", components=["hydro"])
-    assert list(ambar.open(tmp_path / "x.ambar").components) == ["hydro"]
+    assert list(ambar.open_snapshot(tmp_path / "x.ambar").components) == ["hydro"]
 
 
 def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: Path) -> None:
@@ -397,7 +405,7 @@ def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: 
     file.write_bytes(content)
     done = ambar.convert(run, target, mode="a")
     assert (done.replaced, done.skipped, done.converted) == (["output_00001"], ["output_00002"], [])
-    series = ambar.open(target)
+    series = ambar.open_series(target)
     assert series.outputs == [1, 2]
     expected = ambar.open_snapshot(run / "output_00001").load().amr.read()
     for name, values in series.output(1).amr.read().items():
@@ -428,7 +436,7 @@ def test_one_bad_output_does_not_block_the_others(
     done = ambar.convert(gravity_run, tmp_path / "skip.ambar", on_error="skip", fields=["rho"])
     assert list(done.failed) == [name]
     assert done.converted == [f"output_{other:05d}" for other in others]
-    series = ambar.open(tmp_path / "skip.ambar")
+    series = ambar.open_series(tmp_path / "skip.ambar")
     assert series.outputs == others
     assert all(snapshot.amr.fields == ["density"] for snapshot in series)
     again = ambar.convert(
@@ -442,7 +450,7 @@ def test_one_bad_output_does_not_block_the_others(
     before = [other for other in others if other < number]
     assert target.exists() == bool(before)
     if before:
-        assert ambar.open(target).outputs == before
+        assert ambar.open_series(target).outputs == before
 
 
 def test_a_run_of_bad_outputs_raises(gravity_run: Path, tmp_path: Path) -> None:
@@ -547,7 +555,7 @@ def test_an_opened_output_reads_only_what_is_asked_for(
     folder = tmp_path / "output_00002"
     shutil.copytree(output("gravpart"), folder)
     cells = gravpart.amr.read()
-    snapshot = ambar.open(folder)
+    snapshot = ambar.open_snapshot(folder)
 
     def empty(*patterns: str) -> None:
         for pattern in patterns:
@@ -560,7 +568,11 @@ def test_an_opened_output_reads_only_what_is_asked_for(
     found = snapshot.amr.read(["x", "density", "potential"], region=corner)
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
-    some = {"region": ambar.Sphere("bc", 0.3), "where": "density > 1.5", "levels": (4, 5)}
+    some: dict[str, Any] = {
+        "region": ambar.Sphere("bc", 0.3),
+        "where": "density > 1.5",
+        "levels": (4, 5),
+    }
     np.testing.assert_array_equal(
         snapshot.amr.read(["ix"], **some)["ix"], gravpart.amr.read(["ix"], **some)["ix"]
     )
@@ -591,7 +603,7 @@ def test_an_opened_output_reads_only_what_is_asked_for(
 
 
 def test_particles_of_an_opened_output_are_read_by_columns(gravpart: ambar.Snapshot) -> None:
-    opened = ambar.open(output("gravpart"))
+    opened = ambar.open_snapshot(output("gravpart"))
     assert len(opened.particles) == len(gravpart.particles)
     assert opened.particles.dtype("mass") == np.float64
     region, where = ambar.Sphere((0.0,) * 3, 0.4), "velocity_x > 0"
@@ -622,8 +634,10 @@ def test_threads_change_nothing(gravpart: ambar.Snapshot) -> None:
     ],
     ids=str,
 )
-def test_a_store_that_only_claims_to_be_a_snapshot(attributes: dict, tmp_path: Path) -> None:
+def test_a_store_that_only_claims_to_be_a_snapshot(
+    attributes: dict[str, Any], tmp_path: Path
+) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.create_group("", {"ambar": {"version": 1, "kind": "snapshot", **attributes}})
     with pytest.raises((ambar.CorruptError, KeyError)):
-        _ = ambar.open(tmp_path / "x.ambar").amr
+        _ = ambar.open_snapshot(tmp_path / "x.ambar").amr

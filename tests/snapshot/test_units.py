@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,8 @@ def test_unknown_units_name_those_there_are() -> None:
 
 
 def test_regions_in_physical_units() -> None:
-    kind, centre, radius, periodic = ambar.Sphere("bc", 10, "kpc")._to_code(GALAXY)
+    sphere: tuple[Any, ...] = ambar.Sphere("bc", 10, "kpc")._to_code(GALAXY)
+    kind, centre, radius, periodic = sphere
     assert periodic == ((0.0,) * 3, (math.inf,) * 3)
     assert (kind, centre) == ("sphere", (50.0, 50.0, 50.0))
     assert radius == pytest.approx(10.0, rel=1e-6)
@@ -92,7 +94,7 @@ def test_regions_in_physical_units() -> None:
     ],
     ids=str,
 )
-def test_regions_that_make_no_sense(region) -> None:
+def test_regions_that_make_no_sense(region: Any) -> None:
     with pytest.raises(ValueError):
         region._to_code(GALAXY)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ yt = pytest.importorskip("yt")
 yt.set_log_level(40)
 
 
-def ordered(data, names: list[str]) -> dict[str, np.ndarray]:
+def ordered(data: Any, names: list[str]) -> dict[str, np.ndarray]:
     place = [data["index", axis].to("code_length").d for axis in "zyx"]
     order = np.lexsort(place)
     columns = {name: data["gas", name].d[order] for name in names}
@@ -61,7 +62,7 @@ def test_particles(gravpart: ambar.Snapshot) -> None:
     )
 
 
-def both(folder: Path, spec: Spec, *, cosmological: bool = False):
+def both(folder: Path, spec: Spec, *, cosmological: bool = False) -> Any:
     """Return our dataset of a synthetic output, and yt's own."""
     run = write_output(folder, spec).folder
     snapshot = ambar.open_snapshot(run).load()
@@ -72,7 +73,7 @@ def both(folder: Path, spec: Spec, *, cosmological: bool = False):
     return snapshot, ours, theirs
 
 
-def assert_equal_fields(ours, theirs, names: list[str]) -> None:
+def assert_equal_fields(ours: Any, theirs: Any, names: list[str]) -> None:
     """Assert that fields of gas agree in cgs, cell by cell."""
     places = [ds.all_data()["index", "ones"].size for ds in (ours, theirs)]
     assert places[0] == places[1]
@@ -104,7 +105,7 @@ def test_units_and_gamma_are_those_of_yts_own_reader(tmp_path: Path) -> None:
 
 
 def test_the_store_has_the_gamma_of_the_run(stores: dict[str, Path]) -> None:
-    snapshot = ambar.open(stores["sedov"])
+    snapshot = ambar.open_snapshot(stores["sedov"])
     theirs = yt.load(str(output("sedov") / "info_00002.txt"))
     _ = theirs.index
     assert snapshot.to_yt().gamma == theirs.gamma == pytest.approx(1.4)

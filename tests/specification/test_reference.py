@@ -15,6 +15,7 @@ import pytest
 import ambar
 import ambar.codecs
 from ambar import _core
+from ambar.store.writer import Profile
 from tests.helpers.paths import RAMSES_CASES, ROOT
 
 pytest.importorskip("numcodecs")
@@ -194,7 +195,7 @@ def compare(path: Path) -> int:
     return len(paths)
 
 
-def make(path: Path, profile: str, *, directory: bool) -> None:
+def make(path: Path, profile: Profile, *, directory: bool) -> None:
     """Write a store of all samples, in two commits."""
     with ambar.create(path, directory=directory, profile=profile) as writer:
         for name, values in samples().items():
@@ -208,7 +209,7 @@ def make(path: Path, profile: str, *, directory: bool) -> None:
 
 @pytest.mark.parametrize("directory", [False, True], ids=["zip", "directory"])
 @pytest.mark.parametrize("profile", PROFILES)
-def test_stores_of_every_profile(tmp_path: Path, profile: str, directory: bool) -> None:
+def test_stores_of_every_profile(tmp_path: Path, profile: Profile, directory: bool) -> None:
     make(tmp_path / "a", profile, directory=directory)
     assert compare(tmp_path / "a") == len(samples()) + 4
 
@@ -253,7 +254,7 @@ def test_damaged_streams_are_refused(resealed: bool) -> None:
         data = bytearray(path.read_bytes())
         data[random.integers(len(data) - 4)] ^= 1 << random.integers(8)
         if resealed:
-            data[-4:] = crc32c(data[:-4]).to_bytes(4, "little")
+            data[-4:] = crc32c(bytes(data[:-4])).to_bytes(4, "little")
             with contextlib.suppress(ValueError):
                 assert decode(path.name, bytes(data), count).size == count
         else:

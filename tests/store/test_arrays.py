@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar._util.modes import WriteMode
 from ambar.store.writer import Profile
 from tests.helpers.array_samples import samples
 
@@ -48,12 +49,12 @@ def test_every_type_comes_back(store: ambar.Store, name: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
-def test_every_profile_is_lossless(profile: str, tmp_path: Path) -> None:
+def test_every_profile_is_lossless(profile: Profile, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path, profile=profile, fsync=False) as writer:
         for name, values in SAMPLES.items():
             writer.create_array(name, values)
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     assert sorted(store) == sorted(SAMPLES)
     for name, values in SAMPLES.items():
         same(store[name].read(), values)
@@ -74,7 +75,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_indexing_is_numpys(key, tmp_path: Path) -> None:
+def test_indexing_is_numpys(key: Any, tmp_path: Path) -> None:
     values = np.arange(37 * 11).reshape(37, 11)
     texts = values.astype(str).astype(object)
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
@@ -128,7 +129,7 @@ def test_metadata_of_arrays(tmp_path: Path) -> None:
             "g", {"when": np.float64(1.5), "names": ["a", "b"], "nested": {"x": None}}
         )
         writer.create_array("g/a", np.zeros((100, 10)), dims=("row", None), chunks=(50, 10))
-    store = ambar.open(tmp_path / "x.ambar")
+    store = ambar.open_store(tmp_path / "x.ambar")
     array = store["g/a"]
     assert store["g"].attrs == {"when": 1.5, "names": ["a", "b"], "nested": {"x": None}}
     assert array.dims == ("row", None)
@@ -148,20 +149,20 @@ def test_appending_replacing_and_removing(tmp_path: Path) -> None:
     with ambar.create(path) as writer:
         writer.create_array("a", np.arange(1000))
         writer.create_array("b", np.arange(10))
-    before = ambar.open(path)
+    before = ambar.open_store(path)
     with ambar.create(path, "a") as writer:
         writer.create_array("a", np.arange(1000) * 2)
         writer.remove("b")
         writer.create_array("c/d", np.ones(3))
     np.testing.assert_array_equal(before["a"][:], np.arange(1000))
-    after = ambar.open(path)
+    after = ambar.open_store(path)
     np.testing.assert_array_equal(after["a"][:], np.arange(1000) * 2)
     assert sorted(after) == ["a", "c/d"]
     assert after.usage()["dead"] > 0
     size = path.stat().st_size
     ambar.compact(path)
     assert path.stat().st_size < size
-    np.testing.assert_array_equal(ambar.open(path)["c/d"][:], np.ones(3))
+    np.testing.assert_array_equal(ambar.open_store(path)["c/d"][:], np.ones(3))
 
 
 def test_an_exception_commits_nothing(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_an_exception_commits_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), ambar.create(path, "a") as writer:
         writer.remove("a")
         raise ZeroDivisionError
-    np.testing.assert_array_equal(ambar.open(path)["a"][:], np.arange(10))
+    np.testing.assert_array_equal(ambar.open_store(path)["a"][:], np.arange(10))
 
 
 def test_writers_exclude_each_other(tmp_path: Path) -> None:
@@ -190,7 +191,13 @@ def test_writers_exclude_each_other(tmp_path: Path) -> None:
 
 def test_modes_create_replace_and_change(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    for mode, expected in [("a", {"a"}), ("a", {"a", "b"}), ("w", {"c"}), ("w-", None)]:
+    steps: list[tuple[WriteMode, set[str] | None]] = [
+        ("a", {"a"}),
+        ("a", {"a", "b"}),
+        ("w", {"c"}),
+        ("w-", None),
+    ]
+    for mode, expected in steps:
         name = {"w": "c"}.get(mode, "b" if path.exists() else "a")
         if expected is None:
             with pytest.raises(FileExistsError):
@@ -205,12 +212,13 @@ def test_modes_create_replace_and_change(tmp_path: Path) -> None:
 
 def test_arrays_have_data_or_a_shape_and_dtype(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
-        for arguments, message in [
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"shape": (3,)}, "expected data, or shape and dtype, found shape=.*dtype=None"),
             ({"data": [1.0], "dtype": "f4"}, "data determine them, found .* dtype='f4'"),
             ({"data": [1.0], "layout": "mesh"}, "must be one of 'grid', 'whole', 'simplices'"),
             ({"shape": (3,), "dtype": "f4", "layout": "grid"}, "applies to arrays with data"),
-        ]:
+        ]
+        for arguments, message in cases:
             with pytest.raises(ValueError, match=message):
                 writer.create_array("a", **arguments)
 
@@ -235,7 +243,7 @@ def test_values_outside_the_range_of_an_error_bound_are_refused(tmp_path: Path) 
         writer.remove("a")
         with pytest.raises(KeyError):
             writer.append("a", [5000.0])
-        writer.create_array("a", shape=3, dtype="f8", **about)
+        writer.create_array("a", shape=(3,), dtype="f8", **about)
         for wrong in ((1, 0), (0, 1, 2), (0, np.nan)):
             with pytest.raises(ValueError, match=r"invalid value_range: .* expected \(lowest"):
                 writer.create_array("e", [0.5], error_bound="1e-3 of range", value_range=wrong)
@@ -283,12 +291,12 @@ def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.create_array("a", RANDOM.random(50_000))
-    report = ambar.open(path).verify()
+    report = ambar.open_store(path).verify()
     assert report["chunks"] >= 1
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 4
     path.write_bytes(damaged)
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     with pytest.raises(ambar.CorruptError, match="a"):
         store.verify()
     with pytest.raises(ambar.CorruptError, match="a"):
@@ -312,7 +320,7 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
         writer.create_array("name", shape=(0,), dtype=str, chunks=(4,), shards=(8,))
     for _ in range(6):
         with ambar.create(path, "a", fsync=False) as writer:
-            y, x = rng.integers(0, 12), rng.integers(0, 10)
+            y, x = int(rng.integers(0, 12)), int(rng.integers(0, 10))
             part = rng.normal(size=(rng.integers(0, 13 - y), rng.integers(0, 11 - x))).astype("f4")
             model[y : y + part.shape[0], x : x + part.shape[1]] = part
             writer.write_region("a", part, (y, x))
@@ -320,9 +328,9 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
             writer.append("t", new[:2], new[2:])
             times.extend(new)
             names = [f"é{len(texts) + i}" for i in range(3)]
-            writer.append("name", np.array(names, object))
+            writer.append("name", np.array(names, Any))
             texts.extend(names)
-    store = ambar.open(path)
+    store = ambar.open_store(path)
     np.testing.assert_array_equal(store["a"][...], model)
     np.testing.assert_array_equal(store["t"][...], np.array(times))
     assert store["name"][...].tolist() == texts
@@ -359,7 +367,7 @@ def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np
     arrays = {
         "a": np.zeros(4),
         "t": np.array([1, 2, 3, 4], "M8[s]"),
-        "name": np.array(["a", "b", "c", "d"], object),
+        "name": np.array(["a", "b", "c", "d"], Any),
     }
     with ambar.create(path, fsync=False) as writer:
         for key, values in arrays.items():
@@ -370,7 +378,7 @@ def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np
         with pytest.raises(ValueError, match=f"{name}: .*values of"):
             writer.append(name, data)
     for key, values in arrays.items():
-        np.testing.assert_array_equal(ambar.open(path)[key][...], values)
+        np.testing.assert_array_equal(ambar.open_store(path)[key][...], values)
 
 
 def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
@@ -385,7 +393,7 @@ def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
             writer.append("a", np.zeros((1, 3)), np.zeros((1, 2)))
         with pytest.raises(ValueError, match="one: "):
             writer.append("one", np.zeros(1))
-    assert ambar.open(path)["a"].shape == (2, 3)
+    assert ambar.open_store(path)["a"].shape == (2, 3)
 
 
 @pytest.mark.parametrize("shape", [(0,), (4,)])
@@ -398,7 +406,7 @@ def test_first_region_after_a_commit_keeps_stored_chunks_readable(
         writer.commit()
         writer.append("a", np.arange(3, dtype="i4"))
     expected = [*[0] * shape[0], 0, 1, 2]
-    assert ambar.open(path)["a"][...].tolist() == expected
+    assert ambar.open_store(path)["a"][...].tolist() == expected
 
 
 def test_the_type_of_profiles_has_all_profiles(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def written(path: Path) -> Path:
 
 
 def test_values_are_those_of_striding(tmp_path: Path) -> None:
-    store = ambar.open(written(tmp_path / "a.ambar"))
+    store = ambar.open_store(written(tmp_path / "a.ambar"))
     for name in ("bounded", "sharded", "doubles", "lossless", "raw", "row", "odd", "four"):
         array = store[name]
         whole = array.read()
@@ -61,14 +62,14 @@ def test_values_are_those_of_striding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [0, -2, 1.5, "2"])
-def test_steps_that_are_not_positive_integers(tmp_path: Path, step: object) -> None:
-    store = ambar.open(written(tmp_path / "a.ambar"))
+def test_steps_that_are_not_positive_integers(tmp_path: Path, step: Any) -> None:
+    store = ambar.open_store(written(tmp_path / "a.ambar"))
     with pytest.raises(ValueError, match="not a positive integer"):
-        store["bounded"].read(downsample=step)  # type: ignore[arg-type]
+        store["bounded"].read(downsample=step)
 
 
 def test_out(tmp_path: Path) -> None:
-    array = ambar.open(written(tmp_path / "a.ambar"))["bounded"]
+    array = ambar.open_store(written(tmp_path / "a.ambar"))["bounded"]
     out = np.zeros((32, 25, 16), "f4")
     assert array.read(downsample=4, out=out) is out
     np.testing.assert_array_equal(out, array.read()[::4, ::4, ::4])
@@ -89,11 +90,11 @@ def test_fewer_bytes_are_fetched(tmp_path: Path, name: str) -> None:
             "x", field((128,) * 3), chunks=(64,) * 3, shards=shards, error_bound=1e-3
         )
         writer.create_array("behind", np.random.default_rng(2).random(100_000))
-    whole = ambar.open(tmp_path / "a.ambar")["x"].read()
+    whole = ambar.open_store(tmp_path / "a.ambar")["x"].read()
     taken = {}
     with RangeServer(tmp_path) as server:
         for step in (1, 2, 4, 8):
-            array = ambar.open(f"{server.url}/a.ambar")["x"]
+            array = ambar.open_store(f"{server.url}/a.ambar")["x"]
             server.take()
             values = array.read(downsample=step)
             np.testing.assert_array_equal(values, whole[::step, ::step, ::step])
@@ -107,7 +108,7 @@ def test_damage_is_found_in_what_is_decoded(tmp_path: Path) -> None:
     """Coarse levels are read where finer ones are damaged, and damage of theirs is reported."""
     path = written(tmp_path / "a.ambar")
     sound = path.read_bytes()
-    array = ambar.open(path)["bounded"]
+    array = ambar.open_store(path)["bounded"]
     expected = array.read(downsample=4)
     found = ambar._core.Store(str(path)).array("/bounded").chunk_ranges()[0]
     offset, length = found.offset, found.length
@@ -115,7 +116,7 @@ def test_damage_is_found_in_what_is_decoded(tmp_path: Path) -> None:
         damaged = bytearray(sound)
         damaged[at] ^= 4
         path.write_bytes(damaged)
-        array = ambar.open(path)["bounded"]
+        array = ambar.open_store(path)["bounded"]
         with pytest.raises(ambar.CorruptError):
             array.read()
         if is_coarse:
@@ -146,14 +147,14 @@ def test_swapped_chunks_are_refused(tmp_path: Path) -> None:
     data[offset + length - 8 : offset + length] = content[-8:]
     path.write_bytes(data)
     with pytest.raises(ambar.CorruptError):
-        ambar.open(path)["x"].read(downsample=4)
-    assert math.prod(ambar.open(other)["x"].read(downsample=4).shape) == 16**3
+        ambar.open_store(path)["x"].read(downsample=4)
+    assert math.prod(ambar.open_store(other)["x"].read(downsample=4).shape) == 16**3
 
 
 def test_previews_are_samples(tmp_path: Path) -> None:
     plotfiles.write(tmp_path / "plt")
     ambar.convert(tmp_path / "plt", tmp_path / "p.ambar", error_bound="1e-6 of range")
-    amr = ambar.open(tmp_path / "p.ambar").amr
+    amr = ambar.open_snapshot(tmp_path / "p.ambar").amr
     fine = amr.grid("Temp", level=1).to_numpy()
     exact = amr.grid("Temp", level=0).to_numpy()
     preview = amr.grid("Temp", level=0, preview=True)
@@ -167,7 +168,7 @@ def test_previews_of_many_blocks(tmp_path: Path) -> None:
     """A preview's values are means of some of the leaf cells in a grid cell."""
     sample = amrex_sample("advection_plt00006")
     ambar.convert(sample, tmp_path / "p.ambar", error_bound="1e-5 of range")
-    amr = ambar.open(tmp_path / "p.ambar").amr
+    amr = ambar.open_snapshot(tmp_path / "p.ambar").amr
     name, finest = amr.fields[0], amr.levels[1]
     fine = amr.grid(name, level=finest).to_numpy()
     for level in range(finest):

@@ -55,7 +55,7 @@ def test_bytes_are_opened(form: Any, file: bytes) -> None:
 def test_files_that_are_open_tell_their_names(file: bytes, tmp_path: Path) -> None:
     (tmp_path / "open.ambar").write_bytes(file)
     with (tmp_path / "open.ambar").open("rb") as opened:
-        store = ambar.open(opened)
+        store = ambar.open_store(opened)
     assert store.location.endswith("open.ambar")
     np.testing.assert_array_equal(store["cube"][3], VALUES[3])
     with (
@@ -64,7 +64,7 @@ def test_files_that_are_open_tell_their_names(file: bytes, tmp_path: Path) -> No
             ValueError, match="text.txt: expected bytes, found str; open the file as 'rb'"
         ),
     ):
-        ambar.open(opened)
+        ambar.open_store(opened)  # type: ignore[arg-type]
 
 
 def test_memory_is_not_let_go_while_it_is_read() -> None:
@@ -76,25 +76,25 @@ def test_memory_is_not_let_go_while_it_is_read() -> None:
 
 def test_bytes_that_others_can_change_are_copied(file: bytes) -> None:
     held = bytearray(file)
-    store = ambar.open(held)
+    store = ambar.open_store(held)
     held.clear()
     np.testing.assert_array_equal(store["cube"][:], VALUES)
     held = bytearray(file)
     held[store._core.array("/cube").chunk_ranges()[0].offset + 5] ^= 1
     with pytest.raises(ambar.CorruptError, match="<bytes in memory>.*cube"):
-        ambar.open(held)["cube"][:]
+        ambar.open_store(held)["cube"][:]
 
 
 def test_damaged_bytes_are_refused(file: bytes) -> None:
     for damaged in (b"", b"PK", file[:100], file[: len(file) // 2], file[:-1], file[1:]):
         with pytest.raises(ambar.CorruptError, match="<bytes in memory>"):
-            ambar.open(damaged)
+            ambar.open_store(damaged)
     rng = np.random.default_rng(1)
     for _ in range(300):
         changed = bytearray(file)
         changed[rng.integers(len(file))] ^= 1 << int(rng.integers(8))
         try:
-            store = ambar.open(changed)
+            store = ambar.open_store(changed)
             values = store["cube"][:]
             texts = store["text"][:].tolist()
         except ambar.AmbarError:
@@ -119,14 +119,14 @@ def test_collections_and_snapshots_in_memory(stores: dict[str, Path], tmp_path: 
     with ambar.open_collection(tmp_path / "c.ambar", "w-", fsync=False) as fleet:
         for number in range(3):
             fleet.add(f"d{number}", xr.Dataset({"t": ("z", np.arange(5.0) + number)}))
-    found = ambar.open((tmp_path / "c.ambar").read_bytes())
+    found = ambar.open_snapshot((tmp_path / "c.ambar").read_bytes())
     assert isinstance(found, ambar.Collection)
     np.testing.assert_array_equal(found["d2"].t, np.arange(5.0) + 2)
     again = pickle.loads(pickle.dumps(found["d1"]))
     np.testing.assert_array_equal(again.t, np.arange(5.0) + 1)
     here, held = (
-        ambar.open(stores["gravpart"]),
-        ambar.open(stores["gravpart"].read_bytes()),
+        ambar.open_snapshot(stores["gravpart"]),
+        ambar.open_snapshot(stores["gravpart"].read_bytes()),
     )
     assert held.info == here.info
     cells = [each.amr.read(["density"])["density"] for each in (here, held)]
@@ -174,12 +174,13 @@ def test_stores_in_memory_do_not_change_with_the_bytes_they_were_opened_from(
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
         writer.create_array("x", np.arange(1000.0))
     content = (tmp_path / "x.ambar").read_bytes()
-    for data in (bytearray(content), np.frombuffer(bytearray(content), "u1")):
-        store = ambar.open(memoryview(data))
+    buffers: list[Any] = [bytearray(content), np.frombuffer(bytearray(content), "u1")]
+    for data in buffers:
+        store = ambar.open_store(memoryview(data))
         memoryview(data).cast("B")[:] = bytes(len(content))
         np.testing.assert_array_equal(store["x"][:], np.arange(1000.0))
     view = memoryview(content)
-    np.testing.assert_array_equal(ambar.open(view)["x"][:], np.arange(1000.0))
+    np.testing.assert_array_equal(ambar.open_store(view)["x"][:], np.arange(1000.0))
 
 
 def test_values_may_be_decoded_over_their_own_stream() -> None:

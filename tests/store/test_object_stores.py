@@ -147,10 +147,10 @@ def test_settings_come_from_the_environment(
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ours")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    assert len(ambar.open(f"{bucket}/some/one.ambar")) == 5
-    assert len(ambar.open(f"{bucket}/public.ambar", storage_options={"anonymous": True})) == 5
+    assert len(ambar.open_store(f"{bucket}/some/one.ambar")) == 5
+    assert len(ambar.open_store(f"{bucket}/public.ambar", storage_options={"anonymous": True})) == 5
     with pytest.raises(ambar.AmbarError, match="anonymous access is denied"):
-        ambar.open(f"{bucket}/some/one.ambar", storage_options={"anonymous": True})
+        ambar.open_store(f"{bucket}/some/one.ambar", storage_options={"anonymous": True})
 
 
 def read_elsewhere(pickled: bytes) -> float:
@@ -196,7 +196,7 @@ def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, str]) -> 
 
 def test_few_requests(stores_here: Path) -> None:
     with RangeServer(stores_here) as server:
-        store = ambar.open(f"{server.url}/one.ambar")
+        store = ambar.open_store(f"{server.url}/one.ambar")
         assert server.take() == ["bytes=-524288"]
         together = store.read_together(f"catalogue/{number}" for number in range(3))
         assert len(server.take()) <= 1
@@ -216,7 +216,7 @@ def test_columns_are_fetched_together(tmp_path: Path) -> None:
         for name, values in columns.items():
             writer.create_array(f"t/{name}", values, dims=("row",))
     with RangeServer(tmp_path) as server:
-        store = ambar.open(f"{server.url}/t.ambar")
+        store = ambar.open_store(f"{server.url}/t.ambar")
         server.take()
         found = store._core.table("/t").read(list(columns))
         assert len(server.take()) <= 22  # 5 indices, and 60 chunks of 16 MB in all
@@ -226,7 +226,7 @@ def test_columns_are_fetched_together(tmp_path: Path) -> None:
 
 def test_servers_that_know_no_ranges_from_the_end(stores_here: Path) -> None:
     with RangeServer(stores_here, suffixes=False, tags=False) as server:
-        store = ambar.open(f"{server.url}/one.ambar?signature=secret")
+        store = ambar.open_store(f"{server.url}/one.ambar?signature=secret")
         assert "secret" not in store.location
         assert [what.split("=")[0] for what in server.take()] == ["bytes", "HEAD", "bytes"]
         np.testing.assert_array_equal(store["cube"][299], values()[299])
@@ -234,7 +234,7 @@ def test_servers_that_know_no_ranges_from_the_end(stores_here: Path) -> None:
 
 def test_folders_over_http(stores_here: Path) -> None:
     with RangeServer(stores_here) as server:
-        store = ambar.open(f"{server.url}/folder.ambar/")
+        store = ambar.open_store(f"{server.url}/folder.ambar/")
         np.testing.assert_array_equal(store["cube"][299], values()[299])
 
 
@@ -244,11 +244,11 @@ def test_stores_of_other_programs(tmp_path: Path) -> None:
         zarr.create_group(zipped).create_array("x", data=np.arange(100))
     zarr.create_group(tmp_path / "theirs").create_array("x", data=np.arange(100))
     with RangeServer(tmp_path) as server:
-        there = ambar.open(f"{server.url}/theirs.zip")
+        there = ambar.open_store(f"{server.url}/theirs.zip")
         np.testing.assert_array_equal(there["x"][:], np.arange(100))
         # Without a list of the folder's files, its nodes are not known.
         with pytest.raises(ambar.AmbarError, match="theirs"):
-            ambar.open(f"{server.url}/theirs/")
+            ambar.open_store(f"{server.url}/theirs/")
 
 
 def test_refusals(stores_here: Path) -> None:
@@ -269,26 +269,28 @@ def test_passwords_are_in_no_message_and_no_repr(stores_here: Path) -> None:
     """Errors and reprs went to logs with the user, the password and the signature of a URL."""
     with RangeServer(stores_here) as server:
         place = server.url.replace("://", "://us-er:pass-word@")
-        store = ambar.open(f"{place}/one.ambar?signature=sig-nature#frag-ment")
+        store = ambar.open_store(f"{place}/one.ambar?signature=sig-nature#frag-ment")
         kept = place_of(f"{place}/one.ambar?signature=sig-nature", {"secret_access_key": "k-ey"})
         shown = [repr(store), store.location, str(kept), repr(kept)]
         for url in (f"{place}/none.ambar?signature=sig-nature", f"{place}/none.ambar"):
             with pytest.raises(FileNotFoundError) as raised:
-                ambar.open(url)
+                ambar.open_store(url)
             shown += [str(raised.value), repr(raised.value)]
-    with pytest.raises(ambar.AmbarError) as raised:
-        ambar.open(f"{place}/one.ambar?signature=sig-nature", storage_options={"timeout": "1 s"})
-    shown += [str(raised.value)]
-    with pytest.raises(ambar.AmbarError) as raised:
-        ambar.open("ftp://us-er:pass-word@host/x")
-    shown += [str(raised.value)]
+    with pytest.raises(ambar.AmbarError) as refused:
+        ambar.open_store(
+            f"{place}/one.ambar?signature=sig-nature", storage_options={"timeout": "1 s"}
+        )
+    shown += [str(refused.value)]
+    with pytest.raises(ambar.AmbarError) as refused:
+        ambar.open_store("ftp://us-er:pass-word@host/x")
+    shown += [str(refused.value)]
     for text in shown:
         assert not any(secret in text for secret in ("pass-word", "sig-nature", "us-er", "k-ey"))
 
 
 def test_passing_failures_are_passed_over(stores_here: Path) -> None:
     with RangeServer(stores_here, failures=2) as server:
-        assert len(ambar.open(f"{server.url}/one.ambar")) == 5
+        assert len(ambar.open_store(f"{server.url}/one.ambar")) == 5
         assert len(server.take()) == 3
 
 
@@ -311,11 +313,11 @@ def test_damaged_objects(stores_here: Path, tmp_path: Path) -> None:
         for damaged in [b"", b"PK", sound[: len(sound) // 2], sound[:-1]]:
             (tmp_path / "x.ambar").write_bytes(damaged)
             with pytest.raises(ambar.CorruptError, match=r"x\.ambar"):
-                ambar.open(f"{server.url}/x.ambar")
+                ambar.open_store(f"{server.url}/x.ambar")
         changed = bytearray(sound)
         changed[len(sound) // 4] ^= 1
         (tmp_path / "x.ambar").write_bytes(changed)
-        store = ambar.open(f"{server.url}/x.ambar")
+        store = ambar.open_store(f"{server.url}/x.ambar")
         with pytest.raises(ambar.CorruptError, match="cube"):
             store["cube"][:]
         with pytest.raises(ambar.CorruptError, match="cube"):
@@ -327,13 +329,13 @@ def test_replaced_objects(stores_here: Path, tmp_path: Path, tags: bool) -> None
     shutil.copy(stores_here / "one.ambar", tmp_path)
     with RangeServer(tmp_path, tags=tags) as server:
         url = f"{server.url}/one.ambar"
-        store, dataset = ambar.open(url), xr.open_dataset(url, engine="ambar")
+        store, dataset = ambar.open_store(url), xr.open_dataset(url, engine="ambar")
         with ambar.create(tmp_path / "one.ambar", "a") as writer:
             writer.create_array("more", np.arange(9))
         with pytest.raises(ambar.BusyError, match="open it again"):
             store["cube"][3]
         with pytest.raises(ambar.BusyError, match="open it again"):
             dataset.cube[3].load()
-        assert len(ambar.open(url)) == 6
+        assert len(ambar.open_store(url)) == 6
         again = xr.open_dataset(url, engine="ambar")
         np.testing.assert_array_equal(again.cube[3], values()[3])

@@ -37,7 +37,9 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         writer.create_group("run", {"code": "mine"})
         for name, data in values().items():
             dims = tuple(f"{name[-4:]}_{axis}" for axis in range(data.ndim))
-            small = {"chunks": (8, 9, 11), "shards": (16, 18, 22)} if name == "cube" else {}
+            small: dict[str, Any] = {}
+            if name == "cube":
+                small = {"chunks": (8, 9, 11), "shards": (16, 18, 22)}
             bound = 0.25 if name == "run/smooth" else None
             writer.create_array(name, data, dims=dims, error_bound=bound, **small)
         writer.create_array(

@@ -12,7 +12,7 @@ from ambar._util.scratch import publish, publish_all, scratch_folder
 
 
 @pytest.fixture(params=["links", "no links"])
-def _file_system(request, monkeypatch) -> None:
+def _file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that has hard links, and one that lacks them."""
     if request.param == "no links":
 

@@ -247,7 +247,7 @@ class WriterMachine(RuleBasedStateMachine):
         stop = tuple(
             data.draw(st.integers(first, size)) for first, size in zip(start, shape, strict=True)
         )
-        region = (*map(slice, start, stop), ...)
+        region: Any = (*map(slice, start, stop), ...)
         values = make(array.dtype, array.values[region].shape, seed)
         self.open_writer.write_region(path, values, start)
         array.values = array.values.copy()

@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_values_are_read_only_when_asked_for(path: Path, monkeypatch: pytest.Mon
     reads: list[str] = []
     read = ambar.Array.read
 
-    def counted(self, *args, **kwargs):
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
         reads.append(self.path)
         return read(self, *args, **kwargs)
 
@@ -123,7 +124,7 @@ def test_dask_takes_the_stored_shards(path: Path) -> None:
     assert float(dataset["temperature"].sum()) == sum(range(600))
 
 
-def total(dataset) -> float:
+def total(dataset: Any) -> float:
     return float(dataset["temperature"].sum())
 
 
@@ -230,7 +231,7 @@ def everything(pickled: bytes) -> set[float]:
 
 
 @pytest.mark.parametrize("chunks", [None, {}], ids=["plain", "dask"])
-def test_no_result_mixes_commits(tmp_path: Path, chunks: dict | None) -> None:
+def test_no_result_mixes_commits(tmp_path: Path, chunks: dict[str, int] | None) -> None:
     """Results of compute() beside a writer had values of two commits."""
     if chunks is not None:
         pytest.importorskip("dask")
@@ -254,7 +255,7 @@ def test_no_result_mixes_commits(tmp_path: Path, chunks: dict | None) -> None:
 
     thread = threading.Thread(target=write)
     thread.start()
-    seen = set()
+    seen: set[Any] = set()
     try:
         while len(seen) < 12 and not failures:
             dataset = xr.open_dataset(path, engine="ambar", chunks=chunks)
@@ -285,7 +286,7 @@ def test_many_datasets_leave_room_for_other_files(
 
 
 def test_a_snapshot_as_a_tree(stores: dict[str, Path]) -> None:
-    snapshot = ambar.open(stores["gravpart"])
+    snapshot = ambar.open_snapshot(stores["gravpart"])
     tree = xr.open_datatree(stores["gravpart"], engine="ambar")
     cells = snapshot.amr.read(["density"])
     np.testing.assert_array_equal(tree["/amr/density"], cells["density"])
@@ -305,6 +306,6 @@ def test_images_carry_coordinates_and_units(gravpart: ambar.Snapshot) -> None:
     assert image.attrs["units"] == "g/cm2"
     assert image.attrs["level"] == 5
     with pytest.raises(ValueError, match="ambar.Box"):
-        gravpart.amr.grid("density", level=4, region=ambar.Sphere("bc", 0.1))
+        gravpart.amr.grid("density", level=4, region=ambar.Sphere("bc", 0.1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="does not overlap the box"):
         gravpart.amr.grid("density", level=4, region=ambar.Box((2, 2, 2), (3, 3, 3)))

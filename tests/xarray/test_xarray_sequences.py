@@ -84,7 +84,8 @@ class Sequence:
         self.write(self.values, mode="a")
 
     def check(self) -> None:
-        for chunks in (None, {}):
+        options: list[dict[str, int] | None] = [None, {}]
+        for chunks in options:
             found = xr.open_dataset(self.path, engine="ambar", chunks=chunks)["a"].values
             if self.kind == "bounded":
                 assert np.abs(found - self.values).max() <= BOUND
@@ -110,4 +111,4 @@ def test_sequences_of_writes(tmp_path: Path, directory: bool, count: int) -> Non
         except AssertionError as error:
             error.add_note(f"seed {seed}: {done}")
             raise
-    assert set(ambar.open(tmp_path / "x.ambar")) == {"a"}
+    assert set(ambar.open_store(tmp_path / "x.ambar")) == {"a"}

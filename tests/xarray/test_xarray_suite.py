@@ -131,16 +131,17 @@ class Written(WritableGroup):
 
     def __init__(self, session: Session, path: Path) -> None:
         super().__init__(session, "", None)
+        self._finish = session.finish
         self._file = path
 
     @property
     def ds(self) -> Any:
         """What zarr-python finds in it."""
-        self._session.finish()
+        self._finish()
         return OPEN_GROUP(zarr.storage.ZipStore(self._file, mode="r"), mode="r")
 
     def load(self) -> Any:
-        self._session.finish()
+        self._finish()
         path = str(self._file)
         return GroupStore(OpenedStore.of(path, open_last(path)), "").load()
 
@@ -164,7 +165,7 @@ class Ambar:
             yield dataset
 
 
-class TestCommonFormat(Ambar, suite.CFEncodedBase):
+class TestCommonFormat(Ambar, suite.CFEncodedBase):  # type: ignore[name-defined]
     """What every backend must do."""
 
     def save(self, dataset: Any, path: Any, **named: Any) -> Any:
@@ -192,7 +193,7 @@ def ours_for_zarr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("ours_for_zarr")
-class TestAsZarr(Ambar, suite.ZarrBase):
+class TestAsZarr(Ambar, suite.ZarrBase):  # type: ignore[name-defined]
     """What to_zarr and open_zarr do."""
 
     @contextlib.contextmanager
@@ -211,7 +212,7 @@ class TestAsZarr(Ambar, suite.ZarrBase):
 
 
 @pytest.mark.usefixtures("ours_for_zarr")
-class TestRegionAuto(suite.TestZarrRegionAuto):
+class TestRegionAuto(suite.TestZarrRegionAuto):  # type: ignore[name-defined]
     """Regions found by their coordinates."""
 
     @contextlib.contextmanager
@@ -238,7 +239,7 @@ def our_trees_for_zarr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("our_trees_for_zarr")
-class TestTrees(trees.TestZarrDatatreeIO):
+class TestTrees(trees.TestZarrDatatreeIO):  # type: ignore[name-defined]
     """What DataTree.to_zarr and open_datatree do."""
 
     engine = "ambar"

@@ -90,7 +90,7 @@ def test_the_layout_follows_dask(path: Path) -> None:
     data = da.zeros((64, 256, 256), chunks=(16, 256, 256), dtype="f4")
     dataset = xr.Dataset({"a": (("t", "y", "x"), data)})
     dataset.ambar.write(path)
-    array = ambar.open(path)["a"]
+    array = ambar.open_store(path)["a"]
     assert array.shards == (16, 256, 256)
     assert array.chunks == (16, 32, 32)
     assert reopened(path, chunks={})["a"].chunks == dataset["a"].chunks
@@ -104,7 +104,7 @@ def test_any_dask_chunks_are_written_right(path: Path, chunks: Any) -> None:
     for encoding in ({}, {"chunks": (5, 7, 6)}, {"chunks": (2, 3, 4), "shards": (8, 9, 8)}):
         dataset = xr.Dataset({"a": (("t", "y", "x"), da.from_array(values, chunks))})
         dataset.ambar.write(path, mode="w", encoding={"a": encoding} if encoding else None)
-        store = ambar.open(path)
+        store = ambar.open_store(path)
         np.testing.assert_array_equal(store["a"].read(), values)
         # Every shard was written once: nothing dead lies in the file.
         assert store.usage()["dead"] == 0
@@ -115,9 +115,9 @@ def test_small_arrays_in_large_shards(path: Path) -> None:
     for length in (1, 2, 3, 5):
         dataset = xr.Dataset({"a": ("x", da.arange(length, chunks=1))})
         dataset.ambar.write(path, mode="w", encoding={"a": {"chunks": (2,), "shards": (4,)}})
-        np.testing.assert_array_equal(ambar.open(path)["a"].read(), np.arange(length))
+        np.testing.assert_array_equal(ambar.open_store(path)["a"].read(), np.arange(length))
         dataset.ambar.write(path, append_dim="x")
-        np.testing.assert_array_equal(ambar.open(path)["a"].read(), [*range(length)] * 2)
+        np.testing.assert_array_equal(ambar.open_store(path)["a"].read(), [*range(length)] * 2)
 
 
 def test_an_error_bound_is_an_encoding(path: Path) -> None:
@@ -131,7 +131,7 @@ def test_an_error_bound_is_an_encoding(path: Path) -> None:
         dataset = dataset if chunks is None else dataset.chunk(chunks)
         encoding = {"a": {"error_bound": "1e-3 of range"}, "b": {"profile": "fast"}}
         dataset.ambar.write(path, mode="w", encoding=encoding)
-        store = ambar.open(path)
+        store = ambar.open_store(path)
         assert store["b"].error_bound is None
         assert store["a"].error_bound == pytest.approx(1e-3 * extent, rel=1e-6)
         read = reopened(path).load()
@@ -142,7 +142,7 @@ def test_an_error_bound_is_an_encoding(path: Path) -> None:
         assert store["a"].stored_bytes < store["b"].stored_bytes / 3
         # What is read back carries no bound: written again, it is not moved again.
         read.ambar.write(path, mode="w")
-        assert ambar.open(path)["a"].error_bound is None
+        assert ambar.open_store(path)["a"].error_bound is None
 
 
 def test_a_bound_leaves_missing_values_what_they_are(path: Path) -> None:
@@ -210,7 +210,8 @@ def test_a_failed_write_leaves_the_last_commit(path: Path) -> None:
 def test_a_dataset_may_be_written_over_itself(path: Path) -> None:
     dataset = xr.Dataset({"a": ("x", np.arange(1000.0)), "b": ("x", np.arange(1000))})
     dataset.ambar.write(path)
-    for chunks in (None, {}):
+    options: list[dict[str, int] | None] = [None, {}]
+    for chunks in options:
         (reopened(path, chunks=chunks) * 2).ambar.write(path, mode="w")
     (reopened(path).chunk(x=300) * 2).ambar.write(path, mode="a")
     xr.testing.assert_equal(reopened(path).load(), dataset * 8)
@@ -244,7 +245,7 @@ def test_dask_holds_a_few_chunks_only(path: Path) -> None:
             xr.Dataset({"a": (("t", "x"), data)}).ambar.write(path)
     assert len(made) == 0
     assert most <= 8
-    assert ambar.open(path).usage()["dead"] == 0
+    assert ambar.open_store(path).usage()["dead"] == 0
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
@@ -317,7 +318,7 @@ def test_trees(path: Path) -> None:
     read = xr.open_datatree(path, engine="ambar")
     xr.testing.assert_identical(read["/fine/er"].load(), tree["/fine/er"].load())
     xr.testing.assert_identical(read["/"].to_dataset().load(), sample())
-    assert ambar.open(path)["fine/a"].error_bound == 0.1
+    assert ambar.open_store(path)["fine/a"].error_bound == 0.1
     with pytest.raises(FileExistsError, match="replace it with mode='w'"):
         tree.ambar.write(path)
     tree["/fine"].ambar.write(path, group="copy/of", mode="a")
@@ -345,7 +346,7 @@ def test_a_group_stays_of_its_kind(path: Path) -> None:
     with ambar.create(path) as writer:
         writer.create_group("", {"ambar": {"kind": "something", "version": 1}, "old": 1})
     xr.Dataset({"a": ("x", [1])}, attrs={"new": 2}).ambar.write(path, mode="a")
-    assert ambar.open(path)._ambar_attributes()["kind"] == "something"
+    assert ambar.open_store(path)._ambar_attributes()["kind"] == "something"
     assert reopened(path).attrs == {"new": 2}
 
 

@@ -10,6 +10,7 @@ the Morton curve, particles in that of their identity.
 
 import pathlib
 import sys
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -23,7 +24,7 @@ NAMES = {
 }
 
 
-def morton(truth):
+def morton(truth: Mapping[str, np.ndarray]) -> np.ndarray:
     axes = [axis for axis in "xyz" if f"i{axis}" in truth]
     level = truth["level"].astype(object)
     finest = max(level)
@@ -36,14 +37,14 @@ def morton(truth):
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))
 
 
-def digest(values):
+def digest(values: np.ndarray) -> int:
     values = np.ascontiguousarray(values)
     bits = values.view(f"u{values.dtype.itemsize}").astype("u8")
     weights = 2 * np.arange(len(bits), dtype="u8") + np.uint64(1)
     return int((bits * weights).sum(dtype="u8"))
 
 
-def lines(folder):
+def lines(folder: str) -> Iterator[str]:
     for path in sorted(pathlib.Path(folder).glob("*/truth_*_*.npz")):
         _, table, number = path.stem.split("_")
         truth = np.load(path)

@@ -135,8 +135,8 @@ def _same_geometry(one: Any, two: Any, where: str) -> None:
         assert matrices[0] == matrices[1], where
     for axis in "XYZ":
         if hasattr(one, f"Get{axis}Coordinates"):
-            arrays = [getattr(mesh, f"Get{axis}Coordinates")() for mesh in (one, two)]
-            assert_same_array(*arrays, f"{where} {axis}")
+            first, second = (getattr(mesh, f"Get{axis}Coordinates")() for mesh in (one, two))
+            assert_same_array(first, second, f"{where} {axis}")
     if hasattr(one, "GetPoints") and hasattr(one, "SetPoints"):
         assert (one.GetPoints() is None) == (two.GetPoints() is None), where
         if one.GetPoints() is not None:
@@ -171,7 +171,7 @@ def _faces(cell: Any) -> list[list[int]]:
 def _same_storage(one: Any, two: Any, where: str) -> None:
     """The arrays of cells are of the same bytes in both."""
     for name in ("Cells", "Verts", "Lines", "Polys", "Strips", "PolyhedronFaces"):
-        cells = [getattr(mesh, f"Get{name}", lambda: None)() for mesh in (one, two)]
+        cells: list[Any] = [getattr(mesh, f"Get{name}", lambda: None)() for mesh in (one, two)]
         if any(each is None or not hasattr(each, "GetConnectivityArray") for each in cells):
             continue
         if not cells[0].GetNumberOfCells():
@@ -254,8 +254,8 @@ def _same_trees(one: Any, two: Any, where: str) -> None:
     ):
         assert getattr(one, f"Get{name}")() == getattr(two, f"Get{name}")(), f"{where} {name}"
     for axis in "XYZ":
-        arrays = [getattr(mesh, f"Get{axis}Coordinates")() for mesh in (one, two)]
-        assert_same_array(*arrays, f"{where} {axis}")
+        first, second = (getattr(mesh, f"Get{axis}Coordinates")() for mesh in (one, two))
+        assert_same_array(first, second, f"{where} {axis}")
     assert one.GetNumberOfCells() == two.GetNumberOfCells(), where
     data = one.GetCellData(), two.GetCellData()
     assert data[0].GetNumberOfArrays() == data[1].GetNumberOfArrays(), where

@@ -27,7 +27,7 @@ def plain(store: ambar.Store, group: str = "") -> tuple[dict[str, Any], list[byt
 
 def together(about: dict[str, Any], streams: list[bytes]) -> dict[str, Any]:
     """Return the attribute of a group with a description, all of it deflated."""
-    outside = {key: about[key] for key in ("kind", "version") if key in about}
+    outside: dict[str, Any] = {key: about[key] for key in ("kind", "version") if key in about}
     inside = {key: value for key, value in about.items() if key not in outside}
     data = join_streams(json.dumps(inside), streams)
     return {**outside, "data": base64.b85encode(data).decode()}

@@ -6,6 +6,7 @@ blocks.py write|append|fail|leave|bound|skip|forget <store> <placement>
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -82,6 +83,7 @@ def differ(writer: ambar.mpi.MpiWriter, mode: str) -> None:
 
 
 def main() -> None:
+    placement: Any
     mode, path, placement = sys.argv[1:]
     comm = MPI.COMM_WORLD
     if mode in ("bound", "skip", "forget"):
@@ -91,7 +93,7 @@ def main() -> None:
     if mode == "append":
         with ambar.mpi.create(path, comm, "a", placement=placement) as writer:
             write(writer, rows(comm))
-        whole = ambar.open(path)["step_000001/a"][comm.rank :: comm.size]
+        whole = ambar.open_store(path)["step_000001/a"][comm.rank :: comm.size]
         assert np.array_equal(whole, truth()[comm.rank :: comm.size])
         return
     with ambar.mpi.create(path, comm, placement=placement) as writer:
