@@ -45,6 +45,7 @@ lint: build
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python .ci/documentation.py
 	$(BIN)/stubtest ambar._core --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist.txt
 
 bench-env: NEEDS := --extras cli

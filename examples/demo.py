@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import io
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -18,15 +17,16 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from rich.console import Console
 from rich.table import Table
+from xarray import DataArray
 
 import ambar
 import plain_ramses
 from ambar.cli import app
-from ambar.snapshot.plotting import paint
 
 HERE = Path(__file__).resolve().parent.parent
 OUT = HERE / "out"
@@ -151,15 +151,21 @@ def draw(snapshot: ambar.Snapshot) -> None:
     """Draw the density, the density of the jet, and a velocity, side by side."""
     figure = Figure(figsize=(15.4, 4.7), dpi=110, layout="constrained")
     whole, close, moving = figure.subplots(1, 3)
-    paint(whole, snapshot.amr.grid("density"), snapshot.info)
+    paint(whole, snapshot.amr.grid("density"), "inferno")
     whole.set_title(f"Density: {len(snapshot.amr):,} cells, levels {levels(snapshot)}")
     whole.add_patch(Rectangle((0, 0), JET, JET, fill=False, color="white", linewidth=1.2))
     jet = snapshot.amr.grid("density", region=ambar.Box([0, 0], [JET, JET], unit="code"))
-    paint(close, jet, snapshot.info)
+    paint(close, jet, "inferno")
     close.set_title("The jet: only its cells are read")
-    paint(moving, snapshot.amr.grid("velocity_x"), snapshot.info)
+    paint(moving, snapshot.amr.grid("velocity_x"), "RdBu_r")
     moving.set_title("Velocity along x")
     figure.savefig(PICTURE)
+
+
+def paint(axes: Axes, image: DataArray, colors: str) -> None:
+    """Draw a field of two dimensions."""
+    image.plot.imshow(ax=axes, x="x", cmap=colors)
+    axes.set_aspect("equal")
 
 
 def levels(snapshot: ambar.Snapshot) -> str:
@@ -168,4 +174,4 @@ def levels(snapshot: ambar.Snapshot) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -71,7 +71,11 @@ def read_cells(folder: Path) -> dict[str, np.ndarray]:
 
 
 def _read_domain(
-    files: list[Records], domain: int, names: list[str], boxlen: float, parts: dict
+    files: list[Records],
+    domain: int,
+    names: list[str],
+    boxlen: float,
+    parts: dict[str, list[np.ndarray]],
 ) -> None:
     amr, hydro, *gravity = files
     ncpu, ndim = amr.read("i4")[0], amr.read("i4")[0]
@@ -114,7 +118,7 @@ def _read_octs(
     names: list[str],
     low: np.ndarray,
     boxlen: float,
-    parts: dict,
+    parts: dict[str, list[np.ndarray]],
 ) -> None:
     ndim = len(low)
     amr.skip(3)

@@ -10,7 +10,9 @@ docs/howto/add-a-kind.md explains the example.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ class Probe:
     pressure: np.ndarray
 
 
-def match_source(paths: list[Path]) -> bool:
+def match_source(paths: Sequence[str | PathLike[str]]) -> bool:
     """Recognize a single text file by its first line."""
     if len(paths) != 1 or not Path(paths[0]).is_file():
         return False

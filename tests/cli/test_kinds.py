@@ -53,7 +53,8 @@ def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Pat
     store = probe.with_name("record.ambar")
     done = ambar.convert(probe, store)
     assert done.source_bytes == probe.stat().st_size
-    np.testing.assert_array_equal(ambar.open_series(store).times, [0.0, 0.5])
+    stored: Any = ambar.open(store)
+    np.testing.assert_array_equal(stored.times, [0.0, 0.5])
     assert overview(store)["samples"] == 2
     shown = CliRunner().invoke(app, ["info", str(store)])
     assert shown.exit_code == 0, shown.output
@@ -76,7 +77,8 @@ def test_a_kind_that_cannot_be_imported_is_left_out(probe: Path) -> None:
     with pytest.warns(UserWarning, match="no_such_module:KIND cannot be loaded"):
         kinds = registry.external_kinds()
     assert [kind.name for kind in kinds] == ["probe"]
-    assert ambar.open_series(probe).times.tolist() == [0.0, 0.5]
+    probed: Any = ambar.open(probe)
+    assert probed.times.tolist() == [0.0, 0.5]
 
 
 def test_without_its_package_a_store_is_one_of_plain_arrays(tmp_path: Path) -> None:

@@ -48,11 +48,11 @@ def test_a_small_mesh_is_a_single_entry(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh(mesh, path, fsync=False)
     assert path.stat().st_size < 3200  # 14 KiB of normals and coordinates, 12 of corners
-    assert list(ambar.open_mesh(path).store) == []
+    assert list(ambar.open_store(path)) == []
     assert_same(ambar.read_mesh(path), mesh)
     mesh["noise"] = RANDOM.random((mesh.n_points, 2))
     ambar.write_mesh(mesh, path, fsync=False, mode="w")
-    assert list(ambar.open_mesh(path).store) == ["description"]
+    assert list(ambar.open_store(path)) == ["description"]
     assert_same(ambar.read_mesh(path), mesh)
     assert ambar.read_mesh(path, point_data=["noise"]).point_data.keys() == ["noise"]
 
@@ -100,7 +100,7 @@ def test_storage_of_damaged_descriptions(
     mesh = pv.Cube().points_to_double()
     mesh.clear_data()
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
-    about, streams = plain(ambar.open_mesh(tmp_path / "x.ambar").store)
+    about, streams = plain(ambar.open_store(tmp_path / "x.ambar"))
     assert len(about["packed"]) > 0
     for key, value in change.items():
         place = next(references_in(about)) if key == "at" else about["packed"][0]
@@ -118,7 +118,7 @@ def test_many_blocks_do_not_fill_the_description(tmp_path: Path) -> None:
     blocks = pv.MultiBlock(clouds)
     path = tmp_path / "x.ambar"
     ambar.write_mesh(blocks, path, fsync=False)
-    store = ambar.open_mesh(path).store
+    store = ambar.open_store(path)
     assert list(store) == ["packed/0", "packed/1"]
     assert store["packed/0"].shape == (300 * 150 * 3,)
     assert_same(ambar.read_mesh(path), blocks)

@@ -116,7 +116,7 @@ def test_descriptions_that_do_not_fit(
 ) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
-    about, streams = plain(ambar.open_mesh(path).store)
+    about, streams = plain(ambar.open_store(path))
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
         writer.attrs = {"ambar": together(about, streams)}
@@ -147,7 +147,7 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
 def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, fsync=False)
-    store = ambar.open_mesh(path).store
+    store = ambar.open_store(path)
     about, streams = plain(store)
     rng = np.random.default_rng(0)
     ways = list(leaves(about))

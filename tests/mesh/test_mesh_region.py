@@ -136,7 +136,7 @@ def assert_part(mesh: Any, part: Any) -> tuple[np.ndarray, np.ndarray]:
 def test_cells_that_touch_are_those_of_vtk(name: str, reorder: bool, tmp_path: Path) -> None:
     mesh, path = sample(name), tmp_path / "x.ambar"
     ambar.write_mesh(mesh, path, fsync=False, reorder=reorder)
-    store = ambar.open_mesh(path).store
+    store = ambar.open_store(path)
     for box in boxes(mesh):
         part = ambar.Mesh(store).read(region=box, original_ids=True, wrap=False)
         points, cells = assert_part(mesh, part)
@@ -207,7 +207,7 @@ def test_grids_are_cut_to_an_extent(make: Any, tmp_path: Path) -> None:
     mesh.cell_data["v"] = np.random.default_rng(1).random((mesh.n_cells, 3))
     mesh.point_data["names"] = [f"point {number}" for number in range(mesh.n_points)]
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=True)
-    store = ambar.open_mesh(tmp_path / "x.ambar").store
+    store = ambar.open_store(tmp_path / "x.ambar")
     cells_of = np.arange(mesh.n_cells).reshape([max(n - 1, 1) for n in mesh.dimensions[::-1]])
     for box in boxes(mesh):
         part = ambar.Mesh(store).read(region=box, original_ids=True, wrap=False)
@@ -279,7 +279,7 @@ def test_a_table_among_blocks_stays_whole(tmp_path: Path) -> None:
     mesh.SetBlock(0, table())
     mesh.SetBlock(1, pv.Sphere())
     ambar.write_mesh(mesh, tmp_path / "m.ambar", fsync=False)
-    store = ambar.open_mesh(tmp_path / "m.ambar").store
+    store = ambar.open_store(tmp_path / "m.ambar")
     part = ambar.Mesh(store).read(region=ambar.Box((9, 9, 9), (10, 10, 10)), wrap=False)
     assert part.GetBlock(0).GetNumberOfRows() == 9
     assert part.GetBlock(1).GetNumberOfCells() == 0
@@ -289,7 +289,7 @@ def test_a_table_among_blocks_stays_whole(tmp_path: Path) -> None:
 def test_reordering_changes_the_order_alone(name: str, tmp_path: Path) -> None:
     mesh = sample(name)
     ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False, reorder=True)
-    store = ambar.open_mesh(tmp_path / "x.ambar").store
+    store = ambar.open_store(tmp_path / "x.ambar")
     read = ambar.Mesh(store).read(original_ids=True, wrap=False)
     points, cells = assert_part(mesh, read)
     assert sorted(points) == list(range(mesh.GetNumberOfPoints()))
@@ -392,7 +392,7 @@ def test_series_are_reordered_alike(tmp_path: Path) -> None:
     mesh = sample("tetrahedra")
     with ambar.open_mesh_series(tmp_path / "s.ambar", "w-", reorder=True, fsync=False) as series:
         series.add(mesh, 0.0)
-        before = ambar.open_series(tmp_path / "s.ambar").store.usage()["live"]
+        before = ambar.open_store(tmp_path / "s.ambar").usage()["live"]
         series.add(mesh, 1.0)
     with ambar.open_mesh_series(tmp_path / "s.ambar", "a", reorder=True, fsync=False) as series:
         series.add(mesh, 2.0)
@@ -418,7 +418,7 @@ def test_the_command_line_reorders(tmp_path: Path, capsys: pytest.CaptureFixture
     mesh.save(tmp_path / "s.vtp")
     command = ("convert", tmp_path / "s.vtp", tmp_path / "s.ambar", "--reorder")
     assert run(capsys, *command)[0] == 0
-    assert "index" in mesh_descriptions.plain(ambar.open_mesh(tmp_path / "s.ambar").store)[0]
+    assert "index" in mesh_descriptions.plain(ambar.open_store(tmp_path / "s.ambar"))[0]
     (tmp_path / "x.nc").touch()
     code, _, errors = run(capsys, "convert", tmp_path / "x.nc", tmp_path / "n.ambar", "--reorder")
     assert code != 0

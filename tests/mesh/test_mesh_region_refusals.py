@@ -72,7 +72,7 @@ def test_cells_that_cannot_be_are_not_reordered(tmp_path: Path) -> None:
 def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh(DATASETS["mixed"](), path, fsync=False, reorder=True)
-    about, streams = plain(ambar.open_mesh(path).store)
+    about, streams = plain(ambar.open_store(path))
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
         writer.attrs = {"ambar": together(about, streams)}
@@ -84,7 +84,7 @@ def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> N
 def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh(DATASETS[name](), path, fsync=False, reorder=True)
-    store = ambar.open_mesh(path).store
+    store = ambar.open_store(path)
     about, streams = plain(store)
     rng = np.random.default_rng(0)
     ways = list(leaves(about))

@@ -66,7 +66,7 @@ def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
     ambar.write_mesh(step(0), tmp_path / "one.ambar", fsync=False)
     alone = (tmp_path / "one.ambar").stat().st_size
     changing = step(0)["pressure"].nbytes
-    store = ambar.open_mesh(path).store
+    store = ambar.open_store(path)
     assert store.usage()["live"] < alone + 4 * (changing + 2000)
     assert [name for name in store if name.endswith("corners")] == ["step_000000/cells/corners"]
 

@@ -120,7 +120,7 @@ def test_references_to_no_earlier_block_are_damage(same: Any, tmp_path: Path) ->
     cube = pv.Cube()
     mesh = pv.MultiBlock([pv.Cube(), cube, cube, pv.MultiBlock([cube])])
     ambar.write_mesh(mesh, path, fsync=False)
-    about, streams = plain(ambar.open_mesh(path).store)
+    about, streams = plain(ambar.open_store(path))
     assert about["blocks"][2]["block"] == {"same": "blocks/1"}
     # Itself, a later one, one that is not there, one with blocks of its own, and no path.
     about["blocks"][1]["block"] = {"same": same}

@@ -116,7 +116,7 @@ def test_damaged_components_are_errors(change: str, tmp_path: Path) -> None:
 
     path = tmp_path / "x.ambar"
     ambar.write_mesh(cells(), path, error_bound=1e-3, fsync=False)
-    about, streams = plain(ambar.open_mesh(path).store)
+    about, streams = plain(ambar.open_store(path))
     (entry,) = (entry for entry in about["point_data"] if entry["name"] == "v")
     parts = entry["components_at"]
     (other,) = (entry for entry in about["cell_data"] if entry["name"] == "w")

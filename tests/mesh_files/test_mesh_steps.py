@@ -71,7 +71,7 @@ def test_a_collection_of_paraview(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert done["converted"] == ["step_2.vtu", "step_3.vtu", "step_1.vtu"]
     assert done["source_bytes"] == sum(file.stat().st_size for file in tmp_path.glob("*.vtu"))
     assert_steps(target, [2, 3, 1], [0.1, 0.2, 0.3])
-    corners = [name for name in ambar.open_mesh(target).store if name.endswith("corners")]
+    corners = [name for name in ambar.open_store(target) if name.endswith("corners")]
     assert corners == ["step_000000/cells/corners"]
 
 
@@ -169,7 +169,7 @@ def test_files_that_tell_their_time(tmp_path: Path) -> None:
         mesh.field_data["TimeValue"] = [0.1 * number]
         mesh.save(tmp_path / f"step_{number}.vtu")
     ambar.convert(f"{tmp_path}/*.vtu", tmp_path / "x.ambar", fsync=False)
-    assert ambar.open_series(tmp_path / "x.ambar").times == [0.1, 0.2]
+    assert ambar.open_mesh_series(tmp_path / "x.ambar").times == [0.1, 0.2]
 
 
 def test_only_one_step_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from ambar.store.store import Store
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CollectionData(Mapping[str, "np.ndarray | RaggedArray"]):
+class CollectionData(Mapping[str, Any]):
     """Variables of many datasets in memory, as `Collection.read` returns them.
 
     A mapping from the name of a variable to its values: an array (datasets, ...), or a
@@ -47,7 +47,7 @@ class CollectionData(Mapping[str, "np.ndarray | RaggedArray"]):
     """bool (datasets,) by variable: the datasets without it, whose values are NaN, NaT, 0 or ""."""
     _arrays: dict[str, np.ndarray | RaggedArray] = field(repr=False)
 
-    def __getitem__(self, variable: str) -> np.ndarray | RaggedArray:
+    def __getitem__(self, variable: str) -> Any:
         try:
             return self._arrays[variable]
         except KeyError:
