@@ -86,7 +86,7 @@ def test_an_export_that_fails_leaves_nothing(
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patch:
         patch.setattr(pv.UnstructuredGrid, "save", full)
-        with pytest.raises(OSError, match=r"VTK could not write it: no room.*y\.vtk"):
+        with pytest.raises(OSError, match=r"VTK cannot write it: no room.*y\.vtk"):
             ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtk")
     assert sorted(tmp_path.iterdir()) == before
     with pytest.raises(OSError, match="nowhere"):
@@ -113,7 +113,7 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
     ambar.convert(vtu, tmp_path / "x.ambar", fsync=False)
     with pytest.raises(FileExistsError, match="wing"):
         ambar.export(tmp_path / "x.ambar", vtu)
-    with pytest.raises(ambar.UnsupportedError, match=r"(?s)not written as \.xyz.*\.vtu"):
+    with pytest.raises(ambar.UnsupportedError, match=r"(?s)cannot be written as \.xyz.*\.vtu"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.xyz")
     with pytest.raises(ValueError, match="format does not apply"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu", format="netcdf")

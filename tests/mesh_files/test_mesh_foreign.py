@@ -34,7 +34,6 @@ FILES = [
     ("x.msh", "gmsh", TETRAHEDRA, {}),
     ("x.msh", "gmsh", TETRAHEDRA, {"binary": False}),
     ("x.msh", "gmsh22", TETRAHEDRA, {}),
-    ("x.msh", "ansys", TETRAHEDRA, {}),
     ("x.msh", "ansys", TETRAHEDRA, {"binary": False}),
     ("x.mesh", "medit", TETRAHEDRA, {}),
     ("x.inp", "avsucd", VALUES, {}),
@@ -111,7 +110,7 @@ def test_elements_are_counted() -> None:
     meshio.write("x.su2", TETRAHEDRA)
     lines = Path("x.su2").read_text().splitlines(keepends=True)
     Path("x.su2").write_text("".join(lines[:-5]))
-    message = r"it says 60 points and 80 elements, but meshio finds 60 and 7\d"
+    message = r"expected 60 points and 80 elements, .* but meshio finds 60 and 7\d"
     with pytest.raises(ambar.CorruptError, match=message):
         ambar.convert("x.su2", "x.ambar")
 
@@ -128,13 +127,7 @@ def converted(name: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_ansys_never_waits_for_a_bracket() -> None:
-    """In a process of its own, as what it is about is meshio's loop without an end."""
-    grid = pv.ImageData(dimensions=(4, 4, 4)).to_tetrahedra()
-    grid.points = grid.points.astype("float32")
-    pv.save_meshio("float32.msh", grid, file_format="ansys")
-    done = converted("float32.msh")
-    assert done.returncode > 0
-    assert "float32.msh: binary section 3010" in " ".join(done.stderr.split())
+    """Convert in another process: loops of meshio do not end."""
     meshio.write("text.msh", TETRAHEDRA, file_format="ansys", binary=False)
     whole = Path("text.msh").read_bytes()
     assert converted("text.msh").returncode == 0
@@ -145,31 +138,17 @@ def test_ansys_never_waits_for_a_bracket() -> None:
         assert (done.returncode, "text.msh: " in done.stderr) == (1, True)
 
 
-def ansys(body: str, values: bytes) -> bytes:
-    return b'(1 "other")\n(2 3)\n' + body.encode() + values
-
-
 @pytest.mark.parametrize(
-    ("body", "values", "error", "message"),
+    ("body", "error", "message"),
     [
-        ("(3010 (1 1 2 1 3)(", b"\n" + bytes(48), ambar.CorruptError, "cut short"),
-        # As other programs write them: the values begin at the bracket.
-        (
-            "(3010 (1 1 2 1 3)(",
-            bytes(48) + b")\nEnd of Binary Section 3010)\n",
-            ambar.UnsupportedError,
-            "save the mesh in another format",
-        ),
-        ("(3010 (1 1 2)(\n", b"", ambar.CorruptError, "does not tell its length"),
-        ("(2013 (1 1 2 1 0)(\n", b"", ambar.CorruptError, "elements of type 0"),
-        ("(2012 (1 1 2 0 2)(\n", b"", ambar.CorruptError, "cut short"),
-        ("(10 (1 1 2 1 3)(\n0 0 0\n", b"", ambar.CorruptError, "more is read than it has"),
-        ("(77 (unknown)", b"", ambar.CorruptError, "more is read than it has"),
-        ("hello", b"", ambar.CorruptError, "cannot read it"),
+        ("(3010 (1 1 2 1 3)(\n", ambar.UnsupportedError, "found a binary section at byte 18"),
+        ("(10 (1 1 2 1 3)(\n0 0 0\n", ambar.CorruptError, "reached too early"),
+        ("(77 (unknown)", ambar.CorruptError, "reached too early"),
+        ("hello", ambar.CorruptError, "cannot read it"),
     ],
 )
-def test_damaged_ansys(body: str, values: bytes, error: type, message: str) -> None:
-    Path("x.msh").write_bytes(ansys(body, values))
+def test_damaged_ansys(body: str, error: type, message: str) -> None:
+    Path("x.msh").write_text('(1 "other")\n(2 3)\n' + body)
     with pytest.raises(error, match=rf"^x\.msh: .*{message}"):
         ambar.convert("x.msh", "x.ambar")
 
@@ -268,7 +247,7 @@ end_header
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_lists_of_many_lengths_in_ply(order: str) -> None:
-    from ambar.mesh.files.ply_check import check_ply
+    from ambar.mesh.files.truncation_checks import check_length
 
     form = "binary_little_endian" if order == "<" else "binary_big_endian"
     whole = MIXED.format(form).encode() + RANDOM.random((4, 3)).astype("<f4").tobytes()
@@ -279,11 +258,11 @@ def test_lists_of_many_lengths_in_ply(order: str) -> None:
         whole += bytes([9, len(corners)]) + corners.tobytes() + count.tobytes() + weights.tobytes()
     for more in (b"", b"\n"):
         Path("x.ply").write_bytes(whole + more)
-        check_ply(Path("x.ply"))
+        check_length(Path("x.ply"))
     for cut in [*range(len(whole) - 40, len(whole)), len(whole) // 2, len(whole) // 20]:
         Path("x.ply").write_bytes(whole[:cut])
-        with pytest.raises(ambar.CorruptError, match=r"rows of '(face|vertex)' end at byte"):
-            check_ply(Path("x.ply"))
+        with pytest.raises(ambar.CorruptError, match=r"rows of '(face|vertex)', found fewer"):
+            check_length(Path("x.ply"))
 
 
 @pytest.mark.parametrize(
@@ -292,14 +271,14 @@ def test_lists_of_many_lengths_in_ply(order: str) -> None:
         ("format ascii", "format utf8", "utf8"),
         ("format ascii 1.0\n", "", "header"),
         ("vertex 3", "vertex three", "three"),
-        ("vertex 3", "vertex -3", "fewer than none"),
-        ("vertex 3", "vertex 9", "says 9 rows of 'vertex', and has 4"),
+        ("vertex 3", "vertex -3", "-3 rows"),
+        ("vertex 3", "vertex 9", "expected 9 rows of 'vertex', found fewer"),
         ("element vertex 3\n", "", "header"),
         ("float z", "quad z", "quad"),
         ("list uchar", "list float", "a list of float values"),
-        ("3 0 1 2\n", "3 0 1\n", "the last row of 'face' has 3 words"),
-        ("3 0 1 2\n", "\n", "says 1 rows of 'face', and has 0"),
-        ("3 0 1 2\n", "x\n", "the last row of 'face' has 1 words"),
+        ("3 0 1 2\n", "3 0 1\n", "expected 1 rows of 'face'"),
+        ("3 0 1 2\n", "\n", "expected 1 rows of 'face'"),
+        ("3 0 1 2\n", "x\n", "expected 1 rows of 'face'"),
     ],
 )
 def test_damaged_ply(old: str, new: str, message: str) -> None:
@@ -320,7 +299,9 @@ def test_damaged_ply(old: str, new: str, message: str) -> None:
 def test_streamed_stl_has_no_count() -> None:
     pv.Sphere().save("x.stl")
     whole = Path("x.stl").read_bytes()
-    with pytest.raises(ambar.CorruptError, match=r"x\.stl: it says 1,680 triangles"):
+    with pytest.raises(
+        ambar.CorruptError, match=r"x\.stl: expected 84,084 bytes for 1,680 triangles"
+    ):
         Path("x.stl").write_bytes(whole[: 84 + 50 * 16])
         ambar.convert("x.stl", "x.ambar")
     Path("x.stl").write_bytes(whole[:80] + b"\xff" * 4 + whole[84:])

@@ -118,20 +118,22 @@ class Mesh:
     @cached_property
     def _counts(self) -> tuple[int, int]:
         reader = self._reader()
-        try:
+        with reader.damage_as_errors():
             return counts_of(self._about, reader)
-        except (IndexError, TypeError, ValueError) as error:
-            raise reader.damaged(f"its geometry is not described ({error!r})") from error
 
     @cached_property
     def arrays(self) -> list[MeshArray]:
         """The arrays on points, cells and rows and in field data, also those of blocks."""
-        return list(field_arrays(self._about, self._reader()))
+        reader = self._reader()
+        with reader.damage_as_errors():
+            return list(field_arrays(self._about, reader))
 
     @cached_property
     def geometry(self) -> list[MeshArray]:
         """The arrays of coordinates, cells and other parts of the mesh itself."""
-        return list(geometry_arrays(self._about, self._reader()))
+        reader = self._reader()
+        with reader.damage_as_errors():
+            return list(geometry_arrays(self._about, reader))
 
     def _reader(self, threads: int | None = None) -> ArrayReader:
         return ArrayReader(self._store, self._path, self._about.get("packed"), threads)
@@ -315,22 +317,10 @@ def _build(
     from ambar.mesh.vtk.type_dispatch import build
 
     overlap = None if region is None else BoxOverlap(region)
-    try:
+    with reader.damage_as_errors():
         described = extract_region(described, reader, overlap, original_ids)
         reader.load(described)
         return build(described, reader), described
-    except _core.AmbarError:
-        raise
-    except (
-        AttributeError,
-        IndexError,
-        KeyError,
-        OverflowError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise reader.damaged(f"its description is damaged: {error!r}") from error
 
 
 def bounds_text(bounds: Sequence[float]) -> str:

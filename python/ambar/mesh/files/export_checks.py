@@ -1,4 +1,4 @@
-"""What VTK's formats cannot keep of a mesh, refused before it is written."""
+"""Checks, before an export, for the parts of a mesh that VTK's formats do not support."""
 
 from __future__ import annotations
 
@@ -6,25 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet
+from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet, vtkDataSetAttributes
 
 from ambar import _core
 from ambar.interop.vtk_arrays import values_of
 
-_ROLES = (
-    "Scalars",
-    "Vectors",
-    "Normals",
-    "TCoords",
-    "Tensors",
-    "GlobalIds",
-    "PedigreeIds",
-    "EdgeFlag",
-    "Tangents",
-    "RationalWeights",
-    "HigherOrderDegrees",
-)
-"""What `vtkDataSetAttributes` calls its attributes, by their numbers."""
 _COMPOSITES = (
     ("GetNumberOfBlocks", "GetBlock"),
     ("GetNumberOfPartitions", "GetPartition"),
@@ -39,38 +25,38 @@ _DATA = {
 
 
 def check_hdf(mesh: Any) -> None:
-    """Raise UnsupportedError if VTK's own writer of VTKHDF would lose, or rename, a part of a mesh.
+    """Raise UnsupportedError if VTK's writer of VTKHDF would omit or rename a part of a mesh.
 
-    It leaves out arrays without a name, bits, and texts on points and cells, and writes ``a/b`` and
-    ``a.b`` as ``a_b``.
+    It omits arrays without a name, bits, and strings on points and cells, and writes the names
+    ``a/b`` and ``a.b`` as ``a_b``.
     """
     for part, where, name in _parts_of(mesh):
         if name is not None:
             _check_hdf_name(name, where)
         for association, data in _data_of(part):
-            arrays_of(data, f"{where}: {association}", texts=association == "field data")
+            arrays_of(data, f"{where}: {association}", has_strings=association == "field data")
 
 
 def check_xml(mesh: Any) -> None:
-    """Raise UnsupportedError for names that make no XML as VTK writes it, or for arrays of none.
-
-    VTK writes characters that have a meaning in XML as they are; no program reads such a file.
-    """
+    """Raise UnsupportedError for names that VTK does not escape in XML, and for missing names."""
     for part, where, name in _parts_of(mesh):
         names = [(where, name)] if name is not None else []
         for association, data in _data_of(part):
             arrays = (data.GetAbstractArray(index) for index in range(data.GetNumberOfArrays()))
             names += [(f"{where}: {association}: an array", array.GetName()) for array in arrays]
-        for what, called in names:
-            if not called or any(sign in called for sign in '<>&"\n'):
+        for what, found in names:
+            if not found or any(sign in found for sign in '<>&"\n'):
                 raise _core.UnsupportedError(
-                    f"{what} is called {called!r}: VTK's XML has no such names, without <, >, & "
-                    'and ": rename it, or export to another format'
+                    f"{what} has the name {found!r}: VTK's XML supports names without <, >, & and "
+                    '": rename it, or export to another format'
                 )
 
 
 def _parts_of(mesh: Any, where: str = "the mesh") -> Iterator[tuple[Any, str, str | None]]:
-    """Yield an object and the blocks in it, at any depth: what it is, where, and its name."""
+    """Yield an object and its blocks, at any depth: the object, where it is, and None.
+
+    For a block with a name, yield None, where it is, and its name.
+    """
     yield mesh, where, None
     for count, get in _COMPOSITES:
         for index in range(getattr(mesh, count)() if hasattr(mesh, get) else 0):
@@ -82,7 +68,7 @@ def _parts_of(mesh: Any, where: str = "the mesh") -> Iterator[tuple[Any, str, st
 
 
 def _data_of(part: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object has arrays on: a word for it, and the arrays."""
+    """Yield the associations of the arrays of an object, and the arrays."""
     for association, get in _DATA.items():
         data = getattr(part, get)() if hasattr(part, get) else None
         if data is not None:
@@ -90,12 +76,12 @@ def _data_of(part: Any) -> Iterator[tuple[str, Any]]:
 
 
 def arrays_of(
-    data: Any, where: str, *, texts: bool = False
+    data: Any, where: str, *, has_strings: bool = False
 ) -> dict[str, tuple[np.ndarray, str | None]]:
-    """Return the arrays of points, cells or a whole: values, and as what each is active.
+    """Return the values of each array of a vtkFieldData, and the attribute that it is active as.
 
-    Raises UnsupportedError for one that VTKHDF cannot hold. With `texts` strings are accepted,
-    which it holds in field data only.
+    Raises UnsupportedError for an array that VTKHDF does not support. It supports strings in field
+    data only (`has_strings`).
     """
     found = {}
     for index in range(data.GetNumberOfArrays()):
@@ -103,22 +89,23 @@ def arrays_of(
         name = array.GetName()
         _check_hdf_name(name, f"{where}: an array")
         values = values_of(array, f"{where} {name}")
-        if values.dtype.kind not in ("iufO" if texts else "iuf"):
-            what = "texts" if values.dtype.kind == "O" else "bits"
+        if values.dtype.kind not in ("iufO" if has_strings else "iuf"):
+            what = "strings" if values.dtype.kind == "O" else "bits"
             raise _core.UnsupportedError(
-                f"{where}: the array {name!r} is of {what}, which VTKHDF does not keep: leave it "
+                f"{where}: the array {name!r} has {what}, which VTKHDF does not support: leave it "
                 "out, or export to another format"
             )
         if name in found:
-            raise _core.UnsupportedError(f"{where}: two arrays are called {name!r}: rename one")
+            raise _core.UnsupportedError(f"{where}: two arrays are named {name!r}: rename one")
         role = data.IsArrayAnAttribute(index) if hasattr(data, "IsArrayAnAttribute") else -1
-        found[name] = values, _ROLES[role] if 0 <= role < len(_ROLES) else None
+        active = None if role < 0 else vtkDataSetAttributes.GetAttributeTypeAsString(role)
+        found[name] = values, active
     return found
 
 
 def _check_hdf_name(name: str | None, what: str) -> None:
     if not name or "/" in name or "." in name:
         raise _core.UnsupportedError(
-            f"{what} is called {name!r}: VTKHDF has no such names, without / and .: rename it, or "
+            f"{what} has the name {name!r}: VTKHDF supports names without / and .: rename it, or "
             "export to another format"
         )

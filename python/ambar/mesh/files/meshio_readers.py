@@ -1,4 +1,4 @@
-"""Files of meshes that meshio reads: without its prints, and not for ever where they end early."""
+"""Mesh files that meshio reads, without its prints and its endless loops on truncated files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,13 @@ from ambar._util.optional import require
 
 _SUFFIXES = ".avs .bdf .fem .med .mesh .msh .nas .off .su2 .ugrid"
 SUFFIXES = frozenset(_SUFFIXES.split())
-"""Of files that PyVista leaves to meshio, whose ends are checked."""
-_BY_PATH = frozenset(["med", "ugrid"])
-"""Formats of which the name tells more, or HDF5 opens them."""
-_PATIENCE = 1000
-"""How many times in a row a file may be read at its end."""
-
-# (3010 (zone first last type dimensions)( and binary values, as meshio writes them.
-_BINARY = re.compile(rb"\(\s*(20|30)(10|12|13)\s*\(([0-9a-fA-F\s]*)\)\s*\(([ \t\r]*\n)?")
-_BINARY_END = re.compile(rb"\s*\)\s*End of Binary Section")
-_ENDS = len("\n)End of Binary Section")
-_ANSYS_CORNERS = {
-    b"12": {1: 3, 2: 4, 3: 4, 4: 8, 5: 5, 6: 6},
-    b"13": {2: 2, 3: 3, 4: 4},
-}
+"""The suffixes of files that PyVista leaves to meshio, and whose truncation is detected."""
+_READ_BY_PATH = frozenset(["med", "ugrid"])
+"""Formats of HDF5, or whose details are in the name of the file."""
+_MOST_EMPTY_READS = 1000
+"""The largest number of consecutive reads at the end of a file."""
+# The header of a binary section of ANSYS, such as (3010 (zone first last type dimensions)(
+_ANSYS_BINARY = re.compile(rb"\(\s*(20|30)(10|12|13)\s*\([0-9a-fA-F\s]*\)\s*\(")
 _SU2_COUNTS = re.compile(rb"^[ \t]*(NPOIN|NELEM|MARKER_ELEMS)[ \t]*=[ \t]*(\d+)", re.MULTILINE)
 
 
@@ -55,26 +48,25 @@ def _readers() -> dict[str, Any]:
 def read_by_meshio(path: Path, pyvista: Any) -> Any:
     """Return the mesh in a file, a PyVista UnstructuredGrid.
 
-    meshio tells by printing, and where it finds nothing it ends the process; its functions for
-    single formats raise errors instead.
+    `meshio.read` prints errors and ends the process; its functions for single formats raise them.
 
     Raises
     ------
     ModuleNotFoundError
         If meshio is not installed.
     UnsupportedError
-        If meshio cannot read the file's content.
+        If meshio does not read files with such content correctly.
     CorruptError, OSError, ValueError and others
-        If it is damaged, or of another format.
+        If the file is damaged, or of another format.
     """
     meshio = require("meshio", purpose=f"{path}: reading {path.suffix} files", install="meshio")
     name = _format_of(path, meshio)
-    with warnings.catch_warnings(action="ignore"), redirect_stdout(io.StringIO()) as told:
-        with redirect_stderr(told):
+    with warnings.catch_warnings(action="ignore"), redirect_stdout(io.StringIO()) as output:
+        with redirect_stderr(output):
             try:
                 mesh = _read(path, name, meshio)
             except meshio.ReadError as error:
-                raise ValueError(str(error) or f"it is no file of {name}") from error
+                raise ValueError(str(error) or f"it is not a file of {name}") from error
         read = pyvista.from_meshio(mesh)
     if name == "su2":
         _check_su2(path, read)
@@ -82,7 +74,7 @@ def read_by_meshio(path: Path, pyvista: Any) -> Any:
 
 
 def _format_of(path: Path, meshio: Any) -> str:
-    """Return what meshio calls the format of a file."""
+    """Return meshio's name for the format of a file."""
     if path.suffix.lower() != ".msh":
         return str(meshio.extension_to_filetypes[path.suffix.lower()][0])
     with path.open("rb") as file:
@@ -95,90 +87,61 @@ def _format_of(path: Path, meshio: Any) -> str:
 
 
 def _read(path: Path, name: str, meshio: Any) -> Any:
-    if name in _BY_PATH or path.suffix.lower() not in SUFFIXES | {".inp"}:
+    if name in _READ_BY_PATH or path.suffix.lower() not in SUFFIXES | {".inp"}:
         return _readers()[name](path)
     reader = getattr(meshio, name)
-    check = {"ansys": _check_ansys, "gmsh": _check_gmsh}.get(name)
-    if check is not None:
-        check(path)
-    with _Ending(io.FileIO(path)) as file:
-        if check is None:
-            return reader.read(io.TextIOWrapper(file))
-        return reader.main.read_buffer(file) if name == "gmsh" else reader.read(file)
+    with _EndCheckedFile(io.FileIO(path)) as file:
+        if name == "gmsh":
+            _check_gmsh(path)
+            return reader.main.read_buffer(file)
+        if name == "ansys":
+            _check_ansys(path)
+            return reader.read(file)
+        return reader.read(io.TextIOWrapper(file))
 
 
-class _Ending(io.BufferedReader):
-    """A file that raises EOFError where it is read on and on behind its end, as meshio does.
+class _EndCheckedFile(io.BufferedReader):
+    """A file that raises EOFError after many reads at its end.
 
-    Its loops wait for a bracket, or a line, or for as many as a damaged number says. It is a real
-    file, from which NumPy can read.
+    Loops in meshio wait for a bracket, a line, or a number of values. The class is that of real
+    files, from which NumPy can read.
     """
 
-    _empty = 0
+    _empty_reads = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read as files do."""
-        return self._told(super().read(size))
+        return self._checked(super().read(size))
 
     def read1(self, size: int = -1, /) -> bytes:
         """Read as files do."""
-        return self._told(super().read1(size))
+        return self._checked(super().read1(size))
 
     def readline(self, size: int | None = -1, /) -> bytes:
         """Read as files do."""
-        return self._told(super().readline(size))
+        return self._checked(super().readline(size))
 
-    def _told(self, data: bytes) -> bytes:
-        self._empty = 0 if data else self._empty + 1
-        if self._empty > _PATIENCE:
-            raise EOFError("it ends too early: more is read than it has")
+    def _checked(self, data: bytes) -> bytes:
+        self._empty_reads = 0 if data else self._empty_reads + 1
+        if self._empty_reads > _MOST_EMPTY_READS:
+            raise EOFError("the end of the file was reached too early")
         return data
 
 
 def _check_ansys(path: Path) -> None:
-    """Raise an error if a binary section of an ANSYS file does not end where its counts say.
+    """Raise UnsupportedError for binary sections.
 
-    meshio would take what follows for values: of points in float32, which it calls float64 where
-    it writes them itself, and of programs that write no line end before the values.
+    meshio reads some of them as values of another dtype, or from the wrong byte on.
     """
-    data = path.read_bytes()
-    at = 0
-    while found := _BINARY.search(data, at):
-        precision, kind, fields, line_end = found.groups()
-        at = found.end() + _ansys_length(precision, kind, fields)
-        if at + _ENDS > len(data):
-            raise _core.CorruptError(
-                f"{path}: section {(precision + kind).decode()} ends behind byte {at:,}, and the "
-                f"file at {len(data):,}: it is cut short; restore it from a copy"
-            )
-        if line_end is None or not _BINARY_END.match(data, at):
-            raise _core.UnsupportedError(
-                f"{path}: binary section {(precision + kind).decode()} of ANSYS at byte "
-                f"{found.start():,} does not end where its counts say: it has values of another "
-                "dtype, as meshio writes points that are float32, or is of another program than "
-                "meshio; save the mesh in another format, as .vtu, or as text"
-            )
-
-
-def _ansys_length(precision: bytes, kind: bytes, fields: bytes) -> int:
-    """Return the bytes of a binary section's values; raises ValueError if it does not tell."""
-    numbers = [int(field, 16) for field in fields.split()]
-    if len(numbers) < 5 or numbers[2] < numbers[1]:
-        raise ValueError(f"a section ({fields.decode()}) of ANSYS that does not tell its length")
-    _, first, last, zone, last_field = numbers[:5]
-    if kind == b"12" and zone == 0:  # a dead zone, without values
-        return 0
-    if kind == b"10":
-        columns = last_field
-    elif last_field in _ANSYS_CORNERS[kind]:
-        columns = _ANSYS_CORNERS[kind][last_field] + (2 if kind == b"13" else 0)
-    else:
-        raise ValueError(f"elements of type {last_field} in a binary section of ANSYS")
-    return (last - first + 1) * columns * (4 if precision == b"20" else 8)
+    if found := _ANSYS_BINARY.search(path.read_bytes()):
+        raise _core.UnsupportedError(
+            f"{path}: expected a text file of ANSYS, found a binary section at byte "
+            f"{found.start():,}; save the mesh as text, or in another format, such as .vtu"
+        )
 
 
 def _check_gmsh(path: Path) -> None:
-    """Raise ValueError if the last section of a Gmsh file is not closed: all there is is taken."""
+    """Raise ValueError if the last section of a Gmsh file is not closed; meshio ignores that."""
     with path.open("rb") as file:
         file.seek(max(file.seek(0, 2) - 256, 0))
         words = file.read().split() or [b""]
@@ -187,7 +150,7 @@ def _check_gmsh(path: Path) -> None:
 
 
 def _check_su2(path: Path, mesh: Any) -> None:
-    """Raise CorruptError if there are not as many points and cells as an SU2 file says."""
+    """Raise CorruptError if an SU2 file has not the numbers of points and cells it declares."""
     points = cells = 0
     for name, count in _SU2_COUNTS.findall(path.read_bytes()):
         if name == b"NPOIN":
@@ -196,6 +159,7 @@ def _check_su2(path: Path, mesh: Any) -> None:
             cells += int(count)
     if (mesh.n_points, mesh.n_cells) != (points, cells):
         raise _core.CorruptError(
-            f"{path}: it says {points:,} points and {cells:,} elements, but meshio finds "
-            f"{mesh.n_points:,} and {mesh.n_cells:,}: is it complete, and of one zone?"
+            f"{path}: expected {points:,} points and {cells:,} elements, as the file declares, but "
+            f"meshio finds {mesh.n_points:,} and {mesh.n_cells:,}; restore the file from a copy, "
+            "or write a file of one zone"
         )

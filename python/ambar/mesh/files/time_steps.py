@@ -1,4 +1,4 @@
-"""Time steps in files: ParaView's collections (.pvd) and series (.series), and numbered files."""
+"""Time steps in files: collections (.pvd) and series (.series) of ParaView, and numbered files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ambar.mesh.files.pyvista_readers import MeshFile, is_mesh_file, pyvista
 
 _COLLECTIONS = (".pvd", ".series")
 _TIMES = ("TimeValue", "TIME")
-"""What VTK's writers, and VisIt, call a field array of the time."""
+"""The field arrays in which VTK's writers, and VisIt, store the time."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +29,27 @@ class FileStep:
     paths: list[Path]
     """The files."""
     parts: list[str | None]
-    """What the parts are called; [None] for a file that is no part."""
+    """The names of the parts; [None] for a single file."""
     time: float | None
-    """Its time, None where only the file itself may tell."""
+    """Its time; None if only the file may contain it."""
     number: int | None = None
-    """Which of the steps in the file it is; None if it is the only one."""
+    """The number of the step in the file; None if the file has a single one."""
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """Its name in reports."""
         step = "" if self.number is None else f" step {self.number}"
         return f"{self.paths[0].name}{step}"
 
     def read(self, file: MeshFile | None = None) -> Any:
-        """Return the mesh; of several parts a MultiBlock. `file` is the file, if it is open.
+        """Return the mesh, for several parts a MultiBlock. `file` is the file, if it is open.
 
         Raises
         ------
         FileNotFoundError
             If the file does not exist.
         ValueError
-            If a file of a step has steps itself.
+            If a file of a step has several steps.
         CorruptError
             If it cannot be read.
         """
@@ -68,27 +68,27 @@ def _read_alone(path: Path) -> Any:
     file = MeshFile(path)
     if file.times:
         raise _core.InvalidError(
-            f"{path} has {len(file.times)} time steps itself: convert it alone"
+            f"{path}: expected one time step, found {len(file.times)}: convert the file alone"
         )
     return file.read()
 
 
 def is_timed(paths: Sequence[AnyPath]) -> bool:
-    """Whether paths lead to time steps of meshes: a collection, or several files of meshes."""
+    """Whether paths are time steps of meshes: a collection, or several mesh files."""
     if len(paths) == 1 and Path(paths[0]).suffix.lower() in _COLLECTIONS:
         return Path(paths[0]).is_file()
     files = _files(paths)
-    several = len(paths) > 1 or _is_glob(paths[0])
-    return several and bool(files) and all(is_mesh_file(path) for path in files)
+    has_several = len(paths) > 1 or _is_glob(paths[0])
+    return has_several and bool(files) and all(is_mesh_file(path) for path in files)
 
 
 def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
-    """Return the time steps that files are, in the order of their times, else of their numbers.
+    """Return the time steps in files, sorted by time, or by the numbers in file names.
 
     Raises
     ------
     CorruptError
-        If a collection is damaged, or of another form.
+        If a collection is damaged.
     FileNotFoundError
         If a file that it lists does not exist.
     """
@@ -97,18 +97,18 @@ def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
     if suffix not in _COLLECTIONS:
         return [FileStep([file], [None], None) for file in _files(paths)]
     steps = _of_pvd(path) if suffix == ".pvd" else _of_series(path)
-    # Before hours of steps are converted, not in the middle of them.
-    lacking = [file for step in steps for file in step.paths if not file.exists()]
-    if lacking:
+    # Checked before the first step is converted, which may take hours.
+    missing = [file for step in steps for file in step.paths if not file.exists()]
+    if missing:
         raise FileNotFoundError(
-            f"{path} lists {lacking[0]}, which does not exist ({len(lacking)} missing in total): "
+            f"{path} lists {missing[0]}, which does not exist ({len(missing)} missing in total): "
             "restore it, or remove it from the list"
         )
     return steps
 
 
 def time_of(mesh: Any) -> float | None:
-    """Return the time that a file told of its mesh, None if it did not."""
+    """Return the time in the information or field data of a mesh; None without one."""
     from vtkmodules.vtkCommonDataModel import vtkDataObject
 
     key = vtkDataObject.DATA_TIME_STEP()
@@ -126,22 +126,22 @@ def _is_glob(path: AnyPath) -> bool:
 
 
 def _files(paths: Sequence[AnyPath]) -> list[Path]:
-    """Return the files that paths and globs stand for, each once, in the order of numbers."""
+    """Return the files that match paths and globs, each once, sorted by the numbers in names."""
     found: dict[Path, None] = {}
     for path in paths:
         matches = glob.glob(os.fspath(path)) if _is_glob(path) else [path]  # noqa: PTH207 - of any root
         found.update(dict.fromkeys(map(Path, matches)))
-    return sorted(found, key=_in_order)
+    return sorted(found, key=_natural_order)
 
 
-def _in_order(path: Path) -> list[tuple[int, str]]:
+def _natural_order(path: Path) -> list[tuple[int, str]]:
     """Return a key that sorts step_9 before step_10."""
     parts = re.split(r"(\d+)", os.fspath(path))
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _of_pvd(path: Path) -> list[FileStep]:
-    """Read a .pvd: of each time, the files of its parts."""
+    """Return the steps of a .pvd, with the files of their parts."""
     try:
         root = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities
         by_time: dict[float, list[tuple[int, str, str]]] = {}
@@ -153,7 +153,7 @@ def _of_pvd(path: Path) -> list[FileStep]:
     except (ElementTree.ParseError, KeyError, ValueError) as error:
         raise _damaged(path, "a collection of ParaView", error) from error
     if not by_time:
-        raise _damaged(path, "a collection of ParaView", "it names no files")
+        raise _damaged(path, "a collection of ParaView", "it lists no files")
     several = any(len(parts) > 1 for parts in by_time.values())
     steps = []
     for at, parts in sorted(by_time.items()):
@@ -165,7 +165,7 @@ def _of_pvd(path: Path) -> list[FileStep]:
 
 
 def _of_series(path: Path) -> list[FileStep]:
-    """Read a .series of ParaView, JSON that names files and times."""
+    """Return the steps of a .series, JSON with files and times."""
     try:
         entries = json.loads(path.read_bytes())["files"]
         steps = [
@@ -175,12 +175,12 @@ def _of_series(path: Path) -> list[FileStep]:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _damaged(path, "a series of ParaView", error) from error
     if not steps:
-        raise _damaged(path, "a series of ParaView", "it names no files")
+        raise _damaged(path, "a series of ParaView", "it lists no files")
     return sorted(steps, key=lambda step: step.time or 0.0)
 
 
 def _time(value: Any) -> float:
-    """Return a time; raises ValueError if it is no finite number."""
+    """Return a time; raises ValueError if it is not a finite number."""
     at = float(value)
     if not math.isfinite(at):
         raise ValueError(f"time {value!r}")
@@ -188,4 +188,6 @@ def _time(value: Any) -> float:
 
 
 def _damaged(path: Path, what: str, why: object) -> _core.CorruptError:
-    return _core.CorruptError(f"{path}: not {what}: {why!s:.200}; is it complete?")
+    return _core.CorruptError(
+        f"{path}: expected {what}, found a damaged file: {why!s:.200}; restore it from a copy"
+    )

@@ -1,35 +1,35 @@
-"""Whether files are as long as they say, where VTK's readers do not ask: they go on with less."""
+"""Detection of truncated files for which VTK's readers crash, or return a part of the mesh."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ambar import _core
-from ambar.mesh.files.ply_check import check_ply
 
 _STL_HEADER, _STL_TRIANGLE = 84, 50
 _STL_UNCOUNTED = (1 << 32) - 1
-"""What writers say that do not know the number before the end."""
-_AVS_CORNERS = {
-    b"pt": 1,
-    b"line": 2,
-    b"tri": 3,
-    b"quad": 4,
-    b"tet": 4,
-    b"pyr": 5,
-    b"prism": 6,
-    b"hex": 8,
-}
+"""The number of triangles in files of writers that do not know it before the end."""
+# The names of types in PLY headers, the older ones first.
+_PLY_NAMES = (
+    "char uchar short ushort int uint float double "
+    "int8 uint8 int16 uint16 int32 uint32 float32 float64"
+)
+_PLY_CODES = "i1 u1 i2 u2 i4 u4 f4 f8 i1 u1 i2 u2 i4 u4 f4 f8"
+_PLY_TYPES = dict(zip(_PLY_NAMES.split(), _PLY_CODES.split(), strict=True))
+_PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+_LONGEST_PLY_HEADER = 1 << 20
 
 
 def check_length(path: Path) -> None:
-    """Raise CorruptError if a file is cut short, of the formats that are known here.
+    """Raise CorruptError if a PLY, binary STL, or text AVS UCD file is shorter than it declares.
 
-    These are PLY, binary STL, and AVS' UCD in text; of all others nothing is read.
+    Files of other formats are not read.
     """
-    check = {".ply": check_ply, ".stl": _check_stl, ".inp": _check_avs}.get(path.suffix.lower())
+    check = {".ply": _check_ply, ".stl": _check_stl, ".inp": _check_avs}.get(path.suffix.lower())
     if check is not None:
         check(path)
 
@@ -37,53 +37,148 @@ def check_length(path: Path) -> None:
 def _check_stl(path: Path) -> None:
     """Check a binary file: 80 bytes, the number of triangles, and 50 bytes for each."""
     with path.open("rb") as file:
-        begin = file.read(_STL_HEADER)
+        header = file.read(_STL_HEADER)
         size = file.seek(0, 2)
-    if len(begin) < _STL_HEADER or begin.startswith(b"solid"):
+    if len(header) < _STL_HEADER or header.startswith(b"solid"):
         return
-    count = int.from_bytes(begin[80:], "little")
+    count = int.from_bytes(header[80:], "little")
     needed = _STL_HEADER + count * _STL_TRIANGLE
     if size < needed and count != _STL_UNCOUNTED:
-        raise _short(path, f"{count:,} triangles, which take {needed:,} bytes, and has {size:,}")
+        raise _truncated(path, f"{needed:,} bytes for {count:,} triangles", f"{size:,}")
 
 
 def _check_avs(path: Path) -> None:
     """Check that there is a line for each node and cell, and for the data of each.
 
-    The first line tells the numbers of nodes, of cells, of values of each, and of the model. Data
-    begin with a line of the number of components, and a line that names each.
+    The first line has the numbers of nodes and cells, and of values of each. Data begin with a line
+    with the number of arrays, and a line for each of them.
     """
     with path.open("rb") as file:
-        lines = (line for line in file if line.strip() and not line.startswith(b"#"))
+        lines = [line for line in file if line.strip() and not line.startswith(b"#")]
+    try:
+        nodes, cells, *values = (int(word) for word in lines[0].split()[:4])
+        needed = 1 + nodes + cells
+        for rows, columns in zip((nodes, cells), values, strict=False):
+            if columns > 0 and needed < len(lines):
+                needed += 1 + int(lines[needed].split()[0])
+            needed += rows if columns > 0 else 0
+    except (IndexError, ValueError):  # Abaqus, or binary
+        return
+    if len(lines) < needed:
+        raise _truncated(path, f"{needed:,} lines", f"{len(lines):,}")
+
+
+@dataclass
+class _PlyElement:
+    """A table of a PLY file."""
+
+    name: str
+    rows: int
+    properties: list[tuple[np.dtype[Any] | None, np.dtype[Any]]] = field(default_factory=list)
+    """The dtype of the count of a list, None for a number, and the dtype of the values."""
+
+
+def _check_ply(path: Path) -> None:
+    """Check that the rows of all elements follow the header; in text files, a line for each."""
+    with path.open("rb") as file:
         try:
-            nodes, cells, *values = (int(word) for word in next(lines, b"").split()[:4])
-        except ValueError:  # Abaqus', or binary
-            return
-        _last(path, lines, nodes, "nodes", 4)
-        cell = _last(path, lines, cells, "cells", 3)
-        if cell is not None and len(cell) < 3 + _AVS_CORNERS.get(cell[2], 0):
-            raise _short(path, f"{cells:,} cells, of which the last lacks corners")
-        for rows, columns, what in zip((nodes, cells), values, ("nodes", "cells"), strict=False):
-            if columns > 0:
-                sizes = _last(path, lines, 1, f"lines of sizes of data of {what}", 1) or [b"0"]
-                names = int(sizes[0]) if sizes[0].isdigit() else 0
-                _last(path, lines, names, f"names of data of {what}", 1)
-                _last(path, lines, rows, f"lines of data of {what}", 1 + columns)
+            order, elements, start = _ply_header(file.read(_LONGEST_PLY_HEADER))
+        except (IndexError, KeyError, StopIteration, ValueError) as error:
+            raise _core.CorruptError(f"{path}: invalid header of a PLY file ({error})") from error
+        file.seek(start)
+        lines = [] if order else [line.split() for line in file if not line.isspace()]
+    data = np.memmap(path, np.uint8, "r")
+    at = start if order else 0
+    for element in elements:
+        if order:
+            at = _end_of_rows(data, element, at, order)
+            is_truncated = at > len(data)
+        else:
+            at += element.rows
+            is_truncated = at > len(lines) or (
+                element.rows > 0 and not _is_row(lines[at - 1], element)
+            )
+        if is_truncated:
+            raise _truncated(path, f"{element.rows:,} rows of {element.name!r}", "fewer")
 
 
-def _last(
-    path: Path, lines: Iterator[bytes], rows: int, what: str, words: int
-) -> list[bytes] | None:
-    """Take lines, and return the words of the last one; raises CorruptError if there are fewer."""
-    found = 0
-    line = b""
-    for line in itertools.islice(lines, max(rows, 0)):  # noqa: B007 - the last one is wanted
-        found += 1
-    split = line.split()
-    if found < rows or (found and len(split) < words):
-        raise _short(path, f"{rows:,} {what}, and has {found:,} whole or cut ones")
-    return split if found else None
+def _ply_header(data: bytes) -> tuple[str, list[_PlyElement], int]:
+    """Return the byte order, "" for text, the elements, and where the rows begin."""
+    end = data.find(b"end_header")
+    start = data.find(b"\n", end) + 1
+    if data[:3] != b"ply" or end < 0 or start == 0:
+        raise ValueError("expected 'ply' at the beginning, and 'end_header'")
+    lines = [line.split() for line in data[:end].decode("latin-1").splitlines()]
+    order = _PLY_ORDERS[next(words[1] for words in lines if words[:1] == ["format"])]
+    elements: list[_PlyElement] = []
+    for words in lines:
+        if words[:1] == ["element"]:
+            elements.append(_PlyElement(words[1], int(words[2])))
+        elif words[:1] == ["property"]:
+            is_list = words[1] == "list"
+            count = np.dtype(order + _PLY_TYPES[words[2]].replace("i", "u")) if is_list else None
+            if count is not None and count.kind != "u":
+                raise ValueError(f"a list of {words[2]} values")
+            value = np.dtype(order + _PLY_TYPES[words[3 if is_list else 1]])
+            elements[-1].properties.append((count, value))
+    for element in elements:
+        if element.rows < 0 or not element.properties:
+            raise ValueError(f"{element.rows} rows of {element.name!r} without properties")
+    return order, elements, start
 
 
-def _short(path: Path, what: str) -> _core.CorruptError:
-    return _core.CorruptError(f"{path}: it says {what}: is it complete? Restore it from a copy")
+def _end_of_rows(data: np.ndarray, element: _PlyElement, at: int, order: str) -> int:
+    """Return where the rows of a binary element that begin at `at` end.
+
+    Returns a place after the end of the file if it is truncated.
+    """
+    plain = data.data
+    stop = _end_of_row(plain, element, at, order)
+    # Rows of equal length, such as triangles, are compared in one step.
+    end = at + element.rows * (stop - at)
+    if element.rows and end <= len(data):
+        rows = data[at:end].reshape(element.rows, -1)
+        column = 0
+        for count, value in element.properties:
+            if count is None:
+                column += value.itemsize
+                continue
+            counts = rows[:, column : column + count.itemsize]
+            if (counts != counts[0]).any():
+                break
+            column += count.itemsize + int(counts[0].view(count)[0]) * value.itemsize
+        else:
+            return end
+    for _ in range(element.rows):
+        if at > len(data):
+            break
+        at = _end_of_row(plain, element, at, order)
+    return at
+
+
+def _end_of_row(data: memoryview, element: _PlyElement, at: int, order: str) -> int:
+    for count, value in element.properties:
+        length = 1
+        if count is not None:
+            size = count.itemsize
+            length = int.from_bytes(data[at : at + size], "big" if order == ">" else "little")
+            at += size
+        at += length * value.itemsize
+    return at
+
+
+def _is_row(words: list[bytes], element: _PlyElement) -> bool:
+    """Whether a line of a text file has the values of a row."""
+    needed = 0
+    for count, _ in element.properties:
+        try:
+            needed += 1 if count is None else 1 + int(words[needed])
+        except (IndexError, ValueError):
+            return False
+    return needed <= len(words)
+
+
+def _truncated(path: Path, expected: str, found: str) -> _core.CorruptError:
+    return _core.CorruptError(
+        f"{path}: expected {expected}, found {found}; restore the file from a copy"
+    )

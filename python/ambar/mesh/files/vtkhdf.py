@@ -1,9 +1,10 @@
 """VTKHDF files of meshes over time, and of overlapping AMR data, written step by step.
 
-The format is VTK's "VTKHDF File Format" 2.4 (docs.vtk.org), of AMR data alone 1.0, which ParaView
-5.11 reads. VTK 9.7 reads all of it, 9.5 neither steps without points nor flat images that lie
-across x or y. VTK's own writer keeps times in float32, and arrays that stay once for each step;
-here times are float64, and what an earlier step has is found by its content and not written again.
+The format is VTK's "VTKHDF File Format" 2.4 (docs.vtk.org), for a single AMR object 1.0, which
+ParaView 5.11 reads. VTK 9.7 reads all these files; 9.5 does not read steps without points, nor
+images of one point in x or y. VTK's own writer does not support images and AMR data, stores times
+as float32, and writes constant arrays for each step; here times are float64, and an array that
+equals one of an earlier step is not written again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class VtkHdfFile:
     group
         The group ``VTKHDF`` of an open file of h5py.
     times
-        The times of the steps that will be added; None for AMR data alone.
+        The times of the steps that will be added; None for a single AMR object.
     """
 
     def __init__(self, group: Any, times: Sequence[float] | None) -> None:
@@ -56,60 +57,60 @@ class VtkHdfFile:
         Raises
         ------
         UnsupportedError
-            If the mesh is of a type that is not written here, or has what VTKHDF cannot keep.
+            If the type of the mesh, or a part of it, is not supported.
         """
         name = vtkDataObjectTypes.GetClassNameFromTypeId(mesh.GetDataObjectType())
         name = name.removeprefix("vtk")
         name = "ImageData" if name in ("UniformGrid", "StructuredPoints") else name
         if name not in _ADD:
             raise _core.UnsupportedError(
-                f"a {name} is not written to VTKHDF here; {', '.join(_ADD)} are"
+                f"a {name} cannot be written to VTKHDF; supported: {', '.join(_ADD)}"
             )
         if self.count == 0:
             self._type = name
             self._group.attrs["Version"] = np.array([2, 4] if self.times else [1, 0])
             self._group.attrs["Type"] = np.bytes_(name)
         elif name != self._type:
-            raise self._changed(f"it is a {name}, and no {self._type}")
+            raise self._changed(f"expected a {self._type}, found a {name}")
         found = _ADD[name](self, mesh)
         if self._arrays is not None and found != self._arrays:
-            other = ", ".join(sorted(found ^ self._arrays))
-            raise self._changed(f"not every step has the arrays {other}")
+            different = ", ".join(sorted(found ^ self._arrays))
+            raise self._changed(f"not every step has the arrays {different}")
         self._arrays = found
         self.count += 1
 
     def finish(self) -> None:
-        """Write what belongs to the whole."""
+        """Write the times and offsets of all steps."""
         if self.times is None:
             return
         steps = self._group.create_group("Steps")
         steps.attrs["NSteps"] = self.count
         steps["Values"] = np.array(self.times, np.float64)
         for path, values in self._steps.items():
-            # Of a level that a step has not: no boxes.
-            none = np.zeros_like(next(iter(values.values())))
-            every = [values.get(number, none) for number in range(self.count)]
-            steps[path] = np.array(every, np.int64)
+            # Zero boxes in levels that a step does not have.
+            zero = np.zeros_like(next(iter(values.values())))
+            all_steps = [values.get(number, zero) for number in range(self.count)]
+            steps[path] = np.array(all_steps, np.int64)
 
     def _changed(self, what: str) -> _core.UnsupportedError:
         return _core.UnsupportedError(
-            f"step {self.count}: {what}; VTKHDF keeps only what all steps have in common: export "
-            "to .pvd, which has a file for each"
+            f"step {self.count}: {what}; steps in VTKHDF have the same arrays and attributes: "
+            "export to .pvd, which has a file for each step"
         )
 
     def step(self, path: str, value: Any) -> None:
-        """Note a number, or several, of this step."""
+        """Set a number, or several, of the current step."""
         self._steps.setdefault(path, {})[self.count] = value
 
     def attribute(self, group: str, name: str, value: np.ndarray | np.bytes_) -> None:
-        """Set an attribute; raises UnsupportedError if an earlier step had another."""
+        """Set an attribute; raises UnsupportedError if an earlier step has another value."""
         attrs = self._group.require_group(group).attrs if group else self._group.attrs
         if name in attrs and not np.array_equal(attrs[name], value):
-            raise self._changed(f"{name} is {value!r}, and was {attrs[name]!r}")
+            raise self._changed(f"{name} is {value!r}, in earlier steps {attrs[name]!r}")
         attrs[name] = value
 
     def put(self, path: str, values: np.ndarray) -> int:
-        """Write values unless they are there, and return where they begin along the first axis."""
+        """Write values, unless the file has them; return where they begin along the first axis."""
         if values.dtype.kind == "O":
             values = _as_bytes(values, path)
             content = hashlib.blake2b(b"\0".join(values), digest_size=16)
@@ -121,15 +122,15 @@ class VtkHdfFile:
         return self._known[key]
 
     def append(self, path: str, values: np.ndarray) -> int:
-        """Write values behind those of a dataset, and return where they begin."""
+        """Append values to a dataset, and return where they begin."""
         dataset = self.datasets.get(path)
         if dataset is not None and len(dataset) == 0 and len(values):
-            # What is empty tells no type.
+            # The dtype of an empty array is arbitrary.
             del self._group[path]
             dataset = None
         if dataset is None:
             row = values.nbytes // max(1, len(values)) or values.dtype.itemsize
-            # VTK writes UTF-8 into strings that HDF5 calls ASCII, and reads no others.
+            # VTK writes UTF-8 into HDF5's ASCII strings, and reads only these.
             dtype = import_module("h5py").string_dtype("ascii")
             dataset = self._group.create_dataset(
                 path,
@@ -147,8 +148,8 @@ class VtkHdfFile:
             return 0
         if dataset.dtype != values.dtype or dataset.shape[1:] != values.shape[1:]:
             raise self._changed(
-                f"{path} is {values.dtype} of {values.shape[1:]}, and was {dataset.dtype} of "
-                f"{dataset.shape[1:]}"
+                f"{path} is {values.dtype} of {values.shape[1:]}, in earlier steps "
+                f"{dataset.dtype} of {dataset.shape[1:]}"
             )
         start = len(dataset)
         dataset.resize(start + len(values), axis=0)
@@ -156,7 +157,7 @@ class VtkHdfFile:
         return start
 
     def part(self, key: bytes, make: Callable[[int], dict[str, Any]]) -> None:
-        """Note which part of the file this step's cells are; one that is not there is made."""
+        """Set the part of the file with the cells of the step; `make` writes a new one."""
         if self.times is None or key not in self.parts:
             made = make(len(self.parts))
             self.parts[key] = made | {"PartOffsets": len(self.parts), "NumberOfParts": 1}
@@ -164,23 +165,21 @@ class VtkHdfFile:
             self.step(path, value)
 
 
-def _as_bytes(texts: np.ndarray, path: str) -> np.ndarray:
-    """Return strings as objects of bytes; raises UnsupportedError for what HDF5 cannot hold."""
-    values = [text.encode() if isinstance(text, str) else text for text in texts.flat]
-    found = np.empty(len(values), object)
-    found[:] = values
-    if texts.ndim != 1 or any(b"\0" in value for value in values):
+def _as_bytes(strings: np.ndarray, path: str) -> np.ndarray:
+    """Return strings as bytes; raises UnsupportedError for strings that HDF5 does not support."""
+    values = [value.encode() if isinstance(value, str) else value for value in strings.flat]
+    if strings.ndim != 1 or any(b"\0" in value for value in values):
         raise _core.UnsupportedError(
-            f"{path}: strings of several components, or with a NUL, are not written to VTKHDF: "
+            f"{path}: strings of several components, or with a NUL, cannot be written to VTKHDF: "
             "leave the array out"
         )
-    return found
+    return np.array(values, object)
 
 
 def _fields(
     file: VtkHdfFile, mesh: Any, grid: dict[str, tuple[int, ...]] | None = None
 ) -> set[str]:
-    """Add the arrays of a data set; with `grid` in its shape. Return what there is."""
+    """Add the arrays of a data set, in the shape `grid`; return their paths."""
     names = set()
     for group, data in (("PointData", mesh.GetPointData()), ("CellData", mesh.GetCellData())):
         for name, (found, role) in arrays_of(data, group).items():
@@ -190,18 +189,18 @@ def _fields(
             if role is not None:
                 file.attribute(group, role, np.bytes_(name.encode()))
             names.add(f"{group}/{name}")
-    return names | _whole(file, mesh)
+    return names | _field_data(file, mesh)
 
 
-def _whole(file: VtkHdfFile, mesh: Any) -> set[str]:
-    """Add the arrays of a whole, whose lengths may change; return what there is."""
+def _field_data(file: VtkHdfFile, mesh: Any) -> set[str]:
+    """Add the arrays in field data, whose lengths may change; return their paths."""
     names = set()
-    for name, (values, _) in arrays_of(mesh.GetFieldData(), "field data", texts=True).items():
+    for name, (values, _) in arrays_of(mesh.GetFieldData(), "field data", has_strings=True).items():
         if name == HDF_TIME and file.times is not None:
             if values.tolist() == [file.times[file.count]]:
-                continue  # which VTK's reader adds by itself
+                continue  # VTK's reader adds the array
             raise _core.UnsupportedError(
-                f"field data: VTK's reader calls the time {HDF_TIME!r}: rename the array"
+                f"field data: VTK's reader adds an array named {HDF_TIME!r}: rename the array"
             )
         columns = values.shape[1] if values.ndim == 2 else 1
         file.step(f"FieldDataOffsets/{name}", file.put(f"FieldData/{name}", values))
@@ -243,7 +242,7 @@ def _digest(*parts: np.ndarray) -> bytes:
 
 
 def _points(file: VtkHdfFile, mesh: Any) -> int:
-    """Add the points, and return how many there are."""
+    """Add the points, and return their number."""
     points = mesh.GetPoints()
     if points is None or points.GetNumberOfPoints() == 0:
         values = np.empty((0, 3), np.float32)
@@ -257,7 +256,7 @@ def _unstructured(file: VtkHdfFile, mesh: Any) -> set[str]:
     faces = mesh.GetPolyhedronFaces() if hasattr(mesh, "GetPolyhedronFaces") else None
     if faces is not None and faces.GetNumberOfCells():
         raise _core.UnsupportedError(
-            "polyhedra over time are not written to VTKHDF here: export to .pvd, or a single step"
+            "polyhedra over time cannot be written to VTKHDF: export to .pvd, or a single step"
         )
     count = _points(file, mesh)
     offsets, corners = _cells_of(mesh.GetCells(), "cells")
@@ -277,7 +276,7 @@ def _unstructured(file: VtkHdfFile, mesh: Any) -> set[str]:
             "ConnectivityIdOffsets": file.append("Connectivity", corners),
         }
 
-    # Of the same cells with moving points only the points are new.
+    # If only the points move, the cells are not written again.
     file.part(_digest(np.array(count), offsets, corners, types), make)
     return _fields(file, mesh)
 
@@ -292,40 +291,41 @@ def _poly(file: VtkHdfFile, mesh: Any) -> set[str]:
 
     def make(part: int) -> dict[str, Any]:
         file.append("NumberOfPoints", np.array([count]))
-        places, starts = [], []
+        cell_starts, starts = [], []
         for number, (name, (offsets, corners)) in enumerate(cells.items()):
             before = file.datasets[f"{name}/NumberOfCells"][:part] if part else np.empty(0, int)
-            place, padding = _place(before, known[number] if part else 0, len(offsets) - 1)
+            cells_start, padding = _cell_offset(
+                before, known[number] if part else 0, len(offsets) - 1
+            )
             if len(offsets) > 1 or not part:
                 file.append(f"{name}/Offsets", np.zeros(padding, np.int64))
                 file.append(f"{name}/Offsets", offsets)
-            places.append(place)
+            cell_starts.append(cells_start)
             starts.append(file.append(f"{name}/Connectivity", corners))
             file.append(f"{name}/NumberOfCells", np.array([len(offsets) - 1]))
             file.append(f"{name}/NumberOfConnectivityIds", np.array([len(corners)]))
-        return {"CellOffsets": places, "ConnectivityIdOffsets": starts}
+        return {"CellOffsets": cell_starts, "ConnectivityIdOffsets": starts}
 
     file.part(_digest(np.array(count), *(part for pair in cells.values() for part in pair)), make)
     return _fields(file, mesh)
 
 
-def _place(before: np.ndarray, length: int, count: int) -> tuple[int, int]:
-    """Return the cell offset with which VTK's reader finds a part's offsets, and zeros before them.
+def _cell_offset(before: np.ndarray, length: int, count: int) -> tuple[int, int]:
+    """Return the cell offset at which VTK's reader finds a part's offsets, and zeros before them.
 
-    `before` are the numbers of cells of the parts before it, `length` is that of the offsets there.
-    The reader begins at the cell offset and one more for each part it passes until these have as
-    many cells; so that parts without cells lead it elsewhere than it would be without them.
+    `before` has the numbers of cells of the earlier parts, `length` is the length of their offsets.
+    The reader adds one to the cell offset for each part, until these parts have as many cells. So
+    parts without cells move the place where it begins.
     """
-    if not len(before) or count == 0:  # without cells it reads a single zero, from anywhere
+    if not len(before) or count == 0:  # without cells the reader uses a single zero of any place
         return 0, 0
     sums = np.concatenate([[0], np.cumsum(before)])
-    place = max(0, length - len(before))
+    offset = max(0, length - len(before))
     while True:
-        begins = place + int(np.searchsorted(sums, place))
-        begins = min(begins, place + len(before))
+        begins = offset + min(int(np.searchsorted(sums, offset)), len(before))
         if begins >= length:
-            return place, begins - length
-        place += 1
+            return offset, begins - length
+        offset += 1
 
 
 def _amr(file: VtkHdfFile, mesh: Any) -> set[str]:
@@ -350,17 +350,17 @@ def _amr(file: VtkHdfFile, mesh: Any) -> set[str]:
             boxes[index] = corners
             if block is None:
                 raise _core.UnsupportedError(
-                    f"level {level}: block {index} is not there: VTKHDF has values for every box"
+                    f"level {level}: block {index} does not exist; VTKHDF has values for every box"
                 )
         file.step(f"{group}/AMRBoxOffsets", file.put(f"{group}/AMRBox", boxes))
         file.step(f"{group}/NumberOfAMRBoxes", len(blocks))
         names |= _blocks(file, group, blocks)
     if file.times is None:
-        _whole(file, mesh)
+        _field_data(file, mesh)
     elif mesh.GetFieldData().GetNumberOfArrays():
         raise _core.UnsupportedError(
-            "field data of AMR data over time: VTK's reader gives those of all steps together: "
-            "leave them out"
+            "field data of AMR data over time cannot be written to VTKHDF, because VTK's reader "
+            "joins those of all steps: leave them out"
         )
     return names
 
@@ -371,15 +371,15 @@ def _description(mesh: Any) -> str:
 
 
 def _blocks(file: VtkHdfFile, group: str, blocks: list[Any]) -> set[str]:
-    """Add the arrays of a level's blocks, end to end; return what there is."""
+    """Add the arrays of the blocks of a level, end to end; return their paths."""
     names: set[str] = set()
     for of, get in (("PointData", "GetPointData"), ("CellData", "GetCellData")):
         found = [arrays_of(getattr(block, get)(), f"{group} {of}") for block in blocks]
         for ghosts, _ in (arrays.pop(_GHOSTS) for arrays in found if _GHOSTS in arrays):
             if (ghosts & ~np.uint8(REFINED)).any():
                 raise _core.UnsupportedError(
-                    f"{group}: {_GHOSTS} marks cells as other than refined, which VTKHDF does not "
-                    "keep of AMR data: leave the array out"
+                    f"{group}: {_GHOSTS} has other flags than REFINEDCELL, which VTKHDF does not "
+                    "support in AMR data: leave the array out"
                 )
         if any(arrays.keys() != found[0].keys() for arrays in found):
             raise _core.UnsupportedError(f"{group}: not every block has the same arrays on {of}")

@@ -12,7 +12,6 @@ from ambar import _core
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_references import Key, select_rows
 from ambar.mesh.storage.description import ASSOCIATIONS, Association
-from ambar.mesh.storage.entries import check_entries
 
 Rows: TypeAlias = slice | Sequence[int] | np.ndarray
 
@@ -25,8 +24,9 @@ def read_array_rows(
     rows: Rows | None,
 ) -> np.ndarray:
     """Return rows of an array of a described object; arguments as for `Mesh.read_array`."""
-    entry, where = _find_array(described, reader, name, association)
-    shape = reader.shape_of(entry)
+    with reader.damage_as_errors():
+        entry, where = _find_array(described, reader, name, association)
+        shape = reader.shape_of(entry)
     grid = shape[:3] if len(shape) > 2 else shape[:1]
     wanted = _normalize_rows(rows, math.prod(grid), where)
     if len(grid) == 1:
@@ -45,10 +45,9 @@ def _find_array(
             f"invalid association {association!r}: must be one of "
             f"{', '.join(map(repr, ASSOCIATIONS.values()))}"
         )
-    described = described if isinstance(described, dict) else {}
     matches, known = [], []
     for key, of in ASSOCIATIONS.items():
-        for entry in check_entries(described.get(key), reader, key.replace("_", " ")):
+        for entry in (described or {}).get(key) or ():
             known.append(f"{of} {entry['name']!r}")
             if entry["name"] == name and association in (None, of):
                 matches.append((entry, f"{of} array {name!r}"))
@@ -93,29 +92,14 @@ def _rows_on_grid(
     grid: tuple[int, ...],
     rows: slice | np.ndarray,
 ) -> np.ndarray:
-    """Return rows of an array on a grid (z, y, x), read from the layers or lines around them."""
-    _, height, width = grid
-    numbers = range(*rows.indices(math.prod(grid))) if isinstance(rows, slice) else rows
-    if len(numbers) == 0:
-        first = stop = 0
-    elif isinstance(numbers, range):
-        first, stop = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1]) + 1
-    else:
-        first, stop = int(numbers.min()), int(numbers.max()) + 1
-    layer = height * width
-    key: Key = (slice(first // layer, -(-stop // layer)), slice(None), slice(None))
-    start = first // layer * layer
-    if stop - start <= layer and stop > first:
-        lines = slice((first - start) // width, -(-(stop - start) // width))
-        key = (key[0], lines, slice(None))
-        start += lines.start * width
+    """Return rows of an array on a grid (z, y, x), read from the layers with these rows."""
+    layer = grid[1] * grid[2]
+    numbers = np.arange(*rows.indices(math.prod(grid))) if isinstance(rows, slice) else rows
+    first = int(numbers.min()) // layer if len(numbers) else 0
+    stop = int(numbers.max()) // layer + 1 if len(numbers) else 0
+    key: Key = (slice(first, stop), slice(None), slice(None))
     values = reader.get(select_rows(entry, grid, key, reader), where)
-    if isinstance(numbers, range):
-        is_descending = numbers.step < 0
-        upward = numbers[::-1] if is_descending else numbers
-        picked = values[upward.start - start : max(upward.stop - start, 0) : upward.step]
-        return picked[::-1] if is_descending else picked
-    found: np.ndarray = values[numbers - start]
+    found: np.ndarray = values[numbers - first * layer]
     return found
 
 

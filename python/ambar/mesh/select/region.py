@@ -78,7 +78,7 @@ def extract_region(
     if not isinstance(described, dict):
         return described
     extracted = {} if extracted is None else extracted
-    if described.get("type") in _WITH_BLOCKS and isinstance(described.get("blocks"), list):
+    if described.get("type") in _WITH_BLOCKS:
         blocks = []
         for number, entry in enumerate(described["blocks"]):
             block, info = split_block(entry)
@@ -103,8 +103,7 @@ def extract_region(
     found = extract(described, reader, overlap, what)
     part |= found.geometry
     for key, selection in (("point_data", found.points), ("cell_data", found.cells)):
-        if isinstance(entries := part.get(key), list):
-            part[key] = [select_rows(entry, *selection, reader) for entry in entries]
+        part[key] = [select_rows(entry, *selection, reader) for entry in part.get(key) or ()]
     return _add_original_ids(part, reader, order, found) if original_ids else part
 
 
@@ -112,8 +111,6 @@ def _add_original_ids(
     described: dict[str, Any], reader: ArrayReader, order: Any, found: Extract | None
 ) -> dict[str, Any]:
     """Add arrays of the original ids of points and cells to a description, and return it."""
-    if order is not None and not isinstance(order, dict):
-        raise reader.damaged("order is not described")
     for association, name in ORIGINAL_IDS.items():
         shape: tuple[int, ...] = (0,)
         key: Key = (slice(0, 0),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,9 @@ from ambar.mesh.select.box_overlap import BoxOverlap
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_references import Key, RowRanges, in_memory, select_rows
 from ambar.mesh.storage.connectivity import Connectivity, used_ids
-from ambar.mesh.storage.extents import POLY_CELLS, cell_count, lattice_points
-from ambar.mesh.vtk.cells import CellSelection, read_connectivity, sizes_of, starts_of
+from ambar.mesh.storage.extents import POLY_CELLS, cell_count, corner_count
+from ambar.mesh.vtk.cells import CellSelection, read_connectivity
+from ambar.mesh.vtk.points import read_lattice
 
 Tuples = tuple[tuple[int, ...], Key]
 """The shape of the tuples of points or cells, and the selected ones."""
@@ -41,63 +41,35 @@ def no_tuples(shape: tuple[int, ...] | None) -> Tuples:
 class _Points:
     """The points of a mesh, of which some are read."""
 
-    def __init__(self, described: Any, reader: ArrayReader, what: str) -> None:
+    def __init__(self, described: Any, reader: ArrayReader, what: str, most: int = 0) -> None:
         self._described = described
         self._reader = reader
         self._what = f"{what}points"
-        self._axes: list[np.ndarray] | None = None
         self._all: np.ndarray | None = None
         self._ids, self._coordinates = _NO_IDS, np.zeros((0, 3))
-        self.count = 0
         if described is None:
-            return
-        if not isinstance(described, dict):
-            raise reader.damaged(f"{self._what} are not described")
-        if "lattice" not in described:
-            self.count = reader.shape_of(described)[0]
-            return
-        axes = described["lattice"]
-        if not isinstance(axes, list) or len(axes) != 3:
-            raise reader.damaged(f"{self._what}: expected three axes of a lattice")
-        self._axes = [reader.get(a, f"{self._what} axis", ndim=(1,), kinds="iuf") for a in axes]
-        self.count = math.prod(len(axis) for axis in self._axes)
+            self._all = self._coordinates
+        elif "lattice" in described:
+            self._all = read_lattice(described["lattice"], reader, self._what, most)
+        self.count = reader.shape_of(described)[0] if self._all is None else len(self._all)
 
     def read_all(self) -> np.ndarray:
         """Return the coordinates (points, 3) of all points, which are read once."""
         if self._all is None:
-            if self._axes is not None:
-                self._all = lattice_points(*self._axes)
-            elif self._described is None:
-                self._all = np.zeros((0, 3))
-            else:
-                self._all = self._get(self._described)
+            self._all = self._get(self._described)
         return self._all
 
     def at(self, ids: np.ndarray) -> np.ndarray:
-        """Return the coordinates (ids, 3) of points with ascending ids; each is read once."""
+        """Return the coordinates (ids, 3) of points with ascending ids."""
         if self._all is not None:
             return self._all if len(ids) == self.count else self._all.take(ids, axis=0)
-        if len(self._ids) == 0:
-            self._ids, self._coordinates = ids, self._read(ids)
-            return self._coordinates
-        new = ids[~np.isin(ids, self._ids, assume_unique=True)]
-        if len(new):
-            known = np.concatenate([self._ids, new])
-            order = np.argsort(known)
-            coordinates = np.concatenate([self._coordinates, self._read(new)])
-            self._ids, self._coordinates = known[order], coordinates[order]
+        # The points of the cells in the box are among those of the last chunks that were read.
+        if not np.isin(ids, self._ids, assume_unique=True).all():
+            key = RowRanges.of_rows(ids).key
+            reference = select_rows(self._described, (self.count,), key, self._reader)
+            self._ids, self._coordinates = ids, self._get(reference)
         found: np.ndarray = self._coordinates[np.searchsorted(self._ids, ids)]
         return found
-
-    def _read(self, ids: np.ndarray) -> np.ndarray:
-        if self._axes is not None:
-            x, y, z = self._axes
-            layer = len(x) * len(y)
-            return np.stack([x[ids % len(x)], y[ids // len(x) % len(y)], z[ids // layer]], axis=1)
-        if self._described is None:  # then no cell has points
-            return np.zeros((0, 3))
-        key = RowRanges.of_rows(ids).key
-        return self._get(select_rows(self._described, (self.count,), key, self._reader))
 
     def _get(self, reference: Any) -> np.ndarray:
         values = self._reader.get(reference, self._what, ndim=(2,), kinds="iuf")
@@ -169,7 +141,8 @@ def extract_unstructured(
     described: dict[str, Any], reader: ArrayReader, overlap: BoxOverlap, what: str
 ) -> Extract:
     """Return the cells of an unstructured grid in the box."""
-    points = _Points(described.get("points"), reader, what)
+    most = corner_count(described.get("cells"), reader)
+    points = _Points(described.get("points"), reader, what, most)
     if described.get("cells") is None:
         empty = points.describe(points.at(_NO_IDS)) if points.count else None
         geometry = {"points": empty or described.get("points")}
@@ -205,8 +178,6 @@ def _overlapping_cells(
 ) -> _Cells:
     """Return the cells of one kind that overlap the box; only chunks that may do so are read."""
     about, types_of_cells = described[name], described.get("types")
-    if not isinstance(about, dict):
-        raise reader.damaged(f"{what}{name} are not described")
     count = cell_count(about, types_of_cells, reader)
     ranges, starts = _candidates(described, name, count, reader, overlap, what)
     types = None
@@ -238,11 +209,11 @@ def _candidates(
 
     Without an index these are all cells, and None.
     """
-    index = described.get("index")
-    if index is None or not isinstance(index, dict) or name not in index:
+    index = described.get("index") or {}
+    if name not in index:
         return RowRanges.all(count), None
     rows, entry = index.get("rows"), index[name]
-    if type(rows) is not int or not 1 <= rows < 2**62 or not isinstance(entry, dict):
+    if type(rows) is not int or not 1 <= rows < 2**62:
         raise reader.damaged(f"{what}index of {name} is not described")
     chunks = -(-count // rows)
     boxes = reader.get(entry.get("box"), f"{what}boxes of {name}", ndim=(3,), kinds="f")
@@ -263,38 +234,22 @@ def _read_faces(
 ) -> tuple[Connectivity, Connectivity]:
     """Return the face ids of polyhedra, and the connectivity of these faces.
 
-    The sizes of all cells and faces are read for this.
+    All faces are read for this.
     """
-    count = cell_count(described["faces"], None, reader)
+    faces = read_connectivity(described["faces"], reader, f"{what}faces", points)
     where = f"{what}faces of cells"
-    selection = _select_cells(described["cell_faces"], reader, where, cells.rows)
-    if selection.count != cells.count:
-        raise reader.damaged(f"{what}faces are of {selection.count} cells, not {cells.count}")
-    of_cells = read_connectivity(described["cell_faces"], reader, where, count, selection=selection)
-    used, new_ids = used_ids(of_cells.ids, count)
-    where = f"{what}faces"
-    selection = _select_cells(described["faces"], reader, where, used)
-    faces = read_connectivity(described["faces"], reader, where, points, selection=selection)
-    return of_cells.with_ids(new_ids), faces
-
-
-def _select_cells(cells: Any, reader: ArrayReader, what: str, rows: np.ndarray) -> CellSelection:
-    """Return a selection of the cells with ascending numbers."""
-    count = cell_count(cells, None, reader)
-    ranges = RowRanges.of_rows(rows)
-    if "sizes" not in cells:
-        return CellSelection(count, ranges, None)
-    widths = None
-    if "corners" not in cells:
-        widths = [reader.shape_of(table)[-1] for table in cells["by_size"]]
-    sizes = sizes_of(cells["sizes"], reader, what)
-    return CellSelection(count, ranges, starts_of(sizes, ranges.starts, widths))
+    of_cells = read_connectivity(described["cell_faces"], reader, where, len(faces))
+    if len(of_cells) != cells.count:
+        raise reader.damaged(f"{what}faces are of {len(of_cells)} cells, not {cells.count}")
+    of_cells = of_cells.take(cells.rows)
+    used, new_ids = used_ids(of_cells.ids, len(faces))
+    return of_cells.with_ids(new_ids), faces.take(used)
 
 
 def _describe_cells(described: dict[str, Any], cells: Connectivity) -> dict[str, Any]:
     """Return the description of cells in memory, of the storage of `described`."""
-    kept: dict[str, Any] = {k: described[k] for k in ("storage", "fixed") if k in described}
+    about: dict[str, Any] = {k: described[k] for k in ("storage", "fixed") if k in described}
     if cells.size:
-        return {**kept, "corners": in_memory(cells.table)}
+        return {**about, "corners": in_memory(cells.table)}
     sizes = cells.sizes.astype(np.int64)
-    return {**kept, "sizes": in_memory(sizes), "corners": in_memory(cells.ids)}
+    return {**about, "sizes": in_memory(sizes), "corners": in_memory(cells.ids)}

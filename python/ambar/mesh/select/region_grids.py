@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from ambar.mesh.vtk.decode import extent_of, floats
 
 _EMPTY = [0, -1, 0, -1, 0, -1]
 _IDENTITY = [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0]
+_MOST_POINTS = 1 << 27
+"""The largest number of points along an axis of an image."""
 Span = tuple[int, int]
 """The first and the last point along an axis."""
 
@@ -29,37 +30,30 @@ def extract_image(
     origin = floats(described.get("origin"), 3, reader, f"{what}origin")
     spacing = floats(described.get("spacing"), 3, reader, f"{what}spacing")
     direction = floats(described.get("direction", _IDENTITY), 9, reader, f"{what}direction")
-    if point_shape(extent) is None:
+    shape = point_shape(extent)
+    if shape is None:
         return _extract(extent, None)
+    if max(shape) > _MOST_POINTS:
+        raise reader.damaged(f"{what}extent {extent} has too many points along an axis")
     with np.errstate(over="ignore"):
         axes = np.array(direction).reshape(3, 3) * spacing
     coordinate_of = np.abs(direction).reshape(3, 3).argmax(axis=0)
     if sorted(np.abs(direction)) == sorted(_IDENTITY) and len(set(coordinate_of)) == 3:
-        spans = [
-            _span(extent[2 * a :][:2], origin[c], axes[c, a], overlap.lo[c], overlap.hi[c])
-            for a, c in enumerate(coordinate_of)
-        ]
+        spans = []
+        for axis, c in enumerate(coordinate_of):
+            first, last = extent[2 * axis : 2 * axis + 2]
+            values = origin[c] + np.arange(first, last + 1) * axes[c, axis]
+            spans.append(_axis_span(values, overlap.lo[c], overlap.hi[c], first))
     else:
         spans = _oblique_spans(extent, np.array(origin), axes, overlap)
     return _extract(extent, spans)
 
 
-def _span(ends: list[int], origin: float, spacing: float, lo: float, hi: float) -> Span | None:
-    """Return the span of the overlapping cells of an image along an axis."""
-    first, last = ends
-    sign = -1 if spacing < 0 else 1
-    low, high = (lo, hi) if sign > 0 else (-hi, -lo)
-
-    def coordinate(number: int) -> float:
-        return sign * (origin + number * spacing)
-
-    numbers = range(first, last + 1)
-    # From the last point before the box to the first point after it.
-    start = first + max(bisect_left(numbers, low, key=coordinate) - 1, 0)
-    stop = first + min(bisect_right(numbers, high, key=coordinate), len(numbers) - 1)
-    if coordinate(last) < low or coordinate(first) > high or math.isnan(coordinate(first)):
-        return None
-    return (start, stop)
+def _axis_span(values: np.ndarray, lo: float, hi: float, first: int) -> Span | None:
+    """Return the span of the overlapping cells between coordinates along an axis."""
+    sides = np.stack([values >= lo, values <= hi])
+    of_cells = sides if len(values) == 1 else sides[:, :-1] | sides[:, 1:]
+    return _span_of(of_cells.all(axis=0), first, len(values) > 1)
 
 
 def _oblique_spans(
@@ -103,9 +97,7 @@ def extract_rectilinear(
         values = axes[name] = reader.get(described.get(name), where, ndim=(1,), kinds="iuf")
         if len(values) != extent[2 * axis + 1] - extent[2 * axis] + 1:
             raise reader.damaged(f"{where} are {len(values)}")
-        sides = np.stack([values >= overlap.lo[axis], values <= overlap.hi[axis]])
-        of_cells = sides if len(values) == 1 else sides[:, :-1] | sides[:, 1:]
-        spans.append(_span_of(of_cells.all(axis=0), extent[2 * axis], len(values) > 1))
+        spans.append(_axis_span(values, overlap.lo[axis], overlap.hi[axis], extent[2 * axis]))
     found = _extract(extent, spans)
     for axis, name in enumerate("xyz"):
         first, last = found.geometry["extent"][2 * axis : 2 * axis + 2]

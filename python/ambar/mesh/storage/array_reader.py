@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,6 +85,23 @@ class ArrayReader:
     def damaged(self, what: str) -> _core.CorruptError:
         """Return the error for a damaged description."""
         return _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
+
+    @contextmanager
+    def damage_as_errors(self) -> Iterator[None]:
+        """Raise CorruptError for the exceptions that a damaged description causes."""
+        try:
+            yield
+        except _core.AmbarError:
+            raise
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise self.damaged(f"its description is damaged: {error!r}") from error
 
     def path_of(self, at: str) -> str:
         """Return the path in the store of a path in the description."""

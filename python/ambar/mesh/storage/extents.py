@@ -80,6 +80,14 @@ def _point_count(points: Any, reader: ArrayReader) -> int:
     return math.prod(reader.shape_of(points)[:-1])
 
 
+def corner_count(cells: Any, reader: ArrayReader) -> int:
+    """Return the number of corners of all cells that `cells` describes; None for no cells."""
+    if cells is None:
+        return 0
+    parts = cells["by_size"] if "by_size" in cells else [cells["corners"]]
+    return sum(math.prod(reader.shape_of(part)) for part in parts)
+
+
 def cell_count(cells: Any, types: Any, reader: ArrayReader) -> int:
     """Return the number of cells that `cells` describes; `types` describes their cell types."""
     if not isinstance(cells, dict):

@@ -122,6 +122,31 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
         self.set_status("cell", name, bool(status))
 
 
+def _option(name: str, doc: str) -> property:
+    """Return a property that is an attribute of the VTK reader."""
+    return property(
+        lambda self: getattr(self.reader, name),
+        lambda self, value: setattr(self.reader, name, value),
+        doc=doc,
+    )
+
+
+def _selected_names(association: str, doc: str) -> property:
+    """Return a property with the names of the enabled arrays."""
+
+    def enable(self: AmbarReader, names: list[str]) -> None:
+        for name in self.reader.status[association]:
+            self.reader.set_status(association, name, on=False)
+        for name in names:
+            self.reader.set_status(association, name, on=True)
+
+    return property(
+        lambda self: [name for name, on in self.reader.status[association].items() if on],
+        enable,
+        doc=doc,
+    )
+
+
 class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: ignore[misc]
     """The PyVista reader of meshes and series of meshes in stores.
 
@@ -187,80 +212,15 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
         """Select a step by its number; raises KeyError if it does not exist."""
         self.reader.set_step(time_point)
 
-    @property
-    def point_data(self) -> list[str]:
-        """Names of the arrays on points that are read."""
-        return self._enabled("point")
-
-    @point_data.setter
-    def point_data(self, names: list[str]) -> None:
-        self._enable("point", names)
-
-    @property
-    def cell_data(self) -> list[str]:
-        """Names of the arrays on cells that are read."""
-        return self._enabled("cell")
-
-    @cell_data.setter
-    def cell_data(self, names: list[str]) -> None:
-        self._enable("cell", names)
-
-    @property
-    def field_data(self) -> list[str]:
-        """Names of the arrays in field data that are read."""
-        return self._enabled("field")
-
-    @field_data.setter
-    def field_data(self, names: list[str]) -> None:
-        self._enable("field", names)
-
-    @property
-    def block(self) -> Block | None:
-        """The block that is read; None for all."""
-        block: Block | None = self.reader.block
-        return block
-
-    @block.setter
-    def block(self, block: Block | None) -> None:
-        self.reader.block = block
-
-    @property
-    def region(self) -> Box | Bounds | None:
-        """The box, or bounds, whose cells are read; None for all."""
-        region: Box | Bounds | None = self.reader.region
-        return region
-
-    @region.setter
-    def region(self, region: Box | Bounds | None) -> None:
-        self.reader.region = region
-
-    @property
-    def original_ids(self) -> bool:
-        """Whether to add arrays of the original numbers of points and cells."""
-        return bool(self.reader.original_ids)
-
-    @original_ids.setter
-    def original_ids(self, original_ids: bool) -> None:
-        self.reader.original_ids = original_ids
-
-    @property
-    def threads(self) -> int | None:
-        """The number of threads that decode; None for all cores."""
-        threads: int | None = self.reader.threads
-        return threads
-
-    @threads.setter
-    def threads(self, threads: int | None) -> None:
-        self.reader.threads = threads
-
-    def _enabled(self, association: str) -> list[str]:
-        return [name for name, on in self.reader.status[association].items() if on]
-
-    def _enable(self, association: str, names: list[str]) -> None:
-        for name in self.reader.status[association]:
-            self.reader.set_status(association, name, on=False)
-        for name in names:
-            self.reader.set_status(association, name, on=True)
+    point_data = _selected_names("point", "Names of the arrays on points that are read.")
+    cell_data = _selected_names("cell", "Names of the arrays on cells that are read.")
+    field_data = _selected_names("field", "Names of the arrays in field data that are read.")
+    block = _option("block", "The block that is read; None for all.")
+    region = _option("region", "The box, or bounds, whose cells are read; None for all.")
+    original_ids = _option(
+        "original_ids", "Whether to add the original numbers of points and cells."
+    )
+    threads = _option("threads", "The number of threads that decode; None for all cores.")
 
 
 def _wraps(type_name: str) -> bool:

@@ -22,8 +22,6 @@ from ambar.mesh.storage.connectivity import Connectivity
 
 MOST_SIZES = 16
 """The largest number of different cell sizes that have a table each."""
-_BLOCK = 1 << 16
-"""Number of offsets that are compared in one step, so that they stay in the cache."""
 _SIZE_DTYPES = [np.dtype(name) for name in ("uint8", "uint16", "uint32", "int64")]
 
 
@@ -166,13 +164,7 @@ def _common_size(offsets: np.ndarray) -> int:
     if cells < 1 or offsets[-1] % cells or offsets[-1] == 0:
         return 0
     size = int(offsets[-1]) // cells
-    for start in range(0, len(offsets), _BLOCK):
-        block = offsets[start : start + _BLOCK]
-        if block[0] != start * size or not np.array_equal(
-            block[1:] - block[:-1], np.full(len(block) - 1, size, block.dtype)
-        ):
-            return 0
-    return size
+    return size if (np.diff(offsets) == size).all() else 0
 
 
 def distinct_sizes(sizes: np.ndarray) -> list[int]:
@@ -198,7 +190,7 @@ def _outlier(ids: np.ndarray) -> int:
 
 @dataclass(frozen=True)
 class CellSelection:
-    """Some of the cells of a description."""
+    """Ranges of the cells of a description."""
 
     count: int
     """The number of all cells."""
@@ -249,8 +241,6 @@ def read_connectivity(
 
     Raises CorruptError if an id is not below `points`, or sizes do not fit.
     """
-    if not isinstance(described, dict):
-        raise reader.damaged(f"{what} are not described")
     dtype = np.dtype("int32" if described.get("storage") == 32 else "int64")
     if "sizes" in described:
         connectivity = _read_with_sizes(described, reader, what, dtype, types, selection)
@@ -275,30 +265,28 @@ def _select(reference: Any, selection: CellSelection | None, reader: ArrayReader
     return select_rows(reference, (selection.count,), selection.ranges.key, reader)
 
 
-def sizes_of(
+def _sizes_of(
     described: Any,
     reader: ArrayReader,
     what: str,
-    types: np.ndarray | None = None,
-    selection: CellSelection | None = None,
+    types: np.ndarray | None,
+    selection: CellSelection | None,
 ) -> np.ndarray:
     """Return the sizes of all cells, or of a selection, from a description's key `sizes`.
 
     Raises CorruptError if sizes are negative, or follow from types that do not exist.
     """
-    table = described.get("of_types") if isinstance(described, dict) else None
+    table = described.get("of_types")
     if table is None:
         reference = _select(described, selection, reader)
         sizes = reader.get(reference, f"{what} sizes", ndim=(1,), kinds="iu")
         if sizes.dtype == np.uint64 or sizes.min(initial=0) < 0:
             raise reader.damaged(f"{what}: sizes are negative, or of uint64")
         return sizes
-    if types is None or not isinstance(table, dict):
+    if types is None:
         raise reader.damaged(f"{what}: sizes follow from types, but there are no types")
     lookup = np.full(256, -1, np.int64)
     for key, size in table.items():
-        if not (key.isdecimal() and int(key) < 256 and type(size) is int and 0 <= size < 2**31):
-            raise reader.damaged(f"{what}: cells of type {key!r} have size {size!r}")
         lookup[int(key)] = size
     found: np.ndarray = lookup[types]
     if found.min(initial=0) < 0:
@@ -340,30 +328,27 @@ def _read_with_sizes(
     selection: CellSelection | None,
 ) -> Connectivity:
     """Return the connectivity of cells of several sizes."""
-    sizes = sizes_of(described["sizes"], reader, what, types, selection)
+    sizes = _sizes_of(described["sizes"], reader, what, types, selection)
     if (total := int(sizes.sum(dtype=np.float64))) > np.iinfo(dtype).max:
         raise reader.damaged(f"{what}: sizes add up to {total}")
     offsets = np.zeros(len(sizes) + 1, dtype)
     np.cumsum(sizes, dtype=dtype, out=offsets[1:])
-    tables: Any = described.get("by_size")
-    if "corners" in described:
-        ranges = _ranges_in_array(sizes, 0, 1, selection, reader, what)
-        is_whole = selection is None
-        ids = _read_corners(described["corners"], reader, what, (1, dtype), ranges, is_whole)
-        return Connectivity(ids, offsets)
-    if not isinstance(tables, list):
-        raise reader.damaged(f"{what}: cells of several sizes have no arrays of corners")
-    widths = [reader.shape_of(table)[-1] for table in tables]
-    different = distinct_sizes(sizes)
-    if any(size not in widths for size in different) or 0 in widths:
-        raise reader.damaged(f"{what}: cells of sizes {different}, corners of {widths}")
-    # All tables are read, and so compared with the sizes, before memory for the ids is allocated.
-    found = []
-    for number, (table, width) in enumerate(zip(tables, widths, strict=True)):
-        ranges = _ranges_in_array(sizes == width, number, len(tables), selection, reader, what)
-        found.append(_read_corners(table, reader, what, (2, dtype), ranges, selection is None))
+    is_list = "corners" in described
+    references = [described["corners"]] if is_list else described["by_size"]
+    widths = [] if is_list else [reader.shape_of(table)[-1] for table in references]
+    if not is_list and (0 in widths or not set(distinct_sizes(sizes)) <= set(widths)):
+        raise reader.damaged(f"{what}: cells of sizes {distinct_sizes(sizes)}, corners of {widths}")
+    # All arrays are read, and so compared with the sizes, before memory for the ids is allocated.
+    arrays = []
+    for number, reference in enumerate(references):
+        counts = sizes if is_list else sizes == widths[number]
+        ranges = _ranges_in_array(counts, number, len(references), selection, reader, what)
+        ndim, is_whole = (1 if is_list else 2), selection is None
+        arrays.append(_read_corners(reference, reader, what, ndim, ranges, is_whole))
+    if is_list:
+        return Connectivity(arrays[0], offsets)
     ids = np.empty(int(offsets[-1]), dtype)
-    for values, width in zip(found, widths, strict=True):
+    for values, width in zip(arrays, widths, strict=True):
         ids[_indices(offsets[:-1][sizes == width], width)] = values
     return Connectivity(ids, offsets)
 
@@ -393,22 +378,15 @@ def _read_corners(
     reference: Any,
     reader: ArrayReader,
     what: str,
-    expected: tuple[int, np.dtype[Any]],
+    ndim: int,
     ranges: RowRanges,
     is_whole: bool,
 ) -> np.ndarray:
-    """Return rows of an array of corners with the expected number of dimensions and dtype.
-
-    If `is_whole`, the array must not have other rows.
-    """
-    ndim, dtype = expected
+    """Return rows of an array of corners. If `is_whole`, the array must not have other rows."""
     shape = reader.shape_of(reference)
     rows, stop = int(ranges.counts.sum()), int(ranges.stops.max(initial=0))
     if len(shape) != ndim or stop > shape[0] or (is_whole and rows != shape[0]):
         raise reader.damaged(f"{what}: sizes add up to {rows} rows of corners, of shape {shape}")
     if not is_whole:
         reference = select_rows(reference, shape[:1], ranges.key, reader)
-    values = reader.get(reference, f"{what} corners", ndim=(ndim,), kinds="i")
-    if values.dtype != dtype:
-        raise reader.damaged(f"{what}: corners have dtype {values.dtype}, not {dtype}")
-    return values
+    return reader.get(reference, f"{what} corners", ndim=(ndim,), kinds="i")

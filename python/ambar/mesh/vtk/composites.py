@@ -43,7 +43,6 @@ _LISTS = {
 _AMR = ("OverlappingAMR", "NonOverlappingAMR")
 COMPOSITES = (*_LISTS, *_AMR)
 """The types of composites."""
-_MOST_BLOCKS = 1 << 24
 
 
 def describe_composite(
@@ -142,9 +141,7 @@ def build_composite(described: dict[str, Any], reader: ArrayReader, what: str, b
 def _build_blocks(
     mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str, build: Build
 ) -> None:
-    blocks = described.get("blocks")
-    if not isinstance(blocks, list) or len(blocks) > _MOST_BLOCKS:
-        raise reader.damaged(f"{what}blocks are not a list")
+    blocks = described["blocks"]
     resize, put = (getattr(mesh, name) for name in _LISTS[described["type"]][2:])
     resize(len(blocks))
     for index, entry in enumerate(blocks):
@@ -154,12 +151,7 @@ def _build_blocks(
         if built is None:
             built = reader.objects[id(block)] = build(block, reader, where)
         if built is not None:
-            try:
-                put(index, built)
-            except TypeError:
-                raise reader.damaged(
-                    f"{where}is a {built.GetClassName()}: a {described['type']} cannot have it"
-                ) from None
+            put(index, built)
         if info:
             restore_information(mesh.GetMetaData(index), info)
 
@@ -167,11 +159,7 @@ def _build_blocks(
 def _build_amr(
     mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str, build: Build
 ) -> None:
-    levels = described.get("levels")
-    if not isinstance(levels, list) or not all(
-        isinstance(level, dict) and isinstance(level.get("blocks"), list) for level in levels
-    ):
-        raise reader.damaged(f"{what}levels are not lists of blocks")
+    levels = described["levels"]
     if not levels:
         return
     _check_vtk_version(mesh)
@@ -185,19 +173,9 @@ def _build_amr(
             mesh.SetSpacing(number, floats(level.get("spacing"), 3, reader, f"{what}spacing"))
         for index, entry in enumerate(level["blocks"]):
             where = f"{what}level {number} block {index} "
-            if not isinstance(entry, dict):
-                raise reader.damaged(f"{where}is not described")
             if is_overlapping:
                 box = integers(entry.get("box"), 6, reader, f"{where}box")
                 mesh.SetAMRBox(number, index, vtkAMRBox(*box[::2], *box[1::2]))
-            _set_grid(mesh, number, index, build(entry.get("block"), reader, where), reader)
-
-
-def _set_grid(mesh: Any, level: int, index: int, grid: Any, reader: ArrayReader) -> None:
-    if grid is None:
-        return
-    if not grid.IsA("vtkCartesianGrid"):
-        raise reader.damaged(
-            f"level {level} block {index} is a {grid.GetClassName()}, not a regular grid"
-        )
-    mesh.SetDataSet(level, index, grid)
+            grid = build(entry.get("block"), reader, where)
+            if grid is not None:
+                mesh.SetDataSet(number, index, grid)

@@ -13,8 +13,9 @@ from vtkmodules import vtkCommonDataModel
 from ambar import _core
 from ambar.interop.vtk_arrays import array_of
 from ambar.mesh.storage.array_reader import ArrayReader
-from ambar.mesh.storage.extents import POLY_CELLS, STRUCTURED, cell_shape, point_shape
+from ambar.mesh.storage.extents import POLY_CELLS, STRUCTURED, cell_shape, corner_count, point_shape
 from ambar.mesh.vtk.cells import cells_of
+from ambar.mesh.vtk.encode import cells_in
 from ambar.mesh.vtk.fields import restore_fields
 from ambar.mesh.vtk.information import restore_information
 from ambar.mesh.vtk.points import points_of
@@ -36,27 +37,18 @@ def build_dataset(described: dict[str, Any], reader: ArrayReader, what: str) -> 
     mesh = new(type_name)
     _GEOMETRY[type_name](mesh, described, reader, what)
     if type_name == "Table":
-        tuples = None
-        for entry in described.get("row_data") or ():
-            tuples = reader.shape_of(entry)[0] if tuples is None else tuples
-        restore_fields(
-            mesh.GetRowData(), described.get("row_data"), reader, f"{what}row data", tuples=tuples
-        )
+        columns = described.get("row_data") or []
+        rows = reader.shape_of(columns[0])[0] if columns else 0
+        restore_fields(mesh.GetRowData(), columns, reader, f"{what}row data", tuples=rows)
     else:
         extent = described.get("extent") if type_name in STRUCTURED else None
-        cells = _cells_count(mesh, described)
+        cells = cells_in(mesh, described)
         for key, data, count, shape in (
             ("point_data", mesh.GetPointData(), mesh.GetNumberOfPoints(), point_shape(extent)),
             ("cell_data", mesh.GetCellData(), cells, cell_shape(extent)),
         ):
-            restore_fields(
-                data,
-                described.get(key),
-                reader,
-                f"{what}{key.replace('_', ' ')}",
-                tuples=count,
-                grid=shape,
-            )
+            where = f"{what}{key.replace('_', ' ')}"
+            restore_fields(data, described.get(key), reader, where, tuples=count, grid=shape)
     restore_object(mesh, described, reader, what)
     return mesh
 
@@ -64,10 +56,7 @@ def build_dataset(described: dict[str, Any], reader: ArrayReader, what: str) -> 
 def restore_object(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
     """Set the field data and the information of an object."""
     restore_fields(mesh.GetFieldData(), described.get("field_data"), reader, f"{what}field data")
-    info = described.get("info") or []
-    if not isinstance(info, list) or not all(isinstance(e, list) and len(e) == 3 for e in info):
-        raise reader.damaged(f"{what}information is damaged")
-    restore_information(mesh.GetInformation(), info)
+    restore_information(mesh.GetInformation(), described.get("info") or [])
 
 
 def integers(value: Any, count: int, reader: ArrayReader, what: str) -> list[int]:
@@ -87,12 +76,6 @@ def floats(value: Any, count: int, reader: ArrayReader, what: str) -> list[float
         with contextlib.suppress(TypeError, ValueError):
             return [float(item) for item in value]
     raise reader.damaged(f"{what} is {value!r:.80}, not {count} numbers")
-
-
-def _cells_count(mesh: Any, described: dict[str, Any]) -> int:
-    if described["type"] == "ExplicitStructuredGrid" and "extent" not in described:
-        return 0
-    return int(mesh.GetNumberOfCells())
 
 
 def extent_of(described: dict[str, Any], reader: ArrayReader, what: str) -> list[int]:
@@ -185,9 +168,7 @@ def _poly(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) 
 
 def _unstructured(mesh: Any, described: dict[str, Any], reader: ArrayReader, what: str) -> None:
     corners = described.get("cells")
-    parts = corners.get("by_size", [corners.get("corners")]) if isinstance(corners, dict) else []
-    most = sum(math.prod(reader.shape_of(part)) for part in parts) if parts else 0
-    count = _points(mesh, described, reader, what, most)
+    count = _points(mesh, described, reader, what, corner_count(corners, reader))
     if corners is None:
         return
     kinds = described.get("types")
@@ -198,44 +179,25 @@ def _unstructured(mesh: Any, described: dict[str, Any], reader: ArrayReader, wha
             raise reader.damaged(f"{what}types have dtype {types.dtype}")
     cells = cells_of(corners, reader, f"{what}cells", count, types)
     if types is None:
-        if type(kinds) is not int or not 0 <= kinds < 256:
-            raise reader.damaged(f"{what}types are {kinds!r:.80}")
         types = np.full(cells.GetNumberOfCells(), kinds, np.uint8)
     if len(types) != cells.GetNumberOfCells():
         raise reader.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
-    _set_cells(mesh, described, reader, what, (types, cells))
-
-
-def _set_cells(
-    mesh: Any,
-    described: dict[str, Any],
-    reader: ArrayReader,
-    what: str,
-    types_and_cells: tuple[np.ndarray, Any],
-) -> None:
-    """Set the cells, and the faces of polyhedra."""
-    types, cells = types_and_cells
-    array = array_of(types)
-    # VTK before 9.4, as in older versions of ParaView, has another layout for polyhedra.
-    is_old = not hasattr(mesh, "SetPolyhedralCells")
-    if "faces" not in described:
-        if is_old:
-            mesh.SetCells(array, cells)
-        else:
-            # SetCells would search all cells for polyhedra.
-            mesh.SetPolyhedralCells(array, cells, None, None)
-        return
-    if is_old:
+    faces = of_cells = None
+    if "faces" in described:
+        faces = cells_of(described["faces"], reader, f"{what}faces", count)
+        where = f"{what}faces of cells"
+        of_cells = cells_of(described["cell_faces"], reader, where, faces.GetNumberOfCells())
+        if of_cells.GetNumberOfCells() != len(types):
+            raise reader.damaged(
+                f"{what}faces are of {of_cells.GetNumberOfCells()} cells, not {len(types)}"
+            )
+    if hasattr(mesh, "SetPolyhedralCells"):
+        # SetCells would search all cells for polyhedra.
+        mesh.SetPolyhedralCells(array_of(types), cells, of_cells, faces)
+    elif faces is None:
+        mesh.SetCells(array_of(types), cells)
+    else:
         raise _core.UnsupportedError(f"{what}faces: polyhedra are read with VTK 9.4 or newer")
-    faces = cells_of(described["faces"], reader, f"{what}faces", mesh.GetNumberOfPoints())
-    of_cells = cells_of(
-        described.get("cell_faces"), reader, f"{what}faces of cells", faces.GetNumberOfCells()
-    )
-    if of_cells.GetNumberOfCells() != len(types):
-        raise reader.damaged(
-            f"{what}faces are of {of_cells.GetNumberOfCells()} cells, not {len(types)}"
-        )
-    mesh.SetPolyhedralCells(array, cells, of_cells, faces)
 
 
 def _table(_mesh: Any, _described: dict[str, Any], _reader: ArrayReader, _what: str) -> None:

@@ -75,7 +75,7 @@ def _describe_arrays(
     else:
         for key, data, count, shape in (
             ("point_data", mesh.GetPointData(), mesh.GetNumberOfPoints(), point_shape(grid)),
-            ("cell_data", mesh.GetCellData(), _cells_count(mesh, described), cell_shape(grid)),
+            ("cell_data", mesh.GetCellData(), cells_in(mesh, described), cell_shape(grid)),
         ):
             described[key] = describe_fields(
                 data,
@@ -89,7 +89,8 @@ def _describe_arrays(
     return described | describe_object(mesh, writer, path)
 
 
-def _cells_count(mesh: Any, described: dict[str, Any]) -> int:
+def cells_in(mesh: Any, described: dict[str, Any]) -> int:
+    """Return the number of cells; VTK does not set the extent of empty explicit grids."""
     if described["type"] == "ExplicitStructuredGrid" and "extent" not in described:
         return 0
     return int(mesh.GetNumberOfCells())

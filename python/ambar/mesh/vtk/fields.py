@@ -18,7 +18,6 @@ from ambar.interop.vtk_arrays import (
 )
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_writer import ArrayWriter
-from ambar.mesh.storage.entries import check_entries
 from ambar.mesh.vtk.information import information_of, restore_information
 
 ROLES = {
@@ -128,7 +127,7 @@ def restore_fields(
 
     Raises CorruptError if an array has another number of tuples, or not the shape of its grid.
     """
-    for entry in check_entries(entries, reader, what):
+    for entry in entries or ():
         name = entry["name"]
         where = f"{what} {name!r}"
         values = reader.get(entry, where, ndim=(1, 2, 3, 4))

@@ -63,10 +63,8 @@ def points_of(described: Any, reader: ArrayReader, what: str, most: int | None =
     Raises CorruptError if the points are not three coordinates each, or if a lattice has more than
     `most` points.
     """
-    if not isinstance(described, dict):
-        raise reader.damaged(f"{what} are not described")
     if "lattice" in described:
-        values = _read_lattice(described["lattice"], reader, what, most or 0)
+        values = read_lattice(described["lattice"], reader, what, most or 0)
     else:
         values = reader.get(described, what, ndim=(2, 4), kinds="iuf")
         if values.shape[-1] != 3:
@@ -111,13 +109,12 @@ def _run_length(bits: np.ndarray, step: int, count: int) -> int:
     return count
 
 
-def _read_lattice(axes: Any, reader: ArrayReader, what: str, most: int) -> np.ndarray:
+def read_lattice(axes: Any, reader: ArrayReader, what: str, most: int) -> np.ndarray:
+    """Return the points (points, 3) of a lattice; raises CorruptError above `most` points."""
     if not isinstance(axes, list) or len(axes) != 3:
         raise reader.damaged(f"{what}: expected three axes of a lattice")
     x, y, z = (reader.get(axis, f"{what} axis", ndim=(1,), kinds="iuf") for axis in axes)
     count = len(x) * len(y) * len(z)
     if count > most or not x.dtype == y.dtype == z.dtype:
-        raise reader.damaged(
-            f"{what}: a lattice of {count} points, of which cells use at most {most}"
-        )
+        raise reader.damaged(f"{what}: expected a lattice of at most {most} points, found {count}")
     return lattice_points(x, y, z)
