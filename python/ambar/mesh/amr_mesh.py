@@ -38,6 +38,7 @@ class AmrMesh:
         field_data: Names = None,
         block: Block | None = None,
         region: Box | Bounds | None = None,
+        where: str | None = None,
         original_ids: bool = False,
         threads: int | None = None,
         levels: tuple[int, int] | None = None,
@@ -56,20 +57,21 @@ class AmrMesh:
         """
         from ambar.snapshot.interop.vtk_amr import overlapping_amr
 
-        if original_ids:
+        if original_ids or where is not None:
+            option = "original_ids" if original_ids else "where"
             raise _core.InvalidError(
-                f"{self._snapshot.location}: original_ids does not apply to AMR data; leave it out"
+                f"{self._snapshot.location}: {option} does not apply to AMR data; leave it out"
             )
 
         known = self.fields
         wanted = {"point data": point_data, "cell data": cell_data, "field data": field_data}
-        for where, names in wanted.items():
-            available = known if where == "cell data" else []
+        for association, names in wanted.items():
+            available = known if association == "cell data" else []
             missing = [name for name in names or () if name not in available]
             if missing:
                 raise _core.NotFoundError(
                     f"{self._snapshot.location}: no array {', '.join(map(repr, missing))} in "
-                    f"{where}; available: {', '.join(map(repr, available)) or 'none'}"
+                    f"{association}; available: {', '.join(map(repr, available)) or 'none'}"
                 )
         mesh = overlapping_amr(
             self.amr, cell_data, levels, None if region is None else as_box(region), threads

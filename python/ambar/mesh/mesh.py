@@ -15,6 +15,7 @@ from ambar.mesh.select.array_rows import Rows, read_array_rows
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import (
     ASSOCIATIONS,
+    ORIGINAL_IDS,
     Association,
     Block,
     Names,
@@ -146,6 +147,7 @@ class Mesh:
         field_data: Names = None,
         block: Block | None = None,
         region: Box | Bounds | None = None,
+        where: str | None = None,
         original_ids: bool = False,
         threads: int | None = None,
         wrap: bool = True,
@@ -160,6 +162,8 @@ class Mesh:
             The block to read, as for `ambar.read_mesh`.
         region : Box or (x0, x1, y0, y1, z0, z1), optional
             A box whose cells are read, as for `ambar.read_mesh`.
+        where : str, optional
+            A condition on the cells that are read, as for `ambar.read_mesh`.
         original_ids : bool, default False
             Whether to add the original numbers of points and cells, as for `ambar.read_mesh`.
         threads : int, optional
@@ -177,9 +181,9 @@ class Mesh:
         KeyError
             If an array or a block does not exist.
         ValueError
-            If the region or `threads` is invalid.
+            If the region, the condition or `threads` is invalid.
         UnsupportedError
-            If the type of the object does not support regions.
+            If the type of the object does not support regions and conditions.
         CorruptError
             If the store is damaged.
 
@@ -189,16 +193,28 @@ class Mesh:
         >>> part = mesh.read(point_data=["pressure"], region=(0, 0.5, 0, 0.5, 0, 0.5))
         >>> part.n_cells
         5
+        >>> mesh.read(where="pressure > 40 and x < 2").n_cells
+        5
         """
+        from ambar.mesh.select.box_overlap import BoxOverlap
+        from ambar.mesh.select.conditions import parse_condition
+        from ambar.mesh.select.region import PartReader
         from ambar.mesh.vtk.pyvista_wrapping import wrap_for_pyvista
+        from ambar.mesh.vtk.type_dispatch import build
 
         reader = self._reader(threads)
         described = select_block(self._about, block, reader.where)
-        names = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
-        described = _select_named(described, names, reader)
-        mesh, built = _build(described, reader, region, original_ids)
+        with reader.damage_as_errors():
+            overlap = None if region is None else BoxOverlap(region)
+            condition = None if where is None else parse_condition(where)
+            parts = PartReader(reader, overlap, condition, original_ids)
+            described = parts.extract(described)
+            names = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
+            described = _select_named(described, names, reader, original_ids)
+            reader.load(described)
+            mesh = build(described, reader)
         user_dict = self._about.get("user_dict") if block is None else None
-        return wrap_for_pyvista(mesh, built, user_dict) if wrap else mesh
+        return wrap_for_pyvista(mesh, described, user_dict) if wrap else mesh
 
     def read_array(
         self,
@@ -289,13 +305,19 @@ class Mesh:
         )
 
 
-def _select_named(described: Any, names: dict[str, Names], reader: ArrayReader) -> Any:
-    """Return a description with only the named arrays; those of `cell_data` include rows.
+def _select_named(
+    described: Any, names: dict[str, Names], reader: ArrayReader, original_ids: bool
+) -> Any:
+    """Return a description with only the named arrays, and those of the original ids.
 
-    Raises KeyError if an array does not exist.
+    Those of `cell_data` include rows. Raises KeyError if an array does not exist.
     """
     found: dict[str, set[str]] = {key: set() for key in ASSOCIATIONS}
-    selected = select_arrays(described, {**names, "row_data": names["cell_data"]}, found)
+    added = ORIGINAL_IDS if original_ids else {}
+    kept = {
+        key: None if wanted is None else [*wanted, *added.values()] for key, wanted in names.items()
+    }
+    selected = select_arrays(described, {**kept, "row_data": kept["cell_data"]}, found)
     found["cell_data"] |= found["row_data"]
     for key, wanted in names.items():
         missing = [name for name in wanted or () if name not in found[key]]
@@ -306,21 +328,6 @@ def _select_named(described: Any, names: dict[str, Names], reader: ArrayReader) 
                 f"{', '.join(map(repr, sorted(found[key]))) or 'none'}"
             )
     return selected
-
-
-def _build(
-    described: Any, reader: ArrayReader, region: Box | Bounds | None, original_ids: bool
-) -> tuple[Any, Any]:
-    """Return the VTK object of a description, or of its part in a region, and the description."""
-    from ambar.mesh.select.box_overlap import BoxOverlap
-    from ambar.mesh.select.region import extract_region
-    from ambar.mesh.vtk.type_dispatch import build
-
-    overlap = None if region is None else BoxOverlap(region)
-    with reader.damage_as_errors():
-        described = extract_region(described, reader, overlap, original_ids)
-        reader.load(described)
-        return build(described, reader), described
 
 
 def bounds_text(bounds: Sequence[float]) -> str:

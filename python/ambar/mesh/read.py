@@ -19,6 +19,7 @@ def read_mesh(
     field_data: Names = None,
     block: Block | None = None,
     region: Box | Bounds | None = None,
+    where: str | None = None,
     original_ids: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, object] | None = None,
@@ -45,6 +46,11 @@ def read_mesh(
         points, which are renumbered. For images, rectilinear and structured grids, the smallest
         extent around these cells is read; for point sets, the points in the box. For a mesh that
         was written with ``reorder=True``, only chunks that overlap the box are read.
+    where : str, optional
+        A condition on arrays and on the coordinates x, y and z of points, such as ``"pressure > 2
+        and x < 1"``. The cells for which it holds are read, with their points, which are
+        renumbered; a condition on points must hold for all points of a cell. Images, rectilinear
+        and structured grids become unstructured grids. A component of a vector is ``velocity.x``.
     original_ids : bool, default False
         Whether to add the arrays ``vtkOriginalPointIds`` and ``vtkOriginalCellIds``: the numbers of
         points and cells in the mesh that was written. They are not added if these are 0, 1, 2 and
@@ -66,9 +72,9 @@ def read_mesh(
     KeyError
         If an array or a block does not exist.
     ValueError
-        If the store is of another kind, or the region or `threads` is invalid.
+        If the store is of another kind, or the region, the condition or `threads` is invalid.
     UnsupportedError
-        If the type of the object does not support regions.
+        If the type of the object does not support regions and conditions.
     CorruptError
         If the path is not a store, or the store is damaged.
 
@@ -93,6 +99,7 @@ def read_mesh(
         field_data=field_data,
         block=block,
         region=region,
+        where=where,
         original_ids=original_ids,
         threads=threads,
     )

@@ -1,33 +1,44 @@
-"""The part of a mesh that overlaps a box: its description in place of that of the whole mesh."""
+"""The part of a mesh in a box, or where a condition holds: its description.
+
+The description replaces that of the whole mesh, and refers to rows of its arrays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar.mesh.select.box_overlap import BoxOverlap
+from ambar.mesh.select.conditions import evaluate_condition
 from ambar.mesh.select.region_cells import (
+    Criteria,
     Extract,
     extract_points,
     extract_poly,
     extract_unstructured,
 )
-from ambar.mesh.select.region_grids import extract_image, extract_rectilinear, extract_structured
+from ambar.mesh.select.region_grids import (
+    extract_image,
+    extract_rectilinear,
+    extract_structured,
+    to_unstructured,
+)
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_references import Key, in_memory, rows_on_grid, select_rows
-from ambar.mesh.storage.description import split_block
+from ambar.mesh.storage.description import ORIGINAL_IDS, split_block
 
-ORIGINAL_IDS = {"point": "vtkOriginalPointIds", "cell": "vtkOriginalCellIds"}
-"""The names of the arrays of original ids, as in VTK's filters."""
-_EXTRACTORS: dict[str, Callable[[dict[str, Any], ArrayReader, BoxOverlap, str], Extract]] = {
+_GRIDS: dict[str, Callable[[dict[str, Any], ArrayReader, BoxOverlap, str], Extract]] = {
     "ImageData": extract_image,
     "UniformGrid": extract_image,
     "StructuredPoints": extract_image,
     "RectilinearGrid": extract_rectilinear,
     "StructuredGrid": extract_structured,
+}
+_OF_CELLS: dict[str, Callable[[dict[str, Any], ArrayReader, Criteria, str], Extract]] = {
     "PolyData": extract_poly,
     "UnstructuredGrid": extract_unstructured,
     "PointSet": extract_points,
@@ -40,71 +51,91 @@ _WITH_BLOCKS = (
 )
 
 
-def extract_region(
-    described: Any,
-    reader: ArrayReader,
-    overlap: BoxOverlap | None,
-    original_ids: bool,
-    what: str = "",
-    extracted: dict[int, Any] | None = None,
-) -> Any:
-    """Return the description of the cells that overlap a box, and of their points.
-
-    Blocks without such cells become empty. The descriptions of index and order are left out.
+@dataclass(frozen=True)
+class PartReader:
+    """Describes the part of a mesh in a box for which a condition holds.
 
     Parameters
     ----------
-    described
-        The description of the whole mesh, or of a block.
     reader
         Reads the arrays.
     overlap
         The box; None for all cells.
+    condition
+        The condition on arrays; None for all cells.
     original_ids
         Whether to add arrays of the original ids of points and cells, if these differ from 0, 1, 2
         and so on.
-    what
-        The start of messages, such as "block 3 ".
-    extracted
-        The results of blocks by the identity of the description: shared blocks stay shared.
-
-    Raises
-    ------
-    CorruptError
-        If the description or an array is damaged.
-    UnsupportedError
-        If there is a box, and the type of the object does not support regions.
     """
-    if not isinstance(described, dict):
-        return described
-    extracted = {} if extracted is None else extracted
-    if described.get("type") in _WITH_BLOCKS:
+
+    reader: ArrayReader
+    overlap: BoxOverlap | None
+    condition: _core.Condition | None
+    original_ids: bool
+    _parts: dict[int, Any] = field(default_factory=dict)
+    """The results of blocks by the identity of the description: shared blocks stay shared."""
+
+    def extract(self, described: Any, what: str = "") -> Any:
+        """Return the description of a part; `what` is the start of messages, such as "block 3 ".
+
+        Blocks without such cells become empty. The descriptions of index and order are left out.
+
+        Raises
+        ------
+        CorruptError
+            If the description or an array is damaged.
+        UnsupportedError
+            If there is a box or a condition, and the type of the object does not support them.
+        KeyError
+            If the condition names an array that does not exist.
+        ValueError
+            If the condition does not apply to the arrays.
+        """
+        if not isinstance(described, dict):
+            return described
+        if described.get("type") not in _WITH_BLOCKS:
+            return self._extract_dataset(described, what)
         blocks = []
         for number, entry in enumerate(described["blocks"]):
             block, info = split_block(entry)
-            where = f"{what}block {number} "
-            if overlap is None or not isinstance(block, dict) or block.get("type") != "Table":
-                if id(block) not in extracted:
-                    part = extract_region(block, reader, overlap, original_ids, where, extracted)
-                    extracted[id(block)] = part
-                block = extracted[id(block)]
+            is_table = isinstance(block, dict) and block.get("type") == "Table"
+            if not (is_table and self._has_criteria):
+                if id(block) not in self._parts:
+                    self._parts[id(block)] = self.extract(block, f"{what}block {number} ")
+                block = self._parts[id(block)]
             blocks.append(block if info is None else {"block": block, "info": info})
         return {**described, "blocks": blocks}
-    part = {key: value for key, value in described.items() if key not in ("index", "order")}
-    order = described.get("order") if original_ids else None
-    if overlap is None:
-        return part if order is None else _add_original_ids(part, reader, order, None)
-    extract = _EXTRACTORS.get(str(described.get("type")))
-    if extract is None:
-        raise _core.UnsupportedError(
-            f"{reader.where}: {what}is a {described.get('type')}, which does not support region=; "
-            "read it without region=, or a block of it with block="
-        )
-    found = extract(described, reader, overlap, what)
-    part |= found.geometry
-    for key, selection in (("point_data", found.points), ("cell_data", found.cells)):
-        part[key] = [select_rows(entry, *selection, reader) for entry in part.get(key) or ()]
-    return _add_original_ids(part, reader, order, found) if original_ids else part
+
+    @property
+    def _has_criteria(self) -> bool:
+        return self.overlap is not None or self.condition is not None
+
+    def _extract_dataset(self, described: dict[str, Any], what: str) -> dict[str, Any]:
+        part = {key: value for key, value in described.items() if key not in ("index", "order")}
+        order = described.get("order") if self.original_ids else None
+        if not self._has_criteria:
+            return part if order is None else _add_original_ids(part, self.reader, order, None)
+        type_name = str(described.get("type"))
+        if self.overlap is not None and self.condition is None and type_name in _GRIDS:
+            found = _GRIDS[type_name](described, self.reader, self.overlap, what)
+        elif type_name in {**_GRIDS, **_OF_CELLS}:
+            if type_name in _GRIDS:
+                described = part = to_unstructured(part, self.reader, what)
+            criteria = Criteria(self.overlap)
+            if self.condition is not None:
+                masks = evaluate_condition(self.condition, described, self.reader, what)
+                criteria = Criteria(self.overlap, **masks)
+            found = _OF_CELLS[described["type"]](described, self.reader, criteria, what)
+        else:
+            raise _core.UnsupportedError(
+                f"{self.reader.where}: {what}is a {type_name}, which does not support region= and "
+                "where=; read it without these, or a block of it with block="
+            )
+        part |= found.geometry
+        for key, selection in (("point_data", found.points), ("cell_data", found.cells)):
+            entries = part.get(key) or ()
+            part[key] = [select_rows(entry, *selection, self.reader) for entry in entries]
+        return _add_original_ids(part, self.reader, order, found) if self.original_ids else part
 
 
 def _add_original_ids(

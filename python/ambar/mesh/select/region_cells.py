@@ -1,4 +1,4 @@
-"""The cells of surfaces and unstructured grids that overlap a box, with renumbered points."""
+"""Some of the cells of surfaces and unstructured grids, with renumbered points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_IDS = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class Extract:
-    """The part of a mesh in a box."""
+    """A part of a mesh."""
 
     geometry: dict[str, Any]
     """The keys that replace those of the description of the whole mesh."""
@@ -38,7 +38,19 @@ def no_tuples(shape: tuple[int, ...] | None) -> Tuples:
     return shape, (slice(0, 0),) * len(shape)
 
 
-class _Points:
+@dataclass(frozen=True)
+class Criteria:
+    """The criteria for the cells of a data set."""
+
+    overlap: BoxOverlap | None = None
+    """The box that their bounds overlap; None for all cells."""
+    points: np.ndarray | None = None
+    """True for points for which a condition holds; it must hold for all points of a cell."""
+    cells: np.ndarray | None = None
+    """True for cells for which a condition holds."""
+
+
+class Points:
     """The points of a mesh, of which some are read."""
 
     def __init__(self, described: Any, reader: ArrayReader, what: str, most: int = 0) -> None:
@@ -87,7 +99,7 @@ class _Points:
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of one kind that overlap the box."""
+    """The cells of one kind that satisfy the criteria."""
 
     rows: np.ndarray
     """Their numbers among the cells of the kind."""
@@ -99,32 +111,34 @@ class _Cells:
 
 
 def extract_points(
-    described: dict[str, Any], reader: ArrayReader, overlap: BoxOverlap, what: str
+    described: dict[str, Any], reader: ArrayReader, criteria: Criteria, what: str
 ) -> Extract:
-    """Return the points in the box of a point set."""
-    points = _Points(described.get("points"), reader, what)
+    """Return some of the points of a point set."""
+    points = Points(described.get("points"), reader, what)
     if described.get("points") is None:
         return Extract({}, no_tuples(None), no_tuples(None))
     coordinates = points.read_all()
-    rows = np.flatnonzero(overlap.has_all(overlap.sides(coordinates)))
+    matches = np.ones(points.count, bool) if criteria.points is None else criteria.points
+    if criteria.overlap is not None:
+        matches = matches & criteria.overlap.has_all(criteria.overlap.sides(coordinates))
+    rows = np.flatnonzero(matches)
     geometry = {"points": points.describe(coordinates[rows])}
     return Extract(geometry, ((points.count,), (rows,)), no_tuples(None))
 
 
 def extract_poly(
-    described: dict[str, Any], reader: ArrayReader, overlap: BoxOverlap, what: str
+    described: dict[str, Any], reader: ArrayReader, criteria: Criteria, what: str
 ) -> Extract:
-    """Return the vertices, lines, polygons and strips of a surface in the box."""
-    points = _Points(described.get("points"), reader, what)
-    kinds = {
-        name: _overlapping_cells(described, name, points, reader, overlap, what)
-        for name in POLY_CELLS
-        if described.get(name) is not None
-    }
+    """Return some of the vertices, lines, polygons and strips of a surface."""
+    points = Points(described.get("points"), reader, what)
     rows, base = [_NO_IDS], 0
-    for cells in kinds.values():
-        rows.append(cells.rows + base)
-        base += cells.count
+    kinds = {}
+    for name in POLY_CELLS:
+        if described.get(name) is not None:
+            cells = _matching_cells(described, name, base, points, reader, criteria, what)
+            kinds[name] = cells
+            rows.append(cells.rows + base)
+            base += cells.count
     ids = [cells.connectivity.ids for cells in kinds.values()]
     used, new_ids = used_ids(np.concatenate([_NO_IDS, *ids]), points.count)
     geometry: dict[str, Any] = {"points": points.describe(points.at(used))}
@@ -138,16 +152,16 @@ def extract_poly(
 
 
 def extract_unstructured(
-    described: dict[str, Any], reader: ArrayReader, overlap: BoxOverlap, what: str
+    described: dict[str, Any], reader: ArrayReader, criteria: Criteria, what: str
 ) -> Extract:
-    """Return the cells of an unstructured grid in the box."""
+    """Return some of the cells of an unstructured grid."""
     most = corner_count(described.get("cells"), reader)
-    points = _Points(described.get("points"), reader, what, most)
+    points = Points(described.get("points"), reader, what, most)
     if described.get("cells") is None:
         empty = points.describe(points.at(_NO_IDS)) if points.count else None
         geometry = {"points": empty or described.get("points")}
         return Extract(geometry, ((points.count,), (slice(0, 0),)), no_tuples(None))
-    cells = _overlapping_cells(described, "cells", points, reader, overlap, what)
+    cells = _matching_cells(described, "cells", 0, points, reader, criteria, what)
     ids = [cells.connectivity.ids]
     faces = of_cells = None
     if "faces" in described:
@@ -168,15 +182,20 @@ def extract_unstructured(
     return Extract(geometry, ((points.count,), (used,)), ((cells.count,), (cells.rows,)))
 
 
-def _overlapping_cells(
+def _matching_cells(
     described: dict[str, Any],
     name: str,
-    points: _Points,
+    base: int,
+    points: Points,
     reader: ArrayReader,
-    overlap: BoxOverlap,
+    criteria: Criteria,
     what: str,
 ) -> _Cells:
-    """Return the cells of one kind that overlap the box; only chunks that may do so are read."""
+    """Return the cells of one kind that satisfy criteria; only chunks near the box are read.
+
+    `base` is the number of the first of these cells in the mesh.
+    """
+    overlap = criteria.overlap
     about, types_of_cells = described[name], described.get("types")
     count = cell_count(about, types_of_cells, reader)
     ranges, starts = _candidates(described, name, count, reader, overlap, what)
@@ -186,15 +205,19 @@ def _overlapping_cells(
         types = reader.get(reference, f"{what}types", ndim=(1,), kinds="u")
     selection = CellSelection(count, ranges, starts)
     cells = read_connectivity(about, reader, f"{what}{name}", points.count, types, selection)
-    if len(cells) == count:
+    matches = np.ones(len(cells), bool)
+    if overlap is not None and len(cells) == count:
         # These are all cells, which use most points: read all points, and do not look for them.
-        overlaps = overlap.cells(cells, overlap.sides(points.read_all()))
-        rows = np.flatnonzero(overlaps)
-    else:
+        matches = overlap.cells(cells, overlap.sides(points.read_all()))
+    elif overlap is not None:
         used, new_ids = used_ids(cells.ids, points.count)
-        overlaps = overlap.cells(cells.with_ids(new_ids), overlap.sides(points.at(used)))
-        rows = ranges.rows[overlaps]
-    return _Cells(rows, count, cells.take(overlaps), None if types is None else types[overlaps])
+        matches = overlap.cells(cells.with_ids(new_ids), overlap.sides(points.at(used)))
+    if criteria.points is not None:
+        matches &= cells.reduce(np.logical_and, criteria.points[cells.ids])
+    if criteria.cells is not None:
+        matches &= criteria.cells[base:][ranges.rows]
+    rows = np.flatnonzero(matches) if len(cells) == count else ranges.rows[matches]
+    return _Cells(rows, count, cells.take(matches), None if types is None else types[matches])
 
 
 def _candidates(
@@ -202,7 +225,7 @@ def _candidates(
     name: str,
     count: int,
     reader: ArrayReader,
-    overlap: BoxOverlap,
+    overlap: BoxOverlap | None,
     what: str,
 ) -> tuple[RowRanges, np.ndarray | None]:
     """Return the cells in chunks that overlap the box, and where their corners start.
@@ -210,7 +233,7 @@ def _candidates(
     Without an index these are all cells, and None.
     """
     index = described.get("index") or {}
-    if name not in index:
+    if overlap is None or name not in index:
         return RowRanges.all(count), None
     rows, entry = index.get("rows"), index[name]
     if type(rows) is not int or not 1 <= rows < 2**62:

@@ -11,9 +11,11 @@ from ambar.mesh.select.box_overlap import BoxOverlap
 from ambar.mesh.select.region_cells import Extract, no_tuples
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_references import Key, in_memory
-from ambar.mesh.storage.extents import cell_shape, point_shape
+from ambar.mesh.storage.extents import cell_shape, lattice_points, point_shape
 from ambar.mesh.vtk.decode import extent_of, floats
 
+_CELL_TYPES = {1: 1, 2: 3, 4: 9, 8: 12}
+"""VTK's types of cells (vertex, line, quadrilateral, hexahedron) by their numbers of corners."""
 _EMPTY = [0, -1, 0, -1, 0, -1]
 _IDENTITY = [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0]
 _MOST_POINTS = 1 << 27
@@ -145,6 +147,38 @@ def _span_of(overlaps: Any, first: int, has_cells: bool) -> Span | None:
     if len(numbers) == 0:
         return None
     return (first + int(numbers[0]), first + int(numbers[-1]) + int(has_cells))
+
+
+def to_unstructured(described: dict[str, Any], reader: ArrayReader, what: str) -> dict[str, Any]:
+    """Return the description of a grid as an unstructured grid of the same points and cells."""
+    extent = extent_of(described, reader, what)
+    shape = point_shape(extent) or (0, 0, 0)
+    points = described.get("points")
+    if described["type"] == "RectilinearGrid":
+        axes = [reader.get(described[name], f"{what}{name} coordinates") for name in "xyz"]
+        points = in_memory(lattice_points(*axes))
+    elif described["type"] == "StructuredGrid":
+        if points is None:
+            shape = (0, 0, 0)
+        else:
+            values = reader.get(points, f"{what}points", ndim=(2, 4), kinds="iuf")
+            points = in_memory(values.reshape(-1, 3), points)
+    else:
+        numbers = [np.arange(extent[2 * i], extent[2 * i + 1] + 1.0) for i in range(3)]
+        direction = np.reshape(described.get("direction", _IDENTITY), (3, 3)).astype(float)
+        axes_of_cells = direction * np.array(described["spacing"], float)
+        origin = np.array(described["origin"], float)
+        points = in_memory(lattice_points(*numbers) @ axes_of_cells.T + origin)
+    corners = [np.arange(math.prod(shape)).reshape(shape)]
+    for axis in (2, 1, 0):  # x, y, z
+        if shape[axis] > 1:
+            lower = [np.delete(ids, -1, axis) for ids in corners]
+            upper = [np.delete(ids, 0, axis) for ids in corners]
+            # The corners of a quadrilateral are in cyclic order.
+            corners = lower + (upper[::-1] if len(upper) == 2 else upper)
+    table = np.stack(corners, axis=-1).reshape(-1, len(corners))
+    cells = {"cells": {"corners": in_memory(table)}, "types": _CELL_TYPES[len(corners)]}
+    return {**described, "type": "UnstructuredGrid", "points": points, **cells}
 
 
 def _extract(extent: list[int], spans: list[Span | None] | None) -> Extract:

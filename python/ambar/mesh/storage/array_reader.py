@@ -302,6 +302,8 @@ class ArrayReader:
                 values = _read_key(array, selection.key, self._threads)
                 return values.reshape(-1, *array.shape[dims:])
         values = self._stored(selection.at, row)
+        if dims == 1 and values.ndim > 2:  # a grid
+            values = values.reshape(-1, *values.shape[3:])
         rest = values.shape[dims:]
         if values.shape[:dims] != shape:
             rest = values.shape[1:]

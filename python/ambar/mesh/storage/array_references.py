@@ -54,6 +54,8 @@ def select_rows(
     if (components := components_of(reference)) is not None:
         selected = [select_rows(each, shape, key, reader) for each in components]
         return {**reference, "components_at": selected}
+    if isinstance(at := reference["at"], InMemory):
+        return {**reference, "at": InMemory(at.values[key])}
     return {**reference, "at": Selection(reader.stored_at(reference), shape, key)}
 
 

@@ -24,6 +24,8 @@ ASSOCIATIONS: dict[str, Association] = {
     "field_data": "field",
 }
 """What arrays have values for, by the keys of their lists in a description."""
+ORIGINAL_IDS = {"point": "vtkOriginalPointIds", "cell": "vtkOriginalCellIds"}
+"""The names of the arrays of original ids, as in VTK's filters."""
 _OF_THE_GROUP = (
     "kind",
     "version",

@@ -35,6 +35,7 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
         self.status: dict[str, dict[str, bool]] = {}
         self.block: Block | None = None
         self.region: Box | Bounds | None = None
+        self.where: str | None = None
         self.original_ids = False
         self.threads: int | None = None
 
@@ -63,6 +64,7 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
         return self.mesh.read(
             block=self.block,
             region=self.region,
+            where=self.where,
             original_ids=self.original_ids,
             threads=self.threads,
             **wanted,
@@ -151,7 +153,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     """The PyVista reader of meshes and series of meshes in stores.
 
     ``pyvista.get_reader("x.ambar")`` returns it. `point_data`, `cell_data`, `field_data`, `block`,
-    `region`, `original_ids` and `threads` are as for `ambar.read_mesh`, and are accepted by
+    `region`, `where`, `original_ids` and `threads` are those of `ambar.read_mesh`, and options of
     ``pyvista.read``. The cells of an output or a plotfile are read as overlapping AMR data, with
     fields as cell arrays.
 
@@ -217,6 +219,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     field_data = _selected_names("field", "Names of the arrays in field data that are read.")
     block = _option("block", "The block that is read; None for all.")
     region = _option("region", "The box, or bounds, whose cells are read; None for all.")
+    where = _option("where", "The condition on the cells that are read; None for all.")
     original_ids = _option(
         "original_ids", "Whether to add the original numbers of points and cells."
     )

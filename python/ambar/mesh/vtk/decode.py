@@ -171,15 +171,16 @@ def _unstructured(mesh: Any, described: dict[str, Any], reader: ArrayReader, wha
     count = _points(mesh, described, reader, what, corner_count(corners, reader))
     if corners is None:
         return
-    kinds = described.get("types")
-    types = None
-    if isinstance(kinds, dict):
-        types = reader.get(kinds, f"{what}types", ndim=(1,), kinds="u")
-        if types.dtype != np.uint8:
-            raise reader.damaged(f"{what}types have dtype {types.dtype}")
+    common_type, types = described.get("types"), None
+    if isinstance(common_type, dict):
+        types = reader.get(common_type, f"{what}types", ndim=(1,), kinds="u")
+    elif type(common_type) is not int or not 0 <= common_type < 256:
+        raise reader.damaged(f"{what}types are {common_type!r:.80}")
     cells = cells_of(corners, reader, f"{what}cells", count, types)
     if types is None:
-        types = np.full(cells.GetNumberOfCells(), kinds, np.uint8)
+        types = np.full(cells.GetNumberOfCells(), common_type, np.uint8)
+    if types.dtype != np.uint8:
+        raise reader.damaged(f"{what}types have dtype {types.dtype}")
     if len(types) != cells.GetNumberOfCells():
         raise reader.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
     faces = of_cells = None
@@ -191,13 +192,18 @@ def _unstructured(mesh: Any, described: dict[str, Any], reader: ArrayReader, wha
             raise reader.damaged(
                 f"{what}faces are of {of_cells.GetNumberOfCells()} cells, not {len(types)}"
             )
+    _set_cells(mesh, array_of(types), cells, of_cells, faces)
+
+
+def _set_cells(mesh: Any, types: Any, cells: Any, of_cells: Any, faces: Any) -> None:
+    """Set the cells; polyhedra of VTK before 9.4 have another layout."""
     if hasattr(mesh, "SetPolyhedralCells"):
         # SetCells would search all cells for polyhedra.
-        mesh.SetPolyhedralCells(array_of(types), cells, of_cells, faces)
+        mesh.SetPolyhedralCells(types, cells, of_cells, faces)
     elif faces is None:
-        mesh.SetCells(array_of(types), cells)
+        mesh.SetCells(types, cells)
     else:
-        raise _core.UnsupportedError(f"{what}faces: polyhedra are read with VTK 9.4 or newer")
+        raise _core.UnsupportedError("polyhedra are read with VTK 9.4 or newer")
 
 
 def _table(_mesh: Any, _described: dict[str, Any], _reader: ArrayReader, _what: str) -> None:
