@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.commit_context import Closing
+from ambar._util.commit_context import CommitContext
 from ambar._util.modes import WriteMode, check_mode
 from ambar.parallel.collectives import Ranks
 from ambar.parallel.launch_check import check_launched
@@ -34,7 +34,7 @@ class _Array(NamedTuple):
     limits: tuple[float, float] | None
 
 
-class MpiWriter(Closing):
+class MpiWriter(CommitContext):
     """Writes one store from all ranks of a communicator.
 
     `create` returns one on each rank. The end of its ``with`` block commits, on all ranks together.

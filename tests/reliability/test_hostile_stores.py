@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.cli.look import ls
+from ambar.cli.info import ls
 from ambar.io.summary import overview
 from ambar.mesh.storage.description import blocks_of
 from ambar.snapshot.amrex_info import AmrexInfo

@@ -7,15 +7,15 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing(ABC):
-    """Base of context managers whose ``with`` block ends with `close`."""
+class CommitContext(ABC):
+    """Base of writers: the end of a ``with`` block commits and closes, an exception only closes."""
 
     @abstractmethod
     def close(self) -> None:
         """Close the file; uncommitted changes are lost."""
 
     def _succeeded(self) -> None:  # noqa: B027 - optional
-        """Run before `close` if the block did not raise."""
+        """Commit, before `close`, at the end of a block that did not raise."""
 
     def __enter__(self) -> Self:
         return self

@@ -60,7 +60,7 @@ def publish(made: Path, target: Path) -> None:
         else:
             _publish_file(made, target)
     except FileExistsError:
-        raise already_there(target) from None
+        raise target_exists(target) from None
 
 
 def publish_all(folder: Path, parent: Path, last: str) -> None:
@@ -88,7 +88,7 @@ def check_folder_of(target: Path) -> None:
         raise FileNotFoundError(errno.ENOENT, _NO_FOLDER, os.fspath(target))
 
 
-def already_there(target: Path) -> FileExistsError:
+def target_exists(target: Path) -> FileExistsError:
     """Return the error for a target that exists."""
     what = 'the target already exists; choose another name, or replace it with mode="w"'
     return FileExistsError(errno.EEXIST, what, os.fspath(target))

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import care, compare, convert, look, paraview, plot, references
+from ambar.cli import compare, convert, info, maintenance, paraview, plot, references
 from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
 from ambar.cli.output import console, errors, print_json
 
@@ -44,13 +44,13 @@ def _help(command: Callable[..., None]) -> str:
 _COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert.convert,
     "export": convert.export,
-    "info": look.info,
-    "ls": look.ls,
-    "verify": care.verify,
+    "info": info.info,
+    "ls": info.ls,
+    "verify": maintenance.verify,
     "plot": plot.plot,
     "compare": compare.compare,
-    "compact": care.compact,
-    "repair": care.repair,
+    "compact": maintenance.compact,
+    "repair": maintenance.repair,
     "references": references.references,
     "paraview-plugin": paraview.paraview_plugin,
 }

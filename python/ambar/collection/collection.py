@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.commit_context import Closing
+from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class Collection(Closing):
+class Collection(CommitContext):
     """Named datasets in one store, opened by `ambar.open_collection`.
 
     ``collection[name]`` is a dataset as a lazy `xarray.Dataset`; `read` reads variables of many

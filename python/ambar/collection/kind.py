@@ -23,7 +23,7 @@ from ambar.kinds.request import (
     ExportRequest,
     OnError,
     PlotRequest,
-    listed,
+    as_list,
 )
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.cache import place_of
@@ -98,8 +98,8 @@ def _convert(request: CollectionRequest) -> Conversion:
     return ingest(
         request.paths,
         request.target,
-        variables=listed(request.fields),
-        ragged=listed(request.ragged),
+        variables=as_list(request.fields),
+        ragged=as_list(request.ragged),
         on_mismatch=request.on_mismatch,
         engine=request.engine,
         processes=request.processes,

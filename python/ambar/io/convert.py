@@ -15,7 +15,7 @@ from ambar._util.disk_space import write_error
 from ambar._util.foreign_files import contents_of
 from ambar._util.modes import WriteMode, check_mode
 from ambar._util.replacement import replaced
-from ambar._util.scratch import already_there, check_folder_of
+from ambar._util.scratch import check_folder_of, target_exists
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
 from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Progress, build
 from ambar.kinds.request import Path as AnyPath
@@ -187,7 +187,7 @@ def convert(
     )
     check_folder_of(Path(target))
     if mode == "w-" and Path(target).exists():
-        raise already_there(Path(target))
+        raise target_exists(Path(target))
     done = convert_to(request)
     if done is None:
         from ambar.collection.files.sources import size_of
@@ -335,7 +335,7 @@ def export(
     place = Path(target)
     is_empty_folder = place.is_dir() and not any(place.iterdir())
     if mode == "w-" and place.exists() and not is_empty_folder:
-        raise already_there(place)
+        raise target_exists(place)
     try:
         if mode == "w-":
             done = kind.export(request)

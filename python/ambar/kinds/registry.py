@@ -87,11 +87,11 @@ class Kind:
     summarize: Callable[[Resource], dict[str, Any]] | None = None
     """Return what ``ambar info`` prints, from metadata alone; JSON can represent it."""
     convert: Callable[[Any], Conversion | None] | None = None
-    """Convert the sources of a request to a store; None stands for a report without names."""
+    """Convert the sources of a request to a store; None for a report without names."""
     convert_request: type[ConvertRequest] = ConvertRequest
     """The class of the request, whose fields are the options of `ambar.convert`."""
     export: Callable[[Any], Export | None] | None = None
-    """Write the content of a store to files; None stands for a report without names."""
+    """Write the content of a store to files; None for a report without names."""
     export_request: type[ExportRequest] = ExportRequest
     """The class of the request, whose fields are the options of `ambar.export`."""
     plot: Callable[[Resource, Any], pathlib.Path] | None = None

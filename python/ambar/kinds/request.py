@@ -210,14 +210,14 @@ def build(
     return cls(**common, **options)
 
 
-def listed(names: Iterable[str] | None) -> list[str] | None:
+def as_list(names: Iterable[str] | None) -> list[str] | None:
     """Return names as a list, a single string as a list of one name, None as None."""
     if names is None:
         return None
     return [names] if isinstance(names, str) else list(names)
 
 
-def shown(
+def progress_function(
     progress: Progress | Literal[True] | None, title: str
 ) -> AbstractContextManager[Progress | None]:
     """Return the function that progress is reported to: the caller's, a bar's, or None."""

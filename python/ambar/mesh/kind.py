@@ -8,7 +8,13 @@ from typing import Any
 
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ConvertRequest, ExportRequest, PlotRequest, shown
+from ambar.kinds.request import (
+    Conversion,
+    ConvertRequest,
+    ExportRequest,
+    PlotRequest,
+    progress_function,
+)
 from ambar.mesh.files.pyvista_readers import is_mesh_file
 from ambar.mesh.files.time_steps import is_timed
 from ambar.mesh.mesh import Mesh
@@ -61,7 +67,7 @@ def _convert_steps(request: MeshRequest) -> Conversion:
 def _export_mesh(request: ExportRequest) -> None:
     from ambar.mesh.files.export import export_mesh
 
-    with shown(request.progress, f"exporting {Path(request.store).name}"):
+    with progress_function(request.progress, f"exporting {Path(request.store).name}"):
         export_mesh(request.store, request.target, request.threads)
 
 
@@ -69,7 +75,7 @@ def _export_series(request: ExportRequest) -> None:
     from ambar.mesh.files.export import VTKHDF, export_collection_of_steps, export_steps
 
     steps = _steps_of_series(Resource(request.store, request.opened))
-    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+    with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
         if Path(request.target).suffix.lower() == VTKHDF:
             meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
             export_steps(meshes, steps.times, request.target, report)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
-from ambar._util.commit_context import Closing
+from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.modes import WriteMode, check_mode
 from ambar._util.positions import checked_position
@@ -31,7 +31,7 @@ _MOST_ROWS = 40
 """The largest number of steps or arrays in a representation."""
 
 
-class MeshSeries(Sequence[Mesh], Closing):
+class MeshSeries(Sequence[Mesh], CommitContext):
     """The time steps of a run: a sequence of meshes.
 
     `ambar.open_mesh_series` opens one for reading or writing. `add` commits each step: readers see

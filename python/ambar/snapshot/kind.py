@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ambar import _core
 from ambar._util.figures import save_figure
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import ExportRequest, PlotRequest, shown
+from ambar.kinds.request import ExportRequest, PlotRequest, progress_function
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.error_bounds import ErrorBound, loose_bound
@@ -151,7 +151,7 @@ def export_cells(request: CellsExport) -> None:
     for option in ("error_bound", "without_particles"):
         if getattr(request, option) and not request.amrex_hdf5:
             raise _core.InvalidError(f"{option} applies to plotfiles in HDF5; add amrex_hdf5=True")
-    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+    with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
         if request.amrex_hdf5:
             from ambar.formats.amrex.hdf5_export import export_hdf5
 

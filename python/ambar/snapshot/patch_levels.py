@@ -268,7 +268,7 @@ class _TreeValues:
         self._known: dict[str, dict[int, np.ndarray]] = {}
 
     def level(self, number: int, *, last: bool) -> Level:
-        """Return a level; of the last one no cell is taken for refined."""
+        """Return a level; the last level has no refined cells."""
         cells = self._cells[number]
         starts = cells.starts
         refined = np.zeros(len(cells.order), bool) if last else cells.refined[cells.order]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.commit_context import Closing
+from ambar._util.commit_context import CommitContext
 from ambar._util.modes import WriteMode, check_mode
 from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
@@ -98,7 +98,7 @@ class ArrayOptions(NamedTuple):
         )
 
 
-class Writer(Closing):
+class Writer(CommitContext):
     """Writes groups and arrays of a store.
 
     `create` returns one. ``writer[path]`` is a group or an array, with its `path` and `attrs`,

@@ -17,11 +17,11 @@ import numpy as np
 from ambar import _core
 from ambar._util.disk_space import check_free_space, write_error
 from ambar._util.optional import missing
-from ambar._util.scratch import already_there, publish, scratch_folder, target_folder
+from ambar._util.scratch import publish, scratch_folder, target_exists, target_folder
 from ambar.collection.collection import Collection
 from ambar.collection.openers import collection_at
 from ambar.collection.storage.attributes import plain
-from ambar.kinds.request import Export, Progress, shown
+from ambar.kinds.request import Export, Progress, progress_function
 from ambar.parallel.workers import Failure, Workers, explained, processes_for
 from ambar.store.cache import StoreKey
 
@@ -68,13 +68,13 @@ def export_collection(
     _check_writable(format)
     folder = Path(target)
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
-        raise already_there(folder)
+        raise target_exists(folder)
     batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
     exported: list[str] = []
     failed: dict[str, str] = {}
     with (
         target_folder(folder),
-        shown(progress, f"exporting {len(names):,} datasets") as report,
+        progress_function(progress, f"exporting {len(names):,} datasets") as report,
         # It is removed after the processes end, with the files of a process that was killed.
         scratch_folder(folder) as scratch,
         Workers(processes_for(len(batches), processes)) as workers,
@@ -133,7 +133,7 @@ def _write_batch(
 def _write(dataset: xr.Dataset, place: Path, scratch: Path, format: Format) -> None:  # noqa: A002
     """Write a dataset into the folder `scratch`, and rename the complete file."""
     if place.exists():
-        raise already_there(place)
+        raise target_exists(place)
     # xarray's writers look at the suffix.
     made = scratch / f"{uuid4().hex}{_SUFFIXES[format]}"
     dataset = _storable(dataset, format)

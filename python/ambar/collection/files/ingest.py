@@ -23,7 +23,7 @@ from ambar.collection.files.sources import (
 )
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.records import Record
-from ambar.kinds.request import Conversion, OnError, Progress, shown
+from ambar.kinds.request import Conversion, OnError, Progress, progress_function
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.store import Store
@@ -174,7 +174,7 @@ def ingest(
     ) as collection:
         run = _Run(collection, sources, on_error)
         with (
-            shown(progress, f"ingesting {len(run.wanted):,} files") as report,
+            progress_function(progress, f"ingesting {len(run.wanted):,} files") as report,
             Workers(processes_for(len(run.wanted), processes)) as workers,
         ):
             run.check_bounds(encoding or (), workers, reading)

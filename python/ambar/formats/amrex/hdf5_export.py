@@ -22,7 +22,7 @@ import numpy as np
 from ambar import _core, hdf5
 from ambar._util.disk_space import check_free_space
 from ambar._util.hdf5_file import hdf5_file
-from ambar._util.scratch import already_there, publish, scratch_folder
+from ambar._util.scratch import publish, scratch_folder, target_exists
 from ambar.store.error_bounds import ErrorBound, listed_bounds
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _COORDINATES = {"cartesian": 0, "cylindrical": 1, "spherical": 2}
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _LevelLayout:
     """The boxes of a level, and their positions in its datasets."""
 
     boxes: np.ndarray
@@ -112,7 +112,7 @@ def export_hdf5(
     hdf5.filter()
     target = Path(target)
     if target.exists():
-        raise already_there(target)
+        raise target_exists(target)
     opened = open_path(store)
     if not isinstance(opened, Snapshot) or opened.amr.layout != "patches":
         raise _core.UnsupportedError(
@@ -171,7 +171,9 @@ class _Export:
         renamed, files = _source_layout(store)
         self._names = [renamed.get(field, field) for field in self._fields]
         self._levels = [
-            _place(self._core.boxes(level), files.get(level), CHUNK_BYTES // self._dtype.itemsize)
+            _level_layout(
+                self._core.boxes(level), files.get(level), CHUNK_BYTES // self._dtype.itemsize
+            )
             for level in range(len(self._info.levels))
         ]
 
@@ -210,10 +212,10 @@ class _Export:
         file.create_group("Chombo_global").attrs["SpaceDim"] = _integer(info.ndim)
 
     def _write_level(self, file: Any, number: int) -> Any:
-        info, placed = self._info, self._levels[number]
+        info, layout = self._info, self._levels[number]
         level, axes = info.levels[number], "ijk"[: info.ndim]
         corner = np.dtype([(f"{end}_{axis}", "<i4") for end in ("lo", "hi") for axis in axes])
-        corners = placed.boxes.copy()
+        corners = layout.boxes.copy()
         corners[:, 1] -= 1
         group = file.create_group(f"level_{number}")
         step = info.steps[number] if number < len(info.steps) else 0
@@ -234,16 +236,16 @@ class _Export:
         group["boxes"] = np.array(rows, corner)
         centring = np.dtype([(axis, "<i4") for axis in axes])
         group["boxcenter"] = np.zeros(len(corners), centring)
-        group["data:offsets=0"] = np.append(placed.starts, placed.length).astype("<i8")
+        group["data:offsets=0"] = np.append(layout.starts, layout.length).astype("<i8")
         return group
 
     def _dataset(self, group: Any, component: int, number: int, bound: float | str) -> Any:
-        placed = self._levels[number]
+        layout = self._levels[number]
         return group.create_dataset(
             f"data:datatype={component}",
-            (placed.length,),
+            (layout.length,),
             self._dtype.newbyteorder("<"),
-            chunks=(placed.chunk,),
+            chunks=(layout.chunk,),
             **hdf5.filter(bound or None),
         )
 
@@ -256,8 +258,8 @@ class _Export:
         threads: int,
     ) -> Iterator[int]:
         """Write the chunks of a field on a level; `threads` chunks are encoded in parallel."""
-        placed = self._levels[number]
-        chunks = list(placed.chunks())
+        layout = self._levels[number]
+        chunks = list(layout.chunks())
         for first in range(0, len(chunks), threads):
             batch = chunks[first : first + threads]
             encoded = pool.map(encode, [boxes for _, boxes in batch])
@@ -265,27 +267,27 @@ class _Export:
                 if packet is not None and len(packet) < values.nbytes:
                     dataset.id.write_direct_chunk((start,), packet)
                 else:
-                    dataset[start : start + len(values)] = values[: placed.length - start]
-                yield int(placed.cells[boxes].sum())
+                    dataset[start : start + len(values)] = values[: layout.length - start]
+                yield int(layout.cells[boxes].sum())
 
     def _encode(
         self, number: int, field: str, bound: float | str, boxes: slice
     ) -> tuple[np.ndarray, bytes | None]:
         """Return the values of a chunk with boxes in place, and the encoded chunk."""
-        placed = self._levels[number]
-        values = np.zeros(placed.chunk, self._dtype)
+        layout = self._levels[number]
+        values = np.zeros(layout.chunk, self._dtype)
         begin = 0
-        for box in placed.numbers[boxes]:
+        for box in layout.numbers[boxes]:
             found = self._core.read_box(number, int(box), field)
             values[begin : begin + len(found)] = found
             begin += len(found)
-        corners = placed.boxes[boxes]
+        corners = layout.boxes[boxes]
         missing = 3 - self._info.ndim
-        described = np.zeros((len(corners), 2, 3), np.int64)
-        described[:, 1] = 1
-        described[:, 0, missing:] = corners[:, 0, ::-1]
-        described[:, 1, missing:] = (corners[:, 1] - corners[:, 0])[:, ::-1]
-        return values, _core.hdf5_boxes(values, described, bound)
+        corners_3d = np.zeros((len(corners), 2, 3), np.int64)
+        corners_3d[:, 1] = 1
+        corners_3d[:, 0, missing:] = corners[:, 0, ::-1]
+        corners_3d[:, 1, missing:] = (corners[:, 1] - corners[:, 0])[:, ::-1]
+        return values, _core.hdf5_boxes(values, corners_3d, bound)
 
     def _bound(self, field: str) -> float | str:
         """Return the bound of the chunks of a field; 0 for lossless."""
@@ -294,8 +296,8 @@ class _Export:
             return 0.0
         low, high = np.inf, -np.inf
         if _core.bound_needs_range(bound):
-            for number, placed in enumerate(self._levels):
-                for box in placed.numbers:
+            for number, layout in enumerate(self._levels):
+                for box in layout.numbers:
                     values = self._core.read_box(number, int(box), field)
                     finite = values[np.isfinite(values)]
                     low = min(low, float(finite.min(initial=np.inf)))
@@ -329,7 +331,7 @@ def _source_layout(store: Store | None) -> tuple[dict[str, str], dict[int, list[
     return renamed, files
 
 
-def _place(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _Placed:
+def _level_layout(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _LevelLayout:
     """Assign the boxes of a level to chunks: the boxes of one rank, or a part of them.
 
     Ranks with few cells share chunks, so that at most half of a chunk is padding, unless the next
@@ -356,4 +358,4 @@ def _place(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _Placed
     starts = chunk_of * chunk + inside - cells
     length = (len(used) - 1) * chunk + used[-1]
     # HDF5 refuses chunks that are larger than the dataset.
-    return _Placed(boxes, numbers, cells, starts, chunk, max(length, chunk))
+    return _LevelLayout(boxes, numbers, cells, starts, chunk, max(length, chunk))

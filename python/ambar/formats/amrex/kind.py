@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ambar import _core
 from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
 from ambar.kinds.registry import Resource
-from ambar.kinds.request import Conversion, ConvertRequest, listed, shown
+from ambar.kinds.request import Conversion, ConvertRequest, as_list, progress_function
 from ambar.snapshot.kind import count_files, kind_of_snapshots, summarize_run, warn_of_loose_bounds
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
@@ -45,7 +45,7 @@ def _convert(request: AmrexRequest) -> Conversion:
     request.refuse_append()
     bounds = listed_bounds(request.error_bound)
     (path,) = request.paths
-    with shown(request.progress, f"converting {Path(path).name}") as progress:
+    with progress_function(request.progress, f"converting {Path(path).name}") as progress:
         report = _core.convert_amrex(
             source_of(path),
             os.fspath(request.target),

@@ -71,61 +71,44 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
     shapes = [level.domain[1] - level.domain[0] + 1 for level in file.levels]
     ratios = [(fine // np.maximum(coarse, 1)).tolist() for coarse, fine in pairwise(shapes)]
     ratios.append([1] * file.ndim)
-    coordinates = ("cartesian", "cylindrical", "spherical")
-    geometry = [
-        {"cell_size": level.cell_size.tolist(), "ratio": ratio}
-        for level, ratio in zip(file.levels, ratios, strict=True)
-    ]
-    cells = [
-        int((level.boxes[:, 1] - level.boxes[:, 0] + 1).prod(1).sum()) for level in file.levels
-    ]
-    info = {
-        "format": "HDF5",
+    after = np.array([[0], [1]])  # corners are inclusive in the file, exclusive in the description
+    levels, described, steps = [], [], []
+    for level, ratio in zip(file.levels, ratios, strict=True):
+        geometry = {"cell_size": level.cell_size.tolist(), "ratio": ratio}
+        lo, hi = level.domain.tolist()
+        boxes = level.boxes + after
+        cells = int((boxes[:, 1] - boxes[:, 0]).prod(1).sum())
+        counts = {"boxes": len(boxes), "cells": cells}
+        levels.append(geometry | {"domain": {"lo": lo, "hi": hi}} | counts)
+        domain = (level.domain + after).tolist()
+        described.append(geometry | {"domain": domain, "boxes": boxes.tolist()})
+        steps.append({"step": level.step, "own_step": level.step, "time": _json_number(level.time)})
+    time = _json_number(file.time)
+    shared = {
         "ndim": file.ndim,
-        "time": _json_number(file.time),
-        "steps": [level.step for level in file.levels],
-        "coordinates": dict(enumerate(coordinates)).get(file.coordinates, "cartesian"),
         "lower": file.lower.tolist(),
         "upper": file.upper.tolist(),
         "fields": file.names,
-        "levels": [
-            part
-            | {
-                "domain": {"lo": level.domain[0].tolist(), "hi": level.domain[1].tolist()},
-                "boxes": len(level.boxes),
-                "cells": count,
-            }
-            for part, level, count in zip(geometry, file.levels, cells, strict=True)
-        ],
     }
-    steps = [
-        {"step": level.step, "own_step": level.step, "time": _json_number(level.time)}
-        for level in file.levels
-    ]
-    run: dict[str, Any] = {
+    info = shared | {
+        "format": "HDF5",
+        "time": time,
+        "steps": [level.step for level in file.levels],
+        "coordinates": {1: "cylindrical", 2: "spherical"}.get(file.coordinates, "cartesian"),
+        "levels": levels,
+    }
+    run = {
         "version": "HyperCLaw-V1.1",
-        "time": _json_number(file.time),
+        "time": time,
         "coordinates": file.coordinates,
         "boundary": 0,
         "levels": steps,
         "rest": "",
         "texts": {},
     }
-    after = [0, 1]  # corners are inclusive in the file, exclusive here
-    description = {
-        "ndim": file.ndim,
-        "lower": info["lower"],
-        "upper": info["upper"],
-        "fields": file.names,
+    description = shared | {
         "dtype": str(file.dtype),
-        "levels": [
-            part
-            | {
-                "domain": (level.domain + np.array(after)[:, None]).tolist(),
-                "boxes": (level.boxes + np.array(after)[:, None]).tolist(),
-            }
-            for part, level in zip(geometry, file.levels, strict=True)
-        ],
+        "levels": described,
         "name": file.path.name,
         "files": 1,
         "bytes": file.path.stat().st_size,

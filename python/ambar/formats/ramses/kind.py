@@ -13,7 +13,7 @@ from ambar import _core
 from ambar._util.text import plural
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.registry import Resource
-from ambar.kinds.request import Conversion, ConvertRequest, OnError, listed, shown
+from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, progress_function
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (
@@ -80,9 +80,9 @@ def _convert(request: RamsesRequest) -> Conversion:
         request.refuse_append()
     else:
         _check_series(request)
-    names, known = listed(request.fields), _known(path)
+    names, known = as_list(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
-    with shown(request.progress, f"converting {Path(path).name}") as progress:
+    with progress_function(request.progress, f"converting {Path(path).name}") as progress:
         report = _core.convert_ramses(
             os.fspath(path),
             os.fspath(request.target),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ambar import _core
-from ambar.kinds.request import Conversion, ConvertRequest, shown
+from ambar.kinds.request import Conversion, ConvertRequest, progress_function
 from ambar.mesh.files.pyvista_readers import MeshFile, size_of
 from ambar.mesh.files.time_steps import FileStep, steps_in, time_of
 from ambar.mesh.series import MeshSeries, open_series_for_writing
@@ -30,7 +30,7 @@ def convert_mesh(request: ConvertRequest, *, reorder: bool) -> Conversion:
         steps = [FileStep([path], [None], at, number) for number, at in enumerate(file.times)]
         return _convert_steps(request, steps, [size // len(steps)] * len(steps), file, reorder)
     request.refuse_append()
-    with shown(request.progress, f"converting {path.name}") as report:
+    with progress_function(request.progress, f"converting {path.name}") as report:
         mode: Literal["w-", "w"] = "w" if request.mode == "w" else "w-"
         write_mesh(file.read(), target, mode=mode, reorder=reorder, **request.writing)
         if report is not None:
@@ -60,7 +60,7 @@ def _convert_steps(
     start = time.perf_counter()
     target, writing = request.target, request.writing
     with (
-        shown(request.progress, f"converting {Path(request.paths[0]).name}") as report,
+        progress_function(request.progress, f"converting {Path(request.paths[0]).name}") as report,
         closing(
             open_series_for_writing(target, request.mode, reorder=reorder, **writing)
         ) as series,

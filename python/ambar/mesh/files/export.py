@@ -17,7 +17,7 @@ from ambar import _core
 from ambar._util.disk_space import check_free_space
 from ambar._util.hdf5_file import hdf5_file
 from ambar._util.optional import require
-from ambar._util.scratch import already_there, publish_all, scratch_folder
+from ambar._util.scratch import publish_all, scratch_folder, target_exists
 from ambar.kinds.request import Progress
 from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
 from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
@@ -233,7 +233,7 @@ def _published(target: Path) -> Iterator[Path]:
     Other files in its folder, such as a folder of pieces, are renamed, too.
     """
     if target.exists():
-        raise already_there(target)
+        raise target_exists(target)
     with scratch_folder(target.parent) as folder:
         yield folder / target.name
         publish_all(folder, target.parent, target.name)

@@ -49,7 +49,7 @@ def overlapping_amr(
         raise _core.NotFoundError(
             f"no cells of levels {levels} in {region}; use other levels or a larger region"
         )
-    mesh = started([len(level.boxes) for level in found], amr.ndim)
+    mesh = empty_amr([len(level.boxes) for level in found], amr.ndim)
     mesh.SetOrigin(_three(amr.lower, 0.0))
     for place, level in enumerate(found):
         mesh.SetSpacing(place, _three(level.cell_size, 1.0))
@@ -65,7 +65,7 @@ def overlapping_amr(
     return mesh
 
 
-def started(blocks: Sequence[int], ndim: int) -> Any:
+def empty_amr(blocks: Sequence[int], ndim: int) -> Any:
     """Return AMR data without values; `blocks` has the number of blocks of each level."""
     mesh = vtkOverlappingAMR()
     if hasattr(mesh, "GetAMRMetaData"):

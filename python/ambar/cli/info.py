@@ -162,10 +162,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
         _show_components(snapshot.get("components", {}), snapshot.get("missing", {}))
     for group in found["groups"]:
         if group["kind"] == "amr":
-            if group.get("layout") == "patches":
-                _show_patches(group)
-            else:
-                _show_levels(group)
+            _show_levels(group)
     show_bounds(_given_bounds(found))
     _show_arrays(found["arrays"], every=every)
 
@@ -199,32 +196,26 @@ def _show_steps(snapshots: list[dict[str, Any]]) -> None:
 
 
 def _show_levels(group: dict[str, Any]) -> None:
-    table = plain_table("level", "leaf cells", "share", "cell size (code)")
-    total = group["cells"]
-    for level, count in sorted(group["cells_per_level"].items(), key=lambda item: int(item[0])):
-        side = group["boxlen"] / group["root"][0] / 2 ** int(level)
-        share = f"{100 * count / total:.1f} %" if total else "-"
-        table.add_row(level, f"{count:,}", share, f"{side:.6g}")
-    table.add_row("all", f"{total:,}", "", "")
-    show_table(table)
-
-
-def _show_patches(group: dict[str, Any]) -> None:
-    table = plain_table("level", "leaf cells", "share", "boxes", "blocks", "cell size (code)")
+    """Print a row for each level of a tree, or for each level of patches with its boxes."""
+    is_patches = group.get("layout") == "patches"
+    names = ["level", "leaf cells", "share", "cell size (code)"]
+    table = plain_table(*names, *(["boxes", "blocks"] if is_patches else []))
     total, counts = group["cells"], group["cells_per_level"]
-    for number, level in enumerate(group["levels"]):
+    numbers = range(len(group["levels"])) if is_patches else sorted(map(int, counts))
+    for number in numbers:
         count = counts.get(str(number), 0)
         share = f"{100 * count / total:.1f} %" if total else "-"
-        sides = [f"{side:.6g}" for side in level["cell_size"]]
-        table.add_row(
-            str(number),
-            f"{count:,}",
-            share,
-            f"{level['boxes']:,}",
-            f"{level['blocks']:,} of {'x'.join([str(level['side'])] * len(sides))}",
-            " x ".join(dict.fromkeys(sides)),
-        )
-    table.add_row("all", f"{total:,}", "", "", "", "")
+        boxes: list[str] = []
+        if is_patches:
+            level = group["levels"][number]
+            sizes = level["cell_size"]
+            side = "x".join([str(level["side"])] * len(sizes))
+            boxes = [f"{level['boxes']:,}", f"{level['blocks']:,} of {side}"]
+        else:
+            sizes = [group["boxlen"] / group["root"][0] / 2**number]
+        cell = " x ".join(dict.fromkeys(f"{size:.6g}" for size in sizes))
+        table.add_row(str(number), f"{count:,}", share, cell, *boxes)
+    table.add_row("all", f"{total:,}")
     show_table(table)
 
 
