@@ -186,11 +186,11 @@ def _ranks(path: Path, done: Done) -> None:
         for rank, writer in enumerate(ranks):
             number = writer.declare(f"/s{step}", spec, blocks)
             writer.write(number, np.full(half, step + 0.5 * rank), [20 * rank, 0], half)
-        boxes = [[writer.outbox(to) for to in (0, 1)] for writer in ranks]
+        boxes = [[writer.message_to(to) for to in (0, 1)] for writer in ranks]
         for to, writer in enumerate(ranks):
             for sender in (0, 1):
                 if boxes[sender][to]:
-                    writer.inbox(sender, boxes[sender][to])
+                    writer.receive(sender, boxes[sender][to])
         outcome = first.commit([writer.seal() for writer in ranks])
         for writer in ranks:
             writer.conclude(outcome)

@@ -361,15 +361,15 @@ int32_t ambar_ranks_join(const uint8_t *invitation,
 int32_t ambar_ranks_counter(ambar_writer *writer, ambar_reserve reserve, void *context);
 
 /// Returns the bytes to send to rank `to` after this rank has written all its values of the step; often empty.
-int32_t ambar_ranks_outbox(ambar_writer *writer,
-                           uint32_t to,
-                           ambar_bytes *bytes);
+int32_t ambar_ranks_message_to(ambar_writer *writer,
+                               uint32_t to,
+                               ambar_bytes *bytes);
 
-/// Receives the outbox of rank `from` for this rank. After an error, the seal informs the other ranks.
-int32_t ambar_ranks_inbox(ambar_writer *writer,
-                          uint32_t from,
-                          const uint8_t *bytes,
-                          size_t len);
+/// Receives the message of rank `from`. After an error, the seal informs the other ranks.
+int32_t ambar_ranks_receive(ambar_writer *writer,
+                            uint32_t from,
+                            const uint8_t *bytes,
+                            size_t len);
 
 /// Ends this rank's part of the step: encodes remaining values, syncs them to disk, and returns the bytes for
 /// `ambar_ranks_commit`. The bytes also report failures, so gather them in any case.

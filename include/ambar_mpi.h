@@ -357,7 +357,7 @@ static inline int ambar_mpi_wait(int count, MPI_Request *requests) {
     return status;
 }
 
-/* Exchanges values between all ranks: sends outboxes of `sizes[ranks..]` bytes, receives `sizes[..ranks]` bytes. */
+/* Exchanges values between all ranks: sends messages of `sizes[ranks..]` bytes, receives `sizes[..ranks]` bytes. */
 static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxes, const uint64_t *sizes) {
     uint64_t incoming = 0, pieces = 0, place = 0;
     uint8_t *data;
@@ -376,15 +376,15 @@ static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxe
     for (peer = 0; peer < w->ranks && !status; peer++)
         status = ambar_mpi_move(w->comm, 1, peer, boxes[peer].data, boxes[peer].len, requests, &count);
     if (!status) status = ambar_mpi_wait(count, requests);
-    /* The writer remembers the error of an inbox, and then fails to seal. */
+    /* The writer remembers the error of a message, and then fails to seal. */
     for (peer = 0, place = 0; peer < w->ranks && !status; place += sizes[peer], peer++)
-        if (sizes[peer]) (void)ambar_ranks_inbox(w->writer, (uint32_t)peer, data + place, (size_t)sizes[peer]);
+        if (sizes[peer]) (void)ambar_ranks_receive(w->writer, (uint32_t)peer, data + place, (size_t)sizes[peer]);
 end:
     free(data), free(requests);
     return status;
 }
 
-/* Sends values to the ranks that own their shards. Sends nothing if all outboxes are empty. Collective. */
+/* Sends values to the ranks that own their shards. Sends nothing if all messages are empty. Collective. */
 static inline int ambar_mpi_exchange(ambar_mpi_writer *w) {
     size_t ranks = (size_t)w->ranks, peer;
     uint64_t total = 0;
@@ -392,7 +392,7 @@ static inline int ambar_mpi_exchange(ambar_mpi_writer *w) {
     ambar_bytes *boxes = (ambar_bytes *)calloc(ranks, sizeof *boxes);
     int status = sizes && boxes ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for values of other ranks");
     for (peer = 0; peer < ranks && !status; peer++) {
-        status = ambar_ranks_outbox(w->writer, (uint32_t)peer, boxes + peer);
+        status = ambar_ranks_message_to(w->writer, (uint32_t)peer, boxes + peer);
         total += sizes[ranks + peer] = boxes[peer].len;
     }
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;

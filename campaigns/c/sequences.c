@@ -114,8 +114,8 @@ static void commit(int spoiled) {
     for (from = 0; from < ranks; from++)
         for (to = 0; to < ranks; to++) {
             if (to == from) continue;
-            if (ended(ambar_ranks_outbox(writers[from], (uint32_t)to, &bytes), allowed, "ambar_ranks_outbox")) continue;
-            ended(ambar_ranks_inbox(writers[to], (uint32_t)from, bytes.data, bytes.len), allowed, "ambar_ranks_inbox");
+            if (ended(ambar_ranks_message_to(writers[from], (uint32_t)to, &bytes), allowed, "ambar_ranks_message_to")) continue;
+            ended(ambar_ranks_receive(writers[to], (uint32_t)from, bytes.data, bytes.len), allowed, "ambar_ranks_receive");
             ambar_bytes_free(bytes);
         }
     memset(indices, 0, sizeof indices);
@@ -487,7 +487,7 @@ static void spoil(const ambar_array *handles, const block *last, int last_rank) 
     case 16: REFUSED(ambar_amr_define(w, "wrong", &h, 0, NULL, 0, 0, &amr)); break;
     case 17: REFUSED(ambar_amr_define(w, "wrong", NULL, 0, NULL, 0, 0, &amr)); break;
     case 18: REFUSED(ambar_particles_define(w, "wrong", counts, 0, NULL, 0, 3, nothing, 1.0, NULL, &particles)); break;
-    case 19: REFUSED(ambar_ranks_inbox(w, (uint32_t)ranks, data, 1 + below(sizeof data))); break;
+    case 19: REFUSED(ambar_ranks_receive(w, (uint32_t)ranks, data, 1 + below(sizeof data))); break;
     default: {
         /* A region off by one, or one that was written before; its values are within the caller's buffer. */
         block wrong;

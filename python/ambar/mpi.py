@@ -245,11 +245,11 @@ class MpiWriter(CommitContext):
         self._arrays.clear()
         ranks, core = self._ranks, self._core
         with ranks.together():
-            messages = [core.outbox(to) for to in range(ranks.size)]
+            messages = [core.message_to(to) for to in range(ranks.size)]
         for sender, message in ranks.exchange(messages):
             # The writer keeps the error and sends it to rank 0.
             with contextlib.suppress(_core.AmbarError):
-                core.inbox(sender, message)
+                core.receive(sender, message)
         with ranks.together():
             index = core.seal()
         indices = ranks.gather(index)

@@ -152,6 +152,32 @@ def test_sinks_and_clumps_are_loaded(tmp_path: Path) -> None:
         assert len(rows) == (opened.sinks.read()[first] >= 0).sum()
 
 
+def test_regions_select_sinks_and_clumps(tmp_path: Path) -> None:
+    truth = write_output(tmp_path / "output", FULL)
+    ambar.convert(truth.folder, tmp_path / "x.ambar", fsync=False)
+    box = ambar.Box((0, 0, 0), (0.5, 0.9, 1))
+    for path in (truth.folder, tmp_path / "x.ambar"):
+        opened = ambar.open_snapshot(path)
+        loaded = opened.load(region=box)
+        for component, start in (("sinks", ""), ("clumps", "peak_")):
+            rows, part = getattr(opened, component), getattr(loaded, component)
+            every = rows.read()
+            inside = np.logical_and.reduce(
+                [
+                    (every[f"{start}{axis}"] >= 0) & (every[f"{start}{axis}"] < high)
+                    for axis, high in zip(
+                        "xyz", np.multiply(box.hi, opened.info.boxlen), strict=True
+                    )
+                ]
+            )
+            assert component == "sinks" or 0 < inside.sum() < len(inside)
+            expected = ambar.Table({name: column[inside] for name, column in every.items()})
+            assert_equal(rows.read(region=box), expected)
+            assert_equal(part.read(), expected)
+        with pytest.raises(ValueError, match="the rows have no positions"):
+            opened.load("sinks/id", region=None).sinks.read(region=box)
+
+
 def test_loading_needs_no_files_any_more(tmp_path: Path) -> None:
     truth = write_output(tmp_path / "output", FULL)
     ambar.convert(truth.folder, tmp_path / "x.ambar", fsync=False)

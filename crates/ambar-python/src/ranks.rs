@@ -191,14 +191,16 @@ impl RankWriter {
         })
     }
 
-    fn outbox<'py>(&self, py: Python<'py>, to: u32) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.with(py, |writer| Ok(writer.outbox(to)))?;
+    /// The message for rank `to` after all values were written here, often empty.
+    fn message_to<'py>(&self, py: Python<'py>, to: u32) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(py, |writer| Ok(writer.message_to(to)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    fn inbox(&self, py: Python<'_>, sender: u32, bytes: &Bound<'_, PyAny>) -> PyResult<()> {
-        let bytes = BorrowedBuffer::new(bytes, false)?;
-        self.with(py, |writer| writer.inbox(sender, bytes.bytes()))
+    /// Receives the message of another rank.
+    fn receive(&self, py: Python<'_>, sender: u32, message: &Bound<'_, PyAny>) -> PyResult<()> {
+        let message = BorrowedBuffer::new(message, false)?;
+        self.with(py, |writer| writer.receive(sender, message.bytes()))
     }
 
     fn seal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -84,8 +84,7 @@ class Source(ABC):
         core = self.table(name)
         if core is None:
             return None
-        is_placed = name == "particles" or name.startswith(SPECIES)
-        region = request.code_region(self.info) if is_placed else None
+        region = request.code_region(self.info)
         return core.load(request.components[name], region, request.threads)
 
 

@@ -88,8 +88,8 @@ class Particles(FieldRows):
             Fields to read, also as "particles/mass". By default all fields except ``domain`` and
             the position of particles in the files of a plotfile.
         region : Box, Sphere or Shell, optional
-            Rows whose position is inside. It extends across periodic faces of the box. Sinks and
-            clumps have no positions for it.
+            Rows whose position is inside. It extends across periodic faces of the box. Positions
+            are the fields position_x, ... of particles, x, ... of sinks, and peak_x, ... of clumps.
         where : str, optional
             A condition on fields, for example ``"family == 2 and mass > 1e-4"`` or
             ``"mass > 100 Msol"``: comparisons, arithmetic, and numbers with units. A name with a

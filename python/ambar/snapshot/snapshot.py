@@ -187,9 +187,9 @@ class Snapshot:
             and fields of any component ("density", also as "rho"). By default everything. Derived
             columns of cells need not be loaded.
         region : Box, Sphere or Shell, optional
-            Cells whose centre, and particles whose position, is inside. It extends across periodic
-            faces of the box. Sinks and clumps are loaded completely. Of patches, the boxes are cut
-            to the bounding box of the region, rounded outward to cells of level 0.
+            Cells whose centre, and particles, sinks and clumps whose position, is inside. It
+            extends across periodic faces of the box. Of patches, the boxes are cut to the bounding
+            box of the region, rounded outward to cells of level 0.
         levels : tuple of int, optional
             `(lowest, highest)` level of the leaf cells, both included, as in `Amr.read`. Not for
             patches.
@@ -212,8 +212,8 @@ class Snapshot:
         KeyError
             If a component or field does not exist.
         ValueError
-            If the region or the levels are invalid, or "x" is given together with cells:
-            "particles/x" is a field of particles.
+            If the region or the levels are invalid, if a component has no positions for the region,
+            or if "x" is given together with cells: "particles/x" is a field of particles.
         UnsupportedError
             If `levels` are given for patches, or `max_level` for a tree in a store.
         CorruptError

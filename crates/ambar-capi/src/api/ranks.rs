@@ -145,25 +145,25 @@ pub unsafe extern "C" fn ambar_ranks_counter(
 /// # Safety
 /// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ambar_ranks_outbox(
+pub unsafe extern "C" fn ambar_ranks_message_to(
     writer: *mut ambar_writer,
     to: u32,
     bytes: *mut ambar_bytes,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
         from_c!(bytes = out(bytes, "the place of the bytes"));
-        bytes.set(writer.ranks.outbox(to).into());
+        bytes.set(writer.ranks.message_to(to).into());
         Ok(())
     };
     with_writer!(writer, body)
 }
 
-/// Receives the outbox of rank `from` for this rank. After an error, the seal informs the other ranks.
+/// Receives the message of rank `from`. After an error, the seal informs the other ranks.
 ///
 /// # Safety
 /// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ambar_ranks_inbox(
+pub unsafe extern "C" fn ambar_ranks_receive(
     writer: *mut ambar_writer,
     from: u32,
     bytes: *const u8,
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn ambar_ranks_inbox(
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
         from_c!(bytes = list(bytes, len, "the bytes"));
-        writer.ranks.inbox(from, bytes)
+        writer.ranks.receive(from, bytes)
     };
     with_writer!(writer, body)
 }

@@ -16,12 +16,19 @@ use crate::memory::Column;
 use crate::metadata::Attributes;
 use crate::store::Store;
 
+/// The columns of positions of particles, of RAMSES sinks and of RAMSES clumps.
+const POSITIONS: [[&str; 3]; 3] = [
+    ["position_x", "position_y", "position_z"],
+    ["x", "y", "z"],
+    ["peak_x", "peak_y", "peak_z"],
+];
+
 /// Columns of equal length, in a store or in memory.
 ///
 /// Values are read on demand. All methods run on the current rayon pool.
 pub struct Table {
     source: Arc<dyn ColumnSource>,
-    /// The columns of positions; empty if rows have no positions.
+    /// The columns of positions; if empty, regions use columns that are named as in `POSITIONS`.
     positions: Vec<String>,
     attributes: Attributes,
 }
@@ -166,22 +173,39 @@ impl Table {
                 "levels do not apply to this selection: only cells have levels; use a condition on a column",
             ));
         }
+        let mut rows = Self {
+            source: Arc::clone(&self.source),
+            positions: self.positions.clone(),
+            attributes: Attributes::new(),
+        };
         if let Some(region) = &selection.region {
-            if self.positions.is_empty() {
+            if rows.positions.is_empty() {
+                rows.positions = self.named_positions(region.ndim());
+            }
+            if rows.positions.is_empty() {
                 return Err(Error::invalid(
                     "a region does not apply to this selection: the rows have no positions; use a condition",
                 ));
             }
-            region.check(self.positions.len())?;
+            region.check(rows.positions.len())?;
         }
         let conditions: Vec<&Condition> = selection.condition.iter().collect();
         let mut needed = columns.to_vec();
         needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
         if selection.region.is_some() {
-            needed.extend(self.positions.iter().map(String::as_str));
+            needed.extend(rows.positions.iter().map(String::as_str));
         }
         self.source.prepare(&needed)?;
-        select(self, columns, selection, &conditions)
+        select(&rows, columns, selection, &conditions)
+    }
+
+    /// The first columns of `POSITIONS` that exist as float64, one for each dimension.
+    fn named_positions(&self, ndim: usize) -> Vec<String> {
+        let is_position = |name: &&str| matches!(self.dtype(name), Ok(DataType::Float64));
+        let mut candidates = POSITIONS.iter().map(|names| &names[..ndim.min(3)]);
+        let found = candidates.find(|names| names.iter().all(|name| is_position(name)));
+        let names = found.into_iter().flatten();
+        names.map(|&name| name.to_owned()).collect()
     }
 }
 

@@ -39,9 +39,9 @@ impl RankWriter {
     }
 
     fn seal_here(&mut self) -> Result<Vec<SharedEntry>> {
-        if let Some((rank, _)) = self.outbox.iter().find(|(_, bytes)| !bytes.is_empty()) {
+        if let Some((rank, _)) = self.messages.iter().find(|(_, bytes)| !bytes.is_empty()) {
             let message = format!(
-                "the outbox for rank {rank} was not sent; exchange outboxes before sealing"
+                "the message for rank {rank} was not sent; exchange messages before sealing"
             );
             return Err(Error::invalid(message));
         }

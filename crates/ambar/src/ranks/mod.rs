@@ -8,8 +8,8 @@
 //!    ranks, their [`Decomposition`], must be gathered before. Chunks and shards are aligned with it.
 //! 3. Each rank writes its blocks. Shards that are inside of a block are encoded and written to extents of the
 //!    file that the rank owns, without communication. Other shards have an owner: pieces for
-//!    it are collected in the [`RankWriter::outbox`].
-//! 4. Pieces are exchanged ([`RankWriter::inbox`]), remaining shards are encoded and made durable
+//!    it are collected in a message ([`RankWriter::message_to`]).
+//! 4. Messages are exchanged ([`RankWriter::receive`]), remaining shards are encoded and made durable
 //!    ([`RankWriter::seal`]), and rank 0 commits the entries of all ranks ([`RankWriter::commit`]). If
 //!    one rank has failed, nothing is committed, and all ranks get the error ([`RankWriter::conclude`]).
 //!

@@ -59,10 +59,10 @@ impl Team {
         let ranks = self.0.len();
         for from in 0..ranks {
             for to in 0..ranks {
-                let bytes = self.0[from].outbox(to as u32);
+                let bytes = self.0[from].message_to(to as u32);
                 if !bytes.is_empty() {
                     assert_ne!(from, to);
-                    let _ = self.0[to].inbox(from as u32, &bytes);
+                    let _ = self.0[to].receive(from as u32, &bytes);
                 }
             }
         }

@@ -327,7 +327,7 @@ fn mistakes_are_refused() {
     let invitation = first.invitation().unwrap();
     assert!(RankWriter::join(&invitation, 0).is_err());
     assert!(RankWriter::join(&invitation, 2).is_err());
-    assert!(second.inbox(0, b"nothing").is_err());
+    assert!(second.receive(0, b"nothing").is_err());
     assert!(Decomposition::gather(&[]).is_err());
     assert!(Decomposition::gather(&[b"ambarblk"]).is_err());
     let folder = CreateOptions {

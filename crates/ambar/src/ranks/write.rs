@@ -136,8 +136,8 @@ impl RankWriter {
             if owner == self.rank {
                 self.add(array, shard, region, values)?;
             } else {
-                let outbox = self.outbox.entry(owner).or_default();
-                send(outbox, id, array, shard, region, values)?;
+                let message = self.messages.entry(owner).or_default();
+                send(message, id, array, shard, region, values)?;
             }
         }
         Ok(())
@@ -190,21 +190,21 @@ impl RankWriter {
 
     /// The message for rank `to` after all values were written here; empty if its blocks and this rank's
     /// have no shard in common.
-    pub fn outbox(&mut self, to: u32) -> Vec<u8> {
+    pub fn message_to(&mut self, to: u32) -> Vec<u8> {
         if self.failure.is_some() {
-            self.outbox.clear();
+            self.messages.clear();
         }
-        self.outbox.remove(&to).unwrap_or_default()
+        self.messages.remove(&to).unwrap_or_default()
     }
 
-    /// Receives the message of another rank's outbox for this rank.
+    /// Receives the message of another rank.
     ///
     /// # Errors
     /// As `write`.
-    pub fn inbox(&mut self, from: u32, bytes: &[u8]) -> Result<()> {
+    pub fn receive(&mut self, from: u32, bytes: &[u8]) -> Result<()> {
         self.check_usable()?;
         let received = self
-            .inbox_here(bytes)
+            .add_received(bytes)
             .map_err(|error| error.at_node(format!("values from rank {from}")));
         if let Err(error) = &received {
             self.failure = Some(Failure::received(error));
@@ -212,7 +212,7 @@ impl RankWriter {
         received
     }
 
-    fn inbox_here(&mut self, bytes: &[u8]) -> Result<()> {
+    fn add_received(&mut self, bytes: &[u8]) -> Result<()> {
         for piece in message::pieces(bytes)? {
             let id = ArrayId(piece.array);
             let mut array = self.take(id)?;
@@ -243,7 +243,7 @@ impl RankWriter {
 
 /// Appends the values of a shard that another rank owns to the message for it.
 fn send(
-    outbox: &mut Vec<u8>,
+    message: &mut Vec<u8>,
     id: ArrayId,
     array: &DeclaredArray,
     shard: &[u64],
@@ -261,7 +261,7 @@ fn send(
         region: common,
         values: &piece,
     };
-    piece.encode(outbox);
+    piece.encode(message);
     Ok(())
 }
 

@@ -59,7 +59,7 @@ pub struct RankWriter {
     /// The names of these arrays, and their numbers of values of all ranks.
     pub(super) expected: Vec<(String, u64)>,
     /// The messages by rank: pieces of shards that it owns.
-    pub(super) outbox: BTreeMap<u32, Vec<u8>>,
+    pub(super) messages: BTreeMap<u32, Vec<u8>>,
     /// Entries for which the reserved extents were too short, and their maximum length.
     pub(super) late: Vec<NewEntry<'static>>,
     pub(super) longest: u64,
@@ -120,7 +120,7 @@ impl RankWriter {
             first_id: 0,
             definitions: Vec::new(),
             expected: Vec::new(),
-            outbox: BTreeMap::new(),
+            messages: BTreeMap::new(),
             late: Vec::new(),
             longest: 0,
             cached_owners: Vec::new(),

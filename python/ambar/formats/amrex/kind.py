@@ -49,8 +49,8 @@ def _convert(request: AmrexRequest) -> Conversion:
         report = _core.convert_amrex(
             source_of(path),
             os.fspath(request.target),
-            components=listed(request.components),
-            fields=listed(request.fields),
+            components=as_list(request.components),
+            fields=as_list(request.fields),
             covered=request.covered,
             profile=request.profile,
             error_bounds=bounds,

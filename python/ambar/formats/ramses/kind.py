@@ -86,7 +86,7 @@ def _convert(request: RamsesRequest) -> Conversion:
         report = _core.convert_ramses(
             os.fspath(path),
             os.fspath(request.target),
-            components=listed(request.components),
+            components=as_list(request.components),
             fields=None if names is None else resolve_all(names, known),
             levels=checked_levels(request.levels),
             max_level=request.max_level,
