@@ -97,7 +97,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         "coordinates": {1: "cylindrical", 2: "spherical"}.get(file.coordinates, "cartesian"),
         "levels": levels,
     }
-    run = {
+    run: dict[str, Any] = {
         "version": "HyperCLaw-V1.1",
         "time": time,
         "coordinates": file.coordinates,
