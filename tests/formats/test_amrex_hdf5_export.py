@@ -154,7 +154,7 @@ def test_no_box_lies_in_two_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_ranks_share_chunks_where_they_wrote_little() -> None:
     corners = [[[0, 0], [8, 8 * n]] for n in (1, 1, 6, 5, 1)]
-    placed = amrex_hdf5_export._place(np.array(corners), [1, 1, 0, 2, 2], 10_000)
+    placed = amrex_hdf5_export._level_layout(np.array(corners), [1, 1, 0, 2, 2], 10_000)
     np.testing.assert_array_equal(placed.numbers, [2, 0, 1, 3, 4])
     assert placed.chunk == 384
     assert [(start, boxes) for start, boxes in placed.chunks()] == [
