@@ -203,7 +203,7 @@ impl Table {
     fn named_positions(&self, ndim: usize) -> Vec<String> {
         let is_position = |name: &&str| matches!(self.dtype(name), Ok(DataType::Float64));
         let mut candidates = POSITIONS.iter().map(|names| &names[..ndim.min(3)]);
-        let found = candidates.find(|names| names.iter().all(|name| is_position(name)));
+        let found = candidates.find(|names| names.iter().all(is_position));
         let names = found.into_iter().flatten();
         names.map(|&name| name.to_owned()).collect()
     }
