@@ -196,7 +196,7 @@ def test_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert [step["time"] for step in json.loads(printed)["steps"]] == [0.0, 0.5, 1.0, 1.5, 2.0]
     code, _, errors = run(capsys, "export", path, path.with_name("x.vtu"))
     assert code != 0
-    assert "time steps become .vtkhdf or .pvd" in errors
+    assert "expected the suffix .vtkhdf or .pvd for time steps" in errors
 
 
 def test_pyvista_reads_steps(path: Path) -> None:

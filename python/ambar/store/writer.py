@@ -272,7 +272,7 @@ class Writer(CommitContext):
                 f"shape={shape!r} and dtype={dtype!r}; leave them out"
             )
         hints = Hints() if layout is None else _HINTS[layout]
-        self._write(path, np.asarray(data), about, error_bound, value_range, **hints)
+        write_array(self, path, np.asarray(data), about, error_bound, value_range, **hints)
 
     def _declare(
         self,
@@ -293,25 +293,6 @@ class Writer(CommitContext):
         name, kind = describe(dtype)
         bound = None if error_bound is None else resolved(error_bound, value_range)
         self._core.declare(absolute(path), about.spec(name, shape, kind, bound))
-        self._limit(path, error_bound, value_range)
-
-    def _write(
-        self,
-        path: str,
-        values: np.ndarray,
-        about: ArrayOptions,
-        error_bound: float | str | None,
-        value_range: Sequence[float] | None = None,
-        **hints: Unpack[Hints],
-    ) -> None:
-        """Write an array with hints that `create_array` does not combine."""
-        name, native = to_core(values)
-        bound: float | str | None = None if error_bound is None else as_text(error_bound)
-        if bound is not None and value_range is not None:
-            check_range(path, values, limits_of(bound, value_range))
-            bound = resolved(bound, value_range)
-        spec = about.spec(name, values.shape, values.dtype, bound, **hints)
-        self._core.array(absolute(path), native, spec)
         self._limit(path, error_bound, value_range)
 
     def _limit(
@@ -473,6 +454,26 @@ class Writer(CommitContext):
 
     def _succeeded(self) -> None:
         self.commit()
+
+
+def write_array(
+    writer: Writer,
+    path: str,
+    values: np.ndarray,
+    about: ArrayOptions,
+    error_bound: float | str | None,
+    value_range: Sequence[float] | None = None,
+    **hints: Unpack[Hints],
+) -> None:
+    """Write an array as `Writer.create_array` does, with any combination of hints."""
+    name, native = to_core(values)
+    bound: float | str | None = None if error_bound is None else as_text(error_bound)
+    if bound is not None and value_range is not None:
+        check_range(path, values, limits_of(bound, value_range))
+        bound = resolved(bound, value_range)
+    spec = about.spec(name, values.shape, values.dtype, bound, **hints)
+    writer._core.array(absolute(path), native, spec)
+    writer._limit(path, error_bound, value_range)
 
 
 def create(

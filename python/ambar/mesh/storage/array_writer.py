@@ -13,7 +13,7 @@ from ambar import _core
 from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.packs import PACKED_BELOW, dtype_name, encode_pack
 from ambar.store.error_bounds import targets_of
-from ambar.store.writer import ArrayOptions, Writer
+from ambar.store.writer import ArrayOptions, Writer, write_array
 
 _ALONE_BELOW = 1 << 16
 """Bytes below which an array of a small mesh can be a pack of its own."""
@@ -148,7 +148,8 @@ class ArrayWriter:
                 self._deduplicator.add(digest, self._base, path)
         is_read_whole = self._chunk_rows is None
         has_corners = role == "corners" and values.ndim == 2 and is_read_whole
-        self._writer._write(
+        write_array(
+            self._writer,
             f"{self._base}/{path}",
             values,
             ArrayOptions(dims=dims, chunks=_chunks(values, role, self._chunk_rows)),

@@ -107,8 +107,8 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         mesh, time, times = self._opened(), None, self.GetTimestepValues()
         info = outputs.GetInformationObject(0)
         if times and info.Has(Pipeline.UPDATE_TIME_STEP()):
-            asked = info.Get(Pipeline.UPDATE_TIME_STEP())
-            number = max((n for n, known in enumerate(times) if known <= asked), default=0)
+            requested = info.Get(Pipeline.UPDATE_TIME_STEP())
+            number = max((n for n, known in enumerate(times) if known <= requested), default=0)
             mesh, time = self._opened(number), times[number]
         options: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
         if isinstance(mesh, AmrMesh) and self._finest >= 0:
