@@ -119,7 +119,7 @@ def test_collections_and_snapshots_in_memory(stores: dict[str, Path], tmp_path: 
     with ambar.open_collection(tmp_path / "c.ambar", "w-", fsync=False) as fleet:
         for number in range(3):
             fleet.add(f"d{number}", xr.Dataset({"t": ("z", np.arange(5.0) + number)}))
-    found = ambar.open_snapshot((tmp_path / "c.ambar").read_bytes())
+    found = ambar.open((tmp_path / "c.ambar").read_bytes())
     assert isinstance(found, ambar.Collection)
     np.testing.assert_array_equal(found["d2"].t, np.arange(5.0) + 2)
     again = pickle.loads(pickle.dumps(found["d1"]))
@@ -129,8 +129,8 @@ def test_collections_and_snapshots_in_memory(stores: dict[str, Path], tmp_path: 
         ambar.open_snapshot(stores["gravpart"].read_bytes()),
     )
     assert held.info == here.info
-    cells = [each.amr.read(["density"])["density"] for each in (here, held)]
-    np.testing.assert_array_equal(*cells)
+    first, second = (each.amr.read(["density"])["density"] for each in (here, held))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_xarray_opens_bytes(file: bytes) -> None:
