@@ -366,10 +366,7 @@ int32_t ambar_ranks_message_to(ambar_writer *writer,
                                ambar_bytes *bytes);
 
 /// Receives the message of rank `from`. After an error, the seal informs the other ranks.
-int32_t ambar_ranks_receive(ambar_writer *writer,
-                            uint32_t from,
-                            const uint8_t *bytes,
-                            size_t len);
+int32_t ambar_ranks_receive(ambar_writer *writer, uint32_t from, const uint8_t *bytes, size_t len);
 
 /// Ends this rank's part of the step: encodes remaining values, syncs them to disk, and returns the bytes for
 /// `ambar_ranks_commit`. The bytes also report failures, so gather them in any case.
