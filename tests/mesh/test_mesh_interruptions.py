@@ -16,6 +16,7 @@ import ambar
 from ambar.mesh import series as series_module
 from ambar.mesh.storage import deduplication, temporal_deltas
 from ambar.store.nodes import WriterAttributes
+from ambar.store.writer import write_array
 
 pytest.importorskip("pyvista")
 
@@ -23,8 +24,8 @@ import pyvista as pv
 
 LENGTH = 1200
 STEPS = 5
-CALLS = ("append", "commit", "create_array", "create_group", "remove", "_write")
-"""The methods of a writer that `MeshSeries.add` calls, besides the assignment of attributes."""
+CALLS = ("append", "commit", "create_array", "create_group", "remove")
+"""Methods of a writer that `MeshSeries.add` calls, besides `write_array` and `attrs`."""
 TRACED = {module.__file__ for module in (series_module, deduplication, temporal_deltas)}
 Values: TypeAlias = Callable[[int], dict[str, np.ndarray]]
 
@@ -98,6 +99,8 @@ def at_calls(interruption: Interruption) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for name in CALLS:
             patched.setattr(ambar.Writer, name, interruptible(getattr(ambar.Writer, name)))
+        name_of_write = "ambar.mesh.storage.array_writer.write_array"
+        patched.setattr(name_of_write, interruptible(write_array))
         set_item = interruptible(WriterAttributes.__setitem__)
         patched.setattr(WriterAttributes, "__setitem__", set_item)
         yield
