@@ -261,7 +261,7 @@ def test_a_layout_that_cannot_be_written_is_left_out(
     assert made.left_out == {"zarr, loop": "writing it failed: disk full"}
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="no case 'waves'; there are: profile, gridded"):
         study.run_study("waves", tmp_path)
     with pytest.raises(KeyError, match="no row 'atlas'; there are: netcdf-dask"):

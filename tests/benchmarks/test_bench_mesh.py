@@ -229,7 +229,7 @@ def test_threads_are_all_up_to_eight_and_few_above() -> None:
     assert thread_counts(20) == [*range(1, 9), 16, 20]
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path) -> None:
     unknown: list[tuple[dict[str, Any], str]] = [
         ({"parts": ["size"]}, "no part 'size'; there are: formats"),
         ({"data": ["rough"]}, "no data 'rough'; there are: random"),

@@ -199,7 +199,7 @@ def test_holes_take_no_room(tmp_path: Path) -> None:
     assert 3 <= size_on_disk(tmp_path) < 1 << 17
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="no data 'rough'; there are: random"):
         study.run_study(tmp_path, data=["rough"])
     with pytest.raises(KeyError, match="no version 'tape'; there are: serial-ascii"):

@@ -46,7 +46,7 @@ def test_arrays_of_any_shape_come_back(shape: tuple[int, ...], dtype: str) -> No
         check(decode(encode(values, bound), values.dtype, shape), values, bound)
 
 
-def test_bounds_and_types_that_make_no_sense_are_refused() -> None:
+def test_invalid_bounds_and_types_are_refused() -> None:
     from ambar.codecs.zarr_python import AmbarCodec
 
     for bound in (-1.0, float("nan"), float("inf"), "1e-3 of range", None, True):

@@ -369,9 +369,7 @@ def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
     np.testing.assert_array_equal(np.sort(few[0]["id"]), np.sort(few[1]["id"]))
 
 
-def test_what_makes_no_sense_is_refused(
-    small: Path, tmp_path: Path, stores: dict[str, Path]
-) -> None:
+def test_invalid_requests_are_refused(small: Path, tmp_path: Path, stores: dict[str, Path]) -> None:
     target = tmp_path / "run.ambar"
     with pytest.raises(ValueError, match="levels"):
         ambar.convert(small, target, levels=(0, 1))

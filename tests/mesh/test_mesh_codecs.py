@@ -147,7 +147,7 @@ def test_ambar_reads_differences_that_zarr_python_writes(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_configurations_that_make_no_sense_are_refused(
+def test_invalid_configurations_are_refused(
     codec: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
     path = tmp_path / "x"

@@ -32,7 +32,7 @@ from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, hyper_trees, tab
         (ambar.Box((0, 0, np.nan), (1, 1, 1)), "invalid coordinate of a region: nan"),
     ],
 )
-def test_boxes_that_make_no_sense(region: Any, message: str, tmp_path: Path) -> None:
+def test_invalid_boxes_are_refused(region: Any, message: str, tmp_path: Path) -> None:
     ambar.write_mesh(pv.Sphere(), tmp_path / "x.ambar", fsync=False)
     with pytest.raises(ValueError, match=message):
         ambar.read_mesh(tmp_path / "x.ambar", region=region)

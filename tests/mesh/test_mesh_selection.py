@@ -202,7 +202,7 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
         ({"level": 3, "profile": "fast"}, "either profile or level"),
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         ambar.write_mesh(grid(), tmp_path / "x.ambar", **options)
     assert not (tmp_path / "x.ambar").exists()

@@ -154,7 +154,7 @@ def test_other_filters_come_behind(path: Path) -> None:
         assert np.abs(file["y"][()] - values).max() <= 0.1
 
 
-def test_options_that_make_no_sense_are_refused(path: Path) -> None:
+def test_invalid_options_are_refused(path: Path) -> None:
     with h5py.File(path, "w") as file:
         for given in [(2, 0, 0, 0), (1,), (1, 7, 0, 0), (1, 1, 0, 0x7FF00000)]:
             with pytest.raises(ValueError, match="ambar"):

@@ -94,7 +94,7 @@ def test_regions_in_physical_units() -> None:
     ],
     ids=str,
 )
-def test_regions_that_make_no_sense(region: Any) -> None:
+def test_invalid_regions_are_refused(region: Any) -> None:
     with pytest.raises(ValueError):
         region._to_code(GALAXY)
 

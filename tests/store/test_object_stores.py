@@ -179,7 +179,7 @@ def test_what_is_not_there(bucket: str, options: dict[str, str]) -> None:
             ambar.open(url, storage_options=options)
 
 
-def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, str]) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(ValueError, match='"endpiont".*endpoint, region'):
         ambar.open("s3://data/x.ambar", storage_options={**options, "endpiont": "x"})
     with pytest.raises(ValueError, match="expected a URL"):

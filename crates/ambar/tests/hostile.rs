@@ -163,7 +163,7 @@ fn forged_metadata_is_refused() {
 }
 
 #[test]
-fn roots_that_make_no_sense_are_refused() {
+fn invalid_roots_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let deep = "[".repeat(100_000);

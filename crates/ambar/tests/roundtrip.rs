@@ -207,7 +207,7 @@ fn selections_equal_those_of_the_whole() {
 }
 
 #[test]
-fn calls_that_make_no_sense_are_refused() {
+fn invalid_calls_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.ambar");
     let mut writer = StoreWriter::create(&path, &scratch_options()).unwrap();

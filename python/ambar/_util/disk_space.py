@@ -1,4 +1,4 @@
-"""Free space of disks, and errors that name the file and say what to do when there is none."""
+"""Free space of disks, and errors that name the file and say what to do when a disk is full."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ fn ranges_prune(table: &Table) -> bool {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_errors() {
+fn invalid_requests_are_errors() {
     let table = Table::from_columns(columns(&[([0.5; 3], 1.0, 1)])).unwrap();
     let kind = |columns: &[&str], selection| table.read(columns, &selection).unwrap_err().kind();
     let none = Selection::default;

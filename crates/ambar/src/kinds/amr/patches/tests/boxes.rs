@@ -96,7 +96,7 @@ fn averages_are_summed_x_first_from_zero_on() {
 }
 
 #[test]
-fn hierarchies_that_make_no_sense_are_errors() {
+fn invalid_hierarchies_are_errors() {
     let recipe = Recipe {
         seed: 5,
         ndim: 2,

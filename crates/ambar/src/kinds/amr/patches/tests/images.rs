@@ -257,7 +257,7 @@ fn windows_are_rounded_outwards_but_not_by_a_hair() {
 }
 
 #[test]
-fn images_that_make_no_sense_are_errors() {
+fn invalid_images_are_errors() {
     let amr = sample().in_memory();
     let window = amr.window(1, None).unwrap();
     let (lower, upper) = (amr.hierarchy().lower, amr.hierarchy().upper);

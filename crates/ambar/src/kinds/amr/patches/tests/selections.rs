@@ -310,7 +310,7 @@ fn boxes_of_a_source_are_read_once_and_only_where_asked_for() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_errors() {
+fn invalid_requests_are_errors() {
     let sample = Arc::new(Sample::new(&Recipe {
         seed: 3,
         ndim: 2,

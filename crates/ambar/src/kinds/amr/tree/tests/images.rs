@@ -234,7 +234,7 @@ fn windows_are_rounded_outwards_but_not_by_a_hair() {
 }
 
 #[test]
-fn images_that_make_no_sense_are_errors() {
+fn invalid_images_are_errors() {
     let tree = sample().tree(16);
     let window = tree.window(2, None).unwrap();
     assert!(tree.slice("density", 3, 0.1, &window).is_err());

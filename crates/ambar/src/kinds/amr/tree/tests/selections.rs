@@ -196,7 +196,7 @@ fn ranges_and_levels_spare_chunks_unread() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_errors() {
+fn invalid_requests_are_errors() {
     let tree = uniform(1, 4);
     let kind =
         |columns: &[&str], selection: Selection| tree.cells(columns, &selection).unwrap_err();
