@@ -26,7 +26,7 @@ def amrex_sample(name: str) -> Path:
     for folder in (outside_data() / "amrex", outside_data()):
         if (folder / name).exists():
             return folder / name
-    pytest.skip(f"no sample {name} in $AMBAR_TEST_DATA")
+    pytest.skip(f"no sample {name}: set AMBAR_TEST_DATA")
 
 
 def output(case: str) -> Path:
