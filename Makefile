@@ -1,7 +1,7 @@
 # Everything ambar's developers run. All it makes lies in ./.venv, ./target and ./out.
 #
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
-#   make test       all tests
+#   make test       all tests, those in Python by two processes: make test JOBS=4
 #   make lint       formatting, lints, types, the stub of the extension, layers of the Rust and Python modules
 #   make bench-env  the benchmarks and what they measure ambar against, into .venv: see benchmarks/README.md
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
@@ -14,6 +14,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 PREFIX ?= /usr/local
+JOBS ?= 2
 RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
 HDF5_PLUGIN := python/ambar/plugins/libh5z_ambar.so
@@ -34,7 +35,7 @@ demo: build
 test: NEEDS := --group test
 test: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 
 lint: NEEDS := --group lint
 lint: build
