@@ -213,3 +213,11 @@ def test_refusals(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
     amrex_plotfiles.write_plotfile(tmp_path / "plt", fields={GHOSTS: amrex_plotfiles.smooth})
     with pytest.raises(ambar.UnsupportedError, match="name of VTK.s array of refined cells"):
         ambar.open_snapshot(tmp_path / "plt").amr.to_vtk()
+
+
+def test_cells_whose_indices_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
+    far = 2**31
+    boxes = [[((far, 0, 0), (far + 3, 3, 3))]]
+    amrex_plotfiles.write_plotfile(tmp_path / "plt", boxes, domain=(far + 4, 4, 4))
+    with pytest.raises(ambar.UnsupportedError, match=f"level 0 have indices from 0 to {far + 4}"):
+        ambar.open_snapshot(tmp_path / "plt").amr.to_vtk()

@@ -49,6 +49,8 @@ def overlapping_amr(
         raise _core.NotFoundError(
             f"no cells of levels {levels} in {region}; use other levels or a larger region"
         )
+    for level in found:
+        _require_32_bits(level)
     mesh = empty_amr([len(level.boxes) for level in found], amr.ndim)
     mesh.SetOrigin(_three(amr.lower, 0.0))
     for place, level in enumerate(found):
@@ -63,6 +65,17 @@ def overlapping_amr(
             mesh.SetDataSet(place, index, grid)
     mesh.GetInformation().Set(vtkDataObject.DATA_TIME_STEP(), amr.info.time)
     return mesh
+
+
+def _require_32_bits(level: Level) -> None:
+    """Raise an error if VTK, whose indices have 32 bits, cannot number the level's cells."""
+    numbers = [level.ratio, *np.asarray(level.boxes).ravel().tolist()]
+    lowest, highest = min(numbers), max(numbers)
+    if lowest < -(2**31) or highest >= 2**31:
+        raise _core.UnsupportedError(
+            f"the cells of level {level.number} have indices from {lowest} to {highest}, those of "
+            "VTK have 32 bits; select other levels, or read the cells as a table with amr.read()"
+        )
 
 
 def empty_amr(blocks: Sequence[int], ndim: int) -> Any:
