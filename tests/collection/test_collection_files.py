@@ -325,7 +325,7 @@ def test_ctrl_c_during_an_export(
     assert expected in err.replace("\n", "")
     if count:
         code, _, err = run(capsys, *export, "--overwrite")
-        assert "out is as it was before" in err
+        assert "out is unchanged" in err
         assert len(list(target.iterdir())) == 1
 
 

@@ -264,6 +264,23 @@ def test_values_of_any_size_are_compared(tmp_path: Path, size: float) -> None:
     assert math.isfinite(one.bound)
 
 
+@pytest.mark.parametrize(
+    ("bound", "fine"), [("1e-3 of range", "1e-4 of range"), ("80 dB", "90 dB")]
+)
+def test_bounds_of_parts_of_a_field_without_finite_values(
+    bound: str, fine: str, tmp_path: Path
+) -> None:
+    """`compare` raised an error about an invalid value range."""
+
+    def nan(*places: np.ndarray) -> np.ndarray:
+        return np.full(places[0].shape, np.nan)
+
+    plotfile = write_plotfile(tmp_path / "plt", fields={"a": nan})
+    bounds = {"a": bound, "a@1": fine}
+    (one,) = ambar.compare(plotfile, plotfile, bound=bounds).fields
+    assert (one.held, one.all.max_error, len(one.bounds)) == (True, 0, 2)
+
+
 def test_spaces_in_bounds_do_not_count(pair: tuple[Path, Path]) -> None:
     (one,) = ambar.compare(*pair, ["Temp"], bound="1e-3 of range").fields
     (other,) = ambar.compare(*pair, ["Temp"], bound=" 1e-3  of \trange ").fields

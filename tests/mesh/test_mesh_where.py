@@ -101,6 +101,14 @@ def test_invalid_conditions(where: str, error: type, message: str, tmp_path: Pat
         ambar.read_mesh(tmp_path / "x.ambar", where=where)
 
 
+@pytest.mark.parametrize("arguments", [{"where": 5}, {"point_data": 5}])
+def test_arguments_of_another_type_are_no_damage(arguments: Any, tmp_path: Path) -> None:
+    """They were reported as a damaged description of the mesh."""
+    ambar.write_mesh(sample("tetrahedra"), tmp_path / "x.ambar", fsync=False)
+    with pytest.raises(TypeError):
+        ambar.read_mesh(tmp_path / "x.ambar", **arguments)
+
+
 def test_types_without_conditions(tmp_path: Path) -> None:
     ambar.write_mesh(hyper_trees(), tmp_path / "x.ambar", fsync=False)
     with pytest.raises(ambar.UnsupportedError, match=r"does not support region= and where="):

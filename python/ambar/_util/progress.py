@@ -1,19 +1,46 @@
-"""A progress bar on the terminal, for work that takes longer than a second."""
+"""Functions that work reports its progress to: the caller's, or a progress bar on the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, Timer
+from typing import TypeAlias
 
-_PATIENCE = 1.0  # seconds before a bar is shown
+Progress: TypeAlias = Callable[[int, int], None]
+"""A function that is called with the work done and all work."""
+
+_DELAY = 1.0  # seconds before a bar is visible
+
+
+def progress_function(
+    progress: Progress | bool | None, title: str
+) -> AbstractContextManager[Progress | None]:
+    """Return a context manager of the function that progress is reported to.
+
+    That is the caller's function, a progress bar for True, and None for False and None.
+
+    Raises
+    ------
+    TypeError
+        If `progress` is anything else.
+    ModuleNotFoundError
+        If rich is not installed, in the ``with`` statement of a bar.
+    """
+    if progress is None or isinstance(progress, bool):
+        return _progress_bar(title) if progress else nullcontext()
+    if not callable(progress):
+        raise TypeError(
+            f"expected progress to be a function of two integers, True or False, found {progress!r}"
+        )
+    return nullcontext(progress)
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to be called with `(done, total)`; draws on stderr, and only on a terminal.
+def _progress_bar(title: str) -> Iterator[Progress]:
+    """Yield a function that draws a bar on stderr, if that is a terminal.
 
-    The bar appears after a second, so that short work leaves no trace. It moves without a position
+    The bar appears after a second, so that short work prints nothing. It moves without a position
     as long as the function has not been called.
 
     Raises
@@ -25,12 +52,12 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
-            Progress,
             TaskProgressColumn,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.progress import Progress as Bar
     except ModuleNotFoundError as error:
         message = f"a progress bar needs {error.name}: pip install 'ambar[cli]'"
         raise ModuleNotFoundError(message, name=error.name) from None
@@ -40,23 +67,23 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda *_: None
         return
     columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    shown = Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
-    task = shown.add_task(title, total=None)
+    bar = Bar(TextColumn("{task.description}"), *columns, console=console, transient=True)
+    task = bar.add_task(title, total=None)
     lock, is_done = Lock(), False
 
     def begin() -> None:
         with lock:
             if not is_done:
-                shown.start()
+                bar.start()
 
-    timer = Timer(_PATIENCE, begin)
+    timer = Timer(_DELAY, begin)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda done, total: shown.update(task, completed=done, total=max(total, 1))
+        yield lambda done, total: bar.update(task, completed=done, total=max(total, 1))
     finally:
         timer.cancel()
         with lock:
             is_done = True
-            if shown.live.is_started:
-                shown.stop()
+            if bar.live.is_started:
+                bar.stop()

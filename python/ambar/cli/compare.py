@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from ambar._util.progress import progress_function
 from ambar.cli.options import Debug, Exit, Json, Progress, Threads, parse_list
 from ambar.cli.output import (
     LISTED,
@@ -17,7 +18,6 @@ from ambar.cli.output import (
     plain_table,
     print_json,
     printed_warnings,
-    progress_bar,
     show_bounds,
     show_table,
 )
@@ -77,7 +77,7 @@ def compare(
     from ambar.comparison.compare import compare as compare_both
     from ambar.store.error_bounds import parse_bounds
 
-    with printed_warnings(), progress_bar("comparing", progress=progress):
+    with printed_warnings(), progress_function(progress, "comparing"):
         found = compare_both(
             original,
             other,

@@ -195,7 +195,7 @@ def convert(
                 profile=profile,
                 error_bound=parse_bounds(error_bound),
                 threads=threads,
-                progress=True if progress else None,
+                progress=progress,
                 fsync=fsync,
                 **options,
             )
@@ -292,7 +292,7 @@ def export(
             target,
             mode=mode_of(overwrite=overwrite),
             threads=threads,
-            progress=True if progress else None,
+            progress=progress,
             **without_none(
                 format=format,
                 datasets=where,
@@ -309,11 +309,11 @@ def export(
 
 
 def _after_interrupted_export(target: Path, *, overwrite: bool) -> str:
-    """Return what is said after Ctrl-C: what is at `target`."""
+    """Return the message after Ctrl-C: the content of `target`."""
     if not target.exists():
         return f"interrupted: {target} was not written"
     if overwrite:
-        return f"interrupted: {target} is as it was before"
+        return f"interrupted: {target} is unchanged"
     found = sum(path.suffix in (".nc", ".zarr") for path in target.rglob("*"))
     if not found:
         return f"interrupted: nothing was written to {target}"

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ambar._util.progress import progress_function
 from ambar._util.text import size
 from ambar.cli.options import Debug, Json, Progress, Threads
-from ambar.cli.output import progress_bar, show_result
+from ambar.cli.output import show_result
 
 Place = Annotated[Path, typer.Argument(help="A store.")]
 
@@ -30,8 +31,7 @@ def verify(
     from ambar.store.store import Store
 
     store = Store._open(path)
-    with progress_bar(f"verifying {Path(path).name}", progress=progress) as report:
-        checked = store.verify(threads=threads, progress=report)
+    checked = store.verify(threads=threads, progress=progress)
     show_result(
         f"{path}: no damage: checked {size(checked['bytes'])} in {checked['entries']:,} entries "
         f"and {checked['chunks']:,} chunks",
@@ -58,7 +58,7 @@ def compact(
 
     refuse_url(path)
     before = _core.Store(str(path)).usage()["total"]
-    with progress_bar(f"compacting {path.name}", progress=progress):
+    with progress_function(progress, f"compacting {path.name}"):
         maintenance.compact(path)
     after = _core.Store(str(path)).usage()["total"]
     found = {"path": str(path), "bytes_before": before, "bytes_after": after}
@@ -82,7 +82,7 @@ def repair(
     from ambar.store import maintenance
 
     before = _size(path)
-    with progress_bar(f"repairing {path.name}", progress=progress):
+    with progress_function(progress, f"repairing {path.name}"):
         maintenance.repair(path)
     removed = before - _size(path)
     found = {"path": str(path), "bytes_removed": removed}

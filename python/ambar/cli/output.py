@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -108,13 +108,6 @@ def printed_warnings() -> Iterator[None]:
         yield
     for one in caught:
         errors.print(f"warning: {one.message}", markup=False, soft_wrap=True)
-
-
-def progress_bar(title: str, *, progress: bool) -> AbstractContextManager[Any]:
-    """Show a bar while the block takes longer than a second; yields its report function."""
-    from ambar._util.progress import bar
-
-    return bar(title) if progress else nullcontext()
 
 
 def show_result(text: str, value: Mapping[str, Any], *, as_json: bool) -> None:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from ambar import _core
+from ambar._util.progress import progress_function
 from ambar.cli.options import Debug, Json, Progress, Threads, flag, parse_center, without_none
-from ambar.cli.output import progress_bar, show_result
+from ambar.cli.output import show_result
 
 
 def plot(
@@ -106,6 +107,6 @@ def plot(
     )
     common = {"path": path, "target": target, "field": field, "threads": threads}
     request = build(PlotRequest, kind.plot_request, kind.name, path, options, **common)
-    with progress_bar(f"drawing {Path(path).name}", progress=progress):
+    with progress_function(progress, f"drawing {Path(path).name}"):
         made = kind.plot(resource, request)
     show_result(str(made), {"target": str(made)}, as_json=json)

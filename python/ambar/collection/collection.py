@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
+from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.collection import representation
@@ -460,7 +461,7 @@ class Collection(CommitContext):
         self,
         *,
         threads: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | bool | None = None,
     ) -> dict[str, int]:
         """Check all checksums of the last commit, as `ambar.Store.verify` does.
 
@@ -468,8 +469,9 @@ class Collection(CommitContext):
         ----------
         threads : int, optional
             The number of threads; all cores by default.
-        progress : callable, optional
-            A function called with the number of checked bytes and of all bytes.
+        progress : callable or bool, optional
+            A function called with the number of checked bytes and of all bytes, or True for a bar
+            on the terminal.
 
         Returns
         -------

@@ -12,7 +12,7 @@ from ambar.comparison.error_metrics import Scale
 from ambar.store.error_bounds import (
     PartBound,
     are_kept,
-    asked_of,
+    bounds_by_target,
     is_kept,
     joined_bounds,
     resolved,
@@ -67,7 +67,7 @@ def check_bounds(
         # Bounds "of range" refer to the values before compression.
         original = values[1] if not given and is_lossy[0] else values[0]
         hold = are_kept(parts, original, difference, levels, positions)
-        return CheckedBound(None, hold, asked_of(parts))
+        return CheckedBound(None, hold, bounds_by_target(parts))
     if given:
         # A range can be larger than the largest number.
         limits = (0.0, min(scale.range * scale.unit, sys.float_info.max))
@@ -75,9 +75,9 @@ def check_bounds(
     else:
         bound = joined_bounds(stored)
     if isinstance(bound, str):
-        return CheckedBound(bound, is_kept(bound, values[0], difference), asked_of(parts))
+        return CheckedBound(bound, is_kept(bound, values[0], difference), bounds_by_target(parts))
     held = None if bound is None else bool((np.abs(difference) <= bound).all())
-    return CheckedBound(bound, held, asked_of(parts) if parts else {})
+    return CheckedBound(bound, held, bounds_by_target(parts) if parts else {})
 
 
 def stored_bound(attributes: Mapping[str, Any] | None, name: str) -> float | str | None:

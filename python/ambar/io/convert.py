@@ -14,10 +14,11 @@ from ambar import _core
 from ambar._util.disk_space import write_error
 from ambar._util.foreign_files import contents_of
 from ambar._util.modes import WriteMode, check_mode
+from ambar._util.progress import Progress
 from ambar._util.replacement import replaced
 from ambar._util.scratch import check_folder_of, target_exists
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
-from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Progress, build
+from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import open_store, refuse_store
@@ -33,7 +34,7 @@ def convert(
     profile: Profile = "balanced",
     error_bound: ErrorBound | None = None,
     threads: int | None = None,
-    progress: Progress | Literal[True] | None = None,
+    progress: Progress | bool | None = None,
     fsync: bool = True,
     **options: Any,
 ) -> Conversion:
@@ -75,7 +76,7 @@ def convert(
         docs/howto/error-bounds.md. By default, values do not change.
     threads : int, optional
         Threads to use; all cores by default.
-    progress : callable or True, optional
+    progress : callable or bool, optional
         A function called with the work done and all work, or True for a bar on the terminal.
     fsync : bool, default True
         Whether the store survives a power failure. False is faster, for temporary files.
@@ -229,7 +230,7 @@ def export(
     *,
     mode: Literal["w-", "w"] = "w-",
     threads: int | None = None,
-    progress: Progress | Literal[True] | None = None,
+    progress: Progress | bool | None = None,
     storage_options: Mapping[str, object] | None = None,
     **options: Any,
 ) -> Export:
@@ -256,7 +257,7 @@ def export(
         file, or a folder that has no other files than those of an export.
     threads : int, optional
         Threads to use; all cores by default.
-    progress : callable or True, optional
+    progress : callable or bool, optional
         A function called with the work done and all work, or True for a bar on the terminal.
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`.

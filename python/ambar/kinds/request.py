@@ -9,19 +9,18 @@ import difflib
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
 from ambar._util.modes import WriteMode
+from ambar._util.progress import Progress
 from ambar._util.text import change, plural, size
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile
 
 Path: TypeAlias = "str | os.PathLike[str]"
-Progress: TypeAlias = Callable[[int, int], None]
 OnError: TypeAlias = Literal["stop", "skip"]
 
 
@@ -45,7 +44,7 @@ class Conversion:
     stored_bytes: int
     """Bytes of the store."""
     seconds: float
-    """Seconds."""
+    """The duration in seconds."""
     converted: list[str] = field(default_factory=list)
     """The outputs or datasets that were added."""
     skipped: list[str] = field(default_factory=list)
@@ -91,7 +90,7 @@ class Export:
     exported: list[str]
     """The datasets written, of a collection; otherwise empty."""
     seconds: float
-    """Seconds."""
+    """The duration in seconds."""
     failed: dict[str, str] = field(default_factory=dict)
     """The datasets that could not be written, and the reasons."""
 
@@ -111,7 +110,7 @@ class ConvertRequest:
     profile: Profile = "balanced"
     error_bound: ErrorBound | None = None
     threads: int | None = None
-    progress: Progress | Literal[True] | None = None
+    progress: Progress | bool | None = None
     fsync: bool = True
 
     @property
@@ -148,7 +147,7 @@ class ExportRequest:
     opened: Store
     target: Path
     threads: int | None = None
-    progress: Progress | Literal[True] | None = None
+    progress: Progress | bool | None = None
     storage_options: Mapping[str, object] | None = None
 
 
@@ -215,14 +214,3 @@ def as_list(names: Iterable[str] | None) -> list[str] | None:
     if names is None:
         return None
     return [names] if isinstance(names, str) else list(names)
-
-
-def progress_function(
-    progress: Progress | Literal[True] | None, title: str
-) -> AbstractContextManager[Progress | None]:
-    """Return the function that progress is reported to: the caller's, a bar's, or None."""
-    if progress is True:
-        from ambar._util.progress import bar
-
-        return bar(title)
-    return nullcontext(progress)

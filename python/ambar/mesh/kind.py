@@ -7,14 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import (
-    Conversion,
-    ConvertRequest,
-    ExportRequest,
-    PlotRequest,
-    progress_function,
-)
+from ambar.kinds.request import Conversion, ConvertRequest, ExportRequest, PlotRequest
 from ambar.mesh.files.pyvista_readers import is_mesh_file
 from ambar.mesh.files.time_steps import is_timed
 from ambar.mesh.mesh import Mesh

@@ -204,12 +204,13 @@ class Mesh:
 
         reader = self._reader(threads)
         described = select_block(self._about, block, reader.where)
+        overlap = None if region is None else BoxOverlap(region)
+        condition = None if where is None else parse_condition(where)
+        names = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
+        names = {key: None if wanted is None else list(wanted) for key, wanted in names.items()}
         with reader.damage_as_errors():
-            overlap = None if region is None else BoxOverlap(region)
-            condition = None if where is None else parse_condition(where)
             parts = PartReader(reader, overlap, condition, original_ids)
             described = parts.extract(described)
-            names = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
             described = _select_named(described, names, reader, original_ids)
             reader.load(described)
             mesh = build(described, reader)

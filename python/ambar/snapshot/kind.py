@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ambar import _core
 from ambar._util.figures import save_figure
+from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import ExportRequest, PlotRequest, progress_function
+from ambar.kinds.request import ExportRequest, PlotRequest
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.error_bounds import ErrorBound, loose_bound
@@ -215,8 +216,8 @@ def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[
     for path in store.groups:
         own = store._ambar_attributes(path)
         for field, median in own.get("medians", {}).items():
-            asked, bound = own["bounds_asked"].get(field, "0"), own["error_bounds"][field]
-            if message := loose_bound(field, asked, bound, median):
+            given, bound = own["bounds_asked"].get(field, "0"), own["error_bounds"][field]
+            if message := loose_bound(field, given, bound, median):
                 found.setdefault(field, message)
     for message in found.values():
         warnings.warn(message, stacklevel=5)

@@ -6,9 +6,10 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ambar._core import InvalidError
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from ambar.snapshot.run_info import RunInfo
 
 Levels: TypeAlias = tuple[int, int]
-Numbers: TypeAlias = Sequence[float | None]
-Center: TypeAlias = str | Sequence[float | str]
+Numbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
+Center: TypeAlias = str | Sequence[float | str] | npt.NDArray[Any]
 
-Bounds: TypeAlias = Sequence[float]
+Bounds: TypeAlias = Sequence[float] | npt.NDArray[Any]
 """Bounds as in VTK: (x0, x1, y0, y1, z0, z1)."""
 
 AXES = "xyz"
@@ -148,13 +149,13 @@ class Box:
 
     Parameters
     ----------
-    lo, hi : sequence of float or None
+    lo, hi : array_like of float or None
         Lower and upper corner, a number per dimension; None leaves the side open.
     unit : str, default "box"
         Unit of all numbers: "box" (fractions of the size of the box in x), "code", or a unit of
         length ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc"). For meshes, numbers are
         coordinates.
-    center : "bc" or sequence of float and "bc", optional
+    center : "bc", array_like of float, or sequence of float and "bc", optional
         Origin of `lo` and `hi`: "bc" is the middle of the box, also for single dimensions:
         ``("bc", "bc", 0.3)``. By default the origin of code coordinates, or for the unit "box" the
         lower corner of the box.
@@ -302,7 +303,7 @@ class Sphere:
 
     Parameters
     ----------
-    center : "bc" or sequence of float and "bc"
+    center : "bc", array_like of float, or sequence of float and "bc"
         The center; "bc" is the middle of the box.
     radius : float
         The radius, >= 0.
@@ -333,7 +334,7 @@ class Shell:
 
     Parameters
     ----------
-    center : "bc" or sequence of float and "bc"
+    center : "bc", array_like of float, or sequence of float and "bc"
         The center; "bc" is the middle of the box.
     inner, outer : float
         The radii, ``0 <= inner <= outer``.

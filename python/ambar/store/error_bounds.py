@@ -101,22 +101,22 @@ def check_range(path: str, values: np.ndarray, limits: tuple[float, float] | Non
 def is_kept(bound: float | str, values: np.ndarray, errors: np.ndarray) -> bool:
     """Return whether errors of values are within a bound; errors of missing values are infinite."""
     kind, numbers = _core.bound_parts(bound)
-    sizes, sizes_of_errors = np.abs(values.astype(np.float64)), np.abs(errors)
+    magnitudes, absolute_errors = np.abs(values.astype(np.float64)), np.abs(errors)
     if kind == "rms":
-        finite = np.isfinite(sizes)
+        finite = np.isfinite(magnitudes)
         mean = float(np.mean(np.square(errors[finite] / numbers[0]))) if finite.any() else 0.0
-        return mean <= 1.0 and not sizes_of_errors[~finite].any()
+        return mean <= 1.0 and not absolute_errors[~finite].any()
     if kind == "relative":
-        limits = numbers[0] * np.maximum(sizes, numbers[1])
+        limits = numbers[0] * np.maximum(magnitudes, numbers[1])
     elif kind == "bits":
         smallest = np.finfo(values.dtype).tiny if values.dtype.kind == "f" else 0.0
-        _, exponents = np.frexp(np.maximum(sizes, smallest))
+        _, exponents = np.frexp(np.maximum(magnitudes, smallest))
         limits = np.ldexp(1.0, exponents - 2 - int(numbers[0]))
     else:
-        limits = np.full(sizes.shape, numbers[0] if numbers else 0.0)
+        limits = np.full(magnitudes.shape, numbers[0] if numbers else 0.0)
     # Values that are not finite must be equal.
-    limits = np.where(np.isfinite(sizes), limits, 0.0)
-    return bool(np.all(sizes_of_errors <= limits * (1 + 1e-15)))
+    limits = np.where(np.isfinite(magnitudes), limits, 0.0)
+    return bool(np.all(absolute_errors <= limits * (1 + 1e-15)))
 
 
 class PartBound(NamedTuple):
@@ -131,18 +131,18 @@ class PartBound(NamedTuple):
     bound: str
     """The bound that the user gave."""
 
-    def holds(
-        self, count: int, levels: np.ndarray | None, places: Callable[[], Sequence[np.ndarray]]
+    def contains(
+        self, count: int, levels: np.ndarray | None, positions: Callable[[], Sequence[np.ndarray]]
     ) -> np.ndarray:
-        """Return a mask: which of `count` values with these levels and places are in the part."""
+        """Return a mask of the values in the part, of `count` values with levels and positions."""
         inside = np.ones(count, dtype=bool)
         if self.levels is not None:
             if levels is None:
                 return np.zeros(count, dtype=bool)
             inside &= (levels >= self.levels[0]) & (levels <= self.levels[1])
         if self.region is not None:
-            for (lower, upper), place in zip(self.region, places(), strict=True):
-                inside &= (place >= lower) & (place <= upper)
+            for (lower, upper), position in zip(self.region, positions(), strict=True):
+                inside &= (position >= lower) & (position <= upper)
         return inside
 
 
@@ -169,21 +169,21 @@ def targets_of(name: str, targets: Iterable[str]) -> list[str]:
     >>> targets_of("velocity_x", ["*", "velocity_*", "pressure"])
     ['velocity_*', '*']
     """
-    fitting = [
+    matching = [
         target
         for target in targets
         if target == name
         or re.fullmatch(".*".join(map(re.escape, target.split("*"))), name, re.DOTALL)
     ]
-    return sorted(fitting, key=lambda target: (target != name, -len(target)))
+    return sorted(matching, key=lambda target: (target != name, -len(target)))
 
 
-def asked_of(parts: Sequence[PartBound]) -> dict[str, str]:
+def bounds_by_target(parts: Sequence[PartBound]) -> dict[str, str]:
     """Return the given bounds by target."""
-    asked = {part.target: part.bound for part in parts}
-    if len(asked) > 1 and asked[parts[-1].target] == "lossless":
-        del asked[parts[-1].target]
-    return asked
+    bounds = {part.target: part.bound for part in parts}
+    if len(bounds) > 1 and bounds[parts[-1].target] == "lossless":
+        del bounds[parts[-1].target]
+    return bounds
 
 
 def range_of(values: np.ndarray) -> tuple[float, float]:
@@ -197,10 +197,12 @@ def are_kept(
     values: np.ndarray,
     errors: np.ndarray,
     levels: np.ndarray | None,
-    places: Callable[[], Sequence[np.ndarray]],
+    positions: Callable[[], Sequence[np.ndarray]],
 ) -> bool:
     """Return whether errors are within the bounds of the parts that values are in."""
     limits = range_of(values)
+    if limits[0] > limits[1]:  # no value is finite: all must be equal
+        return is_kept(0.0, values, errors)
     bounds = [resolved(part.bound, limits) for part in parts]
     if any(_core.bound_parts(bound)[0] == "rms" for bound in bounds):
         # An rms bound holds for chunks, which may be in several parts: check the loosest bound.
@@ -210,7 +212,7 @@ def are_kept(
     is_general = np.ones(values.size, dtype=bool)
     for part, bound in zip(parts, bounds, strict=True):
         whole = part.levels is None and part.region is None
-        inside = is_general if whole else part.holds(values.size, levels, places)
+        inside = is_general if whole else part.contains(values.size, levels, positions)
         if not is_kept(bound, values[inside], errors[inside]):
             return False
         if not whole:
@@ -218,14 +220,17 @@ def are_kept(
     return True
 
 
-def loose_bound(field: str, asked: str, bound: float | str, values: float) -> str | None:
-    """Return a warning if a bound "of range" exceeds the values' median magnitude."""
-    kind, numbers = _core.bound_parts(asked)
-    if kind != "of range" or not isinstance(bound, float) or bound <= values:
+def loose_bound(field: str, given: str, bound: float | str, median: float) -> str | None:
+    """Return a warning if a bound "of range", as a number, exceeds the median magnitude of values.
+
+    None if it does not.
+    """
+    kind, numbers = _core.bound_parts(given)
+    if kind != "of range" or not isinstance(bound, float) or bound <= median:
         return None
     return (
-        f"the error bound of {field!r}, {asked!r}, is {bound:.4g} and exceeds the median magnitude "
-        f"of its values, {values:.4g}, most of which it may bring to zero; consider "
+        f"the error bound of {field!r}, {given!r}, is {bound:.4g} and exceeds the median magnitude "
+        f"of its values, {median:.4g}, most of which it may bring to zero; consider "
         f"'{numbers[0]:g} relative'"
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.foreign_files import refuse_foreign
+from ambar._util.progress import Progress, progress_function
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
 from ambar.store.commit import Commit
@@ -245,7 +247,7 @@ class Store(Group):
         self,
         *,
         threads: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | bool | None = None,
     ) -> dict[str, int]:
         """Check all checksums.
 
@@ -255,8 +257,9 @@ class Store(Group):
         ----------
         threads : int, optional
             Number of threads; all cores by default.
-        progress : callable, optional
-            Called with the number of checked bytes and of all bytes.
+        progress : callable or bool, optional
+            A function called with the number of checked bytes and of all bytes, or True for a bar
+            on the terminal.
 
         Returns
         -------
@@ -273,7 +276,8 @@ class Store(Group):
         >>> ambar.open_store("fields.ambar").verify()["chunks"]
         3
         """
-        report = self._core.verify(threads, progress)
+        with progress_function(progress, f"verifying {Path(self.location).name}") as function:
+            report = self._core.verify(threads, function)
         if damage := report["damage"]:
             raise _core.CorruptError(
                 f"{self.location}: {len(damage)} damaged places; restore the store from a copy:\n"

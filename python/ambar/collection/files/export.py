@@ -17,11 +17,12 @@ import numpy as np
 from ambar import _core
 from ambar._util.disk_space import check_free_space, write_error
 from ambar._util.optional import missing
+from ambar._util.progress import Progress, progress_function
 from ambar._util.scratch import publish, scratch_folder, target_exists, target_folder
 from ambar.collection.collection import Collection
 from ambar.collection.openers import collection_at
 from ambar.collection.storage.attributes import plain
-from ambar.kinds.request import Export, Progress, progress_function
+from ambar.kinds.request import Export
 from ambar.parallel.workers import Failure, Workers, explained, processes_for
 from ambar.store.cache import StoreKey
 
@@ -44,7 +45,7 @@ def export_collection(
     format: Format = "netcdf",  # noqa: A002 - as xarray calls it
     datasets: Any = None,
     processes: int | None = None,
-    progress: Progress | Literal[True] | None = None,
+    progress: Progress | bool | None = None,
 ) -> Export:
     """Write each dataset of a collection as a NetCDF-4 file or as a Zarr store.
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ambar import _core
 from ambar._util.modes import WriteMode, check_mode
+from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural, size, suggestion
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import (
@@ -23,7 +24,7 @@ from ambar.collection.files.sources import (
 )
 from ambar.collection.openers import open_collection
 from ambar.collection.storage.records import Record
-from ambar.kinds.request import Conversion, OnError, Progress, progress_function
+from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.store import Store
@@ -72,7 +73,7 @@ def ingest(
     fsync: bool = True,
     profile: Profile = "balanced",
     threads: int | None = None,
-    progress: Progress | Literal[True] | None = None,
+    progress: Progress | bool | None = None,
     on_error: OnError = "stop",
     decode_times: bool = True,
 ) -> Ingest:
@@ -110,7 +111,7 @@ def ingest(
         How codecs are chosen; "raw" does not compress.
     threads : int, optional
         The number of threads that encode; all cores by default.
-    progress : callable or True, optional
+    progress : callable or bool, optional
         A function called with the number of ingested files and of all files, or True for a
         progress bar.
     on_error : {"stop", "skip"}, default "stop"

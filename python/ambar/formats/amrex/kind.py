@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.progress import progress_function
 from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
 from ambar.kinds.registry import Resource
-from ambar.kinds.request import Conversion, ConvertRequest, as_list, progress_function
+from ambar.kinds.request import Conversion, ConvertRequest, as_list
 from ambar.snapshot.kind import count_files, kind_of_snapshots, summarize_run, warn_of_loose_bounds
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.progress import progress_function
 from ambar._util.text import plural
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.registry import Resource
-from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, progress_function
+from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from ambar import _core
-from ambar.kinds.request import Conversion, ConvertRequest, progress_function
+from ambar._util.progress import progress_function
+from ambar.kinds.request import Conversion, ConvertRequest
 from ambar.mesh.files.pyvista_readers import MeshFile, size_of
 from ambar.mesh.files.time_steps import FileStep, steps_in, time_of
 from ambar.mesh.series import MeshSeries, open_series_for_writing

@@ -17,8 +17,8 @@ from ambar import _core
 from ambar._util.disk_space import check_free_space
 from ambar._util.hdf5_file import hdf5_file
 from ambar._util.optional import require
+from ambar._util.progress import Progress
 from ambar._util.scratch import publish_all, scratch_folder, target_exists
-from ambar.kinds.request import Progress
 from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
 from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
 from ambar.mesh.read import read_mesh
