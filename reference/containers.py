@@ -42,7 +42,7 @@ class Container(dict[str, Entry]):
 
     def add(self, key: str, *entry) -> None:
         """Add an entry."""
-        check(key not in self, f"the key {key!r} stands twice")
+        check(key not in self, f"the key {key!r} occurs twice")
         check_key(key)
         self[key] = Entry(*entry)
 
@@ -75,10 +75,10 @@ def open_container(path: str | Path) -> Container:
         mine = read_extras(info.extra).get(0x6D61, b"")
         check(info.compress_type == 0 and info.flag_bits & 1 == 0,
               f"{info.filename} is compressed or encrypted", UnsupportedError)  # fmt: skip
-        check(info.compress_size == info.file_size, f"{info.filename} has two lengths")
+        check(info.compress_size == info.file_size, f"{info.filename} has two different lengths")
         name_end = info.header_offset + 30 + len(info.filename.encode())
         if commit:
-            check(len(mine) in (8, 12), f"{info.filename} has no extra field of ambar's")
+            check(len(mine) in (8, 12), f"{info.filename} lacks a valid extra field of ambar")
             start = int.from_bytes(mine[:8], "little")
             check(name_end <= start and start + info.file_size <= commit.start,
                   f"{info.filename} is outside of the entries")  # fmt: skip
@@ -90,12 +90,14 @@ def open_container(path: str | Path) -> Container:
             start = info.header_offset + 30 + sum(lengths)
         seal = int.from_bytes(mine[8:], "little") if len(mine) == 12 else None
         container.add(info.orig_filename, data, start, info.file_size, info.CRC, seal)
-    check(not commit or len(container) == commit.entries, "another number of entries")
+    check(
+        not commit or len(container) == commit.entries, "another number of entries than committed"
+    )
     return container
 
 
 def find_commit(data: mmap.mmap) -> Commit | None:
-    """Return the last commit (1.3), or None of another program's ZIP."""
+    """Return the last commit (1.3), or None for a ZIP of another program."""
     last = read_trailer(data)
     if data[26:37] != LOCAL[26:37]:
         check(last is None, "the header of a store is damaged")
@@ -104,12 +106,12 @@ def find_commit(data: mmap.mmap) -> Commit | None:
     check(header == HEADER, "the header is damaged")
     commits = [read_slot(data[512:576], 0), read_slot(data[1024:1088], 1)]
     commit = max(filter(None, commits), key=lambda commit: commit.number, default=None)
-    check(commit, "both slots are damaged")
+    check(commit, "both slots of the header are damaged")
     if None in commits:
         check(last and last.number >= commit.number, "a slot and the trailer are damaged")
         commit = last
-    check(commit.number > 0, "no commit was ever made")
-    check(commit.start + commit.length + TRAILER <= len(data), "the file was cut short")
+    check(commit.number > 0, "the store has no commit")
+    check(commit.start + commit.length + TRAILER <= len(data), "the file is truncated")
     return commit
 
 
@@ -118,17 +120,17 @@ def read_slot(slot: bytes, place: int) -> Commit | None:
     commit = Commit(*SLOT.unpack(slot[:60]))
     if commit.magic != b"ambarcmt" or crc32c(slot[:60]) != int.from_bytes(slot[60:], "little"):
         return None
-    check(commit.format <= 1, f"a container of format {commit.format}", UnsupportedError)
+    check(commit.format <= 1, f"format {commit.format}; expected 1", UnsupportedError)
     if commit.number and commit.number % 2 != place:
         return None
     check(commit.format == 1 and commit.reserved == 0 and (commit.number or not any(commit[2:]))
           and commit.start + commit.length + TRAILER < 1 << 64 and commit.tail <= commit.start,
-          "a slot of invalid fields")  # fmt: skip
+          "invalid fields of a slot")  # fmt: skip
     return commit
 
 
 def read_trailer(data: mmap.mmap) -> Commit | None:
-    """Return the commit of the trailer at the file's end (1.2), or None."""
+    """Return the commit of the trailer at the end of the file (1.2), or None."""
     trailer = data[-TRAILER:]
     match = re.fullmatch(COMMENT, trailer[98:])
     if not match or trailer[:4] != b"PK\6\6":
@@ -145,7 +147,7 @@ def read_extras(data: bytes) -> dict[int, bytes]:
     fields = {}
     while data:
         identifier, length = struct.unpack_from("<HH", data)
-        check(4 + length <= len(data) and identifier not in fields, "extra fields are damaged")
+        check(4 + length <= len(data) and identifier not in fields, "invalid extra fields")
         fields[identifier], data = data[4 : 4 + length], data[4 + length :]
     return fields
 
@@ -168,12 +170,12 @@ def open_directory(folder: Path) -> Container:
 
 
 def find_file(folder: Path, key: str) -> Path:
-    """Return the path of a regular file that is behind no symbolic link (1.6)."""
+    """Return the path of a regular file that is reached without symbolic links (1.6)."""
     path = folder
     for segment in key.split("/"):
         path /= segment
         check(not path.is_symlink(), f"{path} is a symbolic link")
-    check(path.is_file(), f"{path} is missing, or not a regular file")
+    check(path.is_file(), f"{path} does not exist, or is not a regular file")
     return path
 
 
@@ -186,7 +188,7 @@ def read_list(text: bytes) -> list[tuple]:
     check(match, "the first line of the list is damaged")
     version, commit, following, entries, removed = map(int, match.groups())
     check(version <= 1, f"a directory of format {version}; expected 1", UnsupportedError)
-    check(version == 1 and commit and len(lines) == entries + removed, "invalid numbers of a list")
+    check(version == 1 and commit and len(lines) == entries + removed, "invalid counts in the list")
     found = []
     for line in lines[:entries]:
         match = re.fullmatch(LINE, line, re.ASCII)
@@ -198,6 +200,6 @@ def read_list(text: bytes) -> list[tuple]:
     gone = [line.removeprefix("removed ") for line in lines[entries:]]
     check(len(puts) == entries and max(puts, default=-1) < following, "invalid numbers of puts")
     check(lines[entries:] == [f"removed {key}" for key in gone], "a line of the list is damaged")
-    check(all(sorted({*k}, key=str.encode) == k for k in (keys, gone)), "keys out of order")
-    check(not {*keys} & {*gone}, "a removed key that is an entry")
+    check(all(sorted({*k}, key=str.encode) == k for k in (keys, gone)), "keys are not sorted")
+    check(not {*keys} & {*gone}, "a key of the list is both an entry and removed")
     return found

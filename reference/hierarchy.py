@@ -19,8 +19,8 @@ Array = namedtuple("Array", "shape dtype text chunk codecs fill")  # text: of no
 
 
 def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
-    """Return the documents by the paths of their nodes, and whether ambar wrote the store."""
-    check("zarr.json" in container, "a store without a root")
+    """Return the metadata documents by path, and whether ambar wrote the store."""
+    check("zarr.json" in container, "zarr.json is missing")
     text = container.load("zarr.json")
     root = parse(text)
     ambar = root.get("attributes", {}).get("ambar", {})
@@ -28,13 +28,14 @@ def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
     form = "crc32c:[0-9a-f]{8}"
     if checksum is None:
         found = re.search(rf'(?<!\\)"{form}"', json.dumps(root))
-        check(not found, "the root's checksum is out of place")
+        check(not found, "the checksum of the root is at a wrong place")
         paths = sorted(key[:-10] for key in container if f"/{key}".endswith("/zarr.json"))
         nodes = {path: parse(container.load(f"{path}/zarr.json".lstrip("/"))) for path in paths}
     else:
-        check(re.fullmatch(form, checksum), "the root's checksum is not of its form")
-        check(has_checksum(text, checksum), "the root's checksum differs")
-        check(ambar.get("version") == 1, "a store of another version than 1", UnsupportedError)
+        check(re.fullmatch(form, checksum), f"root checksum {checksum!r}; expected {form}")
+        check(has_checksum(text, checksum), "the checksum of the root differs")
+        version = ambar.get("version")
+        check(version == 1, f"a store of version {version}; expected 1", UnsupportedError)
         nodes = {"": root, **root["consolidated_metadata"]["metadata"]}
     groups: set[str] = set()
     for path, document in nodes.items():
@@ -43,19 +44,19 @@ def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
 
 
 def parse(text: bytes) -> dict:
-    """Return a document."""
+    """Return a metadata document."""
 
     def unique(pairs: list) -> dict:
-        check(len(dict(pairs)) == len(pairs), "a document with a key twice")
+        check(len(dict(pairs)) == len(pairs), "a key of a metadata document occurs twice")
         return dict(pairs)
 
     document = json.loads(text.decode(), object_pairs_hook=unique)
-    check(isinstance(document, dict), "a document that is no object")
+    check(isinstance(document, dict), "a metadata document that is not a JSON object")
     return document
 
 
 def has_checksum(text: bytes, checksum: str) -> bool:
-    """Return whether the root's document has its checksum, whose digits are found by parsing."""
+    """Return whether the checksum of the root is valid; parsing finds its digits in the text."""
     for match in re.finditer(checksum.encode(), text):
         blank = text[: match.start() + 7] + b"00000000" + text[match.end() :]
         if parse(blank)["attributes"]["ambar"]["checksum"] != checksum:
@@ -66,21 +67,23 @@ def has_checksum(text: bytes, checksum: str) -> bool:
 def check_node(path: str, document: dict, groups: set) -> None:
     """Check the name and the fields of a node, and that it is in one of the groups before it."""
     valid = document["zarr_format"] == 3 and document["node_type"] in ("group", "array")
-    check(valid, f"{path!r} is no node")
+    check(valid, f"{path!r} is not a group or array of Zarr v3")
     for name, value in document.items():
         optional = isinstance(value, dict) and value.get("must_understand") is False
-        check(name in FIELDS or optional, f"{path!r} has the field {name!r}", UnsupportedError)
+        check(name in FIELDS or optional, f"unknown field {name!r} of {path!r}", UnsupportedError)
     if path:
         check_key(path)
-        check(path.rpartition("/")[0] in groups, f"{path!r} is in no group that comes before it")
+        check(path.rpartition("/")[0] in groups, f"the group of {path!r} does not precede it")
         segments = path.split("/")
-        check("zarr.json" not in segments and segments[0].lower() != "ambar", f"the name {path!r}")
+        check(
+            "zarr.json" not in segments and segments[0].lower() != "ambar", f"{path!r} is reserved"
+        )
     if document["node_type"] == "group":
         groups.add(path)
 
 
 def named(value: str | dict) -> tuple[str, dict]:
-    """Return name and configuration of a type, a codec and the like (2.2)."""
+    """Return name and configuration of an extension, such as a type or a codec (2.2)."""
     return (
         (value, {}) if isinstance(value, str) else (value["name"], value.get("configuration", {}))
     )
@@ -88,7 +91,7 @@ def named(value: str | dict) -> tuple[str, dict]:
 
 def lengths(value: list, least: int) -> tuple[int, ...]:
     """Return lengths."""
-    check(all(type(n) is int and n >= least for n in value), f"{value!r} is no list of lengths")
+    check(all(type(n) is int and n >= least for n in value), f"{value!r} is not a list of lengths")
     return tuple(value)
 
 
@@ -99,10 +102,10 @@ def read_array(document: dict) -> Array:
         named(document[field]) for field in ("chunk_grid", "chunk_key_encoding")
     )
     kinds = grid, keys, encoding.get("separator", "/"), bool(document.get("storage_transformers"))
-    check(kinds == ("regular", "default", "/", False), f"an array of {kinds}", UnsupportedError)
+    check(kinds == ("regular", "default", "/", False), f"array of {kinds}", UnsupportedError)
     shape, chunk = lengths(document["shape"], 0), lengths(shape_of["chunk_shape"], 1)
     names = document.get("dimension_names", [None] * len(shape))
-    check(isinstance(names, list) and len(shape) == len(chunk) == len(names), "dimensions differ")
+    check(isinstance(names, list) and len(shape) == len(chunk) == len(names), "ranks differ")
     dtype, text = read_type(*named(document["data_type"]))
     check(math.prod(shape) * dtype.itemsize < 2**63, "an array of 2^63 bytes or more")
     return Array(shape, dtype, text, chunk, [named(codec) for codec in document["codecs"]],
@@ -117,12 +120,12 @@ def read_type(name: str, configuration: dict) -> tuple[np.dtype, str | None]:
         return np.dtype(object), name
     if name in ("fixed_length_utf32", "null_terminated_bytes"):
         length, (letter, unit) = configuration["length_bytes"], ("U4", "S1")[name[0] == "n"]
-        check(0 < length < 2**31 and length % int(unit) == 0, f"length_bytes is {length}")
+        check(0 < length < 2**31 and length % int(unit) == 0, f"invalid length_bytes: {length}")
         return np.dtype(f"{letter}{length // int(unit)}"), None
     types = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
-    check(name in types, f"the type {name!r}", UnsupportedError)
+    check(name in types, f"unknown data type {name!r}", UnsupportedError)
     scale, unit = configuration["scale_factor"], configuration["unit"].replace("μ", "u")
-    check(1 <= scale < 2**31, f"scale_factor is {scale}")
+    check(1 <= scale < 2**31, f"invalid scale_factor: {scale}")
     return np.dtype(types[name] + ("" if unit == "generic" else f"[{scale}{unit}]")), None
 
 
@@ -130,19 +133,21 @@ def read_fill(value, dtype: np.dtype, text: str | None) -> object:
     """Return a fill value as a value of the array (2.2)."""
     kind = dtype.kind
     if kind == "c":
-        check(isinstance(value, list) and len(value) == 2, "a fill value that is no pair")
+        check(isinstance(value, list) and len(value) == 2, "expected a pair as complex fill value")
         part = np.dtype(f"f{dtype.itemsize // 2}")
         return np.array([read_fill(v, part, None) for v in value], part).view(dtype)[0]
     if kind == "f" and isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
-        check(re.fullmatch(f"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", value), f"fill value {value}")
+        check(
+            re.fullmatch(f"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", value), f"fill value {value!r}"
+        )
         return np.array(int(value, 16), f"u{dtype.itemsize}").view(dtype)[()]
     if text == "variable_length_bytes" or kind == "S":
         value = base64.b64decode(value, validate=True)
-        check(text or len(value) <= dtype.itemsize, "a fill value that is too long")
+        check(text or len(value) <= dtype.itemsize, "a fill value longer than the data type")
     else:
         value = -(2**63) if kind in "mM" and value == "NaT" else value
         types = {"b": (bool,), "f": (int, float, str), **dict.fromkeys("iumM", (int,))}
-        check(type(value) in types.get(kind, (str,)), f"the fill value {value!r}")
+        check(type(value) in types.get(kind, (str,)), f"invalid fill value: {value!r}")
     if kind in "mM":
         return np.array(value, np.int64).view(dtype)[()]
     return value if text else np.array(value, dtype)[()]

@@ -1,4 +1,4 @@
-"""Writes `vectors`: streams that the encoder made, and what this decoder makes of them.
+"""Writes `vectors`: streams of the encoder, and the values that this decoder computes from them.
 
 Each vector is three files: `NAME.bin` the stream, `NAME.npy` its values in one dimension,
 `NAME.json` its kind and the fields of its header. Run it after the golden streams changed.
@@ -36,7 +36,7 @@ def main() -> None:
         header = dict(zip(fields, data)) or stream.read_header(data)
         expected = source.with_suffix(".chunk" if kind == "packet" else ".values").read_bytes()
         if values.tobytes() != expected:
-            sys.stderr.write(f"{source.name}: not what was encoded, as format.md has it\n")
+            sys.stderr.write(f"{source.name}: the decoded values differ from the encoded ones\n")
         elif values.nbytes <= MOST:
             (folder / f"{source.stem}.bin").write_bytes(data)
             np.save(folder / f"{source.stem}.npy", values)

@@ -39,12 +39,12 @@ def read_header(data: bytes) -> dict:
     del header["reserved"]
     header["lossless"] = lossless = header["bound"] == "lossless"
     contexts, plain = header["contexts"], not lossless and not header["masked"]
-    check(contexts or (data[2] & 19 == 0 and data[3] == 0), "fields of a bit-packed stream")
+    check(contexts or (data[2] & 19 == 0 and data[3] == 0), "invalid fields of a bit-packed stream")
     check(contexts != BY_PLANE or not lossless, "contexts by plane in a lossless stream")
     check(contexts == BY_LEVEL or header["group"] == 1, "groups without contexts by level")
     check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
     holes = header["layout"] == BLOCKS and contexts in (BY_LEVEL, BY_PLANE) and plain
-    check(holes or not header["predicted_holes"], "predicted holes where none can be")
+    check(holes or not header["predicted_holes"], "hole prediction does not apply to the stream")
     return header
 
 
@@ -57,7 +57,7 @@ def decode(data: bytes, expected: int | None = None) -> np.ndarray:
     if s.packets > 1:
         reader, packets = read_packets(data, reader, s.packets)
     read_prelude(s, reader)
-    check(not (packets and s.exceptions), "exceptions in a stream of level packets")
+    check(not (packets and s.exceptions), "exceptions in a stream with level packets")
     count = reader.number()
     check(expected in (None, count), f"{count} values; expected {expected}")
     if s.contexts == 0:
@@ -75,7 +75,7 @@ def read_packets(data: bytes, reader: Reader, count: int) -> tuple[Reader, list]
         packet = sealed(data[end + 4 : end + symbols + raw + 8])
         packets.append((packet[:symbols], packet[symbols:]))
         end += symbols + raw + 4
-    check(end + 8 == len(data), "packets that end elsewhere than the stream")
+    check(end + 8 == len(data), "the lengths of the packets differ from that of the stream")
     return rest, packets
 
 
@@ -96,7 +96,7 @@ def read_shape(reader: Reader, count: int) -> list[int]:
     dimensions = reader.number()
     check(1 <= dimensions <= 4, "an invalid number of dimensions")
     shape = [reader.number() for _ in range(dimensions)]
-    check(math.prod(shape) == count, "another number of values than the shape has")
+    check(math.prod(shape) == count, f"{count} values; expected those of the shape {shape}")
     return shape
 
 
@@ -104,7 +104,7 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     """Return the coded values of an entropy-coded stream, from its layout on (7.1)."""
     places = read_regions(s, reader, count)
     s.error_bound, s.shift = (0.0, reader.unpack("B")) if s.lossless else (reader.unpack("d"), 0)
-    check(s.lossless or 0 < s.error_bound < np.inf, "a bound that is not above 0 and finite")
+    check(s.lossless or 0 < s.error_bound < np.inf, f"invalid bound {s.error_bound}")
     check(s.shift < 8 * s.dtype.itemsize, "a shift out of range")
     s.options = reader.unpack("B")
     check(s.options < 64, "reserved bits of the level options are set")
@@ -132,14 +132,14 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
 
 
 def read_regions(s, reader: Reader, count: int) -> list[np.ndarray]:
-    """Read the part that says the regions of a stream (7.1)."""
+    """Read the layout of a stream; return its regions (7.1)."""
     if s.layout == ARRAY:
         return regions.of_array(read_shape(reader, count), count)
     if s.layout == CELLS:
         return tree.read_regions(reader, count)
     s.side = [reader.number() for _ in range(3)]
     size = math.prod(s.side)
-    check(size and count % size == 0, "values that are no blocks")
+    check(size and count % size == 0, "the number of values is not a multiple of that of a block")
     limit = 0.4 if s.contexts == BY_ROW else 0.7
     return regions.of_blocks(reader, s.side, count // size, limit)
 

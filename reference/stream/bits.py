@@ -7,11 +7,11 @@ from collections import defaultdict
 
 
 class DamagedError(ValueError):
-    """The bytes are not what was written."""
+    """The bytes differ from those that were written."""
 
 
 class UnsupportedError(ValueError):
-    """The bytes need a newer version, or another program wrote them."""
+    """The bytes need a newer version of this decoder, or other codecs."""
 
 
 def check(condition: object, message: str, error: type[ValueError] = DamagedError) -> None:
@@ -45,7 +45,7 @@ def crc32c(data: bytes) -> int:
 
 def sealed(data: bytes) -> bytes:
     """Return `data` without the CRC-32C at its end, which is verified."""
-    check(len(data) >= 4, "no room for a checksum")
+    check(len(data) >= 4, "too few bytes for a checksum")
     check(crc32c(data[:-4]) == int.from_bytes(data[-4:], "little"), "the checksum differs")
     return bytes(data[:-4])
 
@@ -82,11 +82,11 @@ class Reader:
 
     def end(self) -> None:
         """Check that nothing is left."""
-        check(self.at == len(self.data), "bytes are left over")
+        check(self.at == len(self.data), f"{len(self.data) - self.at} bytes after the end")
 
 
 class BinaryDecoder:
-    """The binary coder (7.2); every probability has a context as its name."""
+    """The binary coder (7.2). A context is the name of its probability."""
 
     def __init__(self, data: bytes) -> None:
         self.range, self.code = 0xFFFFFFFF, int.from_bytes(data[:4].ljust(4, b"\0"), "big")
@@ -152,4 +152,4 @@ class BinaryDecoder:
 
     def end(self) -> None:
         """Check that all bytes were read."""
-        check(next(self.bytes, None) is None, "bytes are left behind the coded bits")
+        check(next(self.bytes, None) is None, "bytes after the coded bits")

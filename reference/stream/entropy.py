@@ -12,7 +12,7 @@ GROUP_BASE = {1: 0, 2: 11, 3: 5, 4: 3}  # r of 7.10, by the group size
 def read_tables(reader: Reader, highest: int) -> list[list[tuple[int, int, int]]]:
     """Return the table of each context (7.9): symbol, frequency and rest of all 2048 slots."""
     count, data = reader.unpack("B"), reader.section()
-    check(count or not data, "bytes in place of no tables")
+    check(count or not data, "bytes of tables, of which there are none")
     coder, before = BinaryDecoder(data), [0] * (LITERAL + 1)
     tables: list[list[tuple[int, int, int]]] = []
     for _ in range(count):
@@ -21,7 +21,7 @@ def read_tables(reader: Reader, highest: int) -> list[list[tuple[int, int, int]]
             coder.tree(8, "tokens"),
             coder.tree(8, "tokens"),
         )
-        check(len(tables) < limit <= 40 and max(main, last) <= highest, "a table out of order")
+        check(len(tables) < limit <= 40 and max(main, last) <= highest, "invalid table")
         frequencies, length = [0] * (LITERAL + 1), 0
         for token in range(last + 1):
             if token != main:
@@ -45,7 +45,7 @@ class Packet:
     """Decodes the tokens and raw bits of one level packet."""
 
     def __init__(self, symbols: bytes, raw: bytes, states: int, tables, groups, size: int) -> None:
-        check(len(symbols) >= 4 * states and len(symbols) % 2 == 0, "symbols of a wrong length")
+        check(len(symbols) >= 4 * states and len(symbols) % 2 == 0, "invalid length of symbols")
         self.states = deque(struct.unpack_from(f"<{states}I", symbols))
         self.words = deque(word for (word,) in struct.iter_unpack("<H", symbols[4 * states :]))
         self.raw, self.position = raw, 0
@@ -63,7 +63,7 @@ class Packet:
 
     def tokens(self, contexts: list[int], is_run: bool) -> list[int]:
         """Return the tokens of consecutive points, of a run in groups (7.10)."""
-        check(self.tables or not contexts, "values without tables")
+        check(self.tables or not contexts, "tokens without frequency tables")
         size, base, tokens = self.size, GROUP_BASE[self.size], [-1] * len(contexts)
         for first in range(0, len(tokens) // size * size if is_run and size > 1 else 0, size):
             symbol = self.symbol(self.groups[contexts[0]])
@@ -91,6 +91,6 @@ class Packet:
         return (2 | token & 1) << width | self.bits(width)
 
     def end(self) -> None:
-        """Check that nothing is left over or missing."""
-        check((self.position + 7) // 8 == len(self.raw), "raw bits are left over, or missing")
-        check(not self.words and max(self.states) <= 1 << 16, "words are left over, or missing")
+        """Check that all raw bits and words were read, and that the states are final."""
+        check((self.position + 7) // 8 == len(self.raw), "too many or too few raw bits")
+        check(not self.words and max(self.states) <= 1 << 16, "too many or too few words")

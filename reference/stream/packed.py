@@ -10,8 +10,8 @@ BINS, FIXED_POINT, ORDERED_BITS = 0, 1, 2
 def decode(s, reader: Reader, shape: list[int], count: int) -> np.ndarray:
     """Return the coded values of a bit-packed stream, from the part *bound* on."""
     bound, differences = (0.0, 0) if s.lossless else (reader.unpack("d"), reader.unpack("B"))
-    check(s.lossless or 0 < bound < np.inf, "a bound that is not above 0 and finite")
-    check(differences < 1 << (len(shape) - 1), "differences along an invalid dimension")
+    check(s.lossless or 0 < bound < np.inf, f"invalid error bound {bound}")
+    check(differences < 1 << (len(shape) - 1), "differences along a dimension that does not exist")
     words, out = np.zeros(count, np.uint64 if s.lossless else np.uint32), np.zeros(count, s.dtype)
     for start in range(0, count, 1024):
         part = slice(start, min(start + 1024, count))

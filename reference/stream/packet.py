@@ -20,7 +20,7 @@ def decode(data: bytes, expected: int | None = None) -> bytes:
     check(version <= 1 and form <= BYTES, f"version {version}, form {form}", UnsupportedError)
     length, size = reader.number(), reader.number()
     at = len(data) - size - 4
-    check(at >= reader.at, "a packet that is cut short")
+    check(at >= reader.at, "a truncated packet")
     content, stream = Reader(sealed(data[:at] + data[-4:])), data[at : at + size]
     content.take(reader.at)
     check(expected in (None, length), "another length than expected")
@@ -45,7 +45,7 @@ def decode(data: bytes, expected: int | None = None) -> bytes:
         out = (read_array if form == ARRAY else read_boxes)(content, values, dtype, length)
         out = (out.byteswap() if flags else out).tobytes()
     content.end()
-    check(len(out) == length, "another length than the chunk's")
+    check(len(out) == length, "another length than that of the chunk")
     return out
 
 
@@ -53,8 +53,8 @@ def read_array(content: Reader, values, dtype: np.dtype, length: int) -> np.ndar
     """Return the values of the form *array*."""
     shape, stored = ([content.number() for _ in range(content.number())] for _ in range(2))
     check(1 <= len(shape) <= 4 and len(shape) == len(stored), "an invalid number of dimensions")
-    check(all(k <= n for k, n in zip(stored, shape)), "stored lengths above the shape's")
-    check(math.prod(shape) * dtype.itemsize == length, "another length than the shape's")
+    check(all(k <= n for k, n in zip(stored, shape)), "stored lengths above those of the shape")
+    check(math.prod(shape) * dtype.itemsize == length, "another length than that of the shape")
     out = np.zeros(shape, dtype)
     if stored != shape:
         out[...] = np.frombuffer(content.take(dtype.itemsize), dtype)[0]
@@ -68,7 +68,7 @@ def read_boxes(content: Reader, values, dtype: np.dtype, length: int) -> np.ndar
     size = math.prod(side)
     check(size >= 16, "unit blocks of fewer than 16 values")
     boxes = [[content.number() for _ in range(6)] for _ in range(content.number())]
-    check(all(n < 1 << 20 for box in boxes for n in box), "a place that is too large")
+    check(all(n < 1 << 20 for box in boxes for n in box), "a box beyond 2^20 blocks")
     decoded = values(size * sum(math.prod(box[3:]) for box in boxes)).reshape(-1, *side)
     places = [np.indices(box[3:]).reshape(3, -1).T + box[:3] for box in boxes]
     keys = [interleave(place) for grid in places for place in grid.tolist()]

@@ -84,7 +84,7 @@ def cut(places: np.ndarray, cuts: int) -> np.ndarray:
 def read_mask(reader: Reader, region: np.ndarray) -> np.ndarray:
     """Read the mask of a region; return the region without the values whose mask is 0 (7.4)."""
     side, coder, region = reader.unpack("B"), BinaryDecoder(reader.section()), region.copy()
-    check(side in (1, 2, 4, 8), "an invalid side of cubes")
+    check(side in (1, 2, 4, 8), f"cubes of side {side}; expected 1, 2, 4 or 8")
     cubes = [-(-n // side) for n in region.shape]
     states = np.full([n + 1 for n in cubes], 2)  # the last of each dimension is also number -1
     for k, j, i in np.ndindex(*cubes):

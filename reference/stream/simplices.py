@@ -130,7 +130,7 @@ class Traversal:
                 self.start()
             elif (facet := self.queue.popleft()).state == OPEN:
                 self.cross(facet)
-        check(len(self.ranks) == self.points, "points that belong to no cell")
+        check(len(self.ranks) == self.points, f"{len(self.ranks)} points; expected {self.points}")
         return self.cells
 
     def new_point(self, near: int) -> int:

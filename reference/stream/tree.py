@@ -9,7 +9,7 @@ BITS = 42  # of the indices of nodes of the finest level
 
 
 class Tree:
-    """Decodes the places of the cells of a tree."""
+    """Decodes the positions of the cells of a tree."""
 
     def __init__(self, data: bytes, dimensions: int, depth: int, count: int) -> None:
         self.coder, self.dimensions = BinaryDecoder(data), dimensions
@@ -65,7 +65,7 @@ class Tree:
         return self.cells[-1]
 
     def refine_parents(self, level: int, key: int) -> None:
-        """Give the state 4 to all nodes that contain a node."""
+        """Set the state 4 for all ancestors of a node."""
         for up in range(1, level - self.depth + BITS + 2):
             self.refined.add((level - up, key >> up * self.dimensions))
 
@@ -81,7 +81,7 @@ class Tree:
         return node[1] << (self.depth - node[0]) * self.dimensions
 
     def bit(self, name: str, level: int, key: int) -> int:
-        """Return a bit of a node, under the states of the nodes before it in z, y, x."""
+        """Return a bit of a node; its context are the states of the nodes before it in z, y, x."""
         states = []
         for axis in reversed(self.axes):
             before = (key & axis) - 1 & axis | key & ~axis  # the key of the index less one

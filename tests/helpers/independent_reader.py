@@ -133,7 +133,7 @@ def read_directory(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | N
         content = (new if new.exists() else path / key).read_bytes()
         need(f"{zlib.crc32(content):08x} {len(content)}" == f"{checksum} {size}", f"{key} differs")
         entries[key], seals[key] = content, None if seal == "-" else int(seal, 16)
-    need(len(entries) == count, "a key stands twice")
+    need(len(entries) == count, "a key occurs twice")
     return number, entries, seals
 
 
