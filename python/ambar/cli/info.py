@@ -107,7 +107,7 @@ def _row(store: Any, node: str) -> dict[str, Any]:
 
     if node in store.groups:
         about = Description(store._ambar_attributes(node), f"{store.location}: /{node}")
-        return {"path": f"{node}/", "type": about.optional_text("kind") or "group"}
+        return {"path": f"{node}/", "type": about.optional_string("kind") or "group"}
     array = store._array(node)
     return {
         "path": node,
@@ -208,12 +208,12 @@ def _show_levels(group: dict[str, Any]) -> None:
         boxes: list[str] = []
         if is_patches:
             level = group["levels"][number]
-            sizes = level["cell_size"]
-            side = "x".join([str(level["side"])] * len(sizes))
-            boxes = [f"{level['boxes']:,}", f"{level['blocks']:,} of {side}"]
+            sides = level["cell_size"]
+            block = "x".join([str(level["side"])] * len(sides))
+            boxes = [f"{level['boxes']:,}", f"{level['blocks']:,} of {block}"]
         else:
-            sizes = [group["boxlen"] / group["root"][0] / 2**number]
-        cell = " x ".join(dict.fromkeys(f"{size:.6g}" for size in sizes))
+            sides = [group["boxlen"] / group["root"][0] / 2**number]
+        cell = " x ".join(dict.fromkeys(f"{side:.6g}" for side in sides))
         table.add_row(str(number), f"{count:,}", share, cell, *boxes)
     table.add_row("all", f"{total:,}")
     show_table(table)

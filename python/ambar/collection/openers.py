@@ -165,7 +165,7 @@ def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:
     description.check_version(VERSION, "collections")
     encoding = description.object("encoding")
     return {
-        "ragged": list(description.texts("ragged")),
+        "ragged": list(description.strings("ragged")),
         "encoding": {name: encoding.mapping(name) for name in encoding},
-        "on_mismatch": description.text("on_mismatch"),
+        "on_mismatch": description.string("on_mismatch"),
     }

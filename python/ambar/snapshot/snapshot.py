@@ -51,8 +51,8 @@ class StoredSource(Source):
             ) from error
         about = Description({"components": {}, "missing": {}, **attributes}, self.location)
         components, missing = about.object("components"), about.object("missing")
-        self.components = {name: list(components.texts(name)) for name in components}
-        self.missing = {name: missing.text(name) for name in missing}
+        self.components = {name: list(components.strings(name)) for name in components}
+        self.missing = {name: missing.string(name) for name in missing}
 
     def __reduce__(self) -> tuple[object, tuple[Store, str]]:
         return StoredSource, (self.store, self.path or "/")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ambar import _core
 from ambar._util import html, text
@@ -15,10 +16,7 @@ from ambar._util.properties import cached_property
 from ambar.store.commit import Commit
 from ambar.store.nodes import Attributes
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Part: TypeAlias = int | slice | EllipsisType | list[int] | np.ndarray
+Part: TypeAlias = int | slice | EllipsisType | list[int] | npt.NDArray[Any]
 Key: TypeAlias = Part | tuple[Part, ...]
 
 
@@ -176,9 +174,9 @@ class Array:
         key: Key = ...,
         *,
         downsample: int = 1,
-        out: np.ndarray | None = None,
+        out: npt.NDArray[Any] | None = None,
         threads: int | None = None,
-    ) -> np.ndarray:
+    ) -> npt.NDArray[Any]:
         """Read a part of the array; only chunks that overlap it are read and decoded.
 
         Parameters
@@ -229,7 +227,9 @@ class Array:
             values = np.fromiter(values, dtype=object, count=len(values))
         return selection.arrange(values.reshape(selection.shape))
 
-    def _read_into(self, selection: Selection, out: np.ndarray, threads: int | None) -> np.ndarray:
+    def _read_into(
+        self, selection: Selection, out: npt.NDArray[Any], threads: int | None
+    ) -> npt.NDArray[Any]:
         shape = selection.arrange(np.broadcast_to(np.int8(0), selection.shape)).shape
         if any(selection.backwards) or self.dtype.kind == "O":
             raise _core.InvalidError(
@@ -250,7 +250,9 @@ class Array:
         values = self.read(key)
         return values[()] if values.ndim == 0 else values
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
         """Return the whole array, for ``numpy.asarray``."""
         if copy is False:
             raise ValueError("copy=False is not possible: an array in a store is always read")
@@ -307,7 +309,7 @@ class Array:
 class Selection:
     """The ranges that an index reads, and their arrangement in the result."""
 
-    ranges: list[tuple[int, int, int] | np.ndarray]
+    ranges: list[tuple[int, int, int] | npt.NDArray[Any]]
     """For each dimension of the array `(start, stop, step)` with a positive step, or indices."""
     backwards: list[bool]
     """Whether each range is reversed in the result."""
@@ -324,7 +326,7 @@ class Selection:
         at = next((i for i, part in enumerate(parts) if part is ...), len(parts))
         fill: list[Any] = [slice(None)] * (len(shape) - len(parts) + ellipses)
         parts[at : at + ellipses] = fill
-        ranges: list[tuple[int, int, int] | np.ndarray] = []
+        ranges: list[tuple[int, int, int] | npt.NDArray[Any]] = []
         backwards, dropped = [], []
         for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
             if isinstance(part, (list, np.ndarray)) and np.ndim(part) == 1:
@@ -346,7 +348,7 @@ class Selection:
         """Return a selection of every `step`-th value of each slice, starting with the first."""
         if not isinstance(step, (int, np.integer)) or step < 1:
             raise _core.InvalidError(f"downsample={step!r} is not a positive integer")
-        ranges: list[tuple[int, int, int] | np.ndarray] = []
+        ranges: list[tuple[int, int, int] | npt.NDArray[Any]] = []
         for part, is_backward in zip(self.ranges, self.backwards, strict=True):
             if not isinstance(part, tuple):
                 ranges.append(part)
@@ -364,14 +366,14 @@ class Selection:
         lengths = (range(*part) if isinstance(part, tuple) else part for part in self.ranges)
         return tuple(len(part) for part in lengths)
 
-    def arrange(self, values: np.ndarray) -> np.ndarray:
+    def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values that were read, arranged as in NumPy."""
         if any(self.backwards):
             values = values[tuple(slice(None, None, -1 if b else 1) for b in self.backwards)]
         return values.squeeze(axis=self.dropped) if self.dropped else values
 
 
-def _indices(part: np.ndarray, size: int) -> np.ndarray:
+def _indices(part: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """Return listed indices, or those of a mask, as the extension module expects them."""
     if part.dtype == bool:
         if len(part) != size:

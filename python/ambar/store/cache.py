@@ -14,7 +14,7 @@ from typing import TypeAlias
 from ambar import _core
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
-from ambar.store.urls import core_options, is_url, shown
+from ambar.store.urls import core_options, is_url, without_secrets
 
 # Stores that a process keeps open for arrays that came to it by pickle.
 _REOPENED = 16
@@ -33,11 +33,11 @@ class Remote:
     options: tuple[tuple[str, str], ...] = field(repr=False)
 
     def __str__(self) -> str:
-        return shown(self.url)
+        return without_secrets(self.url)
 
 
 StoreKey: TypeAlias = str | Remote | InMemoryStore
-"""What lazy arrays keep of the place of a store."""
+"""The location of a store, as lazy arrays keep it."""
 
 
 def place_of(
@@ -48,7 +48,7 @@ def place_of(
     Raises
     ------
     ValueError
-        If there are options, but for a path.
+        If there are options for a path.
     """
     options = core_options(storage_options) or {}
     if isinstance(place, str) and is_url(place):
@@ -71,10 +71,10 @@ def open_last(place: StoreKey) -> Store:
 class OpenedStore:
     """One commit of a store, held open.
 
-    A commit that follows, or another file in its place, changes nothing for its reader. It pickles
-    as the store's place and the commit's identity. Another process opens the store again, and so
-    does a process that holds more than 512 stores; there, reading raises ValueError if the store
-    has another commit by then.
+    Later commits, and another file at its place, do not change what it reads. It pickles as the
+    location of the store and the identity of the commit. Another process opens the store again,
+    and so does a process that holds more than 512 stores open: then reading raises ValueError if
+    the last commit differs.
     """
 
     def __init__(self, place: StoreKey, commit: CommitId | None) -> None:
@@ -84,10 +84,10 @@ class OpenedStore:
 
     @classmethod
     def of(cls, place: StoreKey, store: Store) -> OpenedStore:
-        """Return what holds a store open that was opened at `place`; one for each commit."""
+        """Return the object that holds a store open, one per commit; it was opened at `place`."""
         commit = _identity(place, store)
         opened = cls(place, commit)
-        # What cannot be told from a later state is not shared.
+        # Commits without an identity cannot be distinguished from later ones, and are not shared.
         known = commit is not None
         found = _known.setdefault((place, commit, os.getpid()), opened) if known else opened
         if found._held is None:
@@ -116,7 +116,7 @@ class OpenedStore:
 
 
 def _identity(place: StoreKey, store: Store) -> CommitId | None:
-    """Return what tells a commit from others; None for an object that another program wrote."""
+    """Return the identity of a commit; None for an object in an object store by another program."""
     if store._core.commit_id is not None or not isinstance(place, str):
         return store._core.commit_id
     status = Path(place).stat()
@@ -153,7 +153,7 @@ def _hold(opened: OpenedStore) -> None:
 
 
 def _of_commit(place: StoreKey, commit: CommitId | None) -> OpenedStore:
-    """Return the commit as this process has it open; else it is opened when it is read from."""
+    """Return the commit, which this process opens on the first read if it is not open."""
     return _known.setdefault((place, commit, os.getpid()), OpenedStore(place, commit))
 
 

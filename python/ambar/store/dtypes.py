@@ -30,7 +30,7 @@ def common_dtype(variable: str, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
         ) from error
 
 
-def to_core(values: np.ndarray) -> tuple[str, np.ndarray | list[bytes]]:
+def to_core(values: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any] | list[bytes]]:
     """Return the dtype and the values in the form that the extension module expects.
 
     The dtype is its name in NumPy; "string" or "bytes" for strings and bytes of any length. The
@@ -78,10 +78,12 @@ def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
     try:
         return np.array(value).astype(dtype.newbyteorder("="), casting="same_kind").tobytes()
     except TypeError as error:
-        raise _core.InvalidError(f"fill_value {value!r} is no value of dtype {dtype}") from error
+        raise _core.InvalidError(
+            f"invalid fill_value {value!r}; expected a value of dtype {dtype}"
+        ) from error
 
 
-def _strings(values: np.ndarray) -> tuple[str, list[bytes]]:
+def _strings(values: npt.NDArray[Any]) -> tuple[str, list[bytes]]:
     flat = values.ravel().tolist()
     if all(isinstance(value, str) for value in flat):
         return "string", [value.encode() for value in flat]
@@ -89,6 +91,6 @@ def _strings(values: np.ndarray) -> tuple[str, list[bytes]]:
         return "bytes", flat
     found = next(value for value in flat if not isinstance(value, str))
     raise _core.UnsupportedError(
-        "an array of objects can be stored if all are str, or all are bytes; there is a "
-        f"{type(found).__name__}"
+        "expected an array of objects that are all str, or all bytes, found a "
+        f"{type(found).__name__}; convert the values"
     )

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ambar import _core
 
@@ -78,7 +79,7 @@ def _ends(value_range: Sequence[float]) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def check_range(path: str, values: np.ndarray, limits: tuple[float, float] | None) -> None:
+def check_range(path: str, values: npt.NDArray[Any], limits: tuple[float, float] | None) -> None:
     """Check values of the array `path` against the value range of its error bound.
 
     Raises ValueError if a finite value is outside the range.
@@ -98,7 +99,7 @@ def check_range(path: str, values: np.ndarray, limits: tuple[float, float] | Non
         )
 
 
-def is_kept(bound: float | str, values: np.ndarray, errors: np.ndarray) -> bool:
+def is_kept(bound: float | str, values: npt.NDArray[Any], errors: npt.NDArray[Any]) -> bool:
     """Return whether errors of values are within a bound; errors of missing values are infinite."""
     kind, numbers = _core.bound_parts(bound)
     magnitudes, absolute_errors = np.abs(values.astype(np.float64)), np.abs(errors)
@@ -132,8 +133,11 @@ class PartBound(NamedTuple):
     """The bound that the user gave."""
 
     def contains(
-        self, count: int, levels: np.ndarray | None, positions: Callable[[], Sequence[np.ndarray]]
-    ) -> np.ndarray:
+        self,
+        count: int,
+        levels: npt.NDArray[Any] | None,
+        positions: Callable[[], Sequence[npt.NDArray[Any]]],
+    ) -> npt.NDArray[Any]:
         """Return a mask of the values in the part, of `count` values with levels and positions."""
         inside = np.ones(count, dtype=bool)
         if self.levels is not None:
@@ -186,7 +190,7 @@ def bounds_by_target(parts: Sequence[PartBound]) -> dict[str, str]:
     return bounds
 
 
-def range_of(values: np.ndarray) -> tuple[float, float]:
+def range_of(values: npt.NDArray[Any]) -> tuple[float, float]:
     """Return the range of the finite values; (inf, -inf) if there are none."""
     finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else (np.inf, -np.inf)
@@ -194,10 +198,10 @@ def range_of(values: np.ndarray) -> tuple[float, float]:
 
 def are_kept(
     parts: Sequence[PartBound],
-    values: np.ndarray,
-    errors: np.ndarray,
-    levels: np.ndarray | None,
-    positions: Callable[[], Sequence[np.ndarray]],
+    values: npt.NDArray[Any],
+    errors: npt.NDArray[Any],
+    levels: npt.NDArray[Any] | None,
+    positions: Callable[[], Sequence[npt.NDArray[Any]]],
 ) -> bool:
     """Return whether errors are within the bounds of the parts that values are in."""
     limits = range_of(values)
@@ -235,7 +239,7 @@ def loose_bound(field: str, given: str, bound: float | str, median: float) -> st
     )
 
 
-def median_magnitude(values: np.ndarray) -> float:
+def median_magnitude(values: npt.NDArray[Any]) -> float:
     """Return the median magnitude of the finite values of a sample; infinite if there are none."""
     sample = values.reshape(-1)[:: max(1, values.size // 4096)]
     magnitudes = np.abs(sample[np.isfinite(sample)].astype(np.float64))

@@ -41,16 +41,16 @@ class Description:
             raise self._expected(key, f"a whole number from {least}")
         return value
 
-    def text(self, key: str) -> str:
+    def string(self, key: str) -> str:
         """Return a string."""
         value = self._values.get(key)
         if not isinstance(value, str):
             raise self._expected(key, "a string")
         return value
 
-    def optional_text(self, key: str) -> str | None:
+    def optional_string(self, key: str) -> str | None:
         """Return a string, or None for null."""
-        return None if self._values.get(key) is None else self.text(key)
+        return None if self._values.get(key) is None else self.string(key)
 
     def truth(self, key: str) -> bool:
         """Return a boolean."""
@@ -59,7 +59,7 @@ class Description:
             raise self._expected(key, "true or false")
         return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def strings(self, key: str) -> tuple[str, ...]:
         """Return a list of strings."""
         value = self.items(key)
         if not all(isinstance(part, str) for part in value):

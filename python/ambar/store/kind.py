@@ -20,7 +20,7 @@ def summarize_store(resource: Resource) -> dict[str, Any]:
     own = store._ambar_attributes()
     return {
         "path": store.location,
-        "kind": Description(own, store.location).optional_text("kind") or "arrays",
+        "kind": Description(own, store.location).optional_string("kind") or "arrays",
         "bytes": usage["total"],
         "usage": usage,
         "attributes": dict(store.attrs),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
 from ambar import _core
 from ambar._util import html, text
@@ -81,7 +81,7 @@ class Group(Mapping[str, Array]):
         """Return the array at a path; raises KeyError if it is a group or does not exist."""
         return Array(self._commit, self._absolute(path))
 
-    def read_together(self, paths: Iterable[str]) -> dict[str, np.ndarray]:
+    def read_together(self, paths: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
         """Return the values of several arrays.
 
         If the arrays have at most 64 MiB of stored bytes together, these are fetched before

@@ -30,8 +30,8 @@ def refuse_url(place: str | os.PathLike[str]) -> None:
         )
 
 
-def shown(url: str) -> str:
-    """Return a URL without what is secret in it: user and password, query and fragment."""
+def without_secrets(url: str) -> str:
+    """Return a URL without user, password, query and fragment."""
     scheme, _, rest = url.partition("://")
     place = re.split(r"[?#]", rest, maxsplit=1)[0]
     host, slash, path = place.partition("/")
@@ -39,7 +39,7 @@ def shown(url: str) -> str:
 
 
 def core_options(options: Mapping[str, object] | None) -> dict[str, str] | None:
-    """Return storage options as the extension module takes them: texts, ``true`` and ``false``."""
+    """Return storage options as strings for the extension module; bools are lower case."""
     if options is None:
         return None
     return {

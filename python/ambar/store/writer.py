@@ -261,10 +261,10 @@ class Writer(CommitContext):
         >>> ambar.open_store("arrays.ambar")["t"][:]
         array([0. , 0.5])
         """
-        about = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile)
+        options = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile)
         check_layout(path, layout, () if data is None else tuple(_HINTS))
         if data is None:
-            self._declare(path, shape, dtype, about, error_bound, value_range)
+            self._declare(path, shape, dtype, options, error_bound, value_range)
             return
         if shape is not None or dtype is not None:
             raise _core.InvalidError(
@@ -272,14 +272,14 @@ class Writer(CommitContext):
                 f"shape={shape!r} and dtype={dtype!r}; leave them out"
             )
         hints = Hints() if layout is None else _HINTS[layout]
-        write_array(self, path, np.asarray(data), about, error_bound, value_range, **hints)
+        write_array(self, path, np.asarray(data), options, error_bound, value_range, **hints)
 
     def _declare(
         self,
         path: str,
         shape: Sequence[int] | None,
         dtype: npt.DTypeLike | None,
-        about: ArrayOptions,
+        options: ArrayOptions,
         error_bound: float | str | None,
         value_range: Sequence[float] | None,
     ) -> None:
@@ -292,7 +292,7 @@ class Writer(CommitContext):
             shape = (int(shape),)
         name, kind = describe(dtype)
         bound = None if error_bound is None else resolved(error_bound, value_range)
-        self._core.declare(absolute(path), about.spec(name, shape, kind, bound))
+        self._core.declare(absolute(path), options.spec(name, shape, kind, bound))
         self._limit(path, error_bound, value_range)
 
     def _limit(
@@ -459,8 +459,8 @@ class Writer(CommitContext):
 def write_array(
     writer: Writer,
     path: str,
-    values: np.ndarray,
-    about: ArrayOptions,
+    values: npt.NDArray[Any],
+    options: ArrayOptions,
     error_bound: float | str | None,
     value_range: Sequence[float] | None = None,
     **hints: Unpack[Hints],
@@ -471,7 +471,7 @@ def write_array(
     if bound is not None and value_range is not None:
         check_range(path, values, limits_of(bound, value_range))
         bound = resolved(bound, value_range)
-    spec = about.spec(name, values.shape, values.dtype, bound, **hints)
+    spec = options.spec(name, values.shape, values.dtype, bound, **hints)
     writer._core.array(absolute(path), native, spec)
     writer._limit(path, error_bound, value_range)
 

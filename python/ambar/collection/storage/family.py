@@ -201,7 +201,7 @@ def load(store: Store, number: int) -> Family:
     family = Family(
         number,
         {dim: sizes.integer(dim) for dim in sizes},
-        about.texts("ragged"),
+        about.strings("ragged"),
         {name: _column(variables.object(name)) for name in variables},
         about.integer("rows"),
         attributes,
@@ -216,8 +216,8 @@ def load(store: Store, number: int) -> Family:
 
 
 def _column(about: Description) -> Column:
-    dims, times = about.texts("dims"), about.optional_text("times")
-    type_name = about.text("dtype")
+    dims, times = about.strings("dims"), about.optional_string("times")
+    type_name = about.string("dtype")
     if len(set(dims)) != len(dims):
         raise about.damaged(f"duplicate dimension in {dims!r:.80}")
     if not _is_type(type_name):
