@@ -1,6 +1,6 @@
 """The codec as a filter of HDF5: importing this module lets h5py read and write with it.
 
-Other programs find the plugin by the environment variable HDF5_PLUGIN_PATH, set to `PLUGIN_PATH`.
+For other programs, set the environment variable HDF5_PLUGIN_PATH to `PLUGIN_PATH`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ambar.store.error_bounds import resolved
 __all__ = ["FILTER_ID", "PLUGIN_PATH", "chunk_bound", "filter", "is_available", "options"]
 
 FILTER_ID = 43842
-"""The filter's number. It is provisional: from the range that HDF5 leaves to unregistered ones."""
+"""The number of the filter. It is provisional: from the range of unregistered filters of HDF5."""
 
 PLUGIN_PATH = os.fspath(Path(__file__).with_name("plugins"))
 """The folder of the plugin, for HDF5_PLUGIN_PATH."""
 
 _PLUGIN = Path(PLUGIN_PATH) / "libh5z_ambar.so"
-# The layout of the options, and the ways to say a bound: see docs/format.md.
+# The version of the options, and their modes: see docs/format.md.
 _VERSION = 1
 _LOSSLESS, _ABSOLUTE, _RELATIVE, _FLOOR, _BITS, _RMS = range(6)
 
@@ -83,13 +83,13 @@ def options(
         return (_VERSION, _BITS, int(numbers[0]), 0)
     if kind == "relative" and numbers[1] > 0:
         # Two numbers, rounded down to float32: the bound is never looser.
-        return (_VERSION, _FLOOR, *(_single(number) for number in numbers))
+        return (_VERSION, _FLOOR, *(_float32_bits(number) for number in numbers))
     mode = {"absolute": _ABSOLUTE, "relative": _RELATIVE, "rms": _RMS}[kind]
     return (_VERSION, mode, *struct.unpack("<II", struct.pack("<d", numbers[0])))
 
 
-def _single(number: float) -> int:
-    """Return the bits of the largest float32 that is no larger than a number above 0."""
+def _float32_bits(number: float) -> int:
+    """Return the bits of a positive number, rounded down to float32."""
     single = np.float32(min(number, float(np.finfo(np.float32).max)))
     if float(single) > number:
         single = np.nextafter(single, np.float32(0))
@@ -143,8 +143,8 @@ def filter(  # noqa: A001 - as h5py's users call it
     True
     """
     _require()
-    given = options(error_bound, value_range=value_range)
-    return {"compression": FILTER_ID, "compression_opts": given}
+    values = options(error_bound, value_range=value_range)
+    return {"compression": FILTER_ID, "compression_opts": values}
 
 
 def chunk_bound(
@@ -161,12 +161,12 @@ def _require() -> None:
     if not is_available():
         raise ImportError(
             f"{_PLUGIN} does not exist: this installation of ambar has no plugin for HDF5; install "
-            "a wheel for Linux, or run `make build` in ambar's sources, which makes it"
+            "a wheel for Linux, or run `make build` in the sources of ambar"
         )
 
 
 def _register() -> None:
-    """Tell h5py's HDF5 where the plugin is, if there are both."""
+    """Add the folder of the plugin to the search path of h5py's HDF5, if both exist."""
     if not is_available():
         return
     try:

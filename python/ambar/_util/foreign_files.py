@@ -14,7 +14,7 @@ _VTK = dict.fromkeys(
     "a VTK file",
 )
 _SUFFIXES = {**_NETCDF, **_HDF5, **_VTK}
-_STARTS = {
+_SIGNATURES = {
     b"\x89HDF": "an HDF5 file",
     b"CDF\x01": "a NetCDF file",
     b"CDF\x02": "a NetCDF file",
@@ -87,11 +87,11 @@ def _kind_of_file(path: Path) -> str | None:
         return None
     try:
         with path.open("rb") as file:
-            start = file.read(max(map(len, _STARTS)) + 64)
+            start = file.read(max(map(len, _SIGNATURES)) + 64)
     except OSError:
         return None
     if not start:
         return None
     start_of_xml = start[start.find(b"<VTKFile") :] if start.startswith(b"<?xml") else start
-    by_content = (kind for head, kind in _STARTS.items() if start_of_xml.startswith(head))
+    by_content = (kind for head, kind in _SIGNATURES.items() if start_of_xml.startswith(head))
     return _SUFFIXES.get(path.suffix.lower()) or next(by_content, None)

@@ -88,7 +88,7 @@ class CollectionArrays(Operand):
     def match(self, other: Operand) -> np.ndarray | None:
         """Limit both to their common datasets, whose variables must have the same shapes."""
         if not isinstance(other, CollectionArrays):
-            raise self._is_other_kind(other, "collections")
+            raise self._different_kind(other, "collections")
         self._common = other._common = [name for name in self.datasets if name in other._collection]
         if not self._common:
             raise _core.InvalidError(

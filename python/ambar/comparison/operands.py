@@ -138,7 +138,8 @@ class Operand(ABC):
         """Return the finest covering grid of a field with at most `side` cells a side."""
         raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")
 
-    def _is_other_kind(self, other: Operand, expected: str) -> _core.InvalidError:
+    def _different_kind(self, other: Operand, expected: str) -> _core.InvalidError:
+        """Return the error for an operand of another kind."""
         return _core.InvalidError(
             f"{self.location} and {other.location} are of different kinds: expected {expected} in "
             "both"
@@ -247,7 +248,7 @@ class Cells(Operand):
     def match(self, other: Operand) -> np.ndarray | None:
         """Match cells by level and position."""
         if not isinstance(other, Cells) or other.ndim != self.ndim:
-            raise self._is_other_kind(other, f"cells of {self.ndim} dimensions")
+            raise self._different_kind(other, f"cells of {self.ndim} dimensions")
         if not (self._has_cells and other._has_cells):
             return None
         mine, theirs = self.coordinates, other.coordinates
@@ -301,7 +302,7 @@ class Arrays(Operand):
     def match(self, other: Operand) -> np.ndarray | None:
         """Check that the other operand has arrays of the same shapes."""
         if not isinstance(other, Arrays):
-            raise self._is_other_kind(other, "arrays")
+            raise self._different_kind(other, "arrays")
         for name in self.fields:
             shape = self.shape(name)
             if name in other.fields and other.shape(name) != shape:

@@ -42,7 +42,7 @@ class Level:
 def levels_of(
     amr: Amr, levels: tuple[int, int] | None = None, region: Box | None = None
 ) -> list[Level]:
-    """Return the levels of a hierarchy, the coarsest first; fields are read when asked for.
+    """Return the levels of a hierarchy, the coarsest first; fields are read on demand.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def levels_of(
         raise _core.InvalidError(
             f"levels {low} to {high} do not exist; available: {available[0]} to {available[-1]}"
         )
-    ends = _ends(amr, chosen[0], region)
+    ends = _cell_range_of(amr, chosen[0], region)
     if amr.layout == "patches":
         return _of_patches(amr, chosen, ends)
     return _of_tree(amr, chosen, ends)
@@ -84,7 +84,9 @@ def _numbers(amr: Amr) -> list[int]:
     return list(range(amr.levels[1] + 1))
 
 
-def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndarray] | None:
+def _cell_range_of(
+    amr: Amr, level: int, region: Box | None
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the first cell of `level` in a region, and the one after the last; None for all."""
     if region is None:
         return None
@@ -96,30 +98,34 @@ def _of_patches(
     amr: Amr, numbers: Sequence[int], ends: tuple[np.ndarray, np.ndarray] | None
 ) -> list[Level]:
     infos = [cast(AmrexInfo, amr.info).levels[number] for number in numbers]
-    whole = [amr._core.boxes(number) - info.lo for number, info in zip(numbers, infos, strict=True)]
-    made: list[Level] = []
-    for place, (number, info, boxes) in enumerate(zip(numbers, infos, whole, strict=True)):
-        kept, cut = np.arange(len(boxes)), boxes
+    all_boxes = [
+        amr._core.boxes(number) - info.lo for number, info in zip(numbers, infos, strict=True)
+    ]
+    levels: list[Level] = []
+    for position, (number, info, boxes) in enumerate(zip(numbers, infos, all_boxes, strict=True)):
+        selected, clipped = np.arange(len(boxes)), boxes
         if ends is not None:
-            cut = np.stack([np.maximum(boxes[:, 0], ends[0]), np.minimum(boxes[:, 1], ends[1])], 1)
-            kept = np.flatnonzero((cut[:, 0] < cut[:, 1]).all(axis=1))
-            cut = cut[kept]
+            clipped = np.stack(
+                [np.maximum(boxes[:, 0], ends[0]), np.minimum(boxes[:, 1], ends[1])], 1
+            )
+            selected = np.flatnonzero((clipped[:, 0] < clipped[:, 1]).all(axis=1))
+            clipped = clipped[selected]
         last = number == numbers[-1]
         ratio = 1 if last else _ratio(number, info.ratio)
         if ends is not None:
             ends = ends[0] * ratio, ends[1] * ratio
-        finer = np.empty((0, 2, amr.ndim), np.int64) if last else whole[place + 1]
-        made.append(
+        finer = np.empty((0, 2, amr.ndim), np.int64) if last else all_boxes[position + 1]
+        levels.append(
             Level(
                 number,
-                cut,
+                clipped,
                 tuple(amr.cell_size(number)),
                 ratio,
-                _reader(amr._core, number, kept, boxes, cut),
-                _coverer(cut, finer // ratio),
+                _box_reader(amr._core, number, selected, boxes, clipped),
+                _coverage_reader(clipped, finer // ratio),
             )
         )
-    return made
+    return levels
 
 
 def _ratio(number: int, ratios: Sequence[int]) -> int:
@@ -131,15 +137,15 @@ def _ratio(number: int, ratios: Sequence[int]) -> int:
     return ratios[0]
 
 
-def _reader(
-    core: _core.Amr, level: int, kept: np.ndarray, boxes: np.ndarray, cut: np.ndarray
+def _box_reader(
+    core: _core.Amr, level: int, selected: np.ndarray, boxes: np.ndarray, clipped: np.ndarray
 ) -> Callable[[str, int], np.ndarray]:
     """Return a function that reads the cells of a part of a box."""
 
     def read(field: str, index: int) -> np.ndarray:
-        place = int(kept[index])
-        values = core.read_box(level, place, field)
-        whole, part = boxes[place], cut[index]
+        number = int(selected[index])
+        values = core.read_box(level, number, field)
+        whole, part = boxes[number], clipped[index]
         if (whole == part).all():
             return values
         grid = values.reshape((whole[1] - whole[0])[::-1])
@@ -148,7 +154,7 @@ def _reader(
     return read
 
 
-def _coverer(boxes: np.ndarray, finer: np.ndarray) -> Callable[[int], np.ndarray]:
+def _coverage_reader(boxes: np.ndarray, finer: np.ndarray) -> Callable[[int], np.ndarray]:
     """Return a function that returns which cells of a box the coarsened boxes `finer` cover."""
 
     def refined(index: int) -> np.ndarray:
@@ -169,22 +175,22 @@ def _slices(part: np.ndarray, start: np.ndarray) -> tuple[slice, ...]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of a level of a tree, refined ones among them, along the Morton curve."""
+    """The cells of a level of a tree, including refined cells, in Morton order."""
 
     rows: np.ndarray
-    """The leaf's row, or that of the first leaf in a refined cell."""
+    """The row of a leaf; for a refined cell that of its first leaf."""
     refined: np.ndarray
-    """Which are refined, bool."""
+    """True for refined cells."""
     parent: np.ndarray
     """For each cell of the next level, the index of the cell of this level that contains it."""
     boxes: np.ndarray
     """As in `Level`."""
     order: np.ndarray
-    """The places of the cells box after box, x fastest within one."""
+    """The indices of the cells, box by box, x fastest in each box."""
 
     @property
     def starts(self) -> np.ndarray:
-        """Where each box begins in `order`, and the end: (boxes + 1,)."""
+        """The offset of each box in `order`, and the end: (boxes + 1,)."""
         counts = (self.boxes[:, 1] - self.boxes[:, 0]).prod(axis=1)
         return np.concatenate([[0], np.cumsum(counts)])
 
@@ -197,58 +203,58 @@ def _of_tree(
         size, lower = np.array(amr.cell_size(numbers[0])), np.array(amr.lower)
         lo, hi = ((lower + end * size).tolist() for end in ends)
         within = Box(lo, hi, unit="code")
-    # Levels above the highest are read too: they are averaged.
-    deepest = (numbers[0], amr.levels[1])
+    # Finer levels are read too: they are averaged.
+    all_levels = (numbers[0], amr.levels[1])
     names = [f"i{axis}" for axis in AXES[: amr.ndim]]
-    leaves = amr.read(["level", *names], region=within, levels=deepest)
-    cells = _cells(leaves["level"], np.stack([leaves[name] for name in names], axis=1), deepest)
-    values = _TreeValues(amr, within, deepest, cells)
+    leaves = amr.read(["level", *names], region=within, levels=all_levels)
+    cells = _cells(leaves["level"], np.stack([leaves[name] for name in names], axis=1), all_levels)
+    values = _TreeValues(amr, within, all_levels, cells)
     return [values.level(number, last=number == numbers[-1]) for number in numbers]
 
 
-def _cells(level: np.ndarray, place: np.ndarray, levels: tuple[int, int]) -> dict[int, _Cells]:
-    """Return the cells of each level, from leaves in the order of the curve."""
+def _cells(level: np.ndarray, index: np.ndarray, levels: tuple[int, int]) -> dict[int, _Cells]:
+    """Return the cells of each level, from leaves in Morton order."""
     found: dict[int, _Cells] = {}
-    finer, finer_rows = np.empty((0, place.shape[1]), np.int64), np.empty(0, np.int64)
+    finer, finer_rows = np.empty((0, index.shape[1]), np.int64), np.empty(0, np.int64)
     for number in range(levels[1], levels[0] - 1, -1):
-        # The children of a cell follow each other along the curve.
+        # The children of a cell are consecutive along the curve.
         inside = finer >> 1
         first = np.ones(len(inside), bool)
         first[1:] = (inside[1:] != inside[:-1]).any(axis=1)
         own = np.flatnonzero(level == number)
         rows = np.concatenate([own, finer_rows[first]])
-        along = np.argsort(rows, kind="stable")
-        at = np.empty_like(along)
-        at[along] = np.arange(len(along))
-        finer = np.concatenate([place[own], inside[first]])[along]
-        finer_rows = rows[along]
-        boxes, order = _boxed(finer)
-        parent = at[len(own) + np.cumsum(first) - 1]
-        found[number] = _Cells(finer_rows, along >= len(own), parent, boxes, order)
+        curve_order = np.argsort(rows, kind="stable")
+        rank = np.empty_like(curve_order)
+        rank[curve_order] = np.arange(len(curve_order))
+        finer = np.concatenate([index[own], inside[first]])[curve_order]
+        finer_rows = rows[curve_order]
+        boxes, order = _joined_to_boxes(finer)
+        parent = rank[len(own) + np.cumsum(first) - 1]
+        found[number] = _Cells(finer_rows, curve_order >= len(own), parent, boxes, order)
     return found
 
 
-def _boxed(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return boxes that hold each of `cells` once and nothing else, and the cells' order in them.
+def _joined_to_boxes(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return boxes that contain each of `cells` once and nothing else, and the order of the cells.
 
-    Cells side by side in x become runs, equal runs side by side in y sheets, and so on.
+    Adjacent cells in x are joined to runs, adjacent equal runs in y to sheets, and so on.
     """
     lo, hi = cells, cells + 1
     box = np.arange(len(cells))
     ndim = cells.shape[1]
     for axis in range(ndim):
-        # After x, all ends along the axes before this one count; those after it are still cells.
+        # Boxes are still one cell wide along later axes, so only earlier axes need their ends.
         others = [other for other in range(ndim) if other != axis]
         keys = [lo[:, axis], *(lo[:, other] for other in others), *(hi[:, o] for o in range(axis))]
-        along = np.lexsort(keys)
-        lo, hi = lo[along], hi[along]
+        sorting = np.lexsort(keys)
+        lo, hi = lo[sorting], hi[sorting]
         joined = lo[1:, axis] == hi[:-1, axis]
         for other in others:
             joined &= (lo[1:, other] == lo[:-1, other]) & (hi[1:, other] == hi[:-1, other])
-        begins = np.flatnonzero(np.concatenate([[True], ~joined])) if len(lo) else along
-        to = np.empty_like(along)
-        to[along] = np.cumsum(np.concatenate([[0], ~joined])) if len(lo) else along
-        box = to[box]
+        begins = np.flatnonzero(np.concatenate([[True], ~joined])) if len(lo) else sorting
+        box_of = np.empty_like(sorting)
+        box_of[sorting] = np.cumsum(np.concatenate([[0], ~joined])) if len(lo) else sorting
+        box = box_of[box]
         ends = hi[np.append(begins[1:], len(lo)) - 1] if len(lo) else hi
         lo, hi = lo[begins], ends
     order = np.lexsort([*(cells[:, axis] for axis in range(ndim)), box])
@@ -256,7 +262,7 @@ def _boxed(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _TreeValues:
-    """The values of a tree's cells on all its levels, of each field computed once."""
+    """The values of the cells of a tree on all levels; each field is computed once."""
 
     def __init__(
         self, amr: Amr, within: Box | None, levels: tuple[int, int], cells: dict[int, _Cells]
@@ -283,7 +289,7 @@ class _TreeValues:
         return Level(number, cells.boxes, sides, 1 if last else 2, read, covered)
 
     def _values(self, field: str) -> dict[int, np.ndarray]:
-        """Return the values of a field on each level, box after box."""
+        """Return the values of a field on each level, box by box."""
         if field not in self._known:
             leaves = self._amr.read([field], region=self._region, levels=self._levels)[field]
             finer = np.empty(0, leaves.dtype)

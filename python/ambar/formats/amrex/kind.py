@@ -37,7 +37,7 @@ def _summarize(resource: Resource) -> dict[str, Any]:
 
     def file_kind(file: Path) -> str:
         folders = file.relative_to(path).parts[:-1]
-        return "HDF5" if file == path else folders[0] if folders else "texts"
+        return "HDF5" if file == path else folders[0] if folders else "other"
 
     return summarize_run(_open(resource), "amrex", count_files(path, file_kind))
 

@@ -64,11 +64,11 @@ def compute_and_write(writer: Writer, arrays: Sequence[PendingArray]) -> None:
                 writer.append(array.node, np.asarray(array.data.blocks[rows].compute()))
 
 
-Place: TypeAlias = tuple[str, tuple[int, ...]]
+BlockKey: TypeAlias = tuple[str, tuple[int, ...]]
 """The node and the first index of a block."""
 
 
-def _blocks_of_processes(arrays: Sequence[PendingArray]) -> Iterator[tuple[Place, Any]] | None:
+def _blocks_of_processes(arrays: Sequence[PendingArray]) -> Iterator[tuple[BlockKey, Any]] | None:
     """Return the blocks that other processes compute; None if threads of this process compute."""
     from dask.base import get_scheduler
 
@@ -81,7 +81,7 @@ def _blocks_of_processes(arrays: Sequence[PendingArray]) -> Iterator[tuple[Place
     return None
 
 
-def _from_cluster(client: Any, arrays: Sequence[PendingArray]) -> Iterator[tuple[Place, Any]]:
+def _from_cluster(client: Any, arrays: Sequence[PendingArray]) -> Iterator[tuple[BlockKey, Any]]:
     from distributed import as_completed
 
     places, blocks = zip(*_blocks(arrays), strict=True)
@@ -95,7 +95,7 @@ def _from_cluster(client: Any, arrays: Sequence[PendingArray]) -> Iterator[tuple
 
 def _from_processes(
     get: Callable[..., Any], arrays: Sequence[PendingArray]
-) -> Iterator[tuple[Place, Any]]:
+) -> Iterator[tuple[BlockKey, Any]]:
     from dask.base import compute
 
     largest = max(math.prod(array.data.chunksize) * array.data.dtype.itemsize for array in arrays)
@@ -106,7 +106,7 @@ def _from_processes(
         yield from zip((place for place, _ in batch), results, strict=True)
 
 
-def _blocks(arrays: Sequence[PendingArray]) -> Iterator[tuple[Place, Any]]:
+def _blocks(arrays: Sequence[PendingArray]) -> Iterator[tuple[BlockKey, Any]]:
     from dask.array.core import slices_from_chunks
 
     for array in arrays:

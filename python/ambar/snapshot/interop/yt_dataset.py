@@ -38,7 +38,7 @@ _UNITS = {
     "time": "code_time",
 }
 _PARTICLE_NAMES = {"identity": "particle_index", "birth_time": "creation_time"}
-# Names in RAMSES' descriptors, and what yt calls such a field of gas.
+# Names in the descriptors of RAMSES, and the names of these gas fields in yt.
 _GAS_NAMES = {
     "thermal_pressure": ("pressure",),
     "potential": ("potential", "gravitational_potential"),
@@ -75,7 +75,7 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
     names = [name for name in resolve_all(fields or amr.fields, amr.fields) if name != "domain"]
     table = amr.read(["level", "ix", "iy", "iz", *names])
     level = table["level"].astype(np.int64)
-    place = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
+    index = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
     root = np.round(np.divide(info.box_size, amr.cell_size(0))).astype(np.int64)
     filled = float(np.ldexp(1.0, (-3 * level).astype(np.int32)).sum()) / root.prod()
     if filled != 1.0 or level.min() < 1:
@@ -83,22 +83,22 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
             "expected leaf cells of level 1 and finer that fill the box for yt, found cells that "
             f"fill {filled:.3g} of it; use all levels and no region"
         )
-    octs = _octs(level, place)
-    cell = (place & 1) @ np.array([4, 2, 1])
+    octs = _octs(level, index)
+    cell = (index & 1) @ np.array([4, 2, 1])
     data = {}
     for name in names:
-        values = np.zeros((len(octs.level), 8))  # 0 in refined cells, which yt never shows
+        values = np.zeros((len(octs.level), 8))  # 0 in refined cells, which yt does not use
         values[octs.of_leaf, cell] = table[name]
         data["stream", name] = (values, _unit(name))
     dataset = yt.load_octree(
-        np.zeros(1, dtype=np.uint8),  # of an octree that _index_of replaces
+        np.zeros(1, dtype=np.uint8),  # a mask of refined cells, replaced by _octree_index
         data,
         domain_dimensions=2 * root,
-        **_frame(info),
+        **_loader_options(info),
     )
-    dataset._index_class = _index_of(octs)
-    dataset._field_info_class = _field_info()
-    return _completed(dataset, info)
+    dataset._index_class = _octree_index(octs)
+    dataset._field_info_class = _ramses_fields()
+    return _with_attributes(dataset, info)
 
 
 def particles_to_yt(particles: Particles) -> Any:
@@ -128,7 +128,7 @@ def particles_to_yt(particles: Particles) -> Any:
         scale = _code_length(info) if quantity_of(name) == "length" else 1.0
         values = table[name].astype(np.float64) / scale
         data[_PARTICLE_NAMES.get(name, f"particle_{name}")] = (values, _unit(name))
-    return _completed(yt.load_particles(data, **_frame(info)), info)
+    return _with_attributes(yt.load_particles(data, **_loader_options(info)), info)
 
 
 def _check_dimensions(info: RunInfo) -> None:
@@ -145,7 +145,7 @@ def _unit(name: str) -> str:
     return _UNITS.get(quantity_of(name) or "", "dimensionless")
 
 
-def _frame(info: RunInfo) -> dict[str, Any]:
+def _loader_options(info: RunInfo) -> dict[str, Any]:
     """Return box, time, units and parameters as arguments of yt's loaders."""
     units = info.units
     gauss = math.sqrt(4 * math.pi * units.unit_d) * units.unit_v
@@ -163,7 +163,7 @@ def _frame(info: RunInfo) -> dict[str, Any]:
     }
 
 
-def _completed(dataset: Any, info: RunInfo) -> Any:
+def _with_attributes(dataset: Any, info: RunInfo) -> Any:
     """Return the dataset after setting attributes that yt's loaders do not set."""
     from yt.utilities.physical_constants import kb, mp
 
@@ -184,7 +184,7 @@ def _completed(dataset: Any, info: RunInfo) -> Any:
     return dataset
 
 
-def _field_info() -> type:
+def _ramses_fields() -> type:
     """Return a class of yt fields with the names and derived fields of yt's RAMSES frontend."""
     from yt.frontends.stream.fields import StreamFieldInfo
     from yt.utilities.physical_constants import boltzmann_constant_cgs, mass_hydrogen_cgs
@@ -225,36 +225,36 @@ class Octs(NamedTuple):
     """The octs (refined cells) of a tree, the coarsest first."""
 
     level: np.ndarray
-    """Level of the refined cell; its children are of the next one."""
-    place: np.ndarray
+    """Level of the refined cell; the level of its children is one higher."""
+    indices: np.ndarray
     """Index of the refined cell on its level, shape (n, 3)."""
     of_leaf: np.ndarray
-    """For each leaf, its oct."""
+    """The number of the oct of each leaf."""
 
 
-def _octs(level: np.ndarray, place: np.ndarray) -> Octs:
-    """Return the octs above leaves that fill the box and are in Morton order.
+def _octs(level: np.ndarray, index: np.ndarray) -> Octs:
+    """Return the octs that contain leaves, which fill the box and are in Morton order.
 
-    A leaf is the first one in those refined cells above it at whose level its place is at the
-    cell's lower corner; the other leaves in them follow.
+    The first leaf of a refined cell is at its lower corner; `ancestors` counts the refined cells of
+    which a leaf is the first.
     """
-    bits = np.bitwise_or.reduce(place, axis=1)
+    bits = np.bitwise_or.reduce(index, axis=1)
     lowest = np.where(bits == 0, np.int64(1) << 62, bits & -bits)
-    opened = np.minimum(np.log2(lowest.astype(np.float64)).astype(np.int64), level)
+    ancestors = np.minimum(np.log2(lowest.astype(np.float64)).astype(np.int64), level)
     of_leaf = np.empty(len(level), dtype=np.int64)
     levels, places, before = [], [], 0
     for depth in range(int(level.max())):
-        first = np.flatnonzero((level - opened <= depth) & (depth < level))
+        first = np.flatnonzero((level - ancestors <= depth) & (depth < level))
         children = np.flatnonzero(level == depth + 1)
         of_leaf[children] = before + first.searchsorted(children, side="right") - 1
         levels.append(np.full(len(first), depth))
-        places.append(place[first] >> (level[first] - depth)[:, None])
+        places.append(index[first] >> (level[first] - depth)[:, None])
         before += len(first)
     return Octs(np.concatenate(levels), np.concatenate(places), of_leaf)
 
 
-def _index_of(octs: Octs) -> type:
-    """Return a class of yt's index that holds `octs`."""
+def _octree_index(octs: Octs) -> type:
+    """Return a class of yt's index that contains `octs`."""
     from yt.frontends.stream.data_structures import StreamOctreeHandler
     from yt.geometry.oct_container import OctreeContainer
 
@@ -266,7 +266,7 @@ def _index_of(octs: Octs) -> type:
             sizes = (right.d - left.d) / roots / 2.0 ** octs.level[:, None]
             handler = OctreeContainer(roots, left, right, partial_coverage=1, num_zones=2)
             handler.allocate_domains([len(octs.level)])
-            handler.add(1, -1, (octs.place + 0.5) * sizes, levels=octs.level.astype(np.uint64))
+            handler.add(1, -1, (octs.indices + 0.5) * sizes, levels=octs.level.astype(np.uint64))
             self.oct_handler = handler
             self.max_level = dataset.max_level = int(octs.level.max())
 
