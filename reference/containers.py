@@ -8,6 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections import namedtuple
+from contextlib import suppress
 from pathlib import Path
 
 from stream.bits import UnsupportedError, check, crc32c
@@ -25,7 +26,9 @@ TRAILER = 186
 COMMENT = rb"ambar 001 commit (\d{20}) tail (\d{20}) crc32c ([0-9a-f]{8}) ([0-9a-f]{8})"
 HEAD = r"ambar directory (\d{3}) commit (\d+) next (\d+) entries (\d+) removed (\d+)"
 LINE = r"([0-9a-f]{8}) ([0-9a-f]{8}|-) (\d+) (\d+) (.+)"
-Entry = namedtuple("Entry", "source start length crc seal")  # of a file or the bytes of a ZIP
+Entry = namedtuple(
+    "Entry", "source start length crc seal deflated"
+)  # of a file or the bytes of a ZIP
 
 
 class Container(dict[str, Entry]):
@@ -33,9 +36,14 @@ class Container(dict[str, Entry]):
 
     def load(self, key: str) -> bytes:
         """Return the content of an entry, whose length and CRC-32 are verified."""
-        source, start, length, crc, _ = self[key]
+        source, start, length, crc, _, deflated = self[key]
         whole = isinstance(source, Path)
-        data = source.read_bytes() if whole else source[start : start + length]
+        data = source.read_bytes() if whole else source[start : start + (deflated or length)]
+        if deflated:
+            decoder = zlib.decompressobj(-15)
+            with suppress(zlib.error):
+                data = decoder.decompress(data, length + 1)
+            check(decoder.eof and not decoder.unused_data, f"the bytes of {key} are damaged")
         check(len(data) == length, f"{key} has {len(data)} bytes; expected {length}")
         check(crc in (None, zlib.crc32(data)), f"the CRC-32 of {key} differs")
         return data
@@ -73,14 +81,17 @@ def open_container(path: str | Path) -> Container:
     container = Container()
     for info in zipfile.ZipFile(source).infolist():
         mine = read_extras(info.extra).get(0x6D61, b"")
-        check(info.compress_type == 0 and info.flag_bits & 1 == 0,
+        document = f"/{info.filename}".endswith("/zarr.json")
+        deflated = info.compress_size if document and info.compress_type == 8 else None
+        check((info.compress_type == 0 or deflated is not None) and info.flag_bits & 1 == 0,
               f"{info.filename} is compressed or encrypted", UnsupportedError)  # fmt: skip
-        check(info.compress_size == info.file_size, f"{info.filename} has two different lengths")
+        possible = [info.file_size] if deflated is None else range(-(-info.file_size // 64), 2**32)
+        check(info.compress_size in possible, f"{info.filename} has two different lengths")
         name_end = info.header_offset + 30 + len(info.filename.encode())
         if commit:
             check(len(mine) in (8, 12), f"{info.filename} lacks a valid extra field of ambar")
             start = int.from_bytes(mine[:8], "little")
-            check(name_end <= start and start + info.file_size <= commit.start,
+            check(name_end <= start and start + info.compress_size <= commit.start,
                   f"{info.filename} is outside of the entries")  # fmt: skip
         else:
             check(not mine, "the header of a store is damaged")
@@ -89,7 +100,7 @@ def open_container(path: str | Path) -> Container:
             lengths = struct.unpack_from("<HH", data, info.header_offset + 26)
             start = info.header_offset + 30 + sum(lengths)
         seal = int.from_bytes(mine[8:], "little") if len(mine) == 12 else None
-        container.add(info.orig_filename, data, start, info.file_size, info.CRC, seal)
+        container.add(info.orig_filename, data, start, info.file_size, info.CRC, seal, deflated)
     check(
         not commit or len(container) == commit.entries, "another number of entries than committed"
     )
@@ -159,13 +170,13 @@ def open_directory(folder: Path) -> Container:
         for key, put, *entry in read_list(find_file(folder, ".ambar/commit").read_bytes()):
             new = f".ambar/new-{put}"
             file = find_file(folder, new if os.path.lexists(folder / new) else key)
-            container.add(key, file, 0, *entry)
+            container.add(key, file, 0, *entry, None)
     else:
         for path in folder.rglob("*"):
             if path.is_symlink() or not path.is_dir():
                 key = path.relative_to(folder).as_posix()
                 file = find_file(folder, key)
-                container.add(key, file, 0, file.stat().st_size, None, None)
+                container.add(key, file, 0, file.stat().st_size, None, None, None)
     return container
 
 

@@ -16,6 +16,7 @@ import pytest
 import ambar
 from ambar.store.writer import Profile
 from tests.helpers.array_samples import samples
+from tests.helpers.sample_outputs import output
 
 zarr = pytest.importorskip("zarr")
 
@@ -47,6 +48,40 @@ def test_zarr_python_reads_every_type(profile: Profile, directory: bool, tmp_pat
             assert np.asarray(found, dtype=object).tolist() == expected.tolist(), name
         else:
             np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def test_groups_that_were_written_by_turns_are_complete(tmp_path: Path) -> None:
+    """zarr-python forgets arrays of a group if those of other groups stand between them."""
+    path = tmp_path / "x.ambar"
+    for name in ("a/x", "b/deep/y", "a/z", "b/deep/w"):
+        with ambar.create(path, "a", fsync=False) as writer:
+            writer.create_array(name, np.arange(3))
+    group = zarr_group(path)
+    assert list(group["a"].array_keys()) == ["x", "z"]
+    assert list(group["b/deep"].array_keys()) == ["y", "w"]
+    assert list(ambar.open_store(path)["b/deep"]) == ["y", "w"]
+
+
+def test_the_groups_of_a_snapshot_are_complete(tmp_path: Path) -> None:
+    ambar.convert(output("gravpart"), tmp_path / "x.ambar", fsync=False)
+    group, store = zarr_group(tmp_path / "x.ambar"), ambar.open_store(tmp_path / "x.ambar")
+    for name in ("amr", "particles"):
+        assert {*group[name].keys()} == {key.partition("/")[0] for key in store[name]}
+
+
+def test_documents_are_deflated(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        for number in range(50):
+            writer.create_array(f"x{number}", np.arange(3))
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        methods = {info.filename: info.compress_type for info in archive.infolist()}
+        root = archive.getinfo("zarr.json")
+    assert root.compress_size * 8 < root.file_size
+    assert all((method == zipfile.ZIP_DEFLATED) is (name.endswith("zarr.json"))
+               for name, method in methods.items())  # fmt: skip
+    assert zarr_group(path)["x49"][...].tolist() == [0, 1, 2]
 
 
 def test_zarr_python_reads_parts_of_sharded_arrays(tmp_path: Path) -> None:

@@ -97,16 +97,22 @@ def read_zip(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
         fields = struct.unpack_from("<4s4xHH4x3I3H8xI", directory, at)
         magic, flags, method, checksum, stored, size, *lengths, _ = fields
         name, extra, at = at + 46, at + 46 + lengths[0], at + 46 + sum(lengths)
-        known = magic == b"PK\1\2" and (flags, method) == (0x0800, 0) and size == stored
+        deflated = method == 8 and f"/{directory[name:extra].decode()}".endswith("/zarr.json")
+        known = (
+            magic == b"PK\1\2" and flags == 0x0800 and (deflated or (method, size) == (0, stored))
+        )
         need(known and at <= len(directory), "an entry of the central directory")
-        if size == 2**32 - 1:
-            (size,) = struct.unpack_from("<Q", directory, extra + 4)
+        if stored == 2**32 - 1:
+            (stored,) = struct.unpack_from("<Q", directory, extra + 4)
         own = directory[extra:at]
         own = own[4 + own[2] :] if own[:2] == b"\1\0" else own  # behind the ZIP64 field
         kind, place, *seal = struct.unpack("<IQ" + "I" * (len(own) > 12), own)
         known = kind == (0xC6D61 if seal else 0x86D61)
-        need(known and place + size <= commit.offset, "the place of an entry")
-        key, content = directory[name:extra].decode(), file[place : place + size]
+        need(known and place + stored <= commit.offset, "the place of an entry")
+        key, content = directory[name:extra].decode(), file[place : place + stored]
+        if deflated:
+            need(size <= 64 * stored, f"length of {key}")
+            content = zlib.decompress(content, wbits=-15)
         need(zlib.crc32(content) == checksum, f"checksum of {key}")
         entries[key], seals[key] = content, *(seal or [None])
     need(len(entries) == commit.entries, "number of entries")

@@ -90,9 +90,9 @@ def write(folder: Path, refined: bool) -> Path:
     def values(level: int, box: Box) -> np.ndarray:
         lo, hi = box
         part = (slice(a, b + 1) for a, b in zip(lo, hi, strict=True))
-        return np.asarray((coarse, fine)[level][tuple(part)])
+        return np.asarray((coarse, fine)[level][tuple(part)])[None]
 
-    return write_plotfile(folder, "density", (SIDE,) * 3, level_boxes, values)
+    return write_plotfile(folder, ["density"], (SIDE,) * 3, level_boxes, values)
 
 
 def seconds(threads: int, what: Callable[..., Any], *columns: Sequence[Any]) -> float:

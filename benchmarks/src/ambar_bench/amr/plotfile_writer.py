@@ -1,4 +1,4 @@
-"""Writes native AMReX plotfiles of one float64 field, without ambar."""
+"""Writes native AMReX plotfiles of float64 fields, without ambar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLOAT64 = "((8, (64 11 52 0 1 12 0 1023)),(8, (8 7 6 5 4 3 2 1)))"
 
 def write_plotfile(
     folder: Path,
-    field: str,
+    fields: Sequence[str],
     shape: Corner,
     boxes: Sequence[Sequence[Box]],
     values: Callable[[int, Box], np.ndarray],
@@ -27,29 +27,29 @@ def write_plotfile(
     ----------
     folder
         The folder to make.
-    field
-        The name of the field.
+    fields
+        The names of the fields.
     shape
         Number of cells of the coarsest level in each dimension, x first.
     boxes
         The boxes of each level, the coarsest first.
     values
-        Returns the values of a box of a level, in the shape of the box, x first.
+        Returns the values of a box of a level: an array (fields, x, y, z).
     """
     folder.mkdir(parents=True)
-    (folder / "Header").write_text(_header(field, shape, boxes))
+    (folder / "Header").write_text(_header(fields, shape, boxes))
     for level, level_boxes in enumerate(boxes):
         parts = [values(level, box) for box in level_boxes]
         _write_level(folder / f"Level_{level}", level_boxes, parts)
     return folder
 
 
-def _header(field: str, shape: Corner, boxes: Sequence[Sequence[Box]]) -> str:
+def _header(fields: Sequence[str], shape: Corner, boxes: Sequence[Sequence[Box]]) -> str:
     ndim = len(shape)
     ratios = [REFINEMENT_RATIO**level for level in range(len(boxes))]
     sizes = [[1 / (cells * ratio) for cells in shape] for ratio in ratios]
     domains = [((0,) * ndim, tuple(cells * ratio - 1 for cells in shape)) for ratio in ratios]
-    lines = ["HyperCLaw-V1.1", "1", field, str(ndim), "0", str(len(boxes) - 1)]
+    lines = ["HyperCLaw-V1.1", str(len(fields)), *fields, str(ndim), "0", str(len(boxes) - 1)]
     lines += [_row([0.0] * ndim), _row([1.0] * ndim), f"{REFINEMENT_RATIO} " * (len(boxes) - 1)]
     lines += ["".join(f"{_box(domain)} " for domain in domains), "0 " * len(boxes)]
     lines += [*map(_row, sizes), "0", "0"]
@@ -69,12 +69,16 @@ def _write_level(folder: Path, boxes: Sequence[Box], parts: Sequence[np.ndarray]
     with (folder / "Cell_D_00000").open("wb") as file:
         for box, part in zip(boxes, parts, strict=True):
             offsets.append(f"FabOnDisk: Cell_D_00000 {file.tell()}")
-            file.write(f"FAB {_FLOAT64}{_box(box)} 1\n".encode())
-            file.write(part.astype("<f8").tobytes(order="F"))
-    lines = ["1", "1", "1", "0", f"({len(boxes)} 0", *map(_box, boxes), ")"]
+            file.write(f"FAB {_FLOAT64}{_box(box)} {len(part)}\n".encode())
+            for field in part:
+                file.write(field.astype("<f8").tobytes(order="F"))
+    count = len(parts[0])
+    lines = ["1", "1", str(count), "0", f"({len(boxes)} 0", *map(_box, boxes), ")"]
     lines += [str(len(boxes)), *offsets, ""]
-    for extrema in ([part.min() for part in parts], [part.max() for part in parts]):
-        lines += [f"{len(boxes)},1", *(f"{value:.17e}," for value in extrema), ""]
+    axes = tuple(range(1, parts[0].ndim))
+    for extrema in ([part.min(axes) for part in parts], [part.max(axes) for part in parts]):
+        rows = ("".join(f"{value:.17e}," for value in row) for row in extrema)
+        lines += [f"{len(boxes)},{count}", *rows, ""]
     (folder / "Cell_H").write_text("\n".join(lines))
 
 

@@ -101,7 +101,7 @@ impl Store {
     }
 
     /// Paths and kinds of all nodes except the root (such as `/amr`, `/amr/density`), in the order of the
-    /// file: in stores of this library parents come first, then the order of writing.
+    /// file: in stores of this library each group is followed by what it contains, in the order of creation.
     ///
     /// # Errors
     /// `Corrupt`.

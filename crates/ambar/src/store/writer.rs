@@ -293,21 +293,37 @@ impl StoreWriter {
             return Err(Error::invalid(message));
         }
         self.fill_sparse()?;
-        let mut nodes: Vec<(&String, &mut Node)> = self.nodes.iter_mut().collect();
-        nodes.sort_unstable_by_key(|(_, node)| node.order);
-        for (name, node) in nodes.iter_mut().filter(|(_, node)| node.changed) {
-            let key = format!("{name}/zarr.json");
-            self.container.put(&key, &[node.document.as_bytes()])?;
-            self.keys.insert(key);
-            node.changed = false;
+        let names = self.names_in_tree_order();
+        for name in &names {
+            if let Some(node) = self.nodes.get_mut(name)
+                && node.changed
+            {
+                let key = format!("{name}/zarr.json");
+                self.container.put(&key, &[node.document.as_bytes()])?;
+                self.keys.insert(key);
+                node.changed = false;
+            }
         }
-        let documents = nodes
+        let documents = names
             .iter()
-            .map(|(name, node)| (name.as_str(), node.document.as_str()));
+            .filter_map(|name| Some((name.as_str(), self.nodes.get(name)?.document.as_str())));
         let root = root_document(&self.root, documents)?;
         // Last, so that it precedes the directory and one read gets both.
         self.container.put("zarr.json", &[root.as_bytes()])?;
         self.container.commit()
+    }
+
+    /// Names of all nodes: each group is followed by everything in it, siblings are in the order of their
+    /// creation. zarr-python takes siblings that other nodes of their depth separate for missing ones.
+    fn names_in_tree_order(&self) -> Vec<String> {
+        let order = |name: &str| self.nodes.get(name).map_or(0, |node| node.order);
+        let mut names: Vec<String> = self.nodes.keys().cloned().collect();
+        names.sort_by_cached_key(|name| {
+            let ends = name.match_indices('/').map(|(end, _)| end);
+            let paths = ends.chain([name.len()]).map(|end| &name[..end]);
+            paths.map(order).collect::<Vec<u64>>()
+        });
+        names
     }
 
     /// Opens the last commit for reading.

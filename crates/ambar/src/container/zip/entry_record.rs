@@ -1,12 +1,13 @@
 //! Parses the entries of a central directory; the input is untrusted.
 
-use super::super::key;
+use super::super::{file, key};
+use super::deflate;
 use super::records::{self, DIRECTORY_LEN, ExtraFields, u16_at, u32_at};
 use super::slot;
 use crate::error::{Error, Result};
 
 /// The properties of an entry of the central directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRecord {
     /// File offset of the local header.
     pub header_offset: u64,
@@ -14,12 +15,34 @@ pub struct EntryRecord {
     pub data_offset: Option<u64>,
     /// Length of the content in bytes.
     pub len: u64,
+    /// Bytes in the file of a deflated content; `None` if it is stored as it is.
+    pub deflated: Option<u32>,
     /// CRC-32 of the content.
     pub crc32: u32,
     /// The entry's seal, if it has one.
     pub seal: Option<u32>,
     /// Whether sizes and checksum follow the content instead of being in the local header.
     pub streamed: bool,
+}
+
+impl EntryRecord {
+    /// Bytes of the content in the file.
+    pub fn stored_len(&self) -> u64 {
+        self.deflated.map_or(self.len, u64::from)
+    }
+
+    /// The content, whose bytes in the file are `stored`, with its CRC-32 verified.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn content(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        let content = match self.deflated {
+            None => stored,
+            Some(_) => deflate::inflate(&stored, self.len)?,
+        };
+        file::check_crc32(crc32fast::hash(&content), Some(self.crc32))?;
+        Ok(content)
+    }
 }
 
 /// A parsed entry of the central directory.
@@ -52,7 +75,7 @@ pub fn is_hidden(entry: &ParsedEntry<'_>) -> bool {
 /// Parses the entry at the start of `bytes`.
 ///
 /// # Errors
-/// `Corrupt` if it is inconsistent; `Unsupported` if it is compressed or encrypted.
+/// `Corrupt` if it is inconsistent; `Unsupported` if it is encrypted, or compressed and not a document.
 pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
     let cut = || {
         Error::corrupt(
@@ -75,7 +98,8 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
     let name = std::str::from_utf8(name)
         .map_err(|_| Error::unsupported("an entry's name is not UTF-8; write the ZIP again"))?;
     let (flags, method) = (u16_at(bytes, 8), u16_at(bytes, 10));
-    if flags & 1 != 0 || (method != 0 && !name.ends_with('/')) {
+    let deflated = method == records::DEFLATED && records::is_document(name);
+    if flags & 1 != 0 || (method != records::STORED && !deflated && !name.ends_with('/')) {
         return Err(Error::unsupported(format!(
             "the entry {name:?} is compressed or encrypted by ZIP; write the ZIP again without \
              (`zip -0`)"
@@ -90,7 +114,20 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
     }
     .complete(extra)
     .ok_or_else(cut)?;
-    if extras.len != extras.stored_len && method == 0 {
+    let deflated = match deflated {
+        true => Some(u32::try_from(extras.stored_len).map_err(|_| cut())?),
+        false => None,
+    };
+    if deflated.is_some_and(|len| extras.len > u64::from(len) * deflate::MOST_TIMES) {
+        return Err(Error::corrupt(format!(
+            "the document {name:?} claims {} bytes, more than {} times its {} bytes in the file; restore the \
+             file from a copy",
+            extras.len,
+            deflate::MOST_TIMES,
+            extras.stored_len
+        )));
+    }
+    if extras.len != extras.stored_len && method == records::STORED {
         return Err(Error::corrupt(format!(
             "the entry {name:?} has two different lengths, {} and {}; restore the file from a copy",
             extras.len, extras.stored_len
@@ -106,6 +143,7 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
         header_offset: extras.header_offset,
         data_offset: extras.data_offset,
         len: extras.len,
+        deflated,
         crc32: u32_at(bytes, 16),
         seal: extras.seal,
         streamed: flags & 8 != 0,
@@ -129,7 +167,7 @@ pub fn check_location(entry: &ParsedEntry<'_>, end: u64) -> Result<()> {
     let inside = earliest
         .zip(data)
         .filter(|(earliest, data)| data >= earliest)
-        .and_then(|(_, data)| data.checked_add(record.len))
+        .and_then(|(_, data)| data.checked_add(record.stored_len()))
         .is_some_and(|last| last <= end);
     if inside {
         return Ok(());
@@ -137,6 +175,7 @@ pub fn check_location(entry: &ParsedEntry<'_>, end: u64) -> Result<()> {
     Err(Error::corrupt(format!(
         "the entry {name:?} ({} bytes at {}) is not before byte {end}; restore the file from \
          a copy",
-        record.len, record.header_offset
+        record.stored_len(),
+        record.header_offset
     )))
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::{self as container, ContainerWriter, CreateOptions, Durability};
 use super::appender::Appender;
-use super::entry_record::Producer;
+use super::entry_record::{EntryRecord, Producer};
 use super::entry_table::EntryTable;
 use super::records::{self, DirectoryEntry};
 use super::slot::{self, HEADER_LEN, Slot};
@@ -50,6 +50,7 @@ fn entry(name: &str, header_offset: u64, data_offset: u64, len: u64) -> Director
     DirectoryEntry {
         name,
         len,
+        deflated: None,
         crc32: 0,
         header_offset,
         data_offset,
@@ -202,7 +203,7 @@ proptest! {
         let producer = if other { Producer::Other } else { Producer::Ambar };
         if let Ok(table) = EntryTable::new(directory, 4, 1 << 40, producer) {
             for (key, record) in table.iter() {
-                prop_assert!(record.header_offset + record.len <= 1 << 40);
+                prop_assert!(record.header_offset + record.stored_len() <= 1 << 40);
                 prop_assert_eq!(table.get(key), Some(record));
             }
         }
@@ -227,9 +228,13 @@ fn entries_and_offsets_beyond_four_gibibytes() {
         ..CreateOptions::default()
     };
     let mut writer = ZipWriter::create(&path, &options).unwrap();
+    let long = EntryRecord {
+        len: LONG,
+        ..EntryRecord::default()
+    };
     // The content is a hole without a checksum: `verify` is not called.
     writer
-        .append_entry("a/c/0", LONG, 0, None, |out| {
+        .append_entry("a/c/0", long, |out| {
             out.flush()?;
             out.skip(LONG);
             Ok(())

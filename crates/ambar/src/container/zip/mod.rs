@@ -1,6 +1,7 @@
-//! The single-file container: a ZIP64 of stored entries, appended to and committed through slots.
+//! The single-file container: a ZIP64 of entries, appended to and committed through slots.
 
 mod appender;
+mod deflate;
 mod entry_record;
 mod entry_table;
 #[cfg(test)]

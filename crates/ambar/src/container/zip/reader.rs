@@ -35,6 +35,8 @@ pub struct ZipReader {
     slot: Option<Slot>,
     /// Length of the central directory and the end records.
     directory_len: u64,
+    /// Maximum length of a document.
+    metadata_bytes: u64,
     /// The root's `zarr.json`, which was read together with the central directory, until it is requested.
     root: PerProcess<Mutex<Option<RootBytes>>>,
 }
@@ -119,6 +121,7 @@ impl ZipReader {
             entries,
             slot: Some(*slot),
             directory_len: slot.directory_len + TRAILER_LEN as u64,
+            metadata_bytes: limits.metadata_bytes,
             root: kept_root,
         })
     }
@@ -136,6 +139,7 @@ impl ZipReader {
         let entries = EntryTable::new(directory, found.entries, found.offset, Producer::Other)?;
         Ok(Self {
             directory_len: length - found.offset,
+            metadata_bytes: limits.metadata_bytes,
             source,
             entries,
             slot: None,
@@ -175,7 +179,7 @@ impl ZipReader {
         let offset = record.header_offset + LOCAL_LEN as u64 + variable;
         let file_len = self.source.length()?;
         let inside = offset
-            .checked_add(record.len)
+            .checked_add(record.stored_len())
             .is_some_and(|end| end <= file_len);
         if u32_at(&header, 0) != records::LOCAL_SIGNATURE || !inside {
             return Err(local_header_differs(key));
@@ -189,6 +193,7 @@ impl ZipReader {
         let header = LocalHeader {
             name: key,
             len: record.len,
+            deflated: record.deflated,
             crc32: record.crc32,
         };
         header.encode(&mut expected);
@@ -215,7 +220,8 @@ impl ZipReader {
         }
     }
 
-    /// Calls `consume` with the content of `record`, piece by piece, and verifies its CRC-32.
+    /// Calls `consume` with the content of `record`, which is not deflated, piece by piece, and verifies its
+    /// CRC-32.
     pub fn stream(
         &self,
         key: &str,
@@ -225,6 +231,32 @@ impl ZipReader {
         let start = self.data_offset(key, record)?;
         let found = source::stream(&*self.source, start, record.len, consume)?;
         file::check_crc32(found, Some(record.crc32)).map_err(|error| error.at_node(key))
+    }
+
+    /// Reads the content of `record`, of at most `limit` bytes, and verifies its CRC-32.
+    fn content(&self, key: &str, record: &EntryRecord, limit: u64) -> Result<Vec<u8>> {
+        Limits::check("the entry", record.len, limit)?;
+        let entry = self.locate(key, record)?;
+        let kept = (key == ROOT).then(|| self.take_root(&entry)).flatten();
+        let stored = match kept {
+            Some(bytes) => bytes,
+            None => {
+                let len = Limits::check("the entry", entry.len, limit)?;
+                let mut bytes = zeroed("the entry", len)?;
+                self.read_at(&entry, 0, &mut bytes)?;
+                bytes
+            }
+        };
+        record.content(stored)
+    }
+
+    fn locate(&self, key: &str, record: &EntryRecord) -> Result<Entry> {
+        Ok(Entry {
+            len: record.stored_len(),
+            crc32: Some(record.crc32),
+            seal: record.seal,
+            location: EntryLocation::Offset(self.data_offset(key, record)?),
+        })
     }
 
     fn with_key<T>(&self, result: Result<T>, key: &str) -> Result<T> {
@@ -237,6 +269,11 @@ impl ZipReader {
             .get(key)
             .ok_or_else(|| Error::not_found("the entry does not exist"))?;
         self.verify_local_header(key, &record)?;
+        if record.deflated.is_some() {
+            self.content(key, &record, self.metadata_bytes)?;
+            progress(record.stored_len());
+            return Ok(());
+        }
         self.stream(key, &record, &mut |piece| {
             progress(piece.len() as u64);
             Ok(())
@@ -289,13 +326,7 @@ impl Container for ZipReader {
         let Some(record) = self.entries.get(key) else {
             return Ok(None);
         };
-        let offset = self.with_key(self.data_offset(key, &record), key)?;
-        Ok(Some(Entry {
-            len: record.len,
-            crc32: Some(record.crc32),
-            seal: record.seal,
-            location: EntryLocation::Offset(offset),
-        }))
+        self.with_key(self.locate(key, &record), key).map(Some)
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -304,28 +335,11 @@ impl Container for ZipReader {
     }
 
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
-        let Some(entry) = self.entry(key)? else {
+        let Some(record) = self.entries.get(key) else {
             return Ok(None);
         };
-        let read = || {
-            let len = Limits::check("the entry", entry.len, limit)?;
-            let known = if key == ROOT {
-                self.take_root(&entry)
-            } else {
-                None
-            };
-            let bytes = match known {
-                Some(bytes) => bytes,
-                None => {
-                    let mut bytes = zeroed("the entry", len)?;
-                    self.read_at(&entry, 0, &mut bytes)?;
-                    bytes
-                }
-            };
-            file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
-            Ok(Some(bytes))
-        };
-        self.with_key(read(), key)
+        let content = self.content(key, &record, limit);
+        self.with_key(content, key).map(Some)
     }
 
     fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<ReadAhead> {
@@ -373,7 +387,7 @@ impl Container for ZipReader {
             let header = record
                 .data_offset
                 .map_or(least, |data| data - record.header_offset);
-            header + record.len
+            header + record.stored_len()
         });
         // Entries of a hostile file can share bytes.
         let live = entries.fold(header + self.directory_len, u64::saturating_add);

@@ -3,6 +3,11 @@
 /// The key of the root's metadata, which every commit writes last.
 pub const ROOT: &str = "zarr.json";
 
+/// Whether the entry is a document of Zarr, the only entries that may be deflated.
+pub fn is_document(key: &str) -> bool {
+    key.rsplit('/').next() == Some(ROOT)
+}
+
 /// Identifier of ambar's own extra fields: the bytes `am`. APPNOTE 4.6.1 lists no other use of it.
 pub const EXTRA_ID: u16 = 0x6d61;
 
@@ -11,6 +16,10 @@ const ZIP64_ID: u16 = 0x0001;
 
 /// General purpose bit 11: the name is UTF-8.
 pub const FLAG_UTF8: u16 = 1 << 11;
+
+/// Compression methods: none, and DEFLATE.
+pub const STORED: u16 = 0;
+pub const DEFLATED: u16 = 8;
 
 /// Signature of a local header.
 pub const LOCAL_SIGNATURE: u32 = 0x0403_4b50;
@@ -64,6 +73,8 @@ pub struct LocalHeader<'a> {
     pub name: &'a str,
     /// Length of the content in bytes.
     pub len: u64,
+    /// Bytes in the file of a deflated content; `None` if it is stored as it is.
+    pub deflated: Option<u32>,
     /// CRC-32 of the content.
     pub crc32: u32,
 }
@@ -106,14 +117,7 @@ impl LocalHeader<'_> {
                 VERSION
             },
         );
-        put16(out, FLAG_UTF8);
-        put16(out, 0); // stored
-        put16(out, 0); // time
-        put16(out, DATE);
-        put32(out, self.crc32);
-        let len = saturated32(self.len);
-        put32(out, len);
-        put32(out, len);
+        put_method(out, self.deflated, self.crc32, self.len);
         put16(out, self.name.len() as u16);
         put16(out, extra_len);
         out.extend_from_slice(self.name.as_bytes());
@@ -126,6 +130,8 @@ pub struct DirectoryEntry<'a> {
     pub name: &'a str,
     /// Length of the content in bytes.
     pub len: u64,
+    /// Bytes in the file of a deflated content; `None` if it is stored as it is.
+    pub deflated: Option<u32>,
     /// CRC-32 of the content.
     pub crc32: u32,
     /// File offset of the local header.
@@ -154,13 +160,7 @@ impl DirectoryEntry<'_> {
                 VERSION
             },
         );
-        put16(out, FLAG_UTF8);
-        put16(out, 0); // stored
-        put16(out, 0); // time
-        put16(out, DATE);
-        put32(out, self.crc32);
-        put32(out, saturated32(self.len));
-        put32(out, saturated32(self.len));
+        put_method(out, self.deflated, self.crc32, self.len);
         put16(out, self.name.len() as u16);
         let own_len = if self.seal.is_some() { 12 } else { 8 };
         put16(out, zip64_field + 4 + own_len);
@@ -295,6 +295,17 @@ impl ExtraFields {
         }
         Some(())
     }
+}
+
+/// Appends the fields that local headers and entries of the central directory share, from flags to sizes.
+fn put_method(out: &mut Vec<u8>, deflated: Option<u32>, crc32: u32, len: u64) {
+    put16(out, FLAG_UTF8);
+    put16(out, deflated.map_or(STORED, |_| DEFLATED));
+    put16(out, 0); // time
+    put16(out, DATE);
+    put32(out, crc32);
+    put32(out, deflated.unwrap_or(saturated32(len)));
+    put32(out, saturated32(len));
 }
 
 fn saturated32(value: u64) -> u32 {

@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::last_commit::{self, LastCommit};
 use super::reader::ZipReader;
-use super::records::ROOT;
+use super::records;
 use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};
 use super::writer::{self, ZipWriter};
 use crate::error::{Error, Result};
@@ -182,13 +182,12 @@ pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
             .at_node(key)
             .in_file(path.display()));
         }
-        end = record.data_offset.unwrap_or(record.header_offset) + record.len;
-        if key == ROOT {
-            let root = reader.read_whole(ROOT, limits.metadata_bytes)?;
-            let root = root.unwrap_or_default();
-            writer.put(ROOT, &[&root])?;
+        end = record.data_offset.unwrap_or(record.header_offset) + record.stored_len();
+        if records::is_document(key) {
+            let document = reader.read_whole(key, limits.metadata_bytes)?;
+            writer.put(key, &[&document.unwrap_or_default()])?;
         } else {
-            writer.append_entry(key, record.len, record.crc32, record.seal, |out| {
+            writer.append_entry(key, record, |out| {
                 reader.stream(key, &record, &mut |piece| out.write(piece))
             })?;
         }

@@ -81,6 +81,7 @@ fn header(key: &str, len: u64, crc32: u32) -> Vec<u8> {
     LocalHeader {
         name: key,
         len,
+        deflated: None,
         crc32,
     }
     .encode(&mut header);

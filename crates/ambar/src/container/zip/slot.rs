@@ -189,6 +189,7 @@ pub fn header() -> Vec<u8> {
     let mut out = LocalHeader {
         name: MARKER,
         len: MARKER_TEXT.len() as u64,
+        deflated: None,
         crc32: crc32fast::hash(MARKER_TEXT),
     }
     .encode_with_extra(EXTRA_ID, MARKER_DATA - 30 - MARKER.len() - 4);

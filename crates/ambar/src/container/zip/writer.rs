@@ -13,11 +13,11 @@ use super::super::{
     Container, ContainerWriter, CreateOptions, Durability, SharedEntry, SharedFileInfo, file, key,
 };
 use super::appender::Appender;
+use super::deflate;
 use super::entry_record::EntryRecord;
 use super::last_commit;
 use super::reader::ZipReader;
-use super::records::ROOT;
-use super::records::{DirectoryEntry, LocalHeader};
+use super::records::{self, DirectoryEntry, LocalHeader, ROOT};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
@@ -160,35 +160,32 @@ impl ZipWriter {
         result.map_err(|error| error.in_file(self.path.display()))
     }
 
-    /// Appends an entry of known length, CRC-32 and seal, whose content `write` appends.
+    /// Appends an entry with the properties of `record` except its offsets, whose bytes `write` appends.
     pub fn append_entry(
         &mut self,
         key: &str,
-        len: u64,
-        crc32: u32,
-        seal: Option<u32>,
+        record: EntryRecord,
         write: impl FnOnce(&mut Appender) -> Result<()>,
     ) -> Result<()> {
         self.guarded(|writer| {
             let mut header = Vec::new();
             LocalHeader {
                 name: key,
-                len,
-                crc32,
+                len: record.len,
+                deflated: record.deflated,
+                crc32: record.crc32,
             }
             .encode(&mut header);
             let header_offset = writer.out.position();
             writer.out.write(&header)?;
             let data_offset = writer.out.position();
             write(&mut writer.out)?;
-            debug_assert_eq!(writer.out.position(), data_offset + len);
+            debug_assert_eq!(writer.out.position(), data_offset + record.stored_len());
             let record = EntryRecord {
                 header_offset,
                 data_offset: Some(data_offset),
-                len,
-                crc32,
-                seal,
                 streamed: false,
+                ..record
             };
             writer.live.insert(key.into(), record);
             writer.changed = true;
@@ -199,10 +196,20 @@ impl ZipWriter {
     fn append_parts(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         let mut hasher = crc32fast::Hasher::new();
         parts.iter().for_each(|part| hasher.update(part));
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        self.append_entry(key, len, hasher.finalize(), seal, |out| {
-            out.write_parts(parts)
-        })
+        let mut record = EntryRecord {
+            len: parts.iter().map(|part| part.len() as u64).sum(),
+            crc32: hasher.finalize(),
+            seal,
+            ..EntryRecord::default()
+        };
+        if records::is_document(key)
+            && let Some(deflated) = deflate::deflate(&parts.concat())
+            && let Ok(len) = u32::try_from(deflated.len())
+        {
+            record.deflated = Some(len);
+            return self.append_entry(key, record, |out| out.write(&deflated));
+        }
+        self.append_entry(key, record, |out| out.write_parts(parts))
     }
 
     /// Reads the bytes of an entry, after writing the buffered ones.
@@ -211,13 +218,11 @@ impl ZipWriter {
         let offset = record.data_offset.ok_or_else(|| {
             Error::corrupt("the offset of the entry is unknown; open the store again").at_node(key)
         })?;
-        let mut bytes = zeroed("an entry", record.len as usize)?;
+        let mut bytes = zeroed("an entry", record.stored_len() as usize)?;
         self.file
             .read_exact_at(&mut bytes, offset)
             .map_err(|source| Error::io(source, &self.path, "reading back"))?;
-        file::check_crc32(crc32fast::hash(&bytes), Some(record.crc32))
-            .map_err(|error| error.at_node(key))?;
-        Ok(bytes)
+        record.content(bytes).map_err(|error| error.at_node(key))
     }
 
     /// Appends everything of the commit except its slot, which is returned.
@@ -234,6 +239,7 @@ impl ZipWriter {
             DirectoryEntry {
                 name,
                 len: record.len,
+                deflated: record.deflated,
                 crc32: record.crc32,
                 header_offset: record.header_offset,
                 data_offset: record.data_offset.unwrap_or_default(),
@@ -369,7 +375,7 @@ impl ContainerWriter for ZipWriter {
                     len: entry.len,
                     crc32: entry.crc32,
                     seal: entry.seal,
-                    streamed: false,
+                    ..EntryRecord::default()
                 };
                 writer.live.insert(entry.key.into(), record);
                 writer.changed = true;
