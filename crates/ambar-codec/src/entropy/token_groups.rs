@@ -48,7 +48,7 @@ fn is_escape<const SIZE: usize>(word: u32) -> bool {
     // The highest bit of each byte is set in the sum if the token is at least `RADIX`. A carry comes from a byte whose
     // own highest bit is set.
     let limits = const { word_of_factors([0x80 - RADIX[SIZE] as u32; SIZE]) };
-    (word | (word + limits)) & 0x8080_8080 != 0
+    (word | word.wrapping_add(limits)) & 0x8080_8080 != 0
 }
 
 /// The symbol of a group, given as a [`word`].
