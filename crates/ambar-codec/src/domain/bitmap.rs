@@ -147,13 +147,7 @@ impl Bitmap {
     #[inline(always)]
     pub(crate) fn runs(row: &[u64], mut visit: impl FnMut(usize, usize)) {
         for (number, word) in row.iter().enumerate() {
-            let mut rest = *word;
-            while rest != 0 {
-                let first = rest.trailing_zeros();
-                let length = (!(rest >> first)).trailing_zeros();
-                visit(64 * number + first as usize, length as usize);
-                rest &= u64::MAX.checked_shl(first + length).unwrap_or(0);
-            }
+            bit_runs(*word, |first, length| visit(64 * number + first, length));
         }
     }
 
@@ -197,6 +191,17 @@ vectorised! {
     /// The number of set bits.
     fn count_ones [] of [] (words: &[u64]) -> usize {
         words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+}
+
+/// Calls `visit(first, length)` for the runs of set bits of a word.
+#[inline(always)]
+pub(crate) fn bit_runs(mut word: u64, mut visit: impl FnMut(usize, usize)) {
+    while word != 0 {
+        let first = word.trailing_zeros();
+        let length = (!(word >> first)).trailing_zeros();
+        visit(first as usize, length as usize);
+        word &= u64::MAX.checked_shl(first + length).unwrap_or(0);
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn regions(keys: &[u64], min_fill: f64) -> Vec<BlockRegion> {
 #[derive(Clone, Copy, PartialEq)]
 struct BlockBounds {
     lo: [i64; 3],
-    /// Exclusive.
+    /// The first positions after the cuboid.
     hi: [i64; 3],
 }
 

@@ -245,7 +245,8 @@ fn largest(frequencies: &[u16]) -> Option<usize> {
 
 /// Probabilities of the parts of stored tables.
 struct Model {
-    /// Of the length of a frequency in bits, by the lengths of the token before, and of the same token in the table before.
+    /// The length of a frequency in bits; the contexts are the lengths of the previous token, and of the same token in the
+    /// previous table.
     lengths: [[Probability; 16]; 15 * 15],
     fractions: [Probability; 16],
     tokens: [Probability; 256],

@@ -3,7 +3,9 @@
 //! Residuals are folded: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... Each small residual is a token. The token of a larger
 //! residual states its length in bits and its second highest bit; the lower bits are raw.
 
-/// Folded residuals below this are tokens without raw bits.
+use crate::simd::dispatch::vectorised;
+
+/// Folded residuals below this are tokens without raw bits. A power of two.
 pub(crate) const DIRECT: u8 = 16;
 /// The length in bits of the largest residual without raw bits.
 const DIRECT_BITS: u32 = 4;
@@ -74,6 +76,13 @@ pub(crate) fn join(token: u8, raw: u64) -> u64 {
         return u64::from(token);
     }
     u64::from(2 | (token - DIRECT) & 1) << raw_bits(token) | raw
+}
+
+vectorised! {
+    /// Whether any token has raw bits.
+    pub(crate) fn has_raw_bits [] of [] (tokens: &[u8]) -> bool {
+        tokens.iter().fold(0, |any, token| any | token) >= DIRECT
+    }
 }
 
 /// Calls `visit` with the index of each token that has raw bits, and the token.

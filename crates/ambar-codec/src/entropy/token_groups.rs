@@ -6,9 +6,10 @@
 
 use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::Frequencies;
-use crate::entropy::rans::{self, EncodeTables};
+use crate::entropy::rans::{self, EncodeTables, SymbolContexts};
 use crate::entropy::symbols::Symbols;
 use crate::entropy::tables::{Histogram, Tables};
+use crate::entropy::token::has_raw_bits;
 use crate::simd::dispatch::vectorised;
 
 /// Maximum number of tokens of a group.
@@ -121,7 +122,7 @@ pub(crate) struct CodedPacket {
 /// The number of level packets into which symbols are split.
 #[derive(Clone, Copy)]
 pub(crate) enum PacketCount {
-    /// This number.
+    /// Exactly this number.
     Exactly(usize),
     /// At most this number: as many as the overhead allows.
     AtMost(usize),
@@ -364,6 +365,16 @@ pub(crate) struct Groups {
     single: Vec<u8>,
 }
 
+/// The symbols of a decoded run of tokens.
+pub(crate) struct RunSymbols {
+    /// The number of tokens that were coded one by one.
+    pub single: usize,
+    /// The number of groups.
+    pub groups: usize,
+    /// Whether any token has raw bits.
+    pub has_raw_bits: bool,
+}
+
 impl Groups {
     /// For groups of `size` tokens, 1 to `MAX_GROUP_SIZE`.
     pub(crate) fn new(size: usize) -> Self {
@@ -384,22 +395,26 @@ impl Groups {
         }
     }
 
-    /// Decodes a run of `count` tokens of a context. `tokens` must have space for `MAX_GROUP_SIZE` more. Returns the number
-    /// of tokens that were coded one by one, and of groups.
+    /// Decodes a run of `count` tokens of a context. `tokens` must have space for `MAX_GROUP_SIZE` more.
     pub(crate) fn decode(
         &mut self,
         symbols: &mut rans::Decoder<'_>,
         context: u8,
         count: usize,
         tokens: &mut [u8],
-    ) -> [usize; 2] {
+    ) -> RunSymbols {
         match self.size {
             2 => self.run::<2>(symbols, context, count, tokens),
             3 => self.run::<3>(symbols, context, count, tokens),
             4 => self.run::<4>(symbols, context, count, tokens),
             _ => {
-                symbols.decode_same_context(context, &mut tokens[..count]);
-                [count, 0]
+                let tokens = &mut tokens[..count];
+                symbols.decode(SymbolContexts::Same(context), tokens);
+                RunSymbols {
+                    single: count,
+                    groups: 0,
+                    has_raw_bits: has_raw_bits(tokens),
+                }
             }
         }
     }
@@ -411,53 +426,74 @@ impl Groups {
         context: u8,
         count: usize,
         tokens: &mut [u8],
-    ) -> [usize; 2] {
+    ) -> RunSymbols {
         let n = count / SIZE;
         if self.groups.len() < n {
             self.groups.resize(n, 0);
-            self.escapes.resize(n, 0);
         }
         let groups = &mut self.groups[..n];
-        symbols.decode_same_context(context + CONTEXTS as u8, groups);
-        let escapes = expand::<SIZE>(&self.tokens, groups, tokens, &mut self.escapes);
-        let single = SIZE * escapes + count % SIZE;
-        if single == 0 {
-            return [0, n];
-        }
-        if self.single.len() < single {
-            self.single.resize(single, 0);
-        }
-        let single = &mut self.single[..single];
-        symbols.decode_same_context(context, single);
-        let (of_groups, of_rest) = single.as_chunks::<SIZE>();
+        symbols.decode(SymbolContexts::Same(context + CONTEXTS as u8), groups);
+        self.escapes.clear();
+        expand::<SIZE>(&self.tokens, groups, tokens, &mut self.escapes);
+        self.single
+            .resize(SIZE * self.escapes.len() + count % SIZE, 0);
+        symbols.decode(SymbolContexts::Same(context), &mut self.single);
+        let (of_groups, of_rest) = self.single.as_chunks::<SIZE>();
         let (to, rest) = tokens[..count].as_chunks_mut::<SIZE>();
         for (from, escape) in of_groups.iter().zip(&self.escapes) {
             to[*escape] = *from;
         }
         rest.copy_from_slice(of_rest);
-        [SIZE * escapes + count % SIZE, n]
+        RunSymbols {
+            single: self.single.len(),
+            groups: n,
+            // The tokens of groups are small.
+            has_raw_bits: has_raw_bits(&self.single),
+        }
     }
 }
 
 vectorised! {
-    /// Writes the tokens of groups, and the indices of escapes to `escapes`. Returns the number of escapes.
+    /// Writes the tokens of groups, and appends the indices of escapes. `to` has space for `MAX_GROUP_SIZE` more.
     fn expand [const SIZE: usize] of [SIZE] (
         tokens: &[u32; 256],
         groups: &[u8],
         to: &mut [u8],
-        escapes: &mut [usize],
-    ) -> usize {
-        let escapes = &mut escapes[..groups.len()];
-        let mut found = 0;
-        for (number, group) in groups.iter().enumerate() {
-            if let Some(to) = to[SIZE * number..].first_chunk_mut::<MAX_GROUP_SIZE>() {
-                *to = tokens[usize::from(*group)].to_le_bytes();
+        escapes: &mut Vec<usize>,
+    ) {
+        let write = |group: u8, to: &mut [u8]| {
+            if let Some(to) = to.first_chunk_mut::<MAX_GROUP_SIZE>() {
+                *to = tokens[usize::from(group)].to_le_bytes();
             }
-            escapes[found] = number;
-            found += usize::from(*group == escape(SIZE));
+        };
+        let (eights, rest) = groups.as_chunks::<8>();
+        for (number, eight) in eights.iter().enumerate() {
+            // One check of the length for eight groups.
+            let to = &mut to[8 * SIZE * number..][..8 * SIZE + MAX_GROUP_SIZE];
+            for (k, group) in eight.iter().enumerate() {
+                write(*group, &mut to[SIZE * k..]);
+            }
+            let mut left = bytes_equal_to(escape(SIZE), *eight);
+            while left != 0 {
+                escapes.push(8 * number + left.trailing_zeros() as usize / 8);
+                left &= left - 1;
+            }
         }
-        found
+        for (number, group) in (8 * eights.len()..).zip(rest) {
+            write(*group, &mut to[SIZE * number..]);
+            if *group == escape(SIZE) {
+                escapes.push(number);
+            }
+        }
     }
+}
+
+/// A word whose highest bit of each byte is set if the byte is `value`.
+#[inline(always)]
+fn bytes_equal_to(value: u8, bytes: [u8; 8]) -> u64 {
+    const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
+    let difference = u64::from_le_bytes(bytes) ^ u64::from_ne_bytes([value; 8]);
+    !(((difference & LOW) + LOW) | difference | LOW)
 }
 
 #[cfg(test)]
@@ -510,7 +546,8 @@ mod tests {
         let mut tokens = vec![0; count + MAX_GROUP_SIZE];
         let mut end = 0;
         for (begin, count) in &symbols.runs {
-            decoder.decode(&symbols.contexts[end..*begin], &mut tokens[end..*begin]);
+            let contexts = SymbolContexts::Each(&symbols.contexts[end..*begin]);
+            decoder.decode(contexts, &mut tokens[end..*begin]);
             end = begin + count;
             let context = symbols.contexts.get(*begin).copied().unwrap_or(0);
             groups.decode(&mut decoder, context, *count, &mut tokens[*begin..]);

@@ -8,7 +8,7 @@ use crate::element::Element;
 use crate::entropy::token::for_each_raw;
 use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
-use crate::predict::interpolate::{self, FEW, Line, Weights};
+use crate::predict::interpolate::{self, Line, VECTOR_POINTS, Weights};
 use crate::predict::reconstruct;
 use crate::predict::row::{InterpolationLevel, Row, RowBatch, RowCoder, RowLocation};
 use crate::simd::LANES;
@@ -20,9 +20,9 @@ pub(crate) struct RowScratch<T> {
     pub(crate) predictions: Vec<T>,
     pub(crate) variation: Vec<f32>,
     /// Sums of residual magnitudes in earlier phases.
-    pub(crate) near: Vec<u16>,
+    pub(crate) near_sums: Vec<u16>,
     /// Sums of residual magnitudes in the plane before.
-    pub(crate) before: Vec<u16>,
+    pub(crate) plane_sums: Vec<u16>,
     /// Tokens that were decoded in advance.
     pub(crate) tokens: Vec<u8>,
     /// Contexts of one row, or of all rows.
@@ -42,8 +42,8 @@ impl<T: Element> RowScratch<T> {
         let room = (batch_geometry::max_rows(phases) - 1) * phases.stride[1] + row;
         self.predictions.resize(room, T::default());
         self.variation.resize(room, 0.0);
-        self.near.resize(room, 0);
-        self.before.resize(room + 2, 0);
+        self.near_sums.resize(room, 0);
+        self.plane_sums.resize(room + 2, 0);
         self.tokens.resize(room, 0);
         self.contexts.resize(room, 0);
     }
@@ -51,7 +51,7 @@ impl<T: Element> RowScratch<T> {
 
 /// The source of the contexts of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowContexts {
+pub(crate) enum ContextSource {
     /// The level: all points have one context, which the coder got in advance.
     Level,
     /// Earlier phases, and the rows before in y and z: known once the row before has been coded.
@@ -60,8 +60,8 @@ pub(crate) enum RowContexts {
     Plane,
 }
 
-/// The phase that a batch belongs to, as it will be decoded.
-pub(crate) struct Decoded<'a, T> {
+/// The decoded values of the phase that a batch belongs to.
+pub(crate) struct PhaseBuffers<'a, T> {
     pub values: &'a mut [T],
     /// Magnitudes of the residuals; empty with contexts of levels.
     pub magnitudes: &'a mut [u8],
@@ -71,7 +71,7 @@ pub(crate) struct Decoded<'a, T> {
 enum AvailableAxes<'a, T> {
     One([Line<'a, T>; 1]),
     Two([Line<'a, T>; 2]),
-    /// All of them, or none.
+    /// All odd dimensions, or none.
     Other,
 }
 
@@ -85,16 +85,16 @@ pub(crate) struct Pass<'a, T, const N: usize> {
     pub magnitudes: &'a [Vec<u8>; 8],
     pub model: ContextModel,
     pub level: InterpolationLevel,
-    /// Of the region.
+    /// The shape of the region.
     pub shape: [usize; 3],
 }
 
 impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// The lines along which all points of a row, except the last one, have both neighbours.
     fn available_axes(&self, row: [usize; 2]) -> AvailableAxes<'_, T> {
-        let beyond = self.geometry.beyond(row);
+        let is_last = self.geometry.is_last(row);
         let lines = self.lines.iter().zip(self.geometry.odd);
-        let mut lines = lines.filter(|(_, d)| !beyond[*d]).map(|(line, _)| *line);
+        let mut lines = lines.filter(|(_, d)| !is_last[*d]).map(|(line, _)| *line);
         match (lines.next(), lines.next(), lines.next()) {
             (Some(one), None, _) if N > 1 => AvailableAxes::One([one]),
             (Some(one), Some(two), None) if N > 2 => AvailableAxes::Two([one, two]),
@@ -106,18 +106,18 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// is the only line. Calls `visit` with the offset from the first point of the batch, the prediction and the local
     /// variation.
     #[inline(always)]
-    fn last_points(&self, batch: &Batch, rows: usize, mut visit: impl FnMut(usize, T, T)) {
+    fn for_each_last_point(&self, batch: &Batch, rows: usize, mut visit: impl FnMut(usize, T, T)) {
         let last = self.geometry.points - 1;
         let offset = |row: usize| row * self.geometry.pitch + last;
-        for first in (0..rows).step_by(FEW) {
+        for first in (0..rows).step_by(VECTOR_POINTS) {
             let places = std::array::from_fn(|k| batch.at + offset((first + k).min(rows - 1)));
             let weights = &self.weights;
             let (means, curvatures) = match self.lines[..] {
-                [y_or_z, _] => interpolate::points(&places, &[y_or_z], weights),
-                [z, y, _] => interpolate::points(&places, &[z, y], weights),
+                [y_or_z, _] => interpolate::predict_points(&places, &[y_or_z], weights),
+                [z, y, _] => interpolate::predict_points(&places, &[z, y], weights),
                 _ => interpolate::extrapolate_points(&places, &self.lines[0], weights),
             };
-            for (k, row) in (first..rows).take(FEW).enumerate() {
+            for (k, row) in (first..rows).take(VECTOR_POINTS).enumerate() {
                 visit(offset(row), means[k], curvatures[k]);
             }
         }
@@ -131,7 +131,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// Predicts the points of a batch. Computes the local variation too, if `VARIATION`.
     fn predict<const VARIATION: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
         for (from, n) in &scratch.runs {
-            interpolate::span::<T, N, VARIATION>(
+            interpolate::predict_span::<T, N, VARIATION>(
                 batch.at + from,
                 &self.lines,
                 &self.weights,
@@ -139,16 +139,16 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 &mut scratch.variation[*from..from + n],
             );
         }
-        let between = self.geometry.between(batch);
-        if self.geometry.ends() {
-            self.last_points(batch, between, |at, mean, curvature| {
+        let interior = self.geometry.interior_rows(batch);
+        if self.geometry.last_point_lacks_neighbour() {
+            self.for_each_last_point(batch, interior, |at, mean, curvature| {
                 scratch.predictions[at] = mean;
                 if VARIATION {
                     scratch.variation[at] = curvature.to_f32();
                 }
             });
         }
-        for row in between..batch.rows {
+        for row in interior..batch.rows {
             let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
             let (at, span) = (
                 batch.at + start,
@@ -156,14 +156,14 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             );
             let (out, variation) = (&mut scratch.predictions, &mut scratch.variation);
             match self.available_axes(place) {
-                AvailableAxes::One(line) => interpolate::span::<T, 1, VARIATION>(
+                AvailableAxes::One(line) => interpolate::predict_span::<T, 1, VARIATION>(
                     at,
                     &line,
                     &self.weights,
                     &mut out[span.clone()],
                     &mut variation[span],
                 ),
-                AvailableAxes::Two(lines) => interpolate::span::<T, 2, VARIATION>(
+                AvailableAxes::Two(lines) => interpolate::predict_span::<T, 2, VARIATION>(
                     at,
                     &lines,
                     &self.weights,
@@ -214,28 +214,28 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     pub(crate) fn code<C: RowCoder<T>>(
         &self,
         batch: &Batch,
-        source: RowContexts,
-        out: Decoded<'_, T>,
+        source: ContextSource,
+        out: PhaseBuffers<'_, T>,
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
-        self.geometry.runs(batch, &mut scratch.runs);
-        self.geometry.rows(batch, &mut scratch.rows);
+        self.geometry.list_runs(batch, &mut scratch.runs);
+        self.geometry.list_rows(batch, &mut scratch.rows);
         let is_batched = C::BATCHED && self.level.step != 0.0;
         match source {
             // Values are reconstructed while they are predicted.
-            RowContexts::Level if is_batched => {
+            ContextSource::Level if is_batched => {
                 return self.predict_and_reconstruct(batch, out.values, scratch, coder);
             }
-            RowContexts::Level => self.predict::<false>(batch, scratch),
-            RowContexts::Row => {
+            ContextSource::Level => self.predict::<false>(batch, scratch),
+            ContextSource::Row => {
                 self.predict::<true>(batch, scratch);
                 for (from, n) in &scratch.runs {
-                    let near = &mut scratch.near[*from..from + n];
+                    let near = &mut scratch.near_sums[*from..from + n];
                     self.model.near(self.magnitudes, batch.at + from, near);
                 }
             }
-            RowContexts::Plane => {
+            ContextSource::Plane => {
                 self.predict::<true>(batch, scratch);
                 self.contexts_after_plane(batch, out.magnitudes, scratch);
                 coder.set_contexts(&scratch.compacted_contexts);
@@ -245,12 +245,12 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             }
         }
         let points = self.geometry.points;
-        if source != RowContexts::Row && self.level.step != 0.0 {
+        if source != ContextSource::Row && self.level.step != 0.0 {
             let masks = self.geometry.row_masks(&scratch.rows);
             let rows = scratch.rows.iter().zip(masks);
-            let all = self.geometry.all(batch).next_multiple_of(LANES);
+            let all = self.geometry.span(batch).next_multiple_of(LANES);
             let magnitudes = match source {
-                RowContexts::Level => None,
+                ContextSource::Level => None,
                 _ => Some(&mut out.magnitudes[batch.at..][..all]),
             };
             let rows = rows.map(
@@ -272,18 +272,20 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         for row in &scratch.rows {
             let (from, at) = (row.from, batch.at + row.from);
             let mut contexts = None;
-            if source == RowContexts::Row {
+            if source == ContextSource::Row {
                 self.model.contexts(
                     (out.magnitudes, at),
                     [row.position[1] > 0, row.position[0] > 0],
-                    (&scratch.near[from..], &scratch.variation[from..]),
+                    (&scratch.near_sums[from..], &scratch.variation[from..]),
                     &mut scratch.contexts[..room],
                 );
                 contexts = Some(&scratch.contexts[..]);
             }
             let magnitudes = match source {
-                RowContexts::Level => None,
-                RowContexts::Row | RowContexts::Plane => Some(&mut out.magnitudes[at..at + room]),
+                ContextSource::Level => None,
+                ContextSource::Row | ContextSource::Plane => {
+                    Some(&mut out.magnitudes[at..at + room])
+                }
             };
             let known = (&scratch.predictions[from..], contexts);
             coder.row(self.row(*row, known, (&mut out.values[at..at + room], magnitudes)));
@@ -294,12 +296,12 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     fn contexts_after_plane(&self, batch: &Batch, magnitudes: &[u8], scratch: &mut RowScratch<T>) {
         for (from, n) in &scratch.runs {
             let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
-            let near = &mut scratch.near[*from..from + n];
+            let near = &mut scratch.near_sums[*from..from + n];
             self.model.near(self.magnitudes, at, near);
             self.model.contexts_after_plane(
                 (magnitudes, at),
                 (near, &scratch.variation[*from..from + n]),
-                &mut scratch.before,
+                &mut scratch.plane_sums,
                 &mut scratch.contexts[*from..from + n],
             );
         }
@@ -339,7 +341,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     fn reconstruct<C: RowCoder<T>>(
         &self,
         batch: &Batch,
-        out: Decoded<'_, T>,
+        out: PhaseBuffers<'_, T>,
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
@@ -385,7 +387,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         let raw = coder.scatter_tokens(row_masks, self.geometry.points, &mut scratch.tokens);
         // Runs are processed in whole groups, which may extend beyond the last row. Stale tokens after it would change residual
         // magnitudes that are read later.
-        scratch.tokens[self.geometry.all(batch)..][..2 * LANES].fill(0);
+        scratch.tokens[self.geometry.span(batch)..][..2 * LANES].fill(0);
         raw
     }
 
@@ -399,7 +401,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         mut visit: impl FnMut(usize, usize, u8),
     ) {
         let pitch = self.geometry.pitch;
-        for_each_raw(&tokens[..self.geometry.all(batch)], |at, token| {
+        for_each_raw(&tokens[..self.geometry.span(batch)], |at, token| {
             let row = self.location([batch.z, batch.y + at / pitch]);
             visit(at, row.start + at % pitch * row.step, token);
         });
@@ -416,7 +418,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         let step = T::from_f64(self.level.step);
         for (from, n) in &scratch.runs {
             let at = batch.at + from;
-            interpolate::span_and_add::<T, N, RAW>(
+            interpolate::predict_span_and_add::<T, N, RAW>(
                 at,
                 &self.lines,
                 &self.weights,
@@ -424,25 +426,25 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 &mut own[at..at + n],
             );
         }
-        let between = self.geometry.between(batch);
-        if self.geometry.ends() {
-            self.last_points(batch, between, |at, mean, _| {
+        let interior = self.geometry.interior_rows(batch);
+        if self.geometry.last_point_lacks_neighbour() {
+            self.for_each_last_point(batch, interior, |at, mean, _| {
                 let token = scratch.tokens[at];
-                own[batch.at + at] = reconstruct::direct::<T, RAW>(mean, token, step);
+                own[batch.at + at] = reconstruct::add_token::<T, RAW>(mean, token, step);
             });
         }
         let mut predicted = [T::default(); 64];
-        for row in between..batch.rows {
+        for row in interior..batch.rows {
             let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
             let (at, n) = (batch.at + start, self.geometry.row_of_groups());
             let (tokens, out) = (&scratch.tokens[start..start + n], &mut own[at..at + n]);
             let (weights, tokens) = (&self.weights, (tokens, step));
             match self.available_axes(place) {
                 AvailableAxes::One(line) => {
-                    interpolate::span_and_add::<T, 1, RAW>(at, &line, weights, tokens, out)
+                    interpolate::predict_span_and_add::<T, 1, RAW>(at, &line, weights, tokens, out)
                 }
                 AvailableAxes::Two(lines) => {
-                    interpolate::span_and_add::<T, 2, RAW>(at, &lines, weights, tokens, out)
+                    interpolate::predict_span_and_add::<T, 2, RAW>(at, &lines, weights, tokens, out)
                 }
                 AvailableAxes::Other => {}
             }
@@ -464,7 +466,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                         let k = left.trailing_zeros() as usize;
                         left &= left - 1;
                         let token = scratch.tokens[from + k];
-                        own[at + k] = reconstruct::direct::<T, RAW>(predicted[k], token, step);
+                        own[at + k] = reconstruct::add_token::<T, RAW>(predicted[k], token, step);
                     }
                 });
         }

@@ -1,20 +1,20 @@
 //! Batches: the rows of a phase that are predicted together, and the points of these that are present.
 
-use crate::domain::bitmap::Bitmap;
+use crate::domain::bitmap::{Bitmap, bit_runs};
 use crate::domain::lattice::Phases;
-use crate::predict::interpolate::{self, FEW, NeighbourMask};
+use crate::predict::interpolate::{NeighbourMask, VECTOR_POINTS, nonzero_bytes};
 use crate::predict::mask_pyramid;
 use crate::simd::RowMask;
 use crate::simd::dispatch::vectorised;
 
 /// Points of a batch, approximately: their buffers stay in the first-level cache.
-const POINTS: usize = 1152;
+const BATCH_POINTS: usize = 1152;
 /// Runs at most this far apart are predicted as one.
-const GAP: usize = 8;
+const MAX_GAP: usize = 8;
 
 /// Rows of a phase that are predicted together, at most.
 pub(crate) fn max_rows(phases: &Phases) -> usize {
-    (POINTS / phases.stride[1]).max(1)
+    (BATCH_POINTS / phases.stride[1]).max(1)
 }
 
 /// Rows that are predicted together: `rows` from (z, y) on, whose first point is at `at`.
@@ -59,7 +59,7 @@ pub(crate) struct Geometry<'a, const N: usize> {
     /// Points of a row.
     pub(crate) points: usize,
     /// Points of the lattice with even indices.
-    evens: [usize; 3],
+    even_points: [usize; 3],
     /// Distance of rows.
     pub(crate) pitch: usize,
     max_rows: usize,
@@ -80,7 +80,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
             valid,
             full,
             points: phases.points(t)[2],
-            evens: phases.fine.map(|n| n.div_ceil(2)),
+            even_points: phases.fine.map(|n| n.div_ceil(2)),
             pitch: phases.stride[1],
             max_rows: max_rows(phases),
         }
@@ -107,7 +107,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
     }
 
     /// Lists the rows of a batch that have points to predict.
-    pub(crate) fn rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
+    pub(crate) fn list_rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
         rows.clear();
         rows.extend((0..batch.rows).map(|row| BatchRow {
             position: [batch.z, batch.y + row],
@@ -139,35 +139,31 @@ impl<'a, const N: usize> Geometry<'a, N> {
     }
 
     /// Points from the first of a batch to its last, padding between rows included.
-    pub(crate) fn all(&self, batch: &Batch) -> usize {
+    pub(crate) fn span(&self, batch: &Batch) -> usize {
         (batch.rows - 1) * self.pitch + self.points
     }
 
     /// Lists the runs of present points: offsets from the batch's first point, and lengths in whole groups of
-    /// `FEW`.
-    pub(crate) fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
+    /// `VECTOR_POINTS`.
+    pub(crate) fn list_runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
         runs.clear();
         if self.valid.is_none() {
-            return runs.push((0, self.all(batch).next_multiple_of(FEW)));
+            return runs.push((0, self.span(batch).next_multiple_of(VECTOR_POINTS)));
         }
         for row in 0..batch.rows {
             let words = self.present([batch.z, batch.y + row]).iter();
             for (word, present) in words.enumerate().filter(|(_, present)| **present != 0) {
                 let start = row * self.pitch + 64 * word;
-                let mut left = interpolate::groups(*present);
-                while left != 0 {
-                    let first = left.trailing_zeros();
-                    let n = (!(left >> first)).trailing_zeros();
-                    left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
-                    let (from, length) = (start + FEW * first as usize, FEW * n as usize);
+                bit_runs(nonzero_bytes(*present), |first, n| {
+                    let (from, length) = (start + VECTOR_POINTS * first, VECTOR_POINTS * n);
                     match runs.last_mut() {
-                        Some((begin, before)) if from <= *begin + *before + GAP => {
+                        Some((begin, before)) if from <= *begin + *before + MAX_GAP => {
                             let all = from + length - *begin;
-                            *before = all.next_multiple_of(FEW).max(*before);
+                            *before = all.next_multiple_of(VECTOR_POINTS).max(*before);
                         }
                         _ => runs.push((from, length)),
                     }
-                }
+                });
             }
         }
     }
@@ -182,7 +178,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         if let Some(valid) = self.valid {
             for (word, own) in self.present([z, y]).iter().enumerate() {
                 let neighbours =
-                    mask_pyramid::near(valid, (self.t, self.odd), [z, y], (word, *own));
+                    mask_pyramid::neighbour_mask(valid, (self.t, self.odd), [z, y], (word, *own));
                 if neighbours.missing_neighbours() != 0 {
                     visit(word, neighbours);
                 }
@@ -191,9 +187,9 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
         // Without holes, only points after the last even index lack a neighbour. Rows that lack a neighbour along some line
         // are predicted along the others.
-        let beyond = self.beyond([z, y]);
-        let none = self.odd.iter().all(|d| beyond[*d]);
-        let first = match (none, self.ends()) {
+        let is_last = self.is_last([z, y]);
+        let none = self.odd.iter().all(|d| is_last[*d]);
+        let first = match (none, self.last_point_lacks_neighbour()) {
             (true, _) => 0,
             (_, true) => self.full.len() - 1,
             _ => return,
@@ -204,35 +200,36 @@ impl<'a, const N: usize> Geometry<'a, N> {
                 before: [u64::MAX; N],
                 after: self
                     .odd
-                    .map(|d| if d == 2 || beyond[d] { 0 } else { u64::MAX }),
+                    .map(|d| if d == 2 || is_last[d] { 0 } else { u64::MAX }),
             };
             visit(word, neighbours);
         }
     }
 
     /// The number of leading rows of a batch without holes in which only the last point may lack a neighbour.
-    pub(crate) fn between(&self, batch: &Batch) -> usize {
+    pub(crate) fn interior_rows(&self, batch: &Batch) -> usize {
         let last = [batch.z, batch.y + batch.rows - 1];
-        match (self.valid.is_none(), self.beyond(last)) {
+        match (self.valid.is_none(), self.is_last(last)) {
             (true, [false, last, _]) => batch.rows - usize::from(last),
             _ => 0,
         }
     }
 
     /// Whether the last point of rows without holes lacks a neighbour.
-    pub(crate) fn ends(&self) -> bool {
-        self.odd.contains(&2) && self.points == self.evens[2]
+    pub(crate) fn last_point_lacks_neighbour(&self) -> bool {
+        self.odd.contains(&2) && self.points == self.even_points[2]
     }
 
     /// The points of a row, rounded up to whole groups.
     pub(crate) fn row_of_groups(&self) -> usize {
-        self.points.next_multiple_of(FEW)
+        self.points.next_multiple_of(VECTOR_POINTS)
     }
 
     /// The dimensions, z and y, in which a row without holes is after the last even index.
-    pub(crate) fn beyond(&self, [z, y]: [usize; 2]) -> [bool; 3] {
+    pub(crate) fn is_last(&self, [z, y]: [usize; 2]) -> [bool; 3] {
         let whole = self.valid.is_none();
-        let last = |d: usize, k: usize| whole && self.odd.contains(&d) && k + 1 >= self.evens[d];
+        let last =
+            |d: usize, k: usize| whole && self.odd.contains(&d) && k + 1 >= self.even_points[d];
         [last(0, z), last(1, y), false]
     }
 }

@@ -10,27 +10,29 @@ use crate::simd::dispatch::vectorised;
 pub(crate) fn pad_dimension<T: Element>(
     values: &mut [T],
     phases: &Phases,
-    points: [usize; 3],
+    [nz, ny, nx]: [usize; 3],
     d: usize,
 ) {
-    let (stride, n) = (phases.stride[d], points[d]);
-    let mut around = points;
-    around[d] = 1;
-    for z in 0..around[0] {
-        for y in 0..around[1] {
-            let row = phases.row(z, y);
-            if d == 2 {
-                pad_row(&mut values[row - 1..][..n + 2]);
-                continue;
-            }
-            // Rows in the order of their distance from the extrapolated one.
-            let (before, from) = values.split_at_mut(row);
-            let rows: [&[T]; 3] = std::array::from_fn(|k| &from[k.min(n - 1) * stride..]);
-            extrapolate_rows(rows, n, &mut before[row - stride..][..around[2]]);
-            let (from, behind) = values.split_at_mut(row + n * stride);
-            let rows = std::array::from_fn(|k| &from[row + (n - 1 - k.min(n - 1)) * stride..]);
-            extrapolate_rows(rows, n, &mut behind[..around[2]]);
+    if d == 2 {
+        for (z, y) in (0..nz).flat_map(|z| (0..ny).map(move |y| (z, y))) {
+            pad_row(&mut values[phases.row(z, y) - 1..][..nx + 2]);
         }
+        return;
+    }
+    // A whole plane is extrapolated in one call, padding between its rows included, whose values are ignored.
+    let (planes, length, n) = match d {
+        0 => (1, (ny - 1) * phases.stride[1] + nx, nz),
+        _ => (nz, nx, ny),
+    };
+    let stride = phases.stride[d];
+    for first in (0..planes).map(|z| phases.row(z, 0)) {
+        // Spans in the order of their distance from the extrapolated one.
+        let (before, from) = values.split_at_mut(first);
+        let spans: [&[T]; 3] = std::array::from_fn(|k| &from[k.min(n - 1) * stride..]);
+        extrapolate_span(spans, n, &mut before[first - stride..][..length]);
+        let (from, after) = values.split_at_mut(first + n * stride);
+        let spans = std::array::from_fn(|k| &from[first + (n - 1 - k.min(n - 1)) * stride..]);
+        extrapolate_span(spans, n, &mut after[..length]);
     }
 }
 
@@ -51,10 +53,10 @@ fn pad_row<T: Element>(row: &mut [T]) {
 }
 
 vectorised! {
-    /// Extrapolates a row from three others, of which the third is used only if `n` is above 2.
-    fn extrapolate_rows [T: Element] of [T] (rows: [&[T]; 3], n: usize, out: &mut [T]) {
+    /// Extrapolates a span of points from three others, of which the third is used only if `n` is above 2.
+    fn extrapolate_span [T: Element] of [T] (spans: [&[T]; 3], n: usize, out: &mut [T]) {
         let length = out.len();
-        let [a, b, c] = rows.map(|row| &row[..length]);
+        let [a, b, c] = spans.map(|span| &span[..length]);
         for k in 0..length {
             let c = if n > 2 { c[k] } else { third(a[k], b[k]) };
             out[k] = extrapolated(a[k], b[k], c);

@@ -1,18 +1,18 @@
 //! SZ3-style interpolation of rows of points from their neighbours, and the local variation of the values.
 
 use crate::element::Element;
-use crate::predict::reconstruct::direct;
+use crate::predict::reconstruct::add_token;
 use crate::simd::dispatch::vectorised;
 
 /// Points of a group, which are predicted together.
-pub(crate) const FEW: usize = 8;
+pub(crate) const VECTOR_POINTS: usize = 8;
 
 /// The constants of the interpolation, in the type of the values.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<T> {
-    /// Of the near neighbours: 9/16 (cubic) or 1/2 (linear).
+    /// The weight of the near neighbours: 9/16 (cubic) or 1/2 (linear).
     near: T,
-    /// Of the far neighbours: -1/16 or 0.
+    /// The weight of the far neighbours: -1/16 or 0.
     far: T,
     half: T,
     third: T,
@@ -41,7 +41,7 @@ impl<T: Element> Weights<T> {
 
     /// Interpolates between four neighbours. Returns the value and the linear interpolation.
     #[inline(always)]
-    fn between(&self, v: [T; 4]) -> (T, T) {
+    fn interpolate(&self, v: [T; 4]) -> (T, T) {
         let near = v[1].plus(v[2]);
         let far = v[0].plus(v[3]);
         let value = near.times(self.near).plus(far.times(self.far));
@@ -50,7 +50,7 @@ impl<T: Element> Weights<T> {
 
     /// The factor that turns the sum of `count` numbers (1 to 3) into their mean.
     #[inline(always)]
-    fn part(&self, count: u8) -> T {
+    fn mean_factor(&self, count: u8) -> T {
         let few = if count == 2 { self.half } else { self.one };
         if count == 3 { self.third } else { few }
     }
@@ -72,20 +72,20 @@ pub(crate) struct Line<'a, T> {
 impl<'a, T: Copy> Line<'a, T> {
     /// The neighbours at -3, -1, +1 and +3 of the point at `at`.
     #[inline(always)]
-    fn four(&self, at: usize) -> [T; 4] {
+    fn neighbours(&self, at: usize) -> [T; 4] {
         let from = &self.values[at - self.stride..][..3 * self.stride + 1];
         [0, 1, 2, 3].map(|k| from[k * self.stride])
     }
 
     /// The neighbours at -1 and -3 of the point at `at`.
     #[inline(always)]
-    fn before(&self, at: usize) -> (T, T) {
+    fn neighbours_before(&self, at: usize) -> (T, T) {
         (self.values[at], self.values[at - self.stride])
     }
 
     /// The neighbours at +1 and +3 of the point at `at`.
     #[inline(always)]
-    fn after(&self, at: usize) -> (T, T) {
+    fn neighbours_after(&self, at: usize) -> (T, T) {
         (
             self.values[at + self.stride],
             self.values[at + 2 * self.stride],
@@ -94,7 +94,7 @@ impl<'a, T: Copy> Line<'a, T> {
 
     /// The neighbours at -3, -1, +1 and +3 of `n` points from `at` on.
     #[inline(always)]
-    fn around(&self, at: usize, n: usize) -> [&'a [T]; 4] {
+    fn neighbours_of_span(&self, at: usize, n: usize) -> [&'a [T]; 4] {
         [
             &self.values[at - self.stride..][..n],
             &self.values[at..][..n],
@@ -106,14 +106,14 @@ impl<'a, T: Copy> Line<'a, T> {
 
 /// The neighbours of `n` points from `at` on along all lines.
 #[inline(always)]
-fn around<'a, T: Copy, const N: usize>(
+fn neighbours_of_span<'a, T: Copy, const N: usize>(
     lines: &[Line<'a, T>; N],
     at: usize,
     n: usize,
 ) -> [[&'a [T]; 4]; N] {
     let mut all: [[&[T]; 4]; N] = [[&[]; 4]; N];
-    for (around, line) in all.iter_mut().zip(lines) {
-        *around = line.around(at, n);
+    for (span, line) in all.iter_mut().zip(lines) {
+        *span = line.neighbours_of_span(at, n);
     }
     all
 }
@@ -130,7 +130,7 @@ pub(crate) struct NeighbourMask<const N: usize> {
 impl<const N: usize> NeighbourMask<N> {
     /// The mask of the points from number `first` on.
     #[inline(always)]
-    fn from(&self, first: usize) -> NeighbourMask<N> {
+    fn shifted(&self, first: usize) -> NeighbourMask<N> {
         let mut neighbours = *self;
         neighbours.own >>= first;
         for d in 0..N {
@@ -148,7 +148,7 @@ impl<const N: usize> NeighbourMask<N> {
 
     /// The points with both neighbours along at least one dimension.
     #[inline(always)]
-    fn any(&self) -> u64 {
+    fn with_both_neighbours(&self) -> u64 {
         (0..N).fold(0, |any, d| any | self.before[d] & self.after[d])
     }
 }
@@ -184,20 +184,20 @@ pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: 
         // The last row or plane.
         let n = missing.count_ones() as usize;
         let variation = &mut variation[..if VARIATION { n } else { 0 }];
-        return beyond::<T, VARIATION>(at, &lines[0], weights, &mut out[..n], variation);
+        return extrapolate_span::<T, VARIATION>(at, &lines[0], weights, &mut out[..n], variation);
     }
-    let any = neighbours.any();
-    let mut left = groups(missing);
+    let interpolated = neighbours.with_both_neighbours();
+    let mut left = nonzero_bytes(missing);
     while left != 0 {
-        let k = FEW * left.trailing_zeros() as usize;
+        let k = VECTOR_POINTS * left.trailing_zeros() as usize;
         left &= left - 1;
         let neighbours = NeighbourMask {
-            own: neighbours.own & !any,
+            own: neighbours.own & !interpolated,
             ..*neighbours
         };
-        let (mut means, mut curvatures) = ([T::default(); FEW], [0.0; FEW]);
-        let neighbours = neighbours.from(k);
-        span_with_holes::<T, N, VARIATION>(
+        let (mut means, mut curvatures) = ([T::default(); VECTOR_POINTS], [0.0; VECTOR_POINTS]);
+        let neighbours = neighbours.shifted(k);
+        predict_span_with_holes::<T, N, VARIATION>(
             at + k,
             &neighbours,
             lines,
@@ -206,7 +206,7 @@ pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: 
             &mut curvatures,
         );
         let ours = missing >> k & 0xff;
-        for j in (0..FEW).filter(|j| ours >> j & 1 == 1) {
+        for j in (0..VECTOR_POINTS).filter(|j| ours >> j & 1 == 1) {
             out[k + j] = means[j];
             if VARIATION {
                 variation[k + j] = curvatures[j];
@@ -226,39 +226,39 @@ fn predict_point_with_missing<T: Element, const N: usize>(
     k: usize,
 ) -> (T, T) {
     let (mut sum, mut curvature) = (weights.neg_zero, T::default());
-    let (mut least, mut most, mut count) = (T::default(), T::default(), 0);
+    let (mut min, mut max, mut count) = (T::default(), T::default(), 0);
     for (j, line) in lines.iter().enumerate() {
         if (neighbours.before[j] & neighbours.after[j]) >> k & 1 == 0 {
             continue;
         }
-        let (value, linear) = weights.between(line.four(at + k));
+        let (value, linear) = weights.interpolate(line.neighbours(at + k));
         sum = sum.plus(value);
         curvature = curvature.plus(value.minus(linear).magnitude());
-        least = if (count == 0) | (value < least) {
+        min = if (count == 0) | (value < min) {
             value
         } else {
-            least
+            min
         };
-        most = if (count == 0) | (value > most) {
+        max = if (count == 0) | (value > max) {
             value
         } else {
-            most
+            max
         };
         count += 1;
     }
     if count == 0 {
         return extrapolate_from_one_side(at, neighbours, lines, weights, k);
     }
-    let part = weights.part(count);
+    let factor = weights.mean_factor(count);
     (
-        finite_or_zero(sum.times(part)),
-        curvature.times(part).plus(most.minus(least)),
+        finite_or_zero(sum.times(factor)),
+        curvature.times(factor).plus(max.minus(min)),
     )
 }
 
-/// One bit for each group of `FEW` bits: set where any bit of the group is.
+/// One bit for each group of `VECTOR_POINTS` bits: set where any bit of the group is.
 #[inline(always)]
-pub(crate) fn groups(word: u64) -> u64 {
+pub(crate) fn nonzero_bytes(word: u64) -> u64 {
     // Reduce each byte to its lowest bit, and compact these bits at the top.
     let any = word | word >> 4;
     let any = any | any >> 2;
@@ -268,50 +268,53 @@ pub(crate) fn groups(word: u64) -> u64 {
 
 /// Predicts a point from its neighbours at -3, -1, +1 and +3 along each line. Returns the local variation too.
 #[inline(always)]
-fn whole<T: Element, const N: usize>(neighbours: [[T; 4]; N], weights: &Weights<T>) -> (T, T) {
-    let part = weights.part(N as u8);
+fn predict_point<T: Element, const N: usize>(
+    neighbours: [[T; 4]; N],
+    weights: &Weights<T>,
+) -> (T, T) {
+    let factor = weights.mean_factor(N as u8);
     let (mut sum, mut curvature) = (T::default(), T::default());
-    let (mut least, mut most) = (T::default(), T::default());
+    let (mut min, mut max) = (T::default(), T::default());
     for (j, v) in neighbours.into_iter().enumerate() {
-        let (value, linear) = weights.between(v);
+        let (value, linear) = weights.interpolate(v);
         let off = value.minus(linear).magnitude();
         if j == 0 {
-            (sum, curvature, least, most) = (value, off, value, value);
+            (sum, curvature, min, max) = (value, off, value, value);
         } else {
             sum = sum.plus(value);
             curvature = curvature.plus(off);
-            least = if value < least { value } else { least };
-            most = if value > most { value } else { most };
+            min = if value < min { value } else { min };
+            max = if value > max { value } else { max };
         }
     }
     if N > 1 {
-        (sum, curvature) = (sum.times(part), curvature.times(part));
+        (sum, curvature) = (sum.times(factor), curvature.times(factor));
     }
-    (finite_or_zero(sum), curvature.plus(most.minus(least)))
+    (finite_or_zero(sum), curvature.plus(max.minus(min)))
 }
 
-/// Predictions of points, and the local variation.
-pub(crate) type Points<T> = ([T; FEW], [T; FEW]);
+/// The predictions of points, and the local variation at each.
+pub(crate) type PredictedPoints<T> = ([T; VECTOR_POINTS], [T; VECTOR_POINTS]);
 
 vectorised! {
     /// Predicts points at arbitrary places, all of whose neighbours are present.
-    pub(crate) fn points [T: Element, const N: usize] of [T, N] (
-        places: &[usize; FEW],
+    pub(crate) fn predict_points [T: Element, const N: usize] of [T, N] (
+        places: &[usize; VECTOR_POINTS],
         lines: &[Line<'_, T>; N],
         weights: &Weights<T>,
-    ) -> Points<T> {
-        let mut neighbours = [[[T::default(); FEW]; 4]; N];
+    ) -> PredictedPoints<T> {
+        let mut neighbours = [[[T::default(); VECTOR_POINTS]; 4]; N];
         for (neighbours, line) in neighbours.iter_mut().zip(lines) {
             for (k, at) in places.iter().enumerate() {
-                for (to, value) in neighbours.iter_mut().zip(line.four(*at)) {
+                for (to, value) in neighbours.iter_mut().zip(line.neighbours(*at)) {
                     to[k] = value;
                 }
             }
         }
-        let (mut means, mut curvatures) = ([T::default(); FEW], [T::default(); FEW]);
-        for k in 0..FEW {
-            let four = |v: &[[T; FEW]; 4]| [v[0][k], v[1][k], v[2][k], v[3][k]];
-            (means[k], curvatures[k]) = whole(neighbours.each_ref().map(four), weights);
+        let (mut means, mut curvatures) = ([T::default(); VECTOR_POINTS], [T::default(); VECTOR_POINTS]);
+        for k in 0..VECTOR_POINTS {
+            let four = |v: &[[T; VECTOR_POINTS]; 4]| [v[0][k], v[1][k], v[2][k], v[3][k]];
+            (means[k], curvatures[k]) = predict_point(neighbours.each_ref().map(four), weights);
         }
         (means, curvatures)
     }
@@ -319,13 +322,14 @@ vectorised! {
 
 /// Extrapolates points at arbitrary places from the neighbours before them.
 pub(crate) fn extrapolate_points<T: Element>(
-    places: &[usize; FEW],
+    places: &[usize; VECTOR_POINTS],
     line: &Line<'_, T>,
     weights: &Weights<T>,
-) -> Points<T> {
-    let (mut means, mut curvatures) = ([T::default(); FEW], [T::default(); FEW]);
+) -> PredictedPoints<T> {
+    let (mut means, mut curvatures) =
+        ([T::default(); VECTOR_POINTS], [T::default(); VECTOR_POINTS]);
     for (k, at) in places.iter().enumerate() {
-        let (near, far) = line.before(*at);
+        let (near, far) = line.neighbours_before(*at);
         let half = near.minus(far).times(weights.half);
         (means[k], curvatures[k]) = (finite_or_zero(near.plus(half)), half.magnitude());
     }
@@ -334,18 +338,18 @@ pub(crate) fn extrapolate_points<T: Element>(
 
 vectorised! {
     /// Predicts consecutive points, all of whose neighbours are present.
-    pub(crate) fn span [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
+    pub(crate) fn predict_span [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
         at: usize,
         lines: &[Line<'_, T>; N],
         weights: &Weights<T>,
         out: &mut [T],
         variation: &mut [f32],
     ) {
-        let n = out.len() / FEW * FEW;
+        let n = out.len() / VECTOR_POINTS * VECTOR_POINTS;
         let (out, variation) = (&mut out[..n], &mut variation[..if VARIATION { n } else { 0 }]);
-        let lanes = around(lines, at, n);
+        let lanes = neighbours_of_span(lines, at, n);
         for k in 0..n {
-            let (mean, curvature) = whole(lanes.map(|v| v.map(|v| v[k])), weights);
+            let (mean, curvature) = predict_point(lanes.map(|v| v.map(|v| v[k])), weights);
             out[k] = mean;
             if VARIATION {
                 variation[k] = curvature.to_f32();
@@ -357,26 +361,26 @@ vectorised! {
 vectorised! {
     /// Predicts consecutive points, all of whose neighbours are present, and adds the residuals of their
     /// tokens. `coded` holds the tokens and the step.
-    pub(crate) fn span_and_add [T: Element, const N: usize, const RAW: bool] of [T, N, RAW] (
+    pub(crate) fn predict_span_and_add [T: Element, const N: usize, const RAW: bool] of [T, N, RAW] (
         at: usize,
         lines: &[Line<'_, T>; N],
         weights: &Weights<T>,
         coded: (&[u8], T),
         out: &mut [T],
     ) {
-        let (n, step) = (out.len() / FEW * FEW, coded.1);
+        let (n, step) = (out.len() / VECTOR_POINTS * VECTOR_POINTS, coded.1);
         let (out, tokens) = (&mut out[..n], &coded.0[..n]);
-        let lanes = around(lines, at, n);
+        let lanes = neighbours_of_span(lines, at, n);
         for k in 0..n {
-            let (mean, _) = whole(lanes.map(|v| v.map(|v| v[k])), weights);
-            out[k] = direct::<T, RAW>(mean, tokens[k], step);
+            let (mean, _) = predict_point(lanes.map(|v| v.map(|v| v[k])), weights);
+            out[k] = add_token::<T, RAW>(mean, tokens[k], step);
         }
     }
 }
 
 vectorised! {
     /// Predicts points from `at`, some of which lack neighbours. Those of `neighbours.own` lack one along each dimension.
-    fn span_with_holes [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
+    fn predict_span_with_holes [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
         at: usize,
         neighbours: &NeighbourMask<N>,
         lines: &[Line<'_, T>; N],
@@ -384,43 +388,43 @@ vectorised! {
         out: &mut [T],
         variation: &mut [f32],
     ) {
-        let n = out.len() / FEW * FEW;
+        let n = out.len() / VECTOR_POINTS * VECTOR_POINTS;
         let (out, variation) = (
             &mut out[..n],
             &mut variation[..if VARIATION { n } else { 0 }],
         );
-        let lanes = around(lines, at, n);
+        let lanes = neighbours_of_span(lines, at, n);
         for k in 0..n {
             let (mut sum, mut curvature) = (weights.neg_zero, T::default());
-            let (mut least, mut most) = (T::default(), T::default());
-            let (mut any, mut part) = (false, weights.one);
+            let (mut min, mut max) = (T::default(), T::default());
+            let (mut any, mut factor) = (false, weights.one);
             for (j, v) in lanes.iter().enumerate() {
                 let both = (neighbours.before[j] & neighbours.after[j]) >> k & 1 == 1;
-                let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
+                let (value, linear) = weights.interpolate([v[0][k], v[1][k], v[2][k], v[3][k]]);
                 let off = value.minus(linear).magnitude();
                 sum = sum.plus(if both { value } else { weights.neg_zero });
                 curvature = curvature.plus(if both { off } else { T::default() });
-                least = if both & (!any | (value < least)) {
+                min = if both & (!any | (value < min)) {
                     value
                 } else {
-                    least
+                    min
                 };
-                most = if both & (!any | (value > most)) {
+                max = if both & (!any | (value > max)) {
                     value
                 } else {
-                    most
+                    max
                 };
-                let next = if part == weights.one {
+                let next = if factor == weights.one {
                     weights.half
                 } else {
                     weights.third
                 };
-                part = if both & any { next } else { part };
+                factor = if both & any { next } else { factor };
                 any |= both;
             }
-            out[k] = finite_or_zero(sum.times(part));
+            out[k] = finite_or_zero(sum.times(factor));
             if VARIATION {
-                variation[k] = curvature.times(part).plus(most.minus(least)).to_f32();
+                variation[k] = curvature.times(factor).plus(max.minus(min)).to_f32();
             }
         }
         let mut alone = neighbours.own;
@@ -441,7 +445,7 @@ vectorised! {
 
 /// Extrapolates consecutive points from the neighbours before them along a line.
 #[inline(never)]
-fn beyond<T: Element, const VARIATION: bool>(
+fn extrapolate_span<T: Element, const VARIATION: bool>(
     at: usize,
     line: &Line<'_, T>,
     weights: &Weights<T>,
@@ -449,7 +453,7 @@ fn beyond<T: Element, const VARIATION: bool>(
     variation: &mut [f32],
 ) {
     let n = out.len();
-    let [far, near, ..] = line.around(at, n);
+    let [far, near, ..] = line.neighbours_of_span(at, n);
     for k in 0..n {
         let half = near[k].minus(far[k]).times(weights.half);
         out[k] = finite_or_zero(near[k].plus(half));
@@ -471,9 +475,9 @@ fn extrapolate_from_one_side<T: Element, const N: usize>(
     let (mut sum, mut curvature, mut count) = (weights.neg_zero, T::default(), 0);
     for (j, line) in lines.iter().enumerate() {
         let (near, far) = if neighbours.before[j] >> k & 1 == 1 {
-            line.before(at + k)
+            line.neighbours_before(at + k)
         } else if neighbours.after[j] >> k & 1 == 1 {
-            line.after(at + k)
+            line.neighbours_after(at + k)
         } else {
             continue;
         };
@@ -485,6 +489,6 @@ fn extrapolate_from_one_side<T: Element, const N: usize>(
     if count == 0 {
         return (T::default(), T::default());
     }
-    let part = weights.part(count);
-    (finite_or_zero(sum.times(part)), curvature.times(part))
+    let factor = weights.mean_factor(count);
+    (finite_or_zero(sum.times(factor)), curvature.times(factor))
 }

@@ -1,11 +1,11 @@
 //! The presence of a region's points on every lattice of the traversal, and the extrapolation of present points
 //! into holes that are not predicted.
 
-use crate::domain::bitmap::Bitmap;
+use crate::domain::bitmap::{Bitmap, bit_runs};
 use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::predict::extrapolate::extrapolated;
-use crate::predict::interpolate::{FEW, NeighbourMask, groups};
+use crate::predict::interpolate::{NeighbourMask, VECTOR_POINTS, nonzero_bytes};
 use crate::simd::dispatch::vectorised;
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ impl Validity {
 /// The neighbour mask of a word of a row of phase `t`, which is odd in dimensions `odd`. `own` are the word's
 /// present points.
 #[inline(always)]
-pub(crate) fn near<const N: usize>(
+pub(crate) fn neighbour_mask<const N: usize>(
     phases: &[Bitmap; 8],
     (t, odd): (usize, [usize; N]),
     [z, y]: [usize; 2],
@@ -78,17 +78,22 @@ pub(crate) fn near<const N: usize>(
 
 /// Extrapolates the present points of phase `t` into the absent ones next to them along an even dimension, and
 /// into the points one beyond the borders.
-pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases, t: usize) {
+pub(crate) fn extrapolate_into_holes<T: Element>(
+    values: &mut [T],
+    valid: &Bitmap,
+    phases: &Phases,
+    t: usize,
+) {
     let even: [bool; 3] = std::array::from_fn(|d| t >> d & 1 == 0 && phases.fine[d] > 1);
     if even == [false; 3] {
         return;
     }
-    let filler = Filler {
+    let filler = HoleFiller {
         valid,
-        bordered: Bordered::new(valid),
+        bordered: BorderedWords::new(valid),
         even,
         strides: phases.stride.map(|stride| stride as isize),
-        parts: [0, 1, 2, 3, 4, 5, 6].map(|n| T::from_f64(1.0 / f64::from(n))),
+        mean_factors: [0, 1, 2, 3, 4, 5, 6].map(|n| T::from_f64(1.0 / f64::from(n))),
     };
     let [nz, ny, nx] = valid.shape();
     let origin = phases.row(0, 0) as isize;
@@ -109,7 +114,7 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
 }
 
 /// The words of a bitmap, with empty rows around them.
-struct Bordered {
+struct BorderedWords {
     words: Vec<u64>,
     /// Words of a row.
     row: usize,
@@ -120,7 +125,7 @@ struct Bordered {
 /// Empty rows around a bitmap: points one beyond it are extrapolated from up to three further on.
 const BORDER: usize = 4;
 
-impl Bordered {
+impl BorderedWords {
     fn new(valid: &Bitmap) -> Self {
         let ([nz, ny, _], row) = (valid.shape(), valid.words());
         let strides = [(ny + 2 * BORDER) * row, row];
@@ -146,7 +151,7 @@ impl Bordered {
     /// The word of the points that follow those of the word at an index by `k` along dimension `d`. It is number `word` of its
     /// row.
     #[inline(always)]
-    fn ahead(&self, at: usize, word: usize, d: usize, k: isize) -> u64 {
+    fn neighbours(&self, at: usize, word: usize, d: usize, k: isize) -> u64 {
         if d < 2 {
             return self.words[at.wrapping_add_signed(k * self.strides[d] as isize)];
         }
@@ -163,20 +168,20 @@ impl Bordered {
 }
 
 /// Extrapolates into the holes of a phase.
-struct Filler<'a, T> {
+struct HoleFiller<'a, T> {
     valid: &'a Bitmap,
-    bordered: Bordered,
+    bordered: BorderedWords,
     /// The dimensions along which points are extrapolated.
     even: [bool; 3],
     strides: [isize; 3],
     /// The factor that turns the sum of n numbers into their mean, by n.
-    parts: [T; 7],
+    mean_factors: [T; 7],
 }
 
 /// A direction: its step, and the presence of the points at a distance of 1, 2 and 3 (3 only if 2 is present).
 type Direction = (isize, [u64; 3]);
 
-impl<T: Element> Filler<'_, T> {
+impl<T: Element> HoleFiller<'_, T> {
     /// Fills the points of a word of a row, whose first has the index `start`.
     #[inline(always)]
     fn fill(&self, values: &mut [T], row: [isize; 2], word: usize, start: usize, within: u64) {
@@ -192,10 +197,10 @@ impl<T: Element> Filler<'_, T> {
         let (mut edge, mut several) = (0, 0);
         for d in (0..3).filter(|d| self.even[*d]) {
             for sign in [1, -1] {
-                let first = bits.ahead(at, word, d, sign) & missing;
+                let first = bits.neighbours(at, word, d, sign) & missing;
                 if first != 0 {
-                    let second = bits.ahead(at, word, d, 2 * sign);
-                    let third = bits.ahead(at, word, d, 3 * sign) & second;
+                    let second = bits.neighbours(at, word, d, 2 * sign);
+                    let third = bits.neighbours(at, word, d, 3 * sign) & second;
                     directions[count] = (sign * self.strides[d], [first, second, third]);
                     count += 1;
                     several |= edge & first;
@@ -211,15 +216,10 @@ impl<T: Element> Filler<'_, T> {
                 self.fill_from_one(values, start, (*step, [single, second, third]));
             }
         }
-        let mut left = groups(several);
-        while left != 0 {
-            // A run of groups.
-            let first = left.trailing_zeros();
-            let n = (!(left >> first)).trailing_zeros();
-            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
-            let span = FEW * first as usize..FEW * (first + n) as usize;
+        bit_runs(nonzero_bytes(several), |first, n| {
+            let span = VECTOR_POINTS * first..VECTOR_POINTS * (first + n);
             self.fill_span(values, start, several, span, directions);
-        }
+        });
     }
 
     /// Fills points that are extrapolated from a single direction.
@@ -232,17 +232,13 @@ impl<T: Element> Filler<'_, T> {
                 left &= left - 1;
                 let near = present.map(|word| word >> k & 1 == 1);
                 let at = start + k as usize;
-                values[at] = beyond(values, at, step, near);
+                values[at] = extrapolate_point(values, at, step, near);
             }
             return;
         }
-        let mut left = groups(left);
         let mut out = [T::default(); 64];
-        while left != 0 {
-            let first = left.trailing_zeros();
-            let n = (!(left >> first)).trailing_zeros();
-            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
-            let (k, n) = (FEW * first as usize, FEW * n as usize);
+        bit_runs(nonzero_bytes(left), |first, n| {
+            let (k, n) = (VECTOR_POINTS * first, VECTOR_POINTS * n);
             let present = present.map(|word| word >> k);
             extrapolate_span(values, start + k, step, present, &mut out[..n]);
             for (j, (value, new)) in values[start + k..].iter_mut().zip(&out[..n]).enumerate() {
@@ -252,7 +248,7 @@ impl<T: Element> Filler<'_, T> {
                     *value
                 };
             }
-        }
+        });
     }
 
     /// Fills the points of a span whose bit in `edge` is set. The first point of the word has the index `start`.
@@ -279,7 +275,7 @@ impl<T: Element> Filler<'_, T> {
             let k = edge.trailing_zeros() as usize;
             edge &= edge - 1;
             if let (Some(sum), Some(count)) = (sums.get(k), counts.get(k)) {
-                values[at + k] = sum.times(self.parts[usize::from(*count)]);
+                values[at + k] = sum.times(self.mean_factors[usize::from(*count)]);
             }
         }
     }
@@ -290,12 +286,12 @@ impl<T: Element> Filler<'_, T> {
         let first = self.valid.word(place, 0);
         if first & 1 == 1 {
             let near = [1, 2, 3].map(|k| first >> (k - 1) & 1 == 1);
-            values[row - 1] = beyond(values, row - 1, 1, near);
+            values[row - 1] = extrapolate_point(values, row - 1, 1, near);
         }
         let (word, bit) = ((nx - 1) / 64, (nx - 1) % 64);
         if self.valid.word(place, word) >> bit & 1 == 1 {
             let near = [0, 1, 2].map(|k| self.valid.word_before(place, word, k) >> bit & 1 == 1);
-            values[row + nx] = beyond(values, row + nx, -1, near);
+            values[row + nx] = extrapolate_point(values, row + nx, -1, near);
         }
     }
 }
@@ -304,13 +300,13 @@ vectorised! {
     /// Extrapolates points from `at`. `present` are the bits of the points at a distance of 1, 2, and, if 2 is present, 3. The
     /// result is undefined if the first is absent.
     fn extrapolate_span [T: Element] of [T] (values: &[T], at: usize, step: isize, present: [u64; 3], out: &mut [T]) {
-        let n = out.len() / FEW * FEW;
+        let n = out.len() / VECTOR_POINTS * VECTOR_POINTS;
         let out = &mut out[..n];
         let Some(lanes) = lanes(values, at, step, n) else {
             return;
         };
         for (k, value) in out.iter_mut().enumerate() {
-            *value = one_of(lanes, present, k);
+            *value = extrapolate_lane(lanes, present, k);
         }
     }
 }
@@ -329,7 +325,11 @@ fn lanes<T>(values: &[T], at: usize, step: isize, n: usize) -> Option<[&[T]; 3]>
 
 /// Extrapolates the lanes at `k`.
 #[inline(always)]
-fn one_of<T: Element>([first, second, third]: [&[T]; 3], present: [u64; 3], k: usize) -> T {
+fn extrapolate_lane<T: Element>(
+    [first, second, third]: [&[T]; 3],
+    present: [u64; 3],
+    k: usize,
+) -> T {
     let a = first[k];
     let b = if present[1] >> k & 1 == 1 {
         second[k]
@@ -356,14 +356,14 @@ vectorised! {
         sums: &mut [T],
         counts: &mut [u8],
     ) {
-        let n = sums.len() / FEW * FEW;
+        let n = sums.len() / VECTOR_POINTS * VECTOR_POINTS;
         let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
         let Some(lanes) = lanes(values, at, direction, n) else {
             return;
         };
         for k in 0..n {
             let one = present[0] >> k & 1 == 1;
-            let value = one_of(lanes, present, k);
+            let value = extrapolate_lane(lanes, present, k);
             sums[k] = if one { sums[k].plus(value) } else { sums[k] };
             counts[k] += u8::from(one);
         }
@@ -372,7 +372,12 @@ vectorised! {
 
 /// Extrapolates the value at `at` from a direction, in which the first point is present.
 #[inline(always)]
-fn beyond<T: Element>(values: &[T], at: usize, direction: isize, present: [bool; 3]) -> T {
+fn extrapolate_point<T: Element>(
+    values: &[T],
+    at: usize,
+    direction: isize,
+    present: [bool; 3],
+) -> T {
     let value = |k: isize| values[at.wrapping_add_signed(k * direction)];
     let a = value(1);
     let b = if present[1] { value(2) } else { a };

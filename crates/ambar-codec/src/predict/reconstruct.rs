@@ -8,7 +8,7 @@ use crate::simd::dispatch::vectorised;
 /// Adds the residual of a token to a prediction. Tokens with raw bits, which exist only if `RAW`, leave the prediction
 /// unchanged.
 #[inline(always)]
-pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step: T) -> T {
+pub(crate) fn add_token<T: Element, const RAW: bool>(prediction: T, token: u8, step: T) -> T {
     let folded = i32::from(token);
     let residual = T::from_i32(folded >> 1 ^ -(folded & 1)).times(step);
     // Adding -0 changes no number, not even -0.
@@ -23,7 +23,7 @@ pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step
 vectorised! {
     /// Adds the residuals of tokens to predictions. Returns the bitwise or of the tokens, which is at least `DIRECT` if any
     /// has raw bits.
-    pub(crate) fn add [T: Element] of [T] (
+    pub(crate) fn add_tokens [T: Element] of [T] (
         tokens: &[u8],
         step: T,
         predictions: &[T],
@@ -32,14 +32,14 @@ vectorised! {
         let n = values.len() / LANES * LANES;
         let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
         for k in 0..n {
-            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+            values[k] = add_token::<T, false>(predictions[k], tokens[k], step);
         }
         tokens.iter().fold(0, |any, token| any | token)
     }
 }
 
 vectorised! {
-    /// As [`add`], and stores residual magnitudes.
+    /// As [`add_tokens`], and stores residual magnitudes.
     pub(crate) fn add_and_store_magnitudes [T: Element] of [T] (
         tokens: &[u8],
         step: T,
@@ -54,7 +54,7 @@ vectorised! {
             magnitudes[k] = (tokens[k] + 1) >> 1;
         }
         for k in 0..n {
-            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+            values[k] = add_token::<T, false>(predictions[k], tokens[k], step);
         }
         tokens.iter().fold(0, |any, token| any | token)
     }

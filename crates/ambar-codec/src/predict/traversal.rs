@@ -7,7 +7,7 @@ use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::{self, ORDER, Phases};
 use crate::element::Element;
 use crate::entropy::CONTEXTS;
-use crate::predict::batch::{Decoded, Pass, RowContexts, RowScratch};
+use crate::predict::batch::{ContextSource, Pass, PhaseBuffers, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
 use crate::predict::context::{self, ContextModel, ContextWeights};
 use crate::predict::extrapolate;
@@ -24,6 +24,8 @@ pub(crate) struct Scratch<T> {
     magnitudes: [Vec<u8>; 8],
     coarse: Vec<T>,
     row: RowScratch<T>,
+    /// The bits of a row whose points are all present.
+    full: Vec<u64>,
 }
 
 /// Parameters of all levels.
@@ -176,9 +178,9 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         let mut own = std::mem::take(&mut self.scratch.values[t]);
         let mut own_magnitudes = std::mem::take(&mut self.scratch.magnitudes[t]);
         let mut row = std::mem::take(&mut self.scratch.row);
-        let full: Vec<u64> = (0..nx.div_ceil(64))
-            .map(|word| first_bits(nx, word))
-            .collect();
+        let mut full = std::mem::take(&mut self.scratch.full);
+        full.clear();
+        full.extend((0..nx.div_ceil(64)).map(|word| first_bits(nx, word)));
         let pass = Pass {
             t,
             lines: odd.map(|d| Line {
@@ -202,22 +204,22 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
                 let count = pass.geometry.count(z, ny);
                 coder.set_context(context::level_context(self.level.number), count);
             }
-            let most = pass.geometry.max_rows();
-            for y in (0..ny).step_by(most) {
+            let rows = pass.geometry.max_rows();
+            for y in (0..ny).step_by(rows) {
                 let batch = Batch {
                     z,
                     y,
-                    rows: most.min(ny - y),
+                    rows: rows.min(ny - y),
                     at: self.phases.row(z, y),
                 };
                 let contexts = if !POINT_CONTEXTS {
-                    RowContexts::Level
+                    ContextSource::Level
                 } else if self.level.has_plane_contexts && z > 0 && self.phases.fine[1] > 1 {
-                    RowContexts::Plane
+                    ContextSource::Plane
                 } else {
-                    RowContexts::Row
+                    ContextSource::Row
                 };
-                let out = Decoded {
+                let out = PhaseBuffers {
                     values: &mut own,
                     magnitudes: &mut own_magnitudes,
                 };
@@ -227,6 +229,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         self.scratch.values[t] = own;
         self.scratch.magnitudes[t] = own_magnitudes;
         self.scratch.row = row;
+        self.scratch.full = full;
     }
 
     /// Extrapolates phase `t` beyond its borders in its even dimensions, where interpolation reads.
@@ -235,7 +238,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         let valid = self.valid();
         let values = &mut self.scratch.values[t];
         if let Some(valid) = valid {
-            return mask_pyramid::fill(values, &valid[t], self.phases, t);
+            return mask_pyramid::extrapolate_into_holes(values, &valid[t], self.phases, t);
         }
         for d in (0..3).filter(|d| t >> d & 1 == 0 && self.phases.fine[*d] > 1) {
             extrapolate::pad_dimension(values, self.phases, points, d);

@@ -2,12 +2,12 @@
 
 use crate::element::Element;
 use crate::entropy::bitio::BitReader;
-use crate::entropy::rans;
+use crate::entropy::rans::{self, SymbolContexts};
 use crate::entropy::symbols::packet_of_level;
-use crate::entropy::token::{self, DIRECT, FIRST_LONG_TOKEN, LITERAL, for_each_raw};
+use crate::entropy::token::{self, DIRECT, FIRST_LONG_TOKEN, LITERAL, for_each_raw, has_raw_bits};
 use crate::entropy::token_groups::Groups;
 use crate::error::{Result, corrupt};
-use crate::predict::reconstruct::{add, add_and_store_magnitudes};
+use crate::predict::reconstruct::{add_and_store_magnitudes, add_tokens};
 use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
 use crate::simd::compact::{compact, expand, expand_rows};
@@ -117,16 +117,16 @@ impl<'a> Decoder<'a> {
         match row.contexts {
             Some(contexts) if whole => {
                 let tokens = &mut self.tokens[..n];
-                self.packets[self.current].symbols.decode(contexts, tokens);
+                let symbols = &mut self.packets[self.current].symbols;
+                symbols.decode(SymbolContexts::Each(contexts), tokens);
             }
             Some(contexts) => {
                 self.contexts.resize(n + LANES, 0);
                 self.compacted.resize(n + LANES, 0);
                 compact(row.present, contexts, &mut self.contexts);
                 let tokens = &mut self.compacted[..count];
-                self.packets[self.current]
-                    .symbols
-                    .decode(&self.contexts, tokens);
+                let symbols = &mut self.packets[self.current].symbols;
+                symbols.decode(SymbolContexts::Each(&self.contexts), tokens);
                 expand(row.present, n, &self.compacted, &mut self.tokens);
             }
             None => {
@@ -252,15 +252,13 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
     fn set_context(&mut self, context: u8, count: usize) {
         self.compacted.resize(count + LANES, 0);
         self.used = 0;
-        let (packet, compacted) = (&mut self.packets[self.current], &mut self.compacted);
-        let symbols = self
+        let symbols = &mut self.packets[self.current].symbols;
+        let run = self
             .groups
-            .decode(&mut packet.symbols, context, count, compacted);
-        for (uses, count) in self.uses_tables.iter_mut().zip(symbols) {
-            *uses |= count > 0;
-        }
-        let tokens = &self.compacted[..count];
-        self.has_raw_bits = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+            .decode(symbols, context, count, &mut self.compacted);
+        self.uses_tables[0] |= run.single > 0;
+        self.uses_tables[1] |= run.groups > 0;
+        self.has_raw_bits = run.has_raw_bits;
     }
 
     fn set_contexts(&mut self, contexts: &[u8]) {
@@ -268,8 +266,9 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         self.uses_tables[0] |= !contexts.is_empty();
         self.used = 0;
         let tokens = &mut self.compacted[..contexts.len()];
-        self.packets[self.current].symbols.decode(contexts, tokens);
-        self.has_raw_bits = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+        let symbols = &mut self.packets[self.current].symbols;
+        symbols.decode(SymbolContexts::Each(contexts), tokens);
+        self.has_raw_bits = has_raw_bits(tokens);
     }
 
     fn scatter_tokens<'s>(
@@ -299,7 +298,7 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
             Some(magnitudes) => {
                 add_and_store_magnitudes(tokens, step, row.predictions, row.values, magnitudes)
             }
-            None => add(tokens, step, row.predictions, row.values),
+            None => add_tokens(tokens, step, row.predictions, row.values),
         };
         if token_bits >= DIRECT {
             self.reconstruct_raw_points(row);

@@ -16,11 +16,16 @@ pub(crate) fn compact(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
         // SAFETY: the level guarantees these instructions.
         return unsafe { bmi2::compact(bits, from, to) };
     }
-    compact_by(bits, from, to, plain::gather)
+    compact_by(bits, from, to, baseline::compact_word)
 }
 
 #[inline(always)]
-fn compact_by(bits: &[u64], from: &[u8], to: &mut [u8], gather: impl Fn(u64, u8) -> u64) -> usize {
+fn compact_by(
+    bits: &[u64],
+    from: &[u8],
+    to: &mut [u8],
+    compact_word: impl Fn(u64, u8) -> u64,
+) -> usize {
     let mut count = 0;
     for (number, word) in bits.iter().enumerate() {
         let (mut left, mut at) = (*word, 64 * number);
@@ -31,7 +36,7 @@ fn compact_by(bits: &[u64], from: &[u8], to: &mut [u8], gather: impl Fn(u64, u8)
             ) else {
                 return count;
             };
-            *out = gather(u64::from_le_bytes(*eight), left as u8).to_le_bytes();
+            *out = compact_word(u64::from_le_bytes(*eight), left as u8).to_le_bytes();
             count += (left as u8).count_ones() as usize;
             left >>= 8;
             at += 8;
@@ -113,7 +118,7 @@ pub(crate) fn expand(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
         // SAFETY: the level guarantees these instructions.
         return unsafe { bmi2::expand(bits, length, from, to) };
     }
-    expand_by(bits, length, from, to, plain::spread);
+    expand_by(bits, length, from, to, baseline::expand_word);
 }
 
 #[inline(always)]
@@ -122,7 +127,7 @@ fn expand_by(
     length: usize,
     from: &[u8],
     to: &mut [u8],
-    spread: impl Fn(u64, u8) -> u64,
+    expand_word: impl Fn(u64, u8) -> u64,
 ) {
     let mut count = 0;
     for (number, at) in (0..length).step_by(8).enumerate() {
@@ -133,7 +138,7 @@ fn expand_by(
         ) else {
             return;
         };
-        *out = spread(u64::from_le_bytes(*eight), bits).to_le_bytes();
+        *out = expand_word(u64::from_le_bytes(*eight), bits).to_le_bytes();
         count += bits.count_ones() as usize;
     }
 }
@@ -146,25 +151,25 @@ mod bmi2 {
     /// As [`compact`](super::compact).
     #[target_feature(enable = "bmi2,popcnt")]
     pub(super) fn compact(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
-        super::compact_by(bits, from, to, gather)
+        super::compact_by(bits, from, to, compact_word)
     }
 
-    /// As [`expand`](super::unpack).
+    /// As [`expand`](super::expand).
     #[target_feature(enable = "bmi2,popcnt")]
     pub(super) fn expand(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
-        super::expand_by(bits, length, from, to, spread);
+        super::expand_by(bits, length, from, to, expand_word);
     }
 
-    /// As [`gather`](super::plain::gather), of functions that have BMI2.
+    /// As [`compact_word`](super::baseline::compact_word), of functions that have BMI2.
     #[inline(always)]
-    pub(super) fn gather(bytes: u64, bits: u8) -> u64 {
+    pub(super) fn compact_word(bytes: u64, bits: u8) -> u64 {
         // SAFETY: callers enable BMI2.
         unsafe { _pext_u64(bytes, whole(bits)) }
     }
 
-    /// As [`spread`](super::plain::spread), of functions that have BMI2.
+    /// As [`expand_word`](super::baseline::expand_word), of functions that have BMI2.
     #[inline(always)]
-    pub(super) fn spread(bytes: u64, bits: u8) -> u64 {
+    pub(super) fn expand_word(bytes: u64, bits: u8) -> u64 {
         // SAFETY: callers enable BMI2.
         unsafe { _pdep_u64(bytes, whole(bits)) }
     }
@@ -177,10 +182,10 @@ mod bmi2 {
     }
 }
 
-mod plain {
+mod baseline {
     /// Compacts the bytes whose bits are set, the lowest first.
     #[inline(always)]
-    pub(super) fn gather(bytes: u64, bits: u8) -> u64 {
+    pub(super) fn compact_word(bytes: u64, bits: u8) -> u64 {
         if bits == u8::MAX {
             return bytes;
         }
@@ -193,9 +198,9 @@ mod plain {
         gathered
     }
 
-    /// Undoes [`gather`]; bytes whose bits are not set become 0.
+    /// Undoes [`compact_word`]; bytes whose bits are not set become 0.
     #[inline(always)]
-    pub(super) fn spread(mut bytes: u64, bits: u8) -> u64 {
+    pub(super) fn expand_word(mut bytes: u64, bits: u8) -> u64 {
         if bits == u8::MAX {
             return bytes;
         }
@@ -249,8 +254,11 @@ mod tests {
                 assert!(kept.eq(spread[..8].iter().copied()), "{bits}");
             }
         }
-        assert_eq!(plain::gather(bytes, 0b1010_0001), 0x81_8388);
-        assert_eq!(plain::spread(0x81_8388, 0b1010_0001), 0x8100_8300_0000_0088);
+        assert_eq!(baseline::compact_word(bytes, 0b1010_0001), 0x81_8388);
+        assert_eq!(
+            baseline::expand_word(0x81_8388, 0b1010_0001),
+            0x8100_8300_0000_0088
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// Among `places` indices.
+    /// The probabilities for `places` indices.
     pub fn new(places: usize) -> Self {
         let most = 2 * BLOCK as u64;
         Self {

@@ -60,13 +60,13 @@ pub(super) struct Models {
     new: [Probability; MAX_CELLS_AROUND],
     away: [Probability; MAX_AWAY],
     orders: Box<[[Probability; ORDERS]; MAX_CORNERS * MAX_CORNERS * MAX_CORNERS]>,
-    /// Of the age of a corner: the number of points visited since.
+    /// The age of a corner: the number of points visited since.
     since: Magnitudes,
     /// For cells that are not behind a facet: whether each corner is new, and the age of others.
     first_new: [Probability; MAX_CORNERS],
     first_since: Magnitudes,
     pub points: Distances,
-    /// Of the distances of cells: from the last cell with the same highest point, or from the cell of the facet.
+    /// The distances of cells: from the last cell with the same highest point, or from the cell of the facet.
     pub cells: [Distances; 2],
     was_boundary: bool,
 }

@@ -12,6 +12,15 @@ use crate::simd::dispatch::{SimdLevel, level};
 /// Refills are rare below one byte of words for this number of symbols.
 const RARE_REFILL_RATIO: usize = 6;
 
+/// The contexts of symbols.
+#[derive(Clone, Copy)]
+pub(crate) enum SymbolContexts<'a> {
+    /// At least one for each symbol, in the order of the symbols.
+    Each(&'a [u8]),
+    /// One for all symbols.
+    Same(u8),
+}
+
 /// The states and the remaining words.
 pub(crate) struct Decoder<'a> {
     context_tables: &'a ContextTables<'a>,
@@ -54,138 +63,91 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Decodes one symbol for each of the first contexts.
+    /// Decodes symbols.
     ///
     /// After the last word, states are no longer refilled; `finish` detects whether words are missing.
-    pub(crate) fn decode(&mut self, contexts: &[u8], symbols: &mut [u8]) {
+    pub(crate) fn decode(&mut self, contexts: SymbolContexts<'_>, symbols: &mut [u8]) {
         match self.lanes {
             WIDE_STATES => self.decode_wide(contexts, symbols),
-            _ => self.decode_with::<STATES>(contexts, symbols),
-        }
-    }
-
-    /// Decodes symbols of one context.
-    pub(crate) fn decode_same_context(&mut self, context: u8, symbols: &mut [u8]) {
-        match self.lanes {
-            WIDE_STATES => self.decode_same_context_wide(context, symbols),
-            _ => self.decode_same_context_with::<STATES>(context, symbols),
+            _ => self.decode_scalar::<STATES>(contexts, symbols),
         }
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn decode_wide(&mut self, contexts: &[u8], symbols: &mut [u8]) {
-        let (context_tables, level, mut words) = (self.context_tables, level(), self.words());
-        let (coded, states) = ((contexts, symbols), &mut self.states);
-        // SAFETY: the processor has the instructions of its level.
-        unsafe {
-            match level {
-                SimdLevel::Avx512 => {
-                    decode_avx2::decode_by_512(context_tables, coded, states, &mut words)
-                }
-                SimdLevel::Avx2 => decode_avx2::decode(context_tables, coded, states, &mut words),
-                SimdLevel::Baseline => return self.decode_with::<WIDE_STATES>(coded.0, coded.1),
-            }
-        }
-        self.position = words.position;
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn decode_same_context_wide(&mut self, context: u8, symbols: &mut [u8]) {
-        let (context_tables, level, mut words) = (self.context_tables, level(), self.words());
-        let (coded, states) = ((context, symbols), &mut self.states);
-        // SAFETY: the processor has the instructions of its level.
-        unsafe {
-            match level {
-                SimdLevel::Avx512 => {
-                    decode_avx2::decode_same_context_by_512(
-                        context_tables,
-                        coded,
-                        states,
-                        &mut words,
-                    );
-                }
-                SimdLevel::Avx2 => {
-                    decode_avx2::decode_same_context(context_tables, coded, states, &mut words)
-                }
-                SimdLevel::Baseline => {
-                    return self.decode_same_context_with::<WIDE_STATES>(coded.0, coded.1);
-                }
-            }
-        }
-        self.position = words.position;
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn words(&self) -> RemainingWords<'a> {
-        RemainingWords {
+    fn decode_wide(&mut self, contexts: SymbolContexts<'_>, symbols: &mut [u8]) {
+        let mut words = RemainingWords {
             words: self.words,
             position: self.position,
+        };
+        let (tables, states) = (self.context_tables, &mut self.states);
+        match level() {
+            // SAFETY: the level guarantees AVX-512.
+            SimdLevel::Avx512 => unsafe {
+                decode_avx2::decode_by_512(tables, contexts, symbols, states, &mut words);
+            },
+            // SAFETY: the level guarantees AVX2.
+            SimdLevel::Avx2 => unsafe {
+                decode_avx2::decode(tables, contexts, symbols, states, &mut words);
+            },
+            SimdLevel::Baseline => return self.decode_scalar::<WIDE_STATES>(contexts, symbols),
         }
+        self.position = words.position;
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn decode_wide(&mut self, contexts: &[u8], symbols: &mut [u8]) {
-        self.decode_with::<WIDE_STATES>(contexts, symbols);
+    fn decode_wide(&mut self, contexts: SymbolContexts<'_>, symbols: &mut [u8]) {
+        self.decode_scalar::<WIDE_STATES>(contexts, symbols);
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
-    fn decode_same_context_wide(&mut self, context: u8, symbols: &mut [u8]) {
-        self.decode_same_context_with::<WIDE_STATES>(context, symbols);
-    }
-
-    #[inline(always)]
-    fn decode_with<const N: usize>(&mut self, contexts: &[u8], symbols: &mut [u8]) {
-        let (contexts, last) = contexts[..symbols.len()].as_chunks::<N>();
-        let (groups, rest) = symbols.as_chunks_mut();
-        let mut done = 0;
-        loop {
-            let guaranteed = self.guaranteed::<N>().min(groups.len() - done);
-            if guaranteed == 0 {
-                break;
+    fn decode_scalar<const N: usize>(&mut self, contexts: SymbolContexts<'_>, symbols: &mut [u8]) {
+        let tables = self.context_tables;
+        match contexts {
+            SymbolContexts::Each(contexts) => {
+                let (groups, last) = contexts[..symbols.len()].as_chunks::<N>();
+                self.decode_with::<N>(
+                    symbols,
+                    |group, k| tables.table(groups[group][k]),
+                    |k| tables.table(last[k]),
+                );
             }
-            self.decode_branchless(
-                &contexts[done..][..guaranteed],
-                &mut groups[done..][..guaranteed],
-            );
-            done += guaranteed;
-        }
-        self.decode_branching(&contexts[done..], &mut groups[done..]);
-        let context_tables = self.context_tables;
-        self.decode_tail::<N>(rest, |k| context_tables.table(last[k]));
-    }
-
-    #[inline(always)]
-    fn decode_same_context_with<const N: usize>(&mut self, context: u8, symbols: &mut [u8]) {
-        let table = self.context_tables.table(context);
-        let (groups, rest) = symbols.as_chunks_mut::<N>();
-        let mut done = 0;
-        loop {
-            let guaranteed = self.guaranteed::<N>().min(groups.len() - done);
-            if guaranteed == 0 {
-                break;
+            SymbolContexts::Same(context) => {
+                let table = tables.table(context);
+                self.decode_with::<N>(symbols, |_, _| table, |_| table);
             }
-            self.decode_branchless_same_context(table, &mut groups[done..][..guaranteed]);
-            done += guaranteed;
         }
-        self.decode_branching_same_context(table, &mut groups[done..]);
-        self.decode_tail::<N>(rest, |_| table);
     }
 
-    /// Decodes fewer symbols than the number of states.
+    /// Decodes symbols with `N` states. `table` returns the table of a symbol of a group; `last_table`, of a symbol after the
+    /// last whole group.
     #[inline(always)]
-    fn decode_tail<const N: usize>(
+    fn decode_with<const N: usize>(
         &mut self,
         symbols: &mut [u8],
-        table: impl Fn(usize) -> &'a Slots,
+        table: impl Fn(usize, usize) -> &'a Slots,
+        last_table: impl Fn(usize) -> &'a Slots,
     ) {
-        if symbols.is_empty() {
-            return;
+        let (groups, last) = symbols.as_chunks_mut::<N>();
+        let mut done = 0;
+        loop {
+            let guaranteed = self.guaranteed::<N>().min(groups.len() - done);
+            if guaranteed == 0 {
+                break;
+            }
+            let groups = &mut groups[done..][..guaranteed];
+            self.decode_groups_branchless(groups, |group, k| table(done + group, k));
+            done += guaranteed;
         }
-        for (k, out) in symbols.iter_mut().enumerate() {
-            (*out, self.states[k]) = next(table(k), self.states[k], self.words, &mut self.position);
+        self.decode_groups_branching(&mut groups[done..], |group, k| table(done + group, k));
+        for (k, out) in last.iter_mut().enumerate() {
+            (*out, self.states[k]) = next(
+                last_table(k),
+                self.states[k],
+                self.words,
+                &mut self.position,
+            );
         }
         // The next symbol belongs to the state after the last used one.
-        self.states[..N].rotate_left(symbols.len());
+        self.states[..N].rotate_left(last.len());
     }
 
     /// The number of groups to decode without branches: those for which enough words remain, even if each symbol reads one;
@@ -198,36 +160,6 @@ impl<'a> Decoder<'a> {
         self.words.len().saturating_sub(self.position) / (2 * N)
     }
 
-    #[inline(never)]
-    fn decode_branching<const N: usize>(&mut self, contexts: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (context_tables, contexts) = (self.context_tables, &contexts[..groups.len()]);
-        self.decode_groups_branching(groups, |group, k| context_tables.table(contexts[group][k]));
-    }
-
-    #[inline(never)]
-    fn decode_branching_same_context<const N: usize>(
-        &mut self,
-        table: &Slots,
-        groups: &mut [[u8; N]],
-    ) {
-        self.decode_groups_branching(groups, |_, _| table);
-    }
-
-    #[inline(never)]
-    fn decode_branchless<const N: usize>(&mut self, contexts: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (context_tables, contexts) = (self.context_tables, &contexts[..groups.len()]);
-        self.decode_groups_branchless(groups, |group, k| context_tables.table(contexts[group][k]));
-    }
-
-    #[inline(never)]
-    fn decode_branchless_same_context<const N: usize>(
-        &mut self,
-        table: &Slots,
-        groups: &mut [[u8; N]],
-    ) {
-        self.decode_groups_branchless(groups, |_, _| table);
-    }
-
     /// The first states.
     #[inline(always)]
     fn first_states<const N: usize>(&self) -> [u32; N] {
@@ -235,7 +167,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes groups with a branch per symbol. `table` returns the table of a symbol of a group.
-    #[inline(always)]
+    #[inline(never)]
     fn decode_groups_branching<'t, const N: usize>(
         &mut self,
         groups: &mut [[u8; N]],
@@ -252,7 +184,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes groups for which enough words remain.
-    #[inline(always)]
+    #[inline(never)]
     fn decode_groups_branchless<'t, const N: usize>(
         &mut self,
         groups: &mut [[u8; N]],
@@ -410,11 +342,12 @@ mod tests {
             let (mut out, mut at) = (vec![0; symbols.len()], 0);
             while at < out.len() {
                 let end = (at + 1 + (draw(70) as usize)).min(out.len());
-                if has_one_context {
-                    decoder.decode_same_context(1, &mut out[at..end]);
+                let contexts = if has_one_context {
+                    SymbolContexts::Same(1)
                 } else {
-                    decoder.decode(&contexts[at..end], &mut out[at..end]);
-                }
+                    SymbolContexts::Each(&contexts[at..end])
+                };
+                decoder.decode(contexts, &mut out[at..end]);
                 at = end;
             }
             decoder.finish().unwrap();

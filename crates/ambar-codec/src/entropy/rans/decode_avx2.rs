@@ -4,6 +4,7 @@
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
 use crate::entropy::frequencies::{PROBABILITY_BITS, SLOTS};
+use crate::entropy::rans::decode::SymbolContexts;
 use crate::entropy::rans::decode_avx512;
 use crate::entropy::rans::decode_table::{ContextTables, NUMBERS, Slots};
 use crate::entropy::rans::{WIDE_STATES, lowest_bits};
@@ -45,52 +46,30 @@ impl<'a> RemainingWords<'a> {
     }
 }
 
-/// Decodes symbols, each with the table of its context.
+/// Decodes symbols.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode(
     context_tables: &ContextTables<'_>,
-    coded: (&[u8], &mut [u8]),
+    contexts: SymbolContexts<'_>,
+    symbols: &mut [u8],
     states: &mut [u32; WIDE_STATES],
     from: &mut RemainingWords<'_>,
 ) {
-    // SAFETY: the instructions are enabled for this function.
-    unsafe { decode_each::<false>(context_tables, coded, states, from) }
+    // SAFETY: this function enables AVX2.
+    unsafe { decode_with::<false>(context_tables, contexts, symbols, states, from) }
 }
 
 /// As [`decode`], with vectors of 512 bits.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode_by_512(
     context_tables: &ContextTables<'_>,
-    coded: (&[u8], &mut [u8]),
+    contexts: SymbolContexts<'_>,
+    symbols: &mut [u8],
     states: &mut [u32; WIDE_STATES],
     from: &mut RemainingWords<'_>,
 ) {
-    // SAFETY: the instructions are enabled for this function.
-    unsafe { decode_each::<true>(context_tables, coded, states, from) }
-}
-
-/// Decodes symbols of one context.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn decode_same_context(
-    context_tables: &ContextTables<'_>,
-    coded: (u8, &mut [u8]),
-    states: &mut [u32; WIDE_STATES],
-    from: &mut RemainingWords<'_>,
-) {
-    // SAFETY: the instructions are enabled for this function.
-    unsafe { decode_all_same_context::<false>(context_tables, coded, states, from) }
-}
-
-/// As [`decode_same_context`], with vectors of 512 bits.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn decode_same_context_by_512(
-    context_tables: &ContextTables<'_>,
-    coded: (u8, &mut [u8]),
-    states: &mut [u32; WIDE_STATES],
-    from: &mut RemainingWords<'_>,
-) {
-    // SAFETY: the instructions are enabled for this function.
-    unsafe { decode_all_same_context::<true>(context_tables, coded, states, from) }
+    // SAFETY: this function enables AVX-512, which includes AVX2.
+    unsafe { decode_with::<true>(context_tables, contexts, symbols, states, from) }
 }
 
 /// As [`decode`]; with vectors of 512 bits if `WIDE`.
@@ -98,44 +77,38 @@ pub(crate) fn decode_same_context_by_512(
 /// # Safety
 /// The calling function, into which this one is inlined, must enable AVX2, and AVX-512 if `WIDE`.
 #[inline(always)]
-unsafe fn decode_each<const WIDE: bool>(
+unsafe fn decode_with<const WIDE: bool>(
     context_tables: &ContextTables<'_>,
-    (contexts, symbols): (&[u8], &mut [u8]),
+    contexts: SymbolContexts<'_>,
+    symbols: &mut [u8],
     states: &mut [u32; WIDE_STATES],
     from: &mut RemainingWords<'_>,
 ) {
-    let (contexts, last) = contexts[..symbols.len()].as_chunks();
-    let mut rest = [0; WIDE_STATES];
-    rest[..last.len()].copy_from_slice(last);
-    let numbers = TableNumbers::new(context_tables);
-    // Closures are inlined too, so that they use the instructions of the calling function.
-    // SAFETY: the indices of tables are valid, and the caller enables the instructions.
-    unsafe {
-        decode_by::<WIDE>(
-            context_tables.slots(),
-            #[inline(always)]
-            |group| numbers.of(contexts.get(group).unwrap_or(&rest)),
-            symbols,
-            states,
-            from,
-        );
+    let (slots, numbers) = (context_tables.slots(), TableNumbers::new(context_tables));
+    match contexts {
+        SymbolContexts::Each(contexts) => {
+            let (contexts, last) = contexts[..symbols.len()].as_chunks();
+            let mut padded = [0; WIDE_STATES];
+            padded[..last.len()].copy_from_slice(last);
+            // The closure is inlined, so that it uses the instructions of the calling function.
+            // SAFETY: the indices of tables are valid, and the caller enables the instructions.
+            unsafe {
+                decode_by::<WIDE>(
+                    slots,
+                    #[inline(always)]
+                    |group| numbers.of(contexts.get(group).unwrap_or(&padded)),
+                    symbols,
+                    states,
+                    from,
+                );
+            }
+        }
+        SymbolContexts::Same(context) => {
+            let table = numbers.of(&[context; WIDE_STATES]);
+            // SAFETY: the indices of tables are valid, and the caller enables the instructions.
+            unsafe { decode_by::<WIDE>(slots, |_| table, symbols, states, from) }
+        }
     }
-}
-
-/// As [`decode_same_context`]; with vectors of 512 bits if `WIDE`.
-///
-/// # Safety
-/// The calling function, into which this one is inlined, must enable AVX2, and AVX-512 if `WIDE`.
-#[inline(always)]
-unsafe fn decode_all_same_context<const WIDE: bool>(
-    context_tables: &ContextTables<'_>,
-    (context, symbols): (u8, &mut [u8]),
-    states: &mut [u32; WIDE_STATES],
-    from: &mut RemainingWords<'_>,
-) {
-    let number = TableNumbers::new(context_tables).of(&[context; WIDE_STATES]);
-    // SAFETY: the indices of tables are valid, and the caller enables the instructions.
-    unsafe { decode_by::<WIDE>(context_tables.slots(), |_| number, symbols, states, from) }
 }
 
 /// The number of bytes of a table that a byte shuffle can look up.
