@@ -44,6 +44,11 @@ def _json(value: bool) -> bool:
     return value
 
 
+def option(help: str, *names: str, **options: Any) -> Any:  # noqa: A002 - as in typer
+    """Return an option that takes a value."""
+    return typer.Option(*names, help=help, **options)
+
+
 def flag(names: str, help: str, **options: Any) -> Any:  # noqa: A002 - as in typer
     """Return an option that takes no value."""
     return typer.Option(names, metavar="", help=help, **options)
@@ -52,7 +57,7 @@ def flag(names: str, help: str, **options: Any) -> Any:  # noqa: A002 - as in ty
 Debug = Annotated[bool, flag("--debug", "Show tracebacks of errors.", callback=_debug)]
 Json = Annotated[bool, flag("--json", "Print JSON instead of text.", callback=_json)]
 Threads = Annotated[
-    int | None, typer.Option("--threads", "-t", min=1, help="Threads to use; all cores by default.")
+    int | None, option("Threads to use; all cores by default.", "--threads", "-t", min=1)
 ]
 Progress = Annotated[bool, flag("--progress/--no-progress", "Show a bar for work over a second.")]
 _OPTION_NAMES = {"slice_at": "slice", "datasets": "where"}

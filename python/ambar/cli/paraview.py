@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ambar.cli.options import Debug, Json, flag
+from ambar.cli.options import Debug, Json, flag, option
 from ambar.cli.output import show_result
 
 
@@ -15,7 +13,7 @@ def paraview_plugin(
     install: Annotated[
         bool, flag("--install", "Copy it to a folder, by default ~/.config/ambar.")
     ] = False,
-    folder: Annotated[Path | None, typer.Option(help="The folder to copy it to.")] = None,
+    folder: Annotated[Path | None, option("The folder to copy it to.")] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:

@@ -9,15 +9,13 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli.options import Debug
+from ambar.cli.options import Debug, option
 
 
 def references(
     path: Annotated[Path, typer.Argument(help="A store.")],
-    url: Annotated[
-        str, typer.Option(help="URL of the store for readers; its absolute path by default.")
-    ] = "",
-    group: Annotated[str, typer.Option(help="Limit the output to this group.")] = "",
+    url: Annotated[str, option("URL of the store for readers; its absolute path by default.")] = "",
+    group: Annotated[str, option("Limit the output to this group.")] = "",
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
     """Print references to all chunks of a store, as kerchunk does: JSON for fsspec and others.
