@@ -16,7 +16,7 @@ import numpy as np
 from ambar import _core
 from ambar.store.error_bounds import resolved
 
-__all__ = ["FILTER_ID", "PLUGIN_PATH", "chunk_bound", "filter", "is_available", "options"]
+__all__ = ["FILTER_ID", "PLUGIN_PATH", "filter", "is_available", "options"]
 
 FILTER_ID = 43842
 """The number of the filter. It is provisional: from the range of unregistered filters of HDF5."""
@@ -76,7 +76,7 @@ def options(
     """
     if error_bound is None:
         return (_VERSION, _LOSSLESS, 0, 0)
-    kind, numbers = _core.bound_parts(chunk_bound(error_bound, value_range))
+    kind, numbers = _core.bound_parts(resolved(error_bound, value_range))
     if kind == "lossless":
         return (_VERSION, _LOSSLESS, 0, 0)
     if kind == "bits":
@@ -145,16 +145,6 @@ def filter(  # noqa: A001 - as h5py's users call it
     _require()
     values = options(error_bound, value_range=value_range)
     return {"compression": FILTER_ID, "compression_opts": values}
-
-
-def chunk_bound(
-    error_bound: float | str, value_range: Sequence[float] | None = None
-) -> float | str:
-    """Return the bound of each chunk: a number if it is absolute (0: lossless), else a string.
-
-    Raises ValueError if the bound is invalid, or needs a range that is not given.
-    """
-    return resolved(error_bound, value_range)
 
 
 def _require() -> None:

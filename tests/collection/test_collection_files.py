@@ -127,6 +127,7 @@ def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     with ambar.open_collection(target, "w-", fsync=False) as fleet:
         fleet.add_many((name, profile(1)) for name in [*hostile, "l" * 300])
+    (tmp_path / "a").mkdir()
     done = ambar.export(target, tmp_path / "a" / "out", format="zarr")
     assert done is not None
     # No file can have a name of 300 letters.
@@ -263,7 +264,7 @@ def test_an_export_to_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.Mo
         made.add("a/small", {"v": np.arange(3.0)})
         made.add("a/large", {"v": np.arange(20_000.0)})
     monkeypatch.setattr("ambar.collection.files.export.Workers", _WorkersHere)
-    target = tmp_path / "new" / "out"
+    target = tmp_path / "out"
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=9_000))
     with pytest.raises(ambar.AmbarError, match=r"expected 16,408 bytes of free space.*free some"):
         ambar.export(tmp_path / "x.ambar", target)
@@ -293,7 +294,7 @@ def test_a_disk_that_becomes_full_during_an_export(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(xr.Dataset, f"to_{format}", fail)
-    with pytest.raises(ambar.AmbarError, match=r"Errno 28.*free some.*out/p\."):
+    with pytest.raises(ambar.AmbarError, match=r"Errno 28.*free some.*p\."):
         ambar.export(tmp_path / "x.ambar", tmp_path / "out", format=format)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
 
@@ -320,13 +321,12 @@ def test_ctrl_c_during_an_export(
     target = tmp_path / "out"
     export = ("export", tmp_path / "x.ambar", target, "--format", "zarr")
     code, _, err = run(capsys, *export)
-    assert (code, target.exists()) == (130, bool(count))
-    expected = "out has 1 dataset, all complete" if count else "out was not written"
-    assert expected in err.replace("\n", "")
-    if count:
-        code, _, err = run(capsys, *export, "--overwrite")
-        assert "out is unchanged" in err
-        assert len(list(target.iterdir())) == 1
+    assert (code, target.exists()) == (130, False)
+    assert "out was not written" in err.replace("\n", "")
+    target.mkdir()
+    code, _, err = run(capsys, *export, "--overwrite")
+    assert "out is unchanged" in err
+    assert not list(target.iterdir())
 
 
 class _WorkersHere:

@@ -200,7 +200,7 @@ def test_a_collection_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert_equal(reader.read()[0], mesh)
     ambar.convert(tmp_path / "run.pvd", tmp_path / "again.ambar", fsync=False)
     assert ambar.open_mesh_series(tmp_path / "again.ambar").times == TIMES
-    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").mkdir(parents=True)
     with pytest.raises(FileExistsError, match="other"):
         ambar.export(tmp_path / "run.ambar", tmp_path / "other.pvd")
     assert not (tmp_path / "other.pvd").exists()

@@ -169,10 +169,11 @@ def test_invalid_options_are_refused(path: Path) -> None:
 
 
 def test_bounds_are_those_of_the_rest_of_ambar() -> None:
-    assert hdf5.chunk_bound("1e-3") == hdf5.chunk_bound(1e-3) == 1e-3
-    assert hdf5.chunk_bound(" 1e-2 of range ", (-10, 30)) == 0.4
-    assert hdf5.chunk_bound("1e-2 of range", (5, 5)) == 0.0
-    assert hdf5.chunk_bound("0.5 of range", (-1.7e308, 1.7e308)) == pytest.approx(1.7e308)
+    assert hdf5.options("1e-3") == hdf5.options(1e-3)
+    assert hdf5.options(" 1e-2 of range ", value_range=(-10, 30)) == hdf5.options(0.4)
+    assert hdf5.options("1e-2 of range", value_range=(5, 5)) == hdf5.options(0.0)
+    huge = (-1.7e308, 1.7e308)
+    assert hdf5.options("0.5 of range", value_range=huge) == hdf5.options(1.7e308)
     assert hdf5.options() == hdf5.options("1 of range", value_range=(5, 5)) == (1, 0, 0, 0)
     assert hdf5.options(1.0) == (1, 1, 0, 0x3FF00000)
     for wrong in ("", "-1", "x", "nan", "inf", "of range", "1e-3 of it", -1.0):

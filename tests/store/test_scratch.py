@@ -1,81 +1,92 @@
-"""What is complete gets its name, and never replaces what has it."""
+"""What is complete gets its name, and replaces nothing without permission."""
 
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 
-from ambar._util.scratch import publish, publish_all, scratch_folder
+from ambar._util.scratch import published
 
 
-@pytest.fixture(params=["links", "no links"])
-def _file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that has hard links, and one that lacks them."""
-    if request.param == "no links":
-
-        def refuse(*_: object) -> None:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-        monkeypatch.setattr(Path, "hardlink_to", refuse)
-
-
-def _made(folder: Path, kind: str) -> Path:
-    made = folder / "made"
+def _make(path: Path, kind: str) -> None:
     if kind == "file":
-        made.write_text("new")
+        path.write_text("new")
     else:
-        made.mkdir()
-        (made / "part").write_text("new")
-    return made
+        path.mkdir()
+        (path / "part").write_text("new")
 
 
-@pytest.mark.usefixtures("_file_system")
 @pytest.mark.parametrize("kind", ["file", "folder"])
-@pytest.mark.parametrize("there", ["file", "folder", "empty", "dangling"])
-def test_nothing_is_replaced(tmp_path: Path, kind: str, there: str) -> None:
+@pytest.mark.parametrize("there", ["file", "folder", "dangling"])
+@pytest.mark.parametrize("later", [False, True])
+def test_nothing_is_replaced(tmp_path: Path, kind: str, there: str, later: bool) -> None:
     target = tmp_path / "target"
+
+    def occupy() -> None:
+        if there == "file":
+            target.write_text("old")
+        elif there == "dangling":
+            target.symlink_to("nowhere")
+        else:
+            target.mkdir()
+            (target / "old").write_text("old")
+
+    if not later:
+        occupy()
+    with pytest.raises(FileExistsError) as found, published(target) as path:
+        _make(path, kind)
+        occupy()
+    assert found.value.filename == str(target)
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert there != "file" or target.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("kind", "there"),
+    [
+        *((kind, there) for kind in ("file", "folder") for there in ("nothing", "export")),
+        ("file", "file"),
+        ("folder", "empty"),
+    ],
+)
+def test_what_is_complete_gets_its_name(tmp_path: Path, kind: str, there: str) -> None:
+    target = tmp_path / ("n" * 255)
     if there == "file":
         target.write_text("old")
-    elif there == "dangling":
-        target.symlink_to("nowhere")
-    else:
+    elif there != "nothing":
         target.mkdir()
-        if there == "folder":
-            (target / "old").write_text("old")
-    before = sorted(path.name for path in tmp_path.rglob("*"))
-    with scratch_folder(tmp_path) as folder, pytest.raises(FileExistsError) as found:
-        publish(_made(folder, kind), target)
-    assert found.value.filename == str(target)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == before
-
-
-@pytest.mark.usefixtures("_file_system")
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_is_complete_gets_its_name(tmp_path: Path, kind: str) -> None:
-    target = tmp_path / ("n" * 255)
-    with scratch_folder(tmp_path) as folder:
-        publish(_made(folder, kind), target)
+    if there == "export":
+        (target / "a.nc").write_text("old")
+    with published(target, replace=there in ("file", "export")) as path:
+        _make(path, kind)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert (target if kind == "file" else target / "part").read_text() == "new"
 
 
 def test_of_several_files_all_or_none_appear(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("old")
-    with scratch_folder(tmp_path) as folder:
-        (folder / "b").mkdir()
+    with pytest.raises(FileExistsError), published(tmp_path / "a") as path:
+        (path.parent / "b").mkdir()
         for name in ("a", "b/part", "c"):
-            (folder / name).write_text("new")
-        with pytest.raises(FileExistsError):
-            publish_all(folder, tmp_path, "a")
+            (path.parent / name).write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
     assert (tmp_path / "c").read_text() == "old"
 
 
-def test_errors_leave_no_scratch_folder(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), scratch_folder(tmp_path) as folder:
-        _made(folder, "folder")
+def test_errors_leave_nothing_and_name_the_target(tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    with pytest.raises(KeyboardInterrupt), published(target) as path:
+        _make(path, "folder")
         raise KeyboardInterrupt
+    with pytest.raises(OSError, match="full") as found, published(target) as path:
+        raise OSError(errno.EIO, "full", str(path))
+    assert found.value.filename == str(target)
+    with pytest.raises(OSError, match="no space left on the disk") as found, published(target):
+        raise OSError(errno.ENOSPC, "full")
+    assert found.value.filename == str(target)
+    with pytest.raises(FileNotFoundError) as missing, published(target):
+        raise FileNotFoundError(errno.ENOENT, "no source", "source")
+    assert missing.value.filename == "source"
     assert list(tmp_path.iterdir()) == []

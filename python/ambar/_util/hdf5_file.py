@@ -39,7 +39,7 @@ class _Output(io.FileIO):
 
 
 @contextmanager
-def hdf5_file(h5py: Any, path: Path, place: Path, **options: Any) -> Iterator[Any]:
+def hdf5_file(h5py: Any, path: Path, **options: Any) -> Iterator[Any]:
     """Yield a new file of h5py at `path`, which is renamed to `place` later.
 
     Parameters
@@ -67,4 +67,4 @@ def hdf5_file(h5py: Any, path: Path, place: Path, **options: Any) -> Iterator[An
             if output.error is None:
                 raise
         if output.error is not None:
-            raise write_error(output.error, place) from output.error
+            raise write_error(output.error, path) from output.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -27,6 +28,12 @@ def require(module: str, *, purpose: str, install: str) -> Any:
     if find_spec(module) is None:
         raise missing(module, purpose=purpose, install=install)
     return import_module(module)
+
+
+def require_any(modules: Sequence[str], *, purpose: str, install: str) -> None:
+    """Raise ModuleNotFoundError, which names the first module, if none of them is installed."""
+    if not any(map(find_spec, modules)):
+        raise missing(modules[0], purpose=purpose, install=install)
 
 
 def missing(module: str, *, purpose: str, install: str) -> ModuleNotFoundError:

@@ -1,91 +1,60 @@
-"""Scratch folders; publishes complete files and folders without replacing existing ones."""
+"""Publishing of files and folders: they get their names when they are complete."""
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
-"""Error numbers of `os.link` where the file system has no hard links, or no more of them."""
-
-_NO_FOLDER = "the folder to write to does not exist; create it first"
+from ambar import _core
+from ambar._util.disk_space import write_error
 
 
 @contextmanager
-def scratch_folder(parent: Path) -> Iterator[Path]:
-    """Make a folder with a random name in `parent`; remove it and its content at the end.
+def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Yield a scratch path; at the end of the block, move the file or folder there to `target`.
 
-    Only the process that made the folder knows its name and writes to it. The folder is in the file
-    system of `parent`, so that `publish` can rename files. Raises FileNotFoundError without it.
-    """
-    if not parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, _NO_FOLDER, os.fspath(parent))
-    with TemporaryDirectory(prefix=".ambar-", dir=parent) as folder:
-        yield Path(folder)
-
-
-@contextmanager
-def target_folder(folder: Path) -> Iterator[None]:
-    """Make a folder and its parents, unless they exist; remove the empty ones after an error."""
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        inside = [Path(place, name) for place, names, _ in os.walk(folder) for name in names]
-        for place in [*reversed(inside), *made]:
-            with suppress(OSError):  # it is not empty
-                place.rmdir()
-        raise
-
-
-def publish(made: Path, target: Path) -> None:
-    """Rename a complete file or folder to `target`, and never replace anything.
+    Other files beside the scratch path, such as a folder of pieces, are moved to the folder of
+    `target` before. If the block raises, `target` stays unchanged. Without `replace`, only an empty
+    folder is replaced. Errors of the file system name `target` in place of the scratch path.
 
     Raises
     ------
+    FileNotFoundError
+        If the folder of `target` does not exist.
     FileExistsError
-        If `target` exists.
+        If `target` exists, without `replace`.
+    ValueError
+        If `target` is a folder with other files than those of an export.
     """
-    try:
-        if made.is_dir():
-            # A rename replaces an empty folder: make one first, which belongs to this process.
-            target.mkdir()
-            _rename(made, target, target.rmdir)
-        else:
-            _publish_file(made, target)
-    except FileExistsError:
-        raise target_exists(target) from None
-
-
-def publish_all(folder: Path, parent: Path, last: str) -> None:
-    """Publish everything in `folder` to `parent`, the item named `last` at the end; or nothing.
-
-    Raises FileExistsError if one of the names exists in `parent`.
-    """
-    published: list[Path] = []
-    try:
-        for made in sorted(folder.iterdir(), key=lambda path: (path.name == last, path.name)):
-            publish(made, parent / made.name)
-            published.append(parent / made.name)
-    except BaseException:
-        for path in published:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        raise
+    check_folder_of(target)
+    _check(target, replace=replace)
+    place = target.absolute()
+    with TemporaryDirectory(prefix=".ambar-", dir=place.parent) as scratch:
+        new, old = Path(scratch, "new"), Path(scratch, "old")
+        new.mkdir()
+        old.mkdir()
+        try:
+            yield new / place.name
+        except OSError as error:
+            if error.errno == errno.ENOSPC or str(error.filename).startswith(scratch):
+                raise write_error(error, target) from error
+            raise
+        made = sorted(new.iterdir(), key=lambda path: (path.name == place.name, path.name))
+        for file in made:
+            _check(place.parent / file.name, replace=replace)
+        for file in made:
+            _move(file, place.parent / file.name, old / file.name)
 
 
 def check_folder_of(target: Path) -> None:
     """Raise FileNotFoundError if the folder that `target` is to be written to does not exist."""
     if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, _NO_FOLDER, os.fspath(target))
+        what = "the folder to write to does not exist; create it first"
+        raise FileNotFoundError(errno.ENOENT, what, os.fspath(target))
 
 
 def target_exists(target: Path) -> FileExistsError:
@@ -94,24 +63,35 @@ def target_exists(target: Path) -> FileExistsError:
     return FileExistsError(errno.EEXIST, what, os.fspath(target))
 
 
-def _publish_file(made: Path, target: Path) -> None:
-    try:
-        # Unlike a rename, a link never replaces a file.
-        target.hardlink_to(made)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-    else:
-        made.unlink()
+def _move(made: Path, target: Path, old: Path) -> None:
+    """Move a file or folder to `target`, whose earlier content is in `old` for a moment."""
+    if not target.is_dir() or target.is_symlink():
+        made.replace(target)
         return
-    target.touch(exist_ok=False)
-    _rename(made, target, target.unlink)
-
-
-def _rename(made: Path, placeholder: Path, remove: Callable[[], None]) -> None:
-    """Rename `made` over an empty placeholder; remove the placeholder if this fails."""
+    target.rename(old)
     try:
-        made.replace(placeholder)
+        made.rename(target)
     except BaseException:
-        remove()
+        old.rename(target)
         raise
+
+
+def _check(place: Path, *, replace: bool) -> None:
+    """Raise an error if `place` exists and must not be replaced."""
+    is_folder = place.is_dir()
+    if not replace:
+        is_empty = is_folder and next(place.iterdir(), None) is None
+        if os.path.lexists(place) and not is_empty:
+            raise target_exists(place)
+    elif is_folder and not (_core.is_plotfile(place) or all(map(_is_export, place.iterdir()))):
+        raise _core.InvalidError(
+            f"{place} is a folder with other files than those of an export, which stay; "
+            "remove it, or choose another target"
+        )
+
+
+def _is_export(path: Path) -> bool:
+    """Return whether a path is a NetCDF file, Zarr store, mesh step, or a folder of only these."""
+    if path.is_dir():
+        return path.suffix == ".zarr" or all(map(_is_export, path.iterdir()))
+    return path.suffix == ".nc" or path.name.startswith("step_")

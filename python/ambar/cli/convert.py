@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from ambar._util.text import plural
 from ambar.cli.options import (
     Debug,
     Json,
@@ -16,6 +15,7 @@ from ambar.cli.options import (
     Threads,
     flag,
     mode_of,
+    option,
     parse_levels,
     parse_list,
     without_none,
@@ -25,9 +25,9 @@ from ambar.cli.output import printed_warnings, show_report
 _NETCDF = "Of NetCDF files and Zarr stores"
 Processes = Annotated[
     int | None,
-    typer.Option(
+    option(
+        "Processes that read or write files; by default one per core.",
         min=1,
-        help="Processes that read or write files; by default one per core.",
         rich_help_panel=_NETCDF,
     ),
 ]
@@ -45,38 +45,33 @@ def convert(
     target: Annotated[str, typer.Argument(help="The store to write, for example run.ambar.")],
     components: Annotated[
         str | None,
-        typer.Option(
-            help="Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species."
-        ),
+        option("Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species."),
     ] = None,
-    fields: Annotated[
-        str | None, typer.Option(help="Fields to keep, a,b,c; by default all.")
-    ] = None,
+    fields: Annotated[str | None, option("Fields to keep, a,b,c; by default all.")] = None,
     levels: Annotated[
-        str | None, typer.Option(metavar="LOWEST:HIGHEST", help="Levels of leaf cells to keep.")
+        str | None, option("Levels of leaf cells to keep.", metavar="LOWEST:HIGHEST")
     ] = None,
     max_level: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Level at which the tree ends: refined cells of this level keep RAMSES' value.",
+        option(
+            "Level at which the tree ends: refined cells of this level keep RAMSES' value.", min=1
         ),
     ] = None,
     covered: Annotated[
         Literal["auto", "drop", "keep"] | None,
-        typer.Option(
-            help="Of AMReX, cells that finer ones cover: auto (default) leaves them out where "
+        option(
+            "Of AMReX, cells that finer ones cover: auto (default) leaves them out where "
             "averages reproduce them."
         ),
     ] = None,
     profile: Annotated[
         Literal["fast", "balanced", "small", "raw"],
-        typer.Option(help="Fast to read, balanced, small, or not compressed."),
+        option("Fast to read, balanced, small, or not compressed."),
     ] = "balanced",
     error_bound: Annotated[
         str | None,
-        typer.Option(
-            help="How far values may differ: 0.5, '1e-3 relative', or by field "
+        option(
+            "How far values may differ: 0.5, '1e-3 relative', or by field "
             "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
         ),
     ] = None,
@@ -91,28 +86,28 @@ def convert(
     ] = False,
     on_error: Annotated[
         Literal["stop", "skip"] | None,
-        typer.Option(
-            help="If one of several outputs or files fails: stop (default), or skip it and list it "
+        option(
+            "If one of several outputs or files fails: stop (default), or skip it and list it "
             "at the end (exit code 1)."
         ),
     ] = None,
     ragged: Annotated[
         str | None,
-        typer.Option(
-            help="Dimensions, a,b, whose lengths are known to differ between files.",
+        option(
+            "Dimensions, a,b, whose lengths are known to differ between files.",
             rich_help_panel=_NETCDF,
         ),
     ] = None,
     on_mismatch: Annotated[
         Literal["family", "cast", "raise"] | None,
-        typer.Option(
-            help="Values of another type than the first file's: kept in a family of their own, "
+        option(
+            "Values of another type than the first file's: kept in a family of their own, "
             "cast, or refused.",
             rich_help_panel=_NETCDF,
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="The engine of xarray to read with.", rich_help_panel=_NETCDF)
+        str | None, option("The engine of xarray to read with.", rich_help_panel=_NETCDF)
     ] = None,
     processes: Processes = None,
     decode_times: Annotated[
@@ -200,29 +195,14 @@ def convert(
                 **options,
             )
     except KeyboardInterrupt:
-        State.interrupted = _after_interrupt(Path(target))
+        State.interrupted = f"interrupted: {target} was not written"
+        if Path(target).exists():
+            State.interrupted = (
+                f"interrupted: {target} has all that was committed; --resume adds to a series or a "
+                "collection"
+            )
         raise
     show_report(done, as_json=json)
-
-
-def _after_interrupt(target: Path) -> str:
-    """Return the message after Ctrl-C: the state of the store at `target`."""
-    from ambar import _core
-    from ambar.kinds.registry import open_path
-    from ambar.snapshot.series import Series
-
-    if not target.exists():
-        return f"interrupted: {target} was not written"
-    try:
-        opened = open_path(target)
-    except (_core.AmbarError, OSError):
-        return f"interrupted: {target} is unchanged"
-    if not isinstance(opened, Series):
-        return f"interrupted: {target} has all earlier commits"
-    return (
-        f"interrupted: {target} has {plural(len(opened), 'output')}, all complete; --resume "
-        "continues with the next one"
-    )
 
 
 def export(
@@ -233,13 +213,11 @@ def export(
     ],
     format: Annotated[  # noqa: A002 - the option's name
         Literal["netcdf", "zarr"] | None,
-        typer.Option(help="What a collection's datasets become; netcdf by default."),
+        option("What a collection's datasets become; netcdf by default."),
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(
-            help="Which datasets of a collection: 'platform == \"argo\"'; by default all."
-        ),
+        option("Which datasets of a collection: 'platform == \"argo\"'; by default all."),
     ] = None,
     processes: Processes = None,
     amrex_hdf5: Annotated[
@@ -247,9 +225,7 @@ def export(
     ] = False,
     error_bound: Annotated[
         str | None,
-        typer.Option(
-            help="With --amrex-hdf5, how far values may differ: 0.5, or a=0.5,b='1e-4 of range'."
-        ),
+        option("With --amrex-hdf5, how far values may differ: 0.5, or a=0.5,b='1e-4 of range'."),
     ] = None,
     without_particles: Annotated[
         bool,
@@ -286,38 +262,21 @@ def export(
     from ambar.io import convert as conversion
     from ambar.store.error_bounds import parse_bounds
 
-    try:
-        done = conversion.export(
-            store,
-            target,
-            mode=mode_of(overwrite=overwrite),
-            threads=threads,
-            progress=progress,
-            **without_none(
-                format=format,
-                datasets=where,
-                processes=processes,
-                amrex_hdf5=amrex_hdf5 or None,
-                error_bound=parse_bounds(error_bound),
-                without_particles=without_particles or None,
-            ),
-        )
-    except KeyboardInterrupt:
-        State.interrupted = _after_interrupted_export(Path(target), overwrite=overwrite)
-        raise
-    show_report(done, as_json=json)
-
-
-def _after_interrupted_export(target: Path, *, overwrite: bool) -> str:
-    """Return the message after Ctrl-C: the content of `target`."""
-    if not target.exists():
-        return f"interrupted: {target} was not written"
-    if overwrite:
-        return f"interrupted: {target} is unchanged"
-    found = sum(path.suffix in (".nc", ".zarr") for path in target.rglob("*"))
-    if not found:
-        return f"interrupted: nothing was written to {target}"
-    return (
-        f"interrupted: {target} has {plural(found, 'dataset')}, all complete; --overwrite replaces "
-        "them"
+    is_kept = "is unchanged" if Path(target).exists() else "was not written"
+    State.interrupted = f"interrupted: {target} {is_kept}"
+    done = conversion.export(
+        store,
+        target,
+        mode=mode_of(overwrite=overwrite),
+        threads=threads,
+        progress=progress,
+        **without_none(
+            format=format,
+            datasets=where,
+            processes=processes,
+            amrex_hdf5=amrex_hdf5 or None,
+            error_bound=parse_bounds(error_bound),
+            without_particles=without_particles or None,
+        ),
     )
+    show_report(done, as_json=json)

@@ -9,7 +9,16 @@ import typer
 
 from ambar import _core
 from ambar._util.progress import progress_function
-from ambar.cli.options import Debug, Json, Progress, Threads, flag, parse_center, without_none
+from ambar.cli.options import (
+    Debug,
+    Json,
+    Progress,
+    Threads,
+    flag,
+    option,
+    parse_center,
+    without_none,
+)
 from ambar.cli.output import show_result
 
 
@@ -22,36 +31,31 @@ def plot(
     ] = None,
     field: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "What to draw: density, a collection's first variable, a mesh's active array.",
             "--field",
             "--scalars",
             "-f",
-            help="What to draw: density, a collection's first variable, a mesh's active array.",
         ),
     ] = None,
     slice_at: Annotated[
-        float | None,
-        typer.Option("--slice", metavar="AT", help="Draw a slice, at this fraction of the box."),
+        float | None, option("Draw a slice, at this fraction of the box.", "--slice", metavar="AT")
     ] = None,
-    axis: Annotated[
-        str | None, typer.Option(help="The axis to look along: x, y or z (default).")
-    ] = None,
+    axis: Annotated[str | None, option("The axis to look along: x, y or z (default).")] = None,
     weight: Annotated[
-        str | None,
-        typer.Option(help="Project the mean weighted with this field, not the integral."),
+        str | None, option("Project the mean weighted with this field, not the integral.")
     ] = None,
     center: Annotated[
-        str | None,
-        typer.Option(help="Middle of the picture, fractions of the box; by default 0.5,0.5,0.5."),
+        str | None, option("Middle of the picture, fractions of the box; by default 0.5,0.5,0.5.")
     ] = None,
     width: Annotated[
-        float | None, typer.Option(help="Its width, a fraction of the box; 1 by default.")
+        float | None, option("Its width, a fraction of the box; 1 by default.")
     ] = None,
     level: Annotated[
-        int | None, typer.Option(help="Level of its cells; by default what a screen shows.")
+        int | None, option("Level of its cells; by default what a screen shows.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Unit of the values, or 'code'; by default a usual one.")
+        str | None, option("Unit of the values, or 'code'; by default a usual one.")
     ] = None,
     log: Annotated[
         bool | None,
@@ -63,11 +67,9 @@ def plot(
     ] = None,
     colors: Annotated[
         str | None,
-        typer.Option(
-            help="A colour map of matplotlib; by default inferno, or RdBu_r for both signs."
-        ),
+        option("A colour map of matplotlib; by default inferno, or RdBu_r for both signs."),
     ] = None,
-    output: Annotated[int | None, typer.Option(help="Which output of a series.")] = None,
+    output: Annotated[int | None, option("Which output of a series.")] = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -85,10 +87,10 @@ def plot(
     ambar plot wing.ambar --scalars pressure
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
-    from ambar.kinds.registry import locate
-    from ambar.kinds.request import PlotRequest, build
+    from ambar.kinds.registry import open_path
+    from ambar.kinds.request import build
 
-    kind, resource = locate(path)
+    kind, opened = open_path(path)
     if kind.plot is None:
         raise _core.InvalidError(
             f"{path}: the kind {kind.name!r} has nothing to draw; ambar ls shows what it has"
@@ -106,7 +108,7 @@ def plot(
         output=output,
     )
     common = {"path": path, "target": target, "field": field, "threads": threads}
-    request = build(PlotRequest, kind.plot_request, kind.name, path, options, **common)
+    request = build(kind.plot_request, kind.name, path, options, **common)
     with progress_function(progress, f"drawing {Path(path).name}"):
-        made = kind.plot(resource, request)
+        made = kind.plot(opened, request)
     show_result(str(made), {"target": str(made)}, as_json=json)

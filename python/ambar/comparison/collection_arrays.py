@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ambar import _core
-from ambar._util.properties import cached_property
 from ambar.collection.collection import Collection
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.ragged import RaggedArray
@@ -21,18 +20,15 @@ class CollectionArrays(Operand):
     The values of a variable are those of all these datasets, consecutively.
     """
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, threads: int | None) -> None:
         self._collection = collection
+        collection._threads = threads
+        self._families = collection._families
         self.location = collection.location
         self.ndim = 1
         self.datasets = collection.names
-        names = (name for family in self._families for name in family.columns)
-        self.fields = list(dict.fromkeys(names))
+        self.fields = collection.variables
         self._common = self.datasets
-
-    @cached_property
-    def _families(self) -> list[Family]:
-        return list(self._collection._families)
 
     def values(self, name: str) -> np.ndarray:
         """Return the values of a variable in all common datasets, flat."""

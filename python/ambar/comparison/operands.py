@@ -21,7 +21,7 @@ from ambar.comparison.rows import (
     stored_attributes,
     table_components,
 )
-from ambar.kinds.registry import locate
+from ambar.kinds.registry import open_path
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import blocks_of, description_of, field_entries
@@ -148,10 +148,10 @@ class Operand(ABC):
 
 def operand_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Operand:
     """Return the operand of a path. Raises the errors of `ambar.open`."""
-    kind, resource = locate(path)
+    kind, opened = open_path(path)
     if kind.compare is None:
         raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
-    operand: Operand = kind.compare(resource, output, threads)
+    operand: Operand = kind.compare(opened, output, threads)
     return operand
 
 

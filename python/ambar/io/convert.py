@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
-from ambar._util.disk_space import write_error
 from ambar._util.foreign_files import contents_of
 from ambar._util.modes import WriteMode, check_mode
 from ambar._util.progress import Progress
-from ambar._util.replacement import replaced
-from ambar._util.scratch import check_folder_of, target_exists
+from ambar._util.scratch import check_folder_of, published, target_exists
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
-from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, build
+from ambar.kinds.request import Conversion, Export, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.locations import open_store, refuse_store
@@ -172,7 +170,6 @@ def convert(
     refuse_url(target)
     kind, convert_to = _kind_to_convert(paths)
     request = build(
-        ConvertRequest,
         kind.convert_request,
         kind.name,
         paths[0],
@@ -253,8 +250,8 @@ def export(
         - a mesh: a file of the format that the suffix names: ``.vtkhdf``, ``.vtu``, ``.stl``, ...;
         - a series of meshes: one ``.vtkhdf``, or a ``.pvd`` and a file for each step.
     mode : {"w-", "w"}, default "w-"
-        "w-" creates new files. "w" replaces what is at `target` when the export is complete: a
-        file, or a folder that has no other files than those of an export.
+        "w-" creates new files. "w" replaces what is at `target`: a file, or a folder that has no
+        other files than those of an export. Nothing is at `target` before the export is complete.
     threads : int, optional
         Threads to use; all cores by default.
     progress : callable or bool, optional
@@ -290,7 +287,7 @@ def export(
     Raises
     ------
     FileNotFoundError
-        If `store` does not exist.
+        If `store` or the folder of `target` does not exist.
     FileExistsError
         If `target` exists, with mode "w-".
     UnsupportedError
@@ -321,32 +318,23 @@ def export(
             f"{kind.name!r}; ambar.open reads it"
         )
     request = build(
-        ExportRequest,
         kind.export_request,
         kind.name,
         store,
         options,
         store=store,
         opened=opened,
-        target=target,
+        target=Path(target),
         threads=threads,
         progress=progress,
         storage_options=storage_options,
     )
-    place = Path(target)
-    is_empty_folder = place.is_dir() and not any(place.iterdir())
-    if mode == "w-" and place.exists() and not is_empty_folder:
-        raise target_exists(place)
-    try:
-        if mode == "w-":
-            done = kind.export(request)
-        else:
-            with replaced(place, Path(store)) as scratch:
-                done = kind.export(dataclasses.replace(request, target=scratch))
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise write_error(error, place) from error
-        raise
+    if mode == "w" and Path(store).resolve().is_relative_to(Path(target).resolve()):
+        raise _core.InvalidError(
+            f'{target}: mode="w" would replace {store}, which is exported; choose another target'
+        )
+    with published(Path(target), replace=mode == "w") as scratch:
+        done = kind.export(dataclasses.replace(request, target=scratch))
     seconds = time.perf_counter() - start
     found = done or Export("", [], 0.0)
     return dataclasses.replace(found, target=os.fspath(target), seconds=seconds)

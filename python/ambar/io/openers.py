@@ -102,7 +102,7 @@ def open(  # noqa: A001
             f"{kind!r} is not a kind; must be one of store, {', '.join(_NAMES)}"
         )
     found: Store | Snapshot | Series | Collection | Mesh | MeshSeries
-    found = open_path(path, storage_options)
+    _, found = open_path(path, storage_options)
     if kind is not None and type(found).__name__ != _NAMES[kind]:
         raise _core.InvalidError(
             f"{normalize_location(path)}: expected a {kind}, found a {type(found).__name__}; "

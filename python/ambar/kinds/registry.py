@@ -80,7 +80,7 @@ class Kind:
 
     name: str
     """Its name. For a kind of stores, the value of `kind` in the root's attribute ``ambar``."""
-    match_source: Callable[[Sequence[Path]], bool] | None = None
+    match_source: Callable[[Sequence[Path]], bool] = lambda _: False
     """Whether files or folders of another program are of this kind."""
     open: Callable[[Resource], Any] | None = None
     """Return the object that `ambar.open` returns, of a store or of files."""
@@ -94,14 +94,17 @@ class Kind:
     """Write the content of a store to files; None for a report without names."""
     export_request: type[ExportRequest] = ExportRequest
     """The class of the request, whose fields are the options of `ambar.export`."""
-    plot: Callable[[Resource, Any], pathlib.Path] | None = None
-    """Draw a picture, and return the path of its file."""
+    plot: Callable[[Any, Any], pathlib.Path] | None = None
+    """Draw a picture of the opened object for a request, and return the path of its file."""
     plot_request: type[PlotRequest] = PlotRequest
     """The class of the request, whose fields are the options of ``ambar plot``."""
-    steps: Callable[[Resource], Any] | None = None
-    """Return the `ambar.mesh.steps.Steps` that PyVista and ParaView show."""
-    compare: Callable[[Resource, int | None, int | None], Any] | None = None
-    """Return the `ambar.comparison.operands.Operand` of a step, read with a number of threads."""
+    steps: Callable[[Any], Any] | None = None
+    """Return the `ambar.mesh.steps.Steps` of the opened object, for PyVista and ParaView."""
+    compare: Callable[[Any, int | None, int | None], Any] | None = None
+    """Return the `ambar.comparison.operands.Operand` of the opened object or of a step of it.
+
+    The arguments are the object, the number of the step, and the number of threads that read.
+    """
 
 
 def locate(
@@ -113,21 +116,22 @@ def locate(
     """
     place = normalize_location(path)
     if isinstance(place, InMemoryStore) or is_url(place) or storage_options:
-        return _of_resource(Resource(place, open_store(place, storage_options), storage_options))
-    for reference in _OPENED:
-        kind = _load(reference)
-        if kind.match_source is not None and kind.match_source([place]):
+        store = open_store(place, storage_options)
+        return kind_of_store(store), Resource(place, store, storage_options)
+    for kind in map(_load, _OPENED):
+        if kind.match_source([place]):
             return kind, Resource(place)
     try:
-        return _of_resource(Resource(place, open_store(place)))
+        store = open_store(place)
+        return kind_of_store(store), Resource(place, store)
     except (_core.AmbarError, OSError) as error:
         for kind in external_kinds():
-            if kind.match_source is not None and kind.match_source([place]):
+            if kind.match_source([place]):
                 return kind, Resource(place)
         if is_empty_file(place):
             raise _core.CorruptError(f"{place}: {EMPTY}") from None
         for kind in () if isinstance(error, _core.InvalidError) else map(_load, _MESHES):
-            if kind.match_source is not None and kind.match_source([place]):
+            if kind.match_source([place]):
                 raise _core.InvalidError(
                     f"{os.fspath(place)}: expected a store, found a file of the kind "
                     f"{kind.name!r}; convert it first with ambar.convert"
@@ -137,14 +141,14 @@ def locate(
 
 def open_path(
     path: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
-) -> Any:
-    """Return what `ambar.open` returns."""
+) -> tuple[Kind, Any]:
+    """Return the kind of a path, a URL or a store in memory, and what `ambar.open` returns."""
     kind, resource = locate(path, storage_options)
     if kind.open is None:
         raise _core.UnsupportedError(
             f"{resource.location}: the kind {kind.name!r} cannot be opened"
         )
-    return kind.open(resource)
+    return kind, kind.open(resource)
 
 
 def kind_of_store(store: Store) -> Kind:
@@ -157,18 +161,13 @@ def kind_of_store(store: Store) -> Kind:
         return _load(_ARRAYS)
     if name in _STORED:
         return _load(_STORED[name])
-    for kind in external_kinds():
-        if kind.name == name:
-            return kind
-    return _load(_ARRAYS)
+    return next((kind for kind in external_kinds() if kind.name == name), _load(_ARRAYS))
 
 
 def kind_of_sources(paths: Sequence[Path]) -> Kind | None:
     """Return the first kind that recognizes files or folders to convert, or None."""
-    for kind in _source_kinds():
-        if kind.convert is not None and kind.match_source is not None and kind.match_source(paths):
-            return kind
-    return None
+    kinds = (kind for kind in _source_kinds() if kind.convert is not None)
+    return next((kind for kind in kinds if kind.match_source(paths)), None)
 
 
 @functools.cache
@@ -195,10 +194,6 @@ def _source_kinds() -> Iterator[Kind]:
     yield from map(_load, _CONVERTED)
     yield from external_kinds()
     yield _load(_CONVERTED_LAST)
-
-
-def _of_resource(resource: Resource) -> tuple[Kind, Resource]:
-    return kind_of_store(resource.store), resource
 
 
 def _load(reference: str) -> Kind:

@@ -145,7 +145,8 @@ class ExportRequest:
 
     store: Path
     opened: Store
-    target: Path
+    target: pathlib.Path
+    """A scratch path with the name of the target, which `ambar.export` moves to its place."""
     threads: int | None = None
     progress: Progress | bool | None = None
     storage_options: Mapping[str, object] | None = None
@@ -188,21 +189,27 @@ Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest)
 
 
 def build(
-    base: type[Request],
-    cls: type[Request],
-    kind: str,
-    where: Path,
-    options: Mapping[str, Any],
-    **common: Any,
+    cls: type[Request], kind: str, where: Path, options: Mapping[str, Any], **common: Any
 ) -> Request:
-    """Return a request of the class `cls`, which adds the options of a kind to those of `base`.
+    """Return a request for a kind from the arguments of a call.
+
+    Parameters
+    ----------
+    cls
+        The class of the kind.
+    kind, where
+        The name of the kind, and the path that the error names.
+    options
+        The options of the kind that were given.
+    common
+        The fields that requests of all kinds have.
 
     Raises
     ------
-    ValueError
-        If one of `options` is not such an option.
+    OptionError
+        If the class has no such option.
     """
-    known = sorted({one.name for one in fields(cls)} - {one.name for one in fields(base)})
+    known = sorted({one.name for one in fields(cls)} - common.keys())
     for option in options:
         if option not in known:
             raise OptionError(os.fspath(where), option, kind, known)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ambar import _core
 from ambar._util.progress import progress_function
-from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion, ConvertRequest, ExportRequest, PlotRequest
 from ambar.mesh.files.pyvista_readers import is_mesh_file
 from ambar.mesh.files.time_steps import is_timed
@@ -39,14 +39,6 @@ class MeshSeriesPlot(MeshPlot):
     output: int | None = None
 
 
-def _open_mesh(resource: Resource) -> Mesh:
-    return Mesh(resource.store)
-
-
-def _open_series(resource: Resource) -> MeshSeries:
-    return MeshSeries(resource.store)
-
-
 def _convert_mesh(request: MeshRequest) -> Conversion:
     from ambar.mesh.files.convert import convert_mesh
 
@@ -69,9 +61,9 @@ def _export_mesh(request: ExportRequest) -> None:
 def _export_series(request: ExportRequest) -> None:
     from ambar.mesh.files.export import VTKHDF, export_collection_of_steps, export_steps
 
-    steps = _steps_of_series(Resource(request.store, request.opened))
+    steps = _steps_of_series(MeshSeries(request.opened))
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
-        if Path(request.target).suffix.lower() == VTKHDF:
+        if request.target.suffix.lower() == VTKHDF:
             meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
             export_steps(meshes, steps.times, request.target, report)
         else:
@@ -80,27 +72,24 @@ def _export_series(request: ExportRequest) -> None:
             )
 
 
-def _steps_of_series(resource: Resource) -> Steps:
-    series = _open_series(resource)
+def _steps_of_series(series: MeshSeries) -> Steps:
     times = [float(n) if time is None else time for n, time in enumerate(series.times)]
     return Steps(series, times)
 
 
-def _compare_mesh(resource: Resource, output: int | None, threads: int | None) -> Any:  # noqa: ARG001
+def _compare_mesh(mesh: Mesh, _: int | None, threads: int | None) -> Any:
     from ambar.comparison.operands import MeshArrays
 
-    return MeshArrays(_open_mesh(resource), threads)
+    return MeshArrays(mesh, threads)
 
 
-def _compare_series(resource: Resource, output: int | None, threads: int | None) -> Any:
-    from ambar.comparison.operands import MeshArrays
-
-    series = _open_series(resource)
+def _compare_series(series: MeshSeries, output: int | None, threads: int | None) -> Any:
     if output is None or output not in range(len(series)):
         raise _core.InvalidError(
-            f"{resource.location} is a series of {len(series)} meshes; give the number of one step"
+            f"{series.store.location} is a series of {len(series)} meshes; give the number of one "
+            "step"
         )
-    return MeshArrays(series[output], threads)
+    return _compare_mesh(series[output], None, threads)
 
 
 def _plot(mesh: Mesh, request: MeshPlot) -> Path:
@@ -112,28 +101,28 @@ def _plot(mesh: Mesh, request: MeshPlot) -> Path:
     return target
 
 
-def _plot_series(resource: Resource, request: MeshSeriesPlot) -> Path:
-    return _plot(_open_series(resource)[-1 if request.output is None else request.output], request)
+def _plot_series(series: MeshSeries, request: MeshSeriesPlot) -> Path:
+    return _plot(series[-1 if request.output is None else request.output], request)
 
 
 MESH = Kind(
     name="mesh",
     match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
-    open=_open_mesh,
-    summarize=lambda resource: overview_of(_open_mesh(resource)),
+    open=lambda resource: Mesh(resource.store),
+    summarize=lambda resource: overview_of(Mesh(resource.store)),
     convert=_convert_mesh,
     convert_request=MeshRequest,
     export=_export_mesh,
-    steps=lambda resource: Steps([_open_mesh(resource)], []),
+    steps=lambda mesh: Steps([mesh], []),
     compare=_compare_mesh,
-    plot=lambda resource, request: _plot(_open_mesh(resource), request),
+    plot=_plot,
     plot_request=MeshPlot,
 )
 MESH_SERIES = Kind(
     name="mesh series",
     match_source=is_timed,
-    open=_open_series,
-    summarize=lambda resource: overview_of_series(_open_series(resource)),
+    open=lambda resource: MeshSeries(resource.store),
+    summarize=lambda resource: overview_of_series(MeshSeries(resource.store)),
     convert=_convert_steps,
     convert_request=MeshRequest,
     export=_export_series,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
-from ambar.kinds.registry import locate
+from ambar.kinds.registry import open_path
 from ambar.mesh.amr_mesh import AmrMesh
 from ambar.mesh.mesh import Mesh
 
@@ -28,12 +28,12 @@ def steps_of(path: str | os.PathLike[str]) -> Steps:
 
     Raises ValueError if the path contains another kind. Other errors are those of `ambar.open`.
     """
-    kind, resource = locate(path)
+    kind, opened = open_path(path)
     if kind.steps is None:
         raise _core.InvalidError(
             f"{os.fspath(path)}: expected meshes or cells, found the kind {kind.name!r}"
         )
-    steps: Steps = kind.steps(resource)
+    steps: Steps = kind.steps(opened)
     return steps
 
 

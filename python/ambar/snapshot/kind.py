@@ -57,14 +57,6 @@ class SeriesPlot(CellsPlot):
     output: int | None = None
 
 
-def _open_snapshot(resource: Resource) -> Snapshot:
-    return Snapshot(StoredSource(resource.store, "/"))
-
-
-def _open_series(resource: Resource) -> Series:
-    return Series(resource.store)
-
-
 FileCounts: TypeAlias = dict[str, dict[str, int]]
 """The number and the bytes of files, by kind."""
 
@@ -95,44 +87,36 @@ def summarize_run(snapshot: Snapshot, kind: str, files: FileCounts) -> dict[str,
     }
 
 
-def steps_of_snapshot(snapshot: Snapshot) -> Steps:
-    """Return the cells of an output as a single time step."""
+def _steps(snapshot: Snapshot) -> Steps:
     from ambar.mesh.amr_mesh import AmrMesh
     from ambar.mesh.steps import Steps
 
     return Steps([AmrMesh(snapshot)], [])
 
 
-def _steps_of_series(resource: Resource) -> Steps:
+def _steps_of_series(series: Series) -> Steps:
     from ambar.mesh.amr_mesh import AmrMesh
     from ambar.mesh.steps import Steps
 
-    series = _open_series(resource)
     return Steps([AmrMesh(snapshot) for snapshot in series], series.times.tolist())
 
 
-def compare_cells(snapshot: Snapshot, threads: int | None) -> Operand:
-    """Return the cells and rows of an output as an operand of a comparison."""
+def _compare(snapshot: Snapshot, _: int | None, threads: int | None) -> Operand:
     from ambar.comparison.operands import Cells
 
     return Cells(snapshot, threads)
 
 
-def output_of(resource: Resource, output: int | None) -> Snapshot:
-    """Return the output of a series with a number; its only one by default.
-
-    Raises ValueError if there are several, and no number is given.
-    """
-    series = _open_series(resource)
+def _compare_series(series: Series, output: int | None, threads: int | None) -> Operand:
     if output is None and len(series) != 1:
         raise _core.InvalidError(
-            f"{resource.location} is a series of {len(series)} outputs; give the number of one "
-            "of them"
+            f"{series.location} is a series of {len(series)} outputs; give the number of one of "
+            "them"
         )
-    return series[0] if output is None else series.output(output)
+    return _compare(series[0] if output is None else series.output(output), None, threads)
 
 
-def plot_cells(snapshot: Snapshot, request: CellsPlot) -> Path:
+def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
     """Draw a projection or a slice of a field."""
     from ambar.snapshot.plotting import draw
 
@@ -141,14 +125,14 @@ def plot_cells(snapshot: Snapshot, request: CellsPlot) -> Path:
     return save_figure(draw(snapshot, field, request), target)
 
 
-def _plot_series(resource: Resource, request: SeriesPlot) -> Path:
-    series, output = _open_series(resource), request.output
-    return plot_cells(series[-1] if output is None else series.output(output), request)
+def _plot_series(series: Series, request: SeriesPlot) -> Path:
+    output = request.output
+    return _plot(series[-1] if output is None else series.output(output), request)
 
 
-def export_cells(request: CellsExport) -> None:
+def _export(request: CellsExport) -> None:
     """Write a plotfile, native or in HDF5, or AMR data for VTK."""
-    target = Path(request.target)
+    target = request.target
     for option in ("error_bound", "without_particles"):
         if getattr(request, option) and not request.amrex_hdf5:
             raise _core.InvalidError(f"{option} applies to plotfiles in HDF5; add amrex_hdf5=True")
@@ -157,7 +141,7 @@ def export_cells(request: CellsExport) -> None:
             from ambar.formats.amrex.hdf5_export import export_hdf5
 
             export_hdf5(
-                request.store,
+                request.opened,
                 target,
                 error_bound=request.error_bound,
                 without_particles=request.without_particles,
@@ -179,29 +163,29 @@ def kind_of_snapshots(open_snapshot: Callable[[Resource], Snapshot], **fields: A
     """Return a kind of stores or files that contain one output."""
     return Kind(
         open=open_snapshot,
-        steps=lambda resource: steps_of_snapshot(open_snapshot(resource)),
-        compare=lambda resource, _, threads: compare_cells(open_snapshot(resource), threads),
-        plot=lambda resource, request: plot_cells(open_snapshot(resource), request),
+        steps=_steps,
+        compare=_compare,
+        plot=_plot,
         plot_request=CellsPlot,
         **fields,
     )
 
 
 SNAPSHOT = kind_of_snapshots(
-    _open_snapshot,
+    lambda resource: Snapshot(StoredSource(resource.store, "/")),
     name="snapshot",
     summarize=summarize_store,
-    export=export_cells,
+    export=_export,
     export_request=CellsExport,
 )
 SERIES = Kind(
     name="series",
-    open=_open_series,
+    open=lambda resource: Series(resource.store),
     summarize=summarize_store,
-    export=export_cells,
+    export=_export,
     export_request=CellsExport,
     steps=_steps_of_series,
-    compare=lambda resource, output, threads: compare_cells(output_of(resource, output), threads),
+    compare=_compare_series,
     plot=_plot_series,
     plot_request=SeriesPlot,
 )

@@ -51,10 +51,10 @@ def _array(store: Store, path: str) -> dict[str, Any]:
     }
 
 
-def _compare(resource: Resource, output: int | None, threads: int | None) -> Operand:  # noqa: ARG001
+def _compare(store: Store, _: int | None, threads: int | None) -> Operand:
     from ambar.comparison.operands import Arrays
 
-    return Arrays(resource.store, threads)
+    return Arrays(store, threads)
 
 
 ARRAYS = Kind(

@@ -6,19 +6,17 @@ import json
 import os
 import shutil
 import time
+from contextlib import suppress
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from uuid import uuid4
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.disk_space import check_free_space, write_error
-from ambar._util.optional import missing
+from ambar._util.optional import require_any
 from ambar._util.progress import Progress, progress_function
-from ambar._util.scratch import publish, scratch_folder, target_exists, target_folder
 from ambar.collection.collection import Collection
 from ambar.collection.openers import collection_at
 from ambar.collection.storage.attributes import plain
@@ -36,11 +34,12 @@ BATCH = 16
 _NETCDF_BYTES = 16 << 10
 """Bytes of a NetCDF file without values."""
 _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
+_LIBRARIES = {"netcdf": ["netCDF4", "h5netcdf"], "zarr": ["zarr"]}
 
 
 def export_collection(
     collection: Collection,
-    target: str | os.PathLike[str],
+    folder: Path,
     *,
     format: Format = "netcdf",  # noqa: A002 - as xarray calls it
     datasets: Any = None,
@@ -53,7 +52,7 @@ def export_collection(
     `Export.failed`, and the others are written.
 
     The files have the names of the datasets. A "/" in a name makes folders; characters that file
-    names cannot have, and names that lead out of `target`, are percent-encoded (``..`` as
+    names cannot have, and names that lead out of `folder`, are percent-encoded (``..`` as
     ``%2E%2E``). xarray reads the same values, dtypes and attributes again, except those that NetCDF
     lacks: see docs/howto/collections.md.
 
@@ -66,43 +65,32 @@ def export_collection(
     if format not in _SUFFIXES:
         raise _core.InvalidError(f"invalid format {format!r}; must be 'netcdf' or 'zarr'")
     names = collection.choose(datasets)
-    _check_writable(format)
-    folder = Path(target)
-    if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
-        raise target_exists(folder)
+    for modules in (["xarray"], _LIBRARIES[format]):
+        require_any(modules, purpose=f"writing {format}", install=f"ambar[{format}]")
+    folder.mkdir()
     batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
     exported: list[str] = []
     failed: dict[str, str] = {}
     with (
-        target_folder(folder),
         progress_function(progress, f"exporting {len(names):,} datasets") as report,
-        # It is removed after the processes end, with the files of a process that was killed.
-        scratch_folder(folder) as scratch,
         Workers(processes_for(len(batches), processes)) as workers,
     ):
-        folders = folder.absolute(), scratch.absolute()
-        tasks = ((collection._key, batch, *folders, format) for batch in batches)
+        tasks = ((collection._key, batch, folder, format) for batch in batches)
         for task, found in workers.map(_write_batch, tasks):
             errors = dict.fromkeys(task[1], found.why) if isinstance(found, Failure) else found
+            for name in errors:
+                _remove(folder / file_name(name, _SUFFIXES[format]))
             failed |= errors
             exported += [name for name in task[1] if name not in errors]
             if report is not None:
                 report(len(exported) + len(failed), len(names))
-        if failed and not exported:
-            name, why = next(iter(failed.items()))
-            raise _core.AmbarError(
-                f"{os.fspath(target)}: none of {len(failed):,} datasets could be written; "
-                f"the first, {name!r:.80}: {why}"
-            )
-    return Export(os.fspath(target), exported, time.monotonic() - begun, failed)
-
-
-def _check_writable(format: Format) -> None:  # noqa: A002
-    wanted = ("netCDF4", "h5netcdf") if format == "netcdf" else ("zarr",)
-    for names in (("xarray",), wanted):
-        if not any(map(find_spec, names)):
-            extra = "netcdf" if format == "netcdf" else "zarr"
-            raise missing(names[0], purpose=f"writing {format}", install=f"ambar[{extra}]")
+    if failed and not exported:
+        name, why = next(iter(failed.items()))
+        raise _core.AmbarError(
+            f"{folder.name}: none of {len(failed):,} datasets could be written; the first, "
+            f"{name!r:.80}: {why}"
+        )
+    return Export(os.fspath(folder), exported, time.monotonic() - begun, failed)
 
 
 @lru_cache(maxsize=1)
@@ -115,7 +103,6 @@ def _write_batch(
     key: StoreKey,
     names: list[str],
     folder: Path,
-    scratch: Path,
     format: Format,  # noqa: A002
 ) -> dict[str, str]:
     """Write some datasets; return the errors by name."""
@@ -123,53 +110,49 @@ def _write_batch(
     failed = {}
     for name in names:
         try:
-            place = folder / file_name(name, _SUFFIXES[format])
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _write(collection.load(name), place, scratch, format)
+            path = folder / file_name(name, _SUFFIXES[format])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(collection.load(name), path, format)
         except Exception as error:  # xarray and its libraries raise exceptions of any type
             failed[name] = explained(error)
     return failed
 
 
-def _write(dataset: xr.Dataset, place: Path, scratch: Path, format: Format) -> None:  # noqa: A002
-    """Write a dataset into the folder `scratch`, and rename the complete file."""
-    if place.exists():
-        raise target_exists(place)
-    # xarray's writers look at the suffix.
-    made = scratch / f"{uuid4().hex}{_SUFFIXES[format]}"
+def _write(dataset: xr.Dataset, path: Path, format: Format) -> None:  # noqa: A002
     dataset = _storable(dataset, format)
     for variable in dataset.variables.values():
         variable.attrs = {k: _attribute(v, format) for k, v in variable.attrs.items()}
     dataset.attrs = {key: _attribute(value, format) for key, value in dataset.attrs.items()}
     try:
         if format == "zarr":
-            dataset.to_zarr(made, mode="w-")
+            dataset.to_zarr(path, mode="w-")
         else:
-            _write_netcdf(dataset, made, place)
-        publish(made, place)
+            _write_netcdf(dataset, path)
     except OSError as error:
-        raise write_error(error, place) from error
-    finally:
-        if made.is_dir():
-            shutil.rmtree(made)
-        else:
-            made.unlink(missing_ok=True)
+        raise write_error(error, Path(path.name)) from error
 
 
-def _write_netcdf(dataset: xr.Dataset, path: Path, place: Path) -> None:
-    """Write a dataset to `path`, which is renamed to `place`.
+def _remove(path: Path) -> None:
+    """Remove what a failed writer has left."""
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # it was a folder or does not exist, or no file can have this name
+        path.unlink()
+
+
+def _write_netcdf(dataset: xr.Dataset, path: Path) -> None:
+    """Write a dataset as NetCDF.
 
     libnetcdf reports a full disk as missing permission, or as an error of HDF5.
     """
     needed = dataset.nbytes + _NETCDF_BYTES
-    check_free_space(needed, place)
+    check_free_space(needed, path)
     # NetCDF has no complex numbers: netCDF4 makes a compound type of them.
     complex_ = any(v.dtype.kind == "c" for v in dataset.variables.values())
     options: dict[str, Any] = {"auto_complex": True} if complex_ else {}
     try:
         dataset.to_netcdf(path, **options)
     except (OSError, RuntimeError):
-        check_free_space(needed, place)
+        check_free_space(needed, path)
         raise
 
 

@@ -224,7 +224,7 @@ class _Run:
         """
         from ambar.collection.files.source_reader import variable_names
 
-        known = {name: None for family in self._collection._families for name in family.columns}
+        known = dict.fromkeys(self._collection.variables)
         missing = [name for name in targets if name not in known]
         if not missing:
             return

@@ -122,7 +122,10 @@ def _unknown(path: Path) -> str:
         start = file.read(8)
     if start == _HDF5 or start[:4] in _CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
-    return f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}"
+    return (
+        f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}; ambar "
+        "also converts outputs of RAMSES, plotfiles of AMReX, and meshes of PyVista and meshio"
+    )
 
 
 def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:

@@ -8,11 +8,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
-from ambar._util.optional import missing
+from ambar._util.optional import require_any
 from ambar.store.locations import refuse_store
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
@@ -96,15 +95,13 @@ def name_sources(sources: list[Path]) -> dict[str, Path]:
 
 def check_readable(sources: Iterable[Path], engine: str | None) -> None:
     """Raise ModuleNotFoundError if no installed library reads such files."""
-    if find_spec("xarray") is None:
-        raise missing("xarray", purpose="reading these files", install="ambar[netcdf]")
-    if engine is not None:
-        return
-    libraries = ("netCDF4", "h5netcdf", "scipy")
-    if any(not path.is_dir() for path in sources) and not any(map(find_spec, libraries)):
-        raise missing("netCDF4", purpose="reading NetCDF files", install="ambar[netcdf]")
-    if any(path.is_dir() for path in sources) and find_spec("zarr") is None:
-        raise missing("zarr", purpose="reading Zarr stores", install="ambar[zarr]")
+    require_any(["xarray"], purpose="reading these files", install="ambar[netcdf]")
+    kinds = {path.is_dir() for path in sources} if engine is None else set()
+    if False in kinds:
+        libraries = ("netCDF4", "h5netcdf", "scipy")
+        require_any(libraries, purpose="reading NetCDF files", install="ambar[netcdf]")
+    if True in kinds:
+        require_any(["zarr"], purpose="reading Zarr stores", install="ambar[zarr]")
 
 
 def size_of(source: Path) -> int:

@@ -8,25 +8,23 @@ box decodes one chunk.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ambar import _core, hdf5
 from ambar._util.disk_space import check_free_space
 from ambar._util.hdf5_file import hdf5_file
-from ambar._util.scratch import publish, scratch_folder, target_exists
-from ambar.store.error_bounds import ErrorBound, listed_bounds
+from ambar.store.error_bounds import ErrorBound, listed_bounds, resolved
 
 if TYPE_CHECKING:
     from ambar.snapshot.amrex_info import AmrexInfo
+    from ambar.snapshot.snapshot import Snapshot
     from ambar.store.store import Store
 
 __all__ = ["export_hdf5"]
@@ -62,8 +60,8 @@ class _LevelLayout:
 
 
 def export_hdf5(
-    store: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    store: Store,
+    path: Path,
     *,
     error_bound: ErrorBound | None = None,
     without_particles: bool = False,
@@ -77,9 +75,9 @@ def export_hdf5(
 
     Parameters
     ----------
-    store : str or path-like
+    store : Store
         The store.
-    target : str or path-like
+    path : Path
         The file to write.
     error_bound : float, str or mapping, optional
         As for `ambar.convert`: a number, ``"1e-3 of range"`` (of the finite values of the field on
@@ -93,11 +91,8 @@ def export_hdf5(
 
     Raises
     ------
-    FileExistsError
-        If `target` exists.
     OSError
-        If the disk is full; nothing is left at `target`. Without an error bound, the free space is
-        checked first.
+        If the disk is full. Without an error bound, the free space is checked first.
     UnsupportedError
         If the cells are not patches, or have other types than float32 or float64, or several; if
         the store has particles, and `without_particles` is not set.
@@ -106,53 +101,41 @@ def export_hdf5(
     CorruptError
         If a checksum differs.
     """
-    from ambar.kinds.registry import open_path
-    from ambar.snapshot.snapshot import Snapshot
-
-    hdf5.filter()
-    target = Path(target)
-    if target.exists():
-        raise target_exists(target)
-    opened = open_path(store)
-    if not isinstance(opened, Snapshot) or opened.amr.layout != "patches":
-        raise _core.UnsupportedError(
-            f"{os.fspath(store)}: a plotfile in HDF5 needs a store of a plotfile"
-        )
-    if opened.species and not without_particles:
-        raise _core.UnsupportedError(
-            f"{os.fspath(store)}: plotfiles in HDF5 cannot contain particles, found "
-            f"{', '.join(opened.species)}; leave them out with without_particles=True, "
-            "or export a native plotfile"
-        )
-    work = _Export(opened, os.fspath(store), target, listed_bounds(error_bound))
-    with _complete(target) as file:
-        work.write(file, threads or _core.default_threads(), progress)
-
-
-@contextmanager
-def _complete(target: Path) -> Iterator[Any]:
-    """Yield an HDF5 file, which is renamed to `target` when it is complete."""
     import h5py
 
-    with scratch_folder(target.parent) as folder:
-        with hdf5_file(h5py, folder / target.name, target) as file:
-            yield file
-        publish(folder / target.name, target)
+    from ambar.snapshot.snapshot import Snapshot, StoredSource
+
+    hdf5.filter()
+    is_snapshot = store._ambar_attributes().get("kind") == "snapshot"
+    snapshot = Snapshot(StoredSource(store, "/")) if is_snapshot else None
+    if snapshot is None or snapshot.amr.layout != "patches":
+        raise _core.UnsupportedError(
+            f"{store.location}: a plotfile in HDF5 needs a store of a plotfile"
+        )
+    if snapshot.species and not without_particles:
+        raise _core.UnsupportedError(
+            f"{store.location}: plotfiles in HDF5 cannot contain particles, found "
+            f"{', '.join(snapshot.species)}; leave them out with without_particles=True, "
+            "or export a native plotfile"
+        )
+    work = _Export(snapshot, store, path, listed_bounds(error_bound))
+    with hdf5_file(h5py, path) as file:
+        work.write(file, threads or _core.default_threads(), progress)
 
 
 class _Export:
     """The cells to write, their geometry and error bounds."""
 
     def __init__(
-        self, snapshot: Any, location: str, target: Path, bounds: Sequence[tuple[str, str]]
+        self, snapshot: Snapshot, store: Store, path: Path, bounds: Sequence[tuple[str, str]]
     ) -> None:
         self._core: _core.Amr = snapshot.amr._core
-        self._info: AmrexInfo = snapshot.info
+        self._info = cast("AmrexInfo", snapshot.info)
         self._fields = list(self._core.fields)
         dtypes = {np.dtype(self._core.dtype(field)) for field in self._fields}
         if len(dtypes) != 1 or not dtypes <= {np.dtype("f4"), np.dtype("f8")}:
             raise _core.UnsupportedError(
-                f"{location}: expected float32 or float64 for all fields, found "
+                f"{store.location}: expected float32 or float64 for all fields, found "
                 f"{', '.join(sorted(map(str, dtypes)))}"
             )
         self._dtype = dtypes.pop()
@@ -160,14 +143,13 @@ class _Export:
         for name in self._bounds:
             if name != "*" and name not in self._fields:
                 raise _core.NotFoundError(
-                    f"{location}: an error bound is given for {name!r}, but such a "
+                    f"{store.location}: an error bound is given for {name!r}, but such a "
                     f"field does not exist; available: {', '.join(self._fields)}"
                 )
-        store = getattr(snapshot._source, "store", None)
-        if not bounds and store is not None:
+        if not bounds:
             # Lossless values take about as many bytes as in the store.
-            needed = sum(store[path].stored_bytes for path in store if path.startswith("amr/"))
-            check_free_space(needed, target)
+            needed = sum(store[name].stored_bytes for name in store if name.startswith("amr/"))
+            check_free_space(needed, path)
         renamed, files = _source_layout(store)
         self._names = [renamed.get(field, field) for field in self._fields]
         self._levels = [
@@ -302,7 +284,7 @@ class _Export:
                     finite = values[np.isfinite(values)]
                     low = min(low, float(finite.min(initial=np.inf)))
                     high = max(high, float(finite.max(initial=-np.inf)))
-        return hdf5.chunk_bound(bound, (low, high) if low <= high else (0.0, 0.0))
+        return resolved(bound, (low, high) if low <= high else (0.0, 0.0))
 
 
 def _integer(number: int) -> np.ndarray:
@@ -310,13 +292,13 @@ def _integer(number: int) -> np.ndarray:
     return np.array([number], np.int32)
 
 
-def _source_layout(store: Store | None) -> tuple[dict[str, str], dict[int, list[int]]]:
+def _source_layout(store: Store) -> tuple[dict[str, str], dict[int, list[int]]]:
     """Return the original names of renamed fields, and the number of the file of each box by level.
 
     Both are empty if unknown. AMReX writes a file per rank.
     """
-    path = next((path for path in ("source/layout", "source/run") if store and path in store), None)
-    if store is None or path is None:
+    path = next((path for path in ("source/layout", "source/run") if path in store), None)
+    if path is None:
         return {}, {}
     try:
         found = json.loads(store._array(path)[...].ravel()[0])

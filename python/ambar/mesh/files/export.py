@@ -6,7 +6,6 @@ import errno
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,6 @@ from ambar._util.disk_space import check_free_space
 from ambar._util.hdf5_file import hdf5_file
 from ambar._util.optional import require
 from ambar._util.progress import Progress
-from ambar._util.scratch import publish_all, scratch_folder, target_exists
 from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
 from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
 from ambar.mesh.read import read_mesh
@@ -33,10 +31,8 @@ STEPS = (VTKHDF, ".pvd")
 _XML = (".vti", ".vtr", ".vts", ".vtp", ".vtu", ".vtm", ".vtpd")
 
 
-def export_mesh(
-    store: str | os.PathLike[str], target: str | os.PathLike[str], threads: int | None = None
-) -> None:
-    """Write a mesh as a file of the format with the suffix of `target`.
+def export_mesh(store: str | os.PathLike[str], path: Path, threads: int | None = None) -> None:
+    """Write a mesh as a file of the format with the suffix of `path`.
 
     PyVista writes ``.vtkhdf``, VTK's XML and legacy formats, ``.stl``, ``.ply`` and others; meshio
     writes other formats. Where PyVista writes no point sets in a format, they are written as
@@ -44,20 +40,17 @@ def export_mesh(
 
     Raises
     ------
-    FileExistsError
-        If `target` exists.
     UnsupportedError
         If PyVista is not installed, or does not write such objects in that format; if the format
         does not support a part of the mesh.
     OSError
-        If the file system reports an error; no file is left.
+        If the file system reports an error.
     """
-    with _published(Path(target)) as path:
-        task = (os.fspath(store), path, Path(target), threads, _core.memory_limit())
-        if path.suffix.lower() in _XML:
-            [lost] = _in_child(write_file, [task], Path(target))
-        else:
-            lost = write_file(*task)
+    task = (os.fspath(store), path, threads, _core.memory_limit())
+    if path.suffix.lower() in _XML:
+        [lost] = _in_child(write_file, [task], path)
+    else:
+        lost = write_file(*task)
     if lost:
         warnings.warn(
             f"{path.name}: the format does not support the arrays {', '.join(lost)}, which are "
@@ -67,7 +60,7 @@ def export_mesh(
 
 
 def _in_child(
-    function: Callable[..., Any], tasks: list[tuple[Any, ...]], target: Path
+    function: Callable[..., Any], tasks: list[tuple[Any, ...]], path: Path
 ) -> Iterator[Any]:
     """Yield the results of calls in another process.
 
@@ -79,27 +72,27 @@ def _in_child(
                 yield outcome
             elif outcome.has_died:
                 why = f"VTK cannot write it, {outcome.why}; check the free disk space and memory"
-                raise OSError(errno.EIO, why, str(target))
+                raise OSError(errno.EIO, why, str(path))
             elif isinstance(outcome.error, OSError):
-                raise OSError(outcome.error.errno, outcome.error.strerror, str(target))
+                raise OSError(outcome.error.errno, outcome.error.strerror, str(path))
             else:
-                raise outcome.error or _core.AmbarError(f"{target}: {outcome.why}")
+                raise outcome.error or _core.AmbarError(f"{path.name}: {outcome.why}")
 
 
-def write_file(store: str, path: Path, target: Path, threads: int | None, memory: int) -> list[str]:
-    """Write a mesh to `path`, a temporary name of `target`; return the arrays that are left out.
+def write_file(store: str, path: Path, threads: int | None, memory: int) -> list[str]:
+    """Write a mesh to a file; return the names of the arrays that are left out.
 
     `memory` is the limit of `ambar.limits`, for another process.
     """
     _core.set_memory_limit(memory)
     mesh, suffix = read_mesh(store, threads=threads), path.suffix.lower()
     if mesh.IsA("vtkOverlappingAMR") and suffix == VTKHDF:
-        _write_hdf(path, target, [mesh], None)
+        _write_hdf(path, [mesh], None)
         return []
     if mesh.IsA("vtkTable"):
         if suffix not in TABLE_WRITERS:
             raise _core.UnsupportedError(
-                f"{target}: expected the suffix {' or '.join(TABLE_WRITERS)} for a table, found "
+                f"{path.name}: expected the suffix {' or '.join(TABLE_WRITERS)} for a table, found "
                 f"{suffix or 'none'}"
             )
         TABLE_WRITERS[suffix](columns_of(mesh), path)
@@ -109,7 +102,7 @@ def write_file(store: str, path: Path, target: Path, threads: int | None, memory
         raise _core.UnsupportedError(
             f"{store} contains a {mesh.GetClassName()}, which PyVista does not write"
         )
-    _save(mesh, path, target)
+    _save(mesh, path)
     if suffix in VTK_SUFFIXES or not hasattr(mesh, "array_names"):
         return []
     try:
@@ -123,7 +116,7 @@ def write_file(store: str, path: Path, target: Path, threads: int | None, memory
 def export_steps(
     meshes: Iterable[Any],
     times: Sequence[float] | None,
-    target: str | os.PathLike[str],
+    path: Path,
     report: Progress | None = None,
 ) -> None:
     """Write meshes over time as one VTKHDF file.
@@ -134,30 +127,27 @@ def export_steps(
         A VTK object for each step; each is requested after the previous ones are written.
     times
         Their times; None for a single mesh.
-    target
+    path
         The file, with the suffix ``.vtkhdf``.
     report
         A function that is called with the number of written steps and the number of all steps.
 
     Raises
     ------
-    FileExistsError
-        If `target` exists.
     UnsupportedError
         If the suffix differs, or the format does not support a part of the meshes.
     OSError
-        If the file system reports an error; no file is left.
+        If the file system reports an error.
     """
-    _check_steps(times, target)
-    with _published(Path(target)) as path:
-        steps = _reported(map(_to_writable, meshes), 1 if times is None else len(times), report)
-        _write_hdf(path, Path(target), steps, times)
+    _check_steps(times, path)
+    steps = _reported(map(_to_writable, meshes), 1 if times is None else len(times), report)
+    _write_hdf(path, steps, times)
 
 
 def export_collection_of_steps(
     store: str | os.PathLike[str],
     times: Sequence[float],
-    target: str | os.PathLike[str],
+    path: Path,
     threads: int | None = None,
     report: Progress | None = None,
 ) -> None:
@@ -165,38 +155,30 @@ def export_collection_of_steps(
 
     Raises the errors of `export_steps`.
     """
-    _check_steps(times, target)
-    target = Path(target)
-    with _published(target) as path:
-        folder = path.with_suffix("")
-        folder.mkdir()
-        tasks = [
-            (os.fspath(store), number, folder, target.with_suffix(""), threads, memory)
-            for memory in [_core.memory_limit()]
-            for number in range(len(times))
-        ]
-        root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
-        collection = ElementTree.SubElement(root, "Collection")
-        names = _reported(_in_child(write_step, tasks, target), len(times), report)
-        for time, name in zip(times, names, strict=True):
-            # repr gives every digit of a time.
-            about = {"timestep": repr(time), "part": "0", "file": f"{folder.name}/{name}"}
-            ElementTree.SubElement(collection, "DataSet", about)
-        ElementTree.indent(root)
-        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    _check_steps(times, path)
+    folder, memory = path.with_suffix(""), _core.memory_limit()
+    folder.mkdir()
+    tasks = [(os.fspath(store), n, folder, threads, memory) for n in range(len(times))]
+    root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
+    collection = ElementTree.SubElement(root, "Collection")
+    names = _reported(_in_child(write_step, tasks, path), len(times), report)
+    for time, name in zip(times, names, strict=True):
+        # repr gives every digit of a time.
+        about = {"timestep": repr(time), "part": "0", "file": f"{folder.name}/{name}"}
+        ElementTree.SubElement(collection, "DataSet", about)
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def write_step(
-    store: str, number: int, folder: Path, target: Path, threads: int | None, memory: int
-) -> str:
-    """Write a step of a series into `folder`, a temporary name of `target`; return its name."""
+def write_step(store: str, number: int, folder: Path, threads: int | None, memory: int) -> str:
+    """Write a step of a series into a folder; return the name of the file."""
     _core.set_memory_limit(memory)
     mesh = _to_writable(_steps(store).meshes[number].read(threads=threads))
     suffix = next((known for known in getattr(mesh, "_WRITERS", ()) if known in _XML), None)
     if suffix is None:
         raise _core.UnsupportedError(f"PyVista does not write a {type(mesh).__name__} as VTK's XML")
     name = f"step_{number:06d}{suffix}"
-    _save(mesh, folder / name, target / name)
+    _save(mesh, folder / name)
     return name
 
 
@@ -208,14 +190,14 @@ def _steps(store: str) -> Steps:
     return steps_of(store)
 
 
-def _check_steps(times: Sequence[float] | None, target: str | os.PathLike[str]) -> None:
-    if Path(target).suffix.lower() not in STEPS:
+def _check_steps(times: Sequence[float] | None, path: Path) -> None:
+    if path.suffix.lower() not in STEPS:
         raise _core.UnsupportedError(
-            f"{os.fspath(target)}: expected the suffix {' or '.join(STEPS)} for time steps; "
+            f"{path.name}: expected the suffix {' or '.join(STEPS)} for time steps; "
             "ambar.open(...)[number].read() returns a step, which PyVista saves"
         )
     if times is not None and any(b <= a for a, b in pairwise(times)):
-        raise _core.UnsupportedError(f"{os.fspath(target)}: the times {times} do not increase")
+        raise _core.UnsupportedError(f"{path.name}: the times {times} do not increase")
 
 
 def _reported(items: Iterable[Any], total: int, report: Progress | None) -> Iterator[Any]:
@@ -226,29 +208,14 @@ def _reported(items: Iterable[Any], total: int, report: Progress | None) -> Iter
             report(number + 1, total)
 
 
-@contextmanager
-def _published(target: Path) -> Iterator[Path]:
-    """Yield a temporary path; at the end without an error, rename the file there to `target`.
-
-    Other files in its folder, such as a folder of pieces, are renamed, too.
-    """
-    if target.exists():
-        raise target_exists(target)
-    with scratch_folder(target.parent) as folder:
-        yield folder / target.name
-        publish_all(folder, target.parent, target.name)
-
-
-def _write_hdf(
-    path: Path, target: Path, meshes: Iterable[Any], times: Sequence[float] | None
-) -> None:
+def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None) -> None:
     from ambar.mesh.files.vtkhdf import VtkHdfFile
 
     h5py = require("h5py", purpose="writing VTKHDF", install="ambar[mesh]")
-    with hdf5_file(h5py, path, target, libver=("earliest", "v110")) as file:
+    with hdf5_file(h5py, path, libver=("earliest", "v110")) as file:
         writer = VtkHdfFile(file.create_group("VTKHDF"), times)
         for mesh in meshes:
-            _check_space(mesh, target)
+            _check_space(mesh, path)
             writer.add(mesh)
         writer.finish()
 
@@ -260,8 +227,8 @@ def _to_writable(mesh: Any, suffix: str = ".vtp") -> Any:
     return mesh
 
 
-def _save(mesh: Any, path: Path, target: Path) -> None:
-    """Write a mesh by PyVista or meshio to `path`, a temporary name of `target`."""
+def _save(mesh: Any, path: Path) -> None:
+    """Write a mesh by PyVista or meshio."""
     from ambar.mesh.files.export_checks import check_hdf, check_xml
 
     suffix, library = path.suffix.lower(), pyvista()
@@ -270,7 +237,7 @@ def _save(mesh: Any, path: Path, target: Path) -> None:
     elif suffix in _XML:
         check_xml(mesh)
     known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
-    _check_space(mesh, target)
+    _check_space(mesh, path)
     try:
         with raise_vtk_errors(library):
             if suffix in known:
@@ -282,17 +249,17 @@ def _save(mesh: Any, path: Path, target: Path) -> None:
         raise
     except library.VTKExecutionError as error:
         why = f"VTK cannot write it: {' '.join(str(error).split()):.300}; check the free disk space"
-        raise OSError(errno.EIO, why, str(target)) from error
+        raise OSError(errno.EIO, why, str(path)) from error
     except Exception as error:  # PyVista and meshio raise errors of many types
         raise _core.UnsupportedError(
-            f"{target}: a {type(mesh).__name__} cannot be written as {suffix or 'such a file'} "
+            f"{path.name}: a {type(mesh).__name__} cannot be written as {suffix or 'such a file'} "
             f"({error}); supported: {', '.join(known)}"
         ) from error
 
 
-def _check_space(mesh: Any, target: Path) -> None:
+def _check_space(mesh: Any, path: Path) -> None:
     """Raise OSError if the mesh may not fit: VTK's writers can crash when a write fails."""
-    check_free_space(mesh.GetActualMemorySize() * 1024, target)
+    check_free_space(mesh.GetActualMemorySize() * 1024, path)
 
 
 def _rename_output(path: Path) -> None:
