@@ -9,163 +9,96 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ambar._core import (
-        AmbarError,
-        BusyError,
-        CorruptError,
-        InvalidError,
-        LimitError,
-        NotFoundError,
-        UnsupportedError,
-    )
-    from ambar.collection import (
-        AttributeColumns,
-        Collection,
-        CollectionData,
-        DatasetFamily,
-        RaggedArray,
-        Schema,
-        open_collection,
-    )
-    from ambar.collection.files.ingest import Ingest, ingest
-    from ambar.comparison.compare import Comparison, compare
-    from ambar.io.convert import convert, export
-    from ambar.io.openers import (
-        open,  # noqa: A004
-        open_mesh,
-        open_mesh_series,
-        open_series,
-        open_snapshot,
-        open_store,
-    )
-    from ambar.kinds.request import Conversion, Export
-    from ambar.mesh import Mesh, MeshArray, MeshSeries, read_mesh, write_mesh
-    from ambar.snapshot.amr import Amr
-    from ambar.snapshot.amrex_info import AmrexInfo
-    from ambar.snapshot.particles import Particles
-    from ambar.snapshot.regions import Box, Shell, Sphere
-    from ambar.snapshot.run_info import RamsesInfo
-    from ambar.snapshot.series import Series
-    from ambar.snapshot.snapshot import Snapshot
-    from ambar.snapshot.table import Table
-    from ambar.snapshot.units import Units
-    from ambar.store.array import Array
-    from ambar.store.chunk_references import references
-    from ambar.store.maintenance import compact, repair
-    from ambar.store.memory_limits import get_limits, limits
-    from ambar.store.store import Group, Store
-    from ambar.store.writer import Writer, create
+    from ambar._core import AmbarError as AmbarError
+    from ambar._core import BusyError as BusyError
+    from ambar._core import CorruptError as CorruptError
+    from ambar._core import InvalidError as InvalidError
+    from ambar._core import LimitError as LimitError
+    from ambar._core import NotFoundError as NotFoundError
+    from ambar._core import UnsupportedError as UnsupportedError
+    from ambar.collection import AttributeColumns as AttributeColumns
+    from ambar.collection import Collection as Collection
+    from ambar.collection import CollectionData as CollectionData
+    from ambar.collection import DatasetFamily as DatasetFamily
+    from ambar.collection import RaggedArray as RaggedArray
+    from ambar.collection import Schema as Schema
+    from ambar.collection import open_collection as open_collection
+    from ambar.collection.files.ingest import Ingest as Ingest
+    from ambar.collection.files.ingest import ingest as ingest
+    from ambar.comparison.compare import Comparison as Comparison
+    from ambar.comparison.compare import compare as compare
+    from ambar.io.convert import convert as convert
+    from ambar.io.convert import export as export
+    from ambar.io.openers import open as open  # noqa: A004
+    from ambar.io.openers import open_mesh as open_mesh
+    from ambar.io.openers import open_mesh_series as open_mesh_series
+    from ambar.io.openers import open_series as open_series
+    from ambar.io.openers import open_snapshot as open_snapshot
+    from ambar.io.openers import open_store as open_store
+    from ambar.kinds.request import Conversion as Conversion
+    from ambar.kinds.request import Export as Export
+    from ambar.mesh import Mesh as Mesh
+    from ambar.mesh import MeshArray as MeshArray
+    from ambar.mesh import MeshSeries as MeshSeries
+    from ambar.mesh import read_mesh as read_mesh
+    from ambar.mesh import write_mesh as write_mesh
+    from ambar.snapshot.amr import Amr as Amr
+    from ambar.snapshot.amrex_info import AmrexInfo as AmrexInfo
+    from ambar.snapshot.particles import Particles as Particles
+    from ambar.snapshot.regions import Box as Box
+    from ambar.snapshot.regions import Shell as Shell
+    from ambar.snapshot.regions import Sphere as Sphere
+    from ambar.snapshot.run_info import RamsesInfo as RamsesInfo
+    from ambar.snapshot.series import Series as Series
+    from ambar.snapshot.snapshot import Snapshot as Snapshot
+    from ambar.snapshot.table import Table as Table
+    from ambar.snapshot.units import Units as Units
+    from ambar.store.array import Array as Array
+    from ambar.store.chunk_references import references as references
+    from ambar.store.maintenance import compact as compact
+    from ambar.store.maintenance import repair as repair
+    from ambar.store.memory_limits import get_limits as get_limits
+    from ambar.store.memory_limits import limits as limits
+    from ambar.store.store import Group as Group
+    from ambar.store.store import Store as Store
+    from ambar.store.writer import Writer as Writer
+    from ambar.store.writer import create as create
 
     __version__: str
 
-__all__ = [
-    "AmbarError",
-    "Amr",
-    "AmrexInfo",
-    "Array",
-    "AttributeColumns",
-    "Box",
-    "BusyError",
-    "Collection",
-    "CollectionData",
-    "Comparison",
-    "Conversion",
-    "CorruptError",
-    "DatasetFamily",
-    "Export",
-    "Group",
-    "Ingest",
-    "InvalidError",
-    "LimitError",
-    "Mesh",
-    "MeshArray",
-    "MeshSeries",
-    "NotFoundError",
-    "Particles",
-    "RaggedArray",
-    "RamsesInfo",
-    "Schema",
-    "Series",
-    "Shell",
-    "Snapshot",
-    "Sphere",
-    "Store",
-    "Table",
-    "Units",
+_MODULES = {
+    "ambar._core": "AmbarError BusyError CorruptError InvalidError LimitError NotFoundError "
     "UnsupportedError",
-    "Writer",
-    "__version__",
-    "compact",
-    "compare",
-    "convert",
-    "create",
-    "export",
-    "get_limits",
-    "ingest",
-    "limits",
-    "open",
-    "open_collection",
-    "open_mesh",
-    "open_mesh_series",
-    "open_series",
-    "open_snapshot",
-    "open_store",
-    "read_mesh",
-    "references",
-    "repair",
-    "write_mesh",
-]
-
-# Where a name comes from; all others come from the extension module.
-_HOMES = {
-    "Amr": "ambar.snapshot.amr",
-    "AmrexInfo": "ambar.snapshot.amrex_info",
-    "Array": "ambar.store.array",
-    "AttributeColumns": "ambar.collection",
-    "Box": "ambar.snapshot.regions",
-    "Collection": "ambar.collection",
-    "CollectionData": "ambar.collection",
-    "Comparison": "ambar.comparison.compare",
-    "Conversion": "ambar.kinds.request",
-    "Export": "ambar.kinds.request",
-    "Group": "ambar.store.store",
-    "DatasetFamily": "ambar.collection",
-    "Ingest": "ambar.collection.files.ingest",
-    "Mesh": "ambar.mesh",
-    "MeshArray": "ambar.mesh",
-    "MeshSeries": "ambar.mesh",
-    "Particles": "ambar.snapshot.particles",
-    "RaggedArray": "ambar.collection",
-    "RamsesInfo": "ambar.snapshot.run_info",
-    "Schema": "ambar.collection",
-    "Series": "ambar.snapshot.series",
-    "Shell": "ambar.snapshot.regions",
-    "Snapshot": "ambar.snapshot.snapshot",
-    "Sphere": "ambar.snapshot.regions",
-    "Store": "ambar.store.store",
-    "Table": "ambar.snapshot.table",
-    "Units": "ambar.snapshot.units",
-    "Writer": "ambar.store.writer",
-    "compact": "ambar.store.maintenance",
-    "compare": "ambar.comparison.compare",
-    "convert": "ambar.io.convert",
-    "create": "ambar.store.writer",
-    "get_limits": "ambar.store.memory_limits",
-    "ingest": "ambar.collection.files.ingest",
-    "limits": "ambar.store.memory_limits",
-    "open": "ambar.io.openers",
-    "open_mesh": "ambar.io.openers",
-    "open_mesh_series": "ambar.io.openers",
-    "open_series": "ambar.io.openers",
-    "open_snapshot": "ambar.io.openers",
-    "open_store": "ambar.io.openers",
-    "open_collection": "ambar.collection",
-    "export": "ambar.io.convert",
-    "read_mesh": "ambar.mesh",
-    "references": "ambar.store.chunk_references",
-    "repair": "ambar.store.maintenance",
-    "write_mesh": "ambar.mesh",
+    "ambar.collection": "AttributeColumns Collection CollectionData DatasetFamily RaggedArray "
+    "Schema open_collection",
+    "ambar.collection.files.ingest": "Ingest ingest",
+    "ambar.comparison.compare": "Comparison compare",
+    "ambar.io.convert": "convert export",
+    "ambar.io.openers": "open open_mesh open_mesh_series open_series open_snapshot open_store",
+    "ambar.kinds.request": "Conversion Export",
+    "ambar.mesh": "Mesh MeshArray MeshSeries read_mesh write_mesh",
+    "ambar.snapshot.amr": "Amr",
+    "ambar.snapshot.amrex_info": "AmrexInfo",
+    "ambar.snapshot.particles": "Particles",
+    "ambar.snapshot.regions": "Box Shell Sphere",
+    "ambar.snapshot.run_info": "RamsesInfo",
+    "ambar.snapshot.series": "Series",
+    "ambar.snapshot.snapshot": "Snapshot",
+    "ambar.snapshot.table": "Table",
+    "ambar.snapshot.units": "Units",
+    "ambar.store.array": "Array",
+    "ambar.store.chunk_references": "references",
+    "ambar.store.maintenance": "compact repair",
+    "ambar.store.memory_limits": "get_limits limits",
+    "ambar.store.store": "Group Store",
+    "ambar.store.writer": "Writer create",
 }
+"""The names that each module provides."""
+
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = list(_HOMES)
+__all__ += ["__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -176,7 +109,7 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("ambar")
     else:
-        value = getattr(importlib.import_module(_HOMES.get(name, "ambar._core")), name)
+        value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
