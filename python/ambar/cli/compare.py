@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +10,8 @@ import typer
 from rich.markup import escape
 
 from ambar._util.progress import progress_function
-from ambar.cli.options import Debug, Exit, Json, Progress, Threads, parse_list
+from ambar.cli.options import Debug, Exit, Json, Progress, Threads, option, parse_list
 from ambar.cli.output import (
-    LISTED,
     console,
     plain_table,
     print_json,
@@ -24,7 +22,6 @@ from ambar.cli.output import (
 
 if TYPE_CHECKING:
     from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
-    from ambar.comparison.rows import RowComparison
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -33,29 +30,22 @@ def compare(
     original: Annotated[Path, typer.Argument(help="A store, a plotfile, or a RAMSES output.")],
     other: Annotated[Path, typer.Argument(help="Another version of the same.")],
     fields: Annotated[
-        str | None,
-        typer.Option("--fields", "-f", help="Fields, or particles, to compare; else all in both."),
+        str | None, option("Fields, or particles, to compare; else all in both.", "--fields", "-f")
     ] = None,
     bound: Annotated[
         str | None,
-        typer.Option(
-            help="The bound to hold: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range', "
+        option(
+            "The bound to hold: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range', "
             "as for convert; else what the stores say."
         ),
     ] = None,
-    spectrum: Annotated[
-        str | None, typer.Option(help="A field whose power spectra are compared.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw slices of both and of the error as a PNG.")
-    ] = None,
-    axis: Annotated[str, typer.Option(help="The axis that slices cut: x, y or z.")] = "z",
+    spectrum: Annotated[str | None, option("A field whose power spectra are compared.")] = None,
+    plot: Annotated[Path | None, option("Draw slices of both and of the error as a PNG.")] = None,
+    axis: Annotated[str, option("The axis that slices cut: x, y or z.")] = "z",
     slice_at: Annotated[
-        float, typer.Option("--slice", metavar="AT", help="Where, a fraction of the box.")
+        float, option("Where, a fraction of the box.", "--slice", metavar="AT")
     ] = 0.5,
-    output: Annotated[
-        int | None, typer.Option(help="Which output, or time step, of a series.")
-    ] = None,
+    output: Annotated[int | None, option("Which output, or time step, of a series.")] = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -106,25 +96,12 @@ def compare(
 
 
 def _show(found: Comparison) -> None:
-    from ambar.comparison.compare import COLUMN_HEADER, FIELD_HEADER, column_rows, field_rows
-
-    _print(f"{found.original} and {found.other}: {found.cells:,} values of each field")
-    if found.fields:
-        _show_table(FIELD_HEADER, field_rows(found))
-        _show_levels(found.fields)
+    _print(repr(found))
+    _show_levels(found.fields)
     for one in found.fields:
         if any(one.histogram) and one.all.max_error > 0:
             _print(histogram_line(one, console.width), style="dim")
-    if found.tables:
-        _show_table(COLUMN_HEADER, column_rows(found))
-    for table in found.tables:
-        _print(table.summary, style="dim")
-        _show_lacking(f"{table.component}: columns ", table)
     show_bounds(_bounds_of_parts(found))
-    if found.not_compared:
-        _print(f"not compared: {', '.join(found.not_compared)}")
-    _show_lacking("", found)
-    _show_datasets(found)
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
     console.print()
@@ -135,35 +112,26 @@ def _print(text: str, style: str | None = None) -> None:
     console.print(text, markup=False, style=style, soft_wrap=True)
 
 
-def _show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = plain_table(*header)
-    for row in rows:
-        cells = ("[bold red]NO[/bold red]" if cell == "NO" else escape(cell) for cell in row)
-        table.add_row(*cells)
-    console.print()
-    console.print(table)
-
-
 def _show_levels(fields: list[FieldComparison]) -> None:
     """Print the value range and the errors of each field, and of each of its levels."""
     from ambar.comparison.compare import ssim_text
 
-    header = ("field", "level", "values", "lowest", "highest", "max error", "PSNR dB", "SSIM")
-    rows = [
-        (
-            one.field if part is one.all else "",
-            "all" if part.level is None else str(part.level),
-            f"{part.cells:,}",
-            f"{part.lowest:.4g}",
-            f"{part.highest:.4g}",
-            f"{part.max_error:.4g}",
-            f"{part.psnr:.1f}",
-            ssim_text(part.ssim),
-        )
-        for one in fields
-        for part in (one.all, *(one.levels if len(one.levels) > 1 else ()))
-    ]
-    _show_table(header, rows)
+    names = ("field", "level", "values", "lowest", "highest", "max error", "PSNR dB", "SSIM")
+    table = plain_table(*names)
+    for one in fields:
+        for part in (one.all, *(one.levels if len(one.levels) > 1 else ())):
+            table.add_row(
+                escape(one.field) if part is one.all else "",
+                "all" if part.level is None else str(part.level),
+                f"{part.cells:,}",
+                f"{part.lowest:.4g}",
+                f"{part.highest:.4g}",
+                f"{part.max_error:.4g}",
+                f"{part.psnr:.1f}",
+                ssim_text(part.ssim),
+            )
+    if fields:
+        show_table(table)
 
 
 def _bounds_of_parts(found: Comparison) -> dict[str, str]:
@@ -181,22 +149,6 @@ def _bounds_of_parts(found: Comparison) -> dict[str, str]:
 def _full(component: str, target: str) -> str:
     name = target.partition("@")[0]
     return target if "/" in name else f"{component}/{target}"
-
-
-def _show_lacking(what: str, found: Comparison | RowComparison) -> None:
-    for where, names in (("original", found.only_in_original), ("other", found.only_in_other)):
-        if names:
-            _print(f"{what}only in the {where}: {', '.join(names)}", style="dim")
-
-
-def _show_datasets(found: Comparison) -> None:
-    for where, names in (
-        ("original", found.datasets_only_in_original),
-        ("other", found.datasets_only_in_other),
-    ):
-        if names:
-            more = f" and {len(names) - LISTED:,} more" * (len(names) > LISTED)
-            _print(f"datasets only in the {where}: {', '.join(names[:LISTED])}{more}")
 
 
 def histogram_line(one: FieldComparison, width: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +21,19 @@ from ambar.store.error_bounds import (
 )
 
 
-class CheckedBound(NamedTuple):
+@dataclass
+class CheckedBound:
     """The error bounds of a field or column, and whether they held."""
 
     bound: float | str | None
-    """The bound of all values; None if it is unknown, or if parts have different bounds."""
+    """The error bound that is checked: a number if it is absolute, 0 if values must be equal.
+
+    None if no bound is known, or if parts have different bounds (see `bounds`).
+    """
     held: bool | None
-    """Whether the bounds held; None if no bound is known."""
+    """Whether the error bounds held; None if no bound is known."""
     bounds: dict[str, str]
-    """The bounds that were given, to `compare` or when the stores were written, by target."""
+    """The error bounds that were given, to `compare` or when the stores were written, by target."""
 
 
 def check_bounds(

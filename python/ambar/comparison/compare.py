@@ -68,20 +68,11 @@ class ErrorMetrics:
 
 
 @dataclass
-class FieldComparison:
+class FieldComparison(CheckedBound):
     """The errors of a field."""
 
     field: str
     """The name of the field."""
-    bound: float | str | None
-    """The error bound that is checked: a number if it is absolute, 0 if values must be equal.
-
-    None if no bound is known, or if parts of the field have different bounds (see `bounds`).
-    """
-    held: bool | None
-    """Whether the error bounds held; None if no bound is known."""
-    bounds: dict[str, str]
-    """The error bounds that were given, to `compare` or when the stores were written, by target."""
     ratio: float
     """The bytes of the field in the original, divided by those in the other version."""
     all: ErrorMetrics
@@ -234,9 +225,9 @@ class Comparison:
     def __repr__(self) -> str:
         sections: list[list[str]] = []
         if self.fields:
-            sections += [["  Fields:"], text.columns([FIELD_HEADER, *field_rows(self)], 4)]
+            sections += [["  Fields:"], text.columns([_FIELD_HEADER, *_field_rows(self)], 4)]
         if self.tables:
-            sections += [["  Rows:"], text.columns([COLUMN_HEADER, *column_rows(self)], 4)]
+            sections += [["  Rows:"], text.columns([_COLUMN_HEADER, *_column_rows(self)], 4)]
             sections.append([f"    {table.summary}" for table in self.tables])
         sections.append([f"  {self.verdict}"])
         return text.representation(f"<{self._title}", self._properties(), *sections)
@@ -245,8 +236,8 @@ class Comparison:
         sections = [
             html.details(f"{len(rows)} {what}", html.table(rows, header), is_open=True)
             for what, header, rows in (
-                ("fields", FIELD_HEADER, field_rows(self)),
-                ("columns of rows", COLUMN_HEADER, column_rows(self)),
+                ("fields", _FIELD_HEADER, _field_rows(self)),
+                ("columns of rows", _COLUMN_HEADER, _column_rows(self)),
             )
             if rows
         ]
@@ -264,18 +255,17 @@ class Comparison:
             "Not compared": ", ".join(self.not_compared) or None,
             "Only in the original": ", ".join(self.only_in_original) or None,
             "Only in the other": ", ".join(self.only_in_other) or None,
-            "Datasets only in the original": ", ".join(self.datasets_only_in_original) or None,
-            "Datasets only in the other": ", ".join(self.datasets_only_in_other) or None,
+            "Datasets only in the original": _first(self.datasets_only_in_original) or None,
+            "Datasets only in the other": _first(self.datasets_only_in_other) or None,
         }
 
 
 _BOUND_HEADER = ("max error", "error bound", "given bound", "held")
-FIELD_HEADER = ("field", *_BOUND_HEADER, "PSNR dB", "SSIM", "ratio")
-COLUMN_HEADER = ("column", *_BOUND_HEADER, "rows")
+_FIELD_HEADER = ("field", *_BOUND_HEADER, "PSNR dB", "SSIM", "ratio")
+_COLUMN_HEADER = ("column", *_BOUND_HEADER, "rows")
 
 
-def field_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of a table of fields, with the columns `FIELD_HEADER`."""
+def _field_rows(found: Comparison) -> list[tuple[str, ...]]:
     return [
         (
             one.field,
@@ -289,8 +279,7 @@ def field_rows(found: Comparison) -> list[tuple[str, ...]]:
     ]
 
 
-def column_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of a table of particles' columns, with the columns `COLUMN_HEADER`."""
+def _column_rows(found: Comparison) -> list[tuple[str, ...]]:
     return [
         (
             f"{table.component}/{column.column}",
@@ -322,9 +311,14 @@ def _exceeding(noun: str, names: list[str]) -> list[str]:
     """Return the part of a verdict that lists fields or columns."""
     if not names:
         return []
-    more = f" and {len(names) - LISTED} more" * (len(names) > LISTED)
     exceed = "exceeds its bound" if len(names) == 1 else "exceed their bounds"
-    return [f"{text.plural(len(names), noun)} {exceed}: {', '.join(names[:LISTED])}{more}"]
+    return [f"{text.plural(len(names), noun)} {exceed}: {_first(names)}"]
+
+
+def _first(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - LISTED:,} more" * (len(names) > LISTED)
+    return ", ".join(names[:LISTED]) + more
 
 
 def _plain(value: Any) -> Any:
@@ -499,10 +493,8 @@ def _compare_field(
     if not histogram_scale:
         histogram_scale = float(np.abs(difference[np.isfinite(difference)]).max(initial=0.0))
     return FieldComparison(
+        **vars(checked),
         field=name,
-        bound=checked.bound,
-        held=checked.held,
-        bounds=checked.bounds,
         ratio=a.bytes(name) / max(b.bytes(name), 1),
         all=_metrics(None, values, difference, scale, similarity),
         levels=levels,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ambar import _core
 from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
 from ambar.comparison.operands import operand_of
+from ambar.snapshot.plotting import Extent, extent_of, norm_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from ambar.snapshot.snapshot import Snapshot
 
-Extent: TypeAlias = tuple[float, float, float, float]
 MOST_FIELDS = 8
 """Fields of a figure; more fields are not drawn."""
 
@@ -103,21 +103,18 @@ class _Slices:
         """Draw the original, the other version and the error."""
         original, other = (self._slice(side, one.field) for side in self._sides)
         values = [original.to_numpy().T, other.to_numpy().T]
-        finite = values[0][np.isfinite(values[0])]
-        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-        norm = _norm(low, high)
+        norm, colors = norm_of(values[0][np.isfinite(values[0])], None)
         scale = one.scale or 1.0
-        pictures = [
-            (values[0], f"{one.field}: original", {"norm": norm, "cmap": "viridis"}),
-            (values[1], f"other, {one.ratio:.3g} times smaller", {"norm": norm, "cmap": "viridis"}),
+        pictures: list[tuple[np.ndarray, str, dict[str, Any]]] = [
+            (values[0], f"{one.field}: original", {"norm": norm, "cmap": colors}),
+            (values[1], f"other, {one.ratio:.3g} times smaller", {"norm": norm, "cmap": colors}),
             (
                 values[1] - values[0],
                 f"error, at most {one.all.max_error:.3g}",
                 {"vmin": -scale, "vmax": scale, "cmap": "RdBu_r"},
             ),
         ]
-        dims = [str(dim) for dim in original.dims]
-        extent = (*_ends(original[dims[0]].to_numpy()), *_ends(original[dims[1]].to_numpy()))
+        dims, extent = original.dims, extent_of(original)
         for axes, (image, title, options) in zip(panels, pictures, strict=True):
             shown = axes.imshow(
                 np.ma.masked_invalid(image),
@@ -140,18 +137,6 @@ class _Slices:
             axes.contour(
                 levels, between, colors="white", linewidths=0.5, origin="lower", extent=extent
             )
-
-
-def _norm(low: float, high: float) -> Any:
-    """Return a logarithmic norm for positive values over two decades, otherwise a linear one."""
-    from matplotlib.colors import LogNorm, Normalize
-
-    return LogNorm(low, high) if low > 0 and high / low > 100 else Normalize(low, high)
-
-
-def _ends(places: np.ndarray) -> tuple[float, float]:
-    half = (places[1] - places[0]) / 2 if len(places) > 1 else 0.5
-    return float(places[0] - half), float(places[-1] + half)
 
 
 def _paint_histogram(axes: Axes, one: FieldComparison) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ambar.comparison.bounds import check_bounds, recorded_bounds, stored_bound
+from ambar.comparison.bounds import CheckedBound, check_bounds, recorded_bounds, stored_bound
 from ambar.comparison.error_metrics import as_numbers, errors, scale_of
 from ambar.snapshot.field_names import resolve
 from ambar.snapshot.loading import TABLE_COMPONENTS, is_table
@@ -24,21 +24,12 @@ _IDENTITIES = (("identity",), ("id", "cpu"), ("id",))
 
 
 @dataclass
-class ColumnComparison:
+class ColumnComparison(CheckedBound):
     """A column of matched rows."""
 
     column: str
-    bound: float | str | None
-    """The error bound that is checked: a number if it is absolute, 0 if values must be equal.
-
-    None if no bound is known, or if parts of the column have different bounds (see `bounds`).
-    """
-    held: bool | None
-    """Whether the error bounds held; None if no bound is known."""
     max_error: float
     """The largest absolute error; infinite if NaN, an infinity, a string or a bool differs."""
-    bounds: dict[str, str] = field(default_factory=dict)
-    """The error bounds that were given, by target."""
 
 
 @dataclass
@@ -68,10 +59,12 @@ class RowComparison:
 
     @property
     def summary(self) -> str:
-        """How rows were matched, and the numbers of rows without a match."""
+        """How rows were matched, and the rows and columns that only one version has."""
         text = f"{self.component}: matched by {self.matched_by}"
         if self.missing or self.extra:
             text += f"; {self.missing:,} only in the original, {self.extra:,} only in the other"
+        for where, names in (("original", self.only_in_original), ("other", self.only_in_other)):
+            text += f"; columns only in the {where}: {', '.join(names)}" if names else ""
         return text
 
 
@@ -113,7 +106,7 @@ def compare_rows(
             positions=lambda: positions,
         )
         largest = float(np.abs(difference).max(initial=0.0))
-        columns.append(ColumnComparison(name, checked.bound, checked.held, largest, checked.bounds))
+        columns.append(ColumnComparison(**vars(checked), column=name, max_error=largest))
     return RowComparison(
         component,
         len(tables[0]),

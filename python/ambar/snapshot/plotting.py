@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from ambar.snapshot.kind import CellsPlot
     from ambar.snapshot.snapshot import Snapshot
+
+Extent: TypeAlias = tuple[float, float, float, float]
 
 _USUAL_UNITS = {
     "density": "g/cm3",
@@ -85,8 +87,8 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
     if request.colors is not None:
         check_colors(request.colors)
     values = np.ma.masked_invalid(image.to_numpy().T)
-    norm, colors = _norm(values.compressed(), request.log)
-    left, right, bottom, top = extent = _extent(image)
+    norm, colors = norm_of(values.compressed(), request.log)
+    left, right, bottom, top = extent = extent_of(image)
     picture = axes.imshow(
         values, origin="lower", extent=extent, norm=norm, cmap=request.colors or colors
     )
@@ -99,7 +101,7 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
         _scale_bar(axes, info, left, bottom, right - left, top - bottom)
 
 
-def _norm(values: np.ndarray, log: bool | None) -> tuple[Normalize, str]:
+def norm_of(values: np.ndarray, log: bool | None) -> tuple[Normalize, str]:
     """Return the normalization of values for colours, and a colour map for it."""
     from matplotlib.colors import CenteredNorm, LogNorm, Normalize
 
@@ -133,7 +135,8 @@ def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: in
     return Box([h and -h for h in half], half, center=center)
 
 
-def _extent(image: xr.DataArray) -> tuple[float, float, float, float]:
+def extent_of(image: xr.DataArray) -> Extent:
+    """Return the coordinates of the left, right, lower and upper edge of a picture."""
     sides = []
     for dim in image.dims:
         places = image[dim].to_numpy()
