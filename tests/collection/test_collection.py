@@ -448,7 +448,7 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
     assert fleet.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
     with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
         fleet.to_dataframe(["named"])
-    with pytest.raises(KeyError, match="no dataset has a variable 'w'"):
+    with pytest.raises(KeyError, match="no variable 'w'"):
         fleet.to_dataframe(variables=["w"])
 
 

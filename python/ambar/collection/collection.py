@@ -14,7 +14,6 @@ from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
-from ambar._util.text import suggestion
 from ambar.collection import representation
 from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
@@ -251,7 +250,7 @@ class Collection(CommitContext):
         wanted = {names} if isinstance(names, str) else set(names)
         for name in wanted:
             self._catalogue.position(name)
-        self._changing.touch()
+        self._changing.pending = True
         self._catalogue.remove(wanted)
 
     @locked
@@ -281,7 +280,7 @@ class Collection(CommitContext):
         """
         changing = self._changing
         self._catalogue.rename(old, new)
-        changing.touch()
+        changing.pending = True
 
     @locked
     def commit(self) -> None:
@@ -412,7 +411,7 @@ class Collection(CommitContext):
     @locked
     def variables(self) -> list[str]:
         """The names of the variables of all datasets."""
-        return list(dict.fromkeys(name for family in self._families for name in family.columns))
+        return self._families.variables
 
     @property
     def _places(self) -> np.ndarray:
@@ -613,15 +612,13 @@ class Collection(CommitContext):
         ['station_0043']
         """
         at = self._metadata.positions(datasets)
-        known = self.variables
-        wanted = (
-            known if variables is None else [variables] if isinstance(variables, str) else variables
-        )
+        wanted = [variables] if isinstance(variables, str) else variables
+        wanted = self.variables if wanted is None else list(wanted)
         isel = dict(isel or {})
         places = self._catalogue.places[at]
-        pieces = by_family(list(self._families), places, isel)
+        pieces = by_family(self._families, places, isel)
         families = [piece.family for piece in pieces]
-        check_dims({**isel, **(sel or {})}, families or list(self._families), list(wanted))
+        check_dims({**isel, **(sel or {})}, families or self._families, wanted)
         if sel:
             split = (split_by_labels(piece, sel, self._reader.coordinate) for piece in pieces)
             pieces = [part for parts in split for part in parts]
@@ -629,7 +626,7 @@ class Collection(CommitContext):
         missing = {}
         for name in wanted:
             if not any(name in piece.family.columns for piece in pieces):
-                raise _core.NotFoundError(f"no variable {name!r}; {suggestion(name, known)}")
+                raise self._families.unknown(name)
             into = out.get(name) if isinstance(out, Mapping) else out
             arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
         names = self._catalogue.names
@@ -747,10 +744,7 @@ class Collection(CommitContext):
 
         for variable in variables or ():
             if variable not in self.variables:
-                raise _core.NotFoundError(
-                    f"no dataset has a variable {variable!r}; "
-                    f"{suggestion(variable, self.variables)}"
-                )
+                raise self._families.unknown(variable)
         wanted = self.names if names is None else names
         frames = [frame_of(name, self.load(name), variables) for name in wanted]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

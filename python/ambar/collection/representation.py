@@ -71,7 +71,7 @@ def _properties(collection: Collection) -> dict[str, object]:
 
 def _variables(collection: Collection) -> list[tuple[object, ...]]:
     """Return name, dimensions, dtype and unit, datasets, size and codecs of each variable."""
-    families = list(collection._families)
+    families = collection._families
     units = {
         name: f" [{column.attributes['units']}]"
         for family in families

@@ -33,7 +33,7 @@ class Metadata:
         self._store = store
         self._catalogue = catalogue
         self._families = families
-        self._pieces = by_family(list(families), catalogue.places, {})
+        self._pieces = by_family(families, catalogue.places, {})
         self._arrays: dict[tuple[int, Key], Array] = {}
 
     @property
@@ -88,10 +88,7 @@ class Metadata:
             piece for piece in self._pieces if len(piece.rows) and variable in piece.family.columns
         ]
         if not pieces:
-            known = dict.fromkeys(name for family in self._families for name in family.columns)
-            raise _core.NotFoundError(
-                f"no dataset has a variable {variable!r}; {suggestion(variable, known)}"
-            )
+            raise self._families.unknown(variable)
         having = np.zeros(len(self._catalogue), bool)
         having[np.concatenate([piece.at for piece in pieces])] = True
         found = [self._statistics(piece, variable) for piece in pieces]

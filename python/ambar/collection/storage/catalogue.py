@@ -46,24 +46,19 @@ class Catalogue:
                     "expected one chunk; restore the store from a copy"
                 )
         found = store.read_together([NAMES, PLACES])
-        names, places = found[NAMES].tolist(), found[PLACES]
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise _core.CorruptError(
-                f"{store.location}: /{NAMES} is {found[NAMES].dtype}{found[NAMES].shape}, expected "
-                "a list of strings; restore the store from a copy"
-            )
-        catalogue = cls(names, places)
+        names, places = found[NAMES], found[PLACES]
+        unique = {name for name in names.flat if isinstance(name, str)}
         if (
-            places.shape != (len(names), 2)
+            names.shape != (len(unique),)
+            or places.shape != (len(unique), 2)
             or places.dtype.kind != "u"
-            or len(catalogue._positions) != len(names)
         ):
             raise _core.CorruptError(
-                f"{store.location}: expected unique names and as many places, found {len(names)} "
-                f"names, {len(catalogue._positions)} of them unique, and places of "
+                f"{store.location}: expected unique names and as many places, found {len(unique)} "
+                f"unique strings in names of {names.dtype}{names.shape} and places of "
                 f"{places.dtype}{places.shape}; restore the store from a copy"
             )
-        return catalogue
+        return cls(names.tolist(), places)
 
     def check(self, rows: list[int], location: str) -> None:
         """Raise CorruptError if a place is outside of the families; `rows` are their lengths."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ambar import _core
+from ambar._util.text import suggestion
 from ambar.collection.storage.family import (
     Column,
     Family,
@@ -16,25 +17,26 @@ from ambar.collection.storage.family import (
 from ambar.collection.storage.records import Record
 
 
-class Families:
+class Families(list[Family]):
     """The families of a collection, by schema and lengths of dimensions."""
 
-    def __init__(self, families: list[Family], ragged: Sequence[str] = ()) -> None:
-        self._all = families
+    def __init__(self, families: Iterable[Family], ragged: Sequence[str] = ()) -> None:
+        super().__init__(families)
         self._ragged = ragged
         self._exact: dict[tuple[Schema, Sizes], Family] = {}
         self._like: dict[Schema, list[Family]] = {}
-        for family in families:
+        for family in self:
             self._enter(family, schema_of(family.columns))
 
-    def __iter__(self) -> Iterator[Family]:
-        return iter(self._all)
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables of all families."""
+        return list(dict.fromkeys(name for family in self for name in family.columns))
 
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def __getitem__(self, number: int) -> Family:
-        return self._all[number]
+    def unknown(self, variable: str) -> _core.NotFoundError:
+        """Return the error for a variable that does not exist."""
+        hint = suggestion(variable, self.variables)
+        return _core.NotFoundError(f"no variable {variable!r}; {hint}")
 
     def place(self, record: Record, can_change: Callable[[Family], bool]) -> Family:
         """Return the family of a dataset; a new family if no existing one matches.
@@ -75,8 +77,8 @@ class Families:
             nearest.sizes, nearest.ragged = _without(sizes, ragged), ragged
             return nearest
         columns = {name: Column.of(variable) for name, variable in record.variables.items()}
-        family = Family(len(self._all), _without(sizes, ragged), ragged, columns)
-        self._all.append(family)
+        family = Family(len(self), _without(sizes, ragged), ragged, columns)
+        self.append(family)
         self._enter(family, schema)
         return family
 

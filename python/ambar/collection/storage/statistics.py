@@ -14,32 +14,22 @@ def has_range(type_name: str) -> bool:
     return type_name not in ("string", "bytes") and np.dtype(type_name).kind in "biuf"
 
 
-def measure(  # noqa: PLR0911 - a case each
-    values: np.ndarray, times: bool
-) -> tuple[Any, Any, int, int]:
+def measure(values: np.ndarray, times: bool) -> tuple[Any, Any, int, int]:
     """Return the smallest and the largest value, the number of values and the number of nulls.
 
     Nulls are NaN and NaT, which do not count in the range. Without other values the range is that
     of nulls (0 for integers).
     """
-    kind = values.dtype.kind
-    if values.size == 0:
+    kind, size = values.dtype.kind, values.size
+    if size == 0:
         nothing = np.nan if kind == "f" else NOT_A_TIME if times else 0
         return nothing, nothing, 0, 0
-    if kind == "c":
-        return None, None, values.size, int(np.count_nonzero(np.isnan(values)))
-    if kind == "O":
-        return None, None, values.size, 0
+    if kind in "cO":
+        return None, None, size, int(np.count_nonzero(np.isnan(values))) if kind == "c" else 0
     low = values.min()
-    if kind == "f":
-        if not np.isnan(low):
-            return low, values.max(), values.size, 0
-        nulls = int(np.count_nonzero(np.isnan(values)))
-        return np.fmin.reduce(values, None), np.fmax.reduce(values, None), values.size, nulls
-    if times and low == NOT_A_TIME:
-        valid = values[values != NOT_A_TIME]
-        nulls = values.size - valid.size
-        if valid.size:
-            return valid.min(), valid.max(), values.size, nulls
-        return low, low, values.size, nulls
-    return low, values.max(), values.size, 0
+    if not (np.isnan(low) if kind == "f" else times and low == NOT_A_TIME):
+        return low, values.max(), size, 0
+    valid = values[~np.isnan(values)] if kind == "f" else values[values != NOT_A_TIME]
+    if not valid.size:
+        return low, low, size, size
+    return valid.min(), valid.max(), size, size - valid.size

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +16,6 @@ from ambar.collection.storage.records import ROW, Record, Variable
 from ambar.collection.storage.statistics import has_range, measure
 from ambar.collection.storage.strings import MISSING, count_missing
 from ambar.collection.storage.times import NOT_A_TIME
-from ambar.collection.write.background import Background
 from ambar.store.writer import Writer
 
 BATCH = 16 << 20
@@ -27,6 +28,54 @@ _STRING_BYTES = 32
 
 Statistics: TypeAlias = dict[str, tuple[Any, Any, int, int]]
 """Statistics of each variable of a dataset; see `measure`."""
+
+
+class Background:
+    """One thread that runs tasks in order, with at most one task in the queue.
+
+    After an error it runs no further task, and all methods raise the error again.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "ambar-collection")
+        self._process = os.getpid()
+        self._last: list[Future[None]] = []
+        self._error: BaseException | None = None
+
+    def check(self) -> None:
+        """Raise the error of an earlier task, if any."""
+        if self._error is not None:
+            raise self._error
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Queue a task; raises the error of an earlier task."""
+        self.check()
+        if len(self._last) > 1:
+            self._finish_first()
+        self._last.append(self._pool.submit(work))
+
+    def wait(self) -> None:
+        """Wait for all tasks; raises the first error, without running the tasks after it."""
+        self.check()
+        while self._last:
+            self._finish_first()
+
+    def close(self) -> None:
+        """Finish the running task, and cancel the queued one. Does nothing in a forked child."""
+        if os.getpid() != self._process:
+            return
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._last.clear()
+
+    def _finish_first(self) -> None:
+        first = self._last[0]
+        # Ctrl-C here leaves the task in the queue, so that it can be waited for again.
+        wait([first])
+        del self._last[0]
+        self._error = first.exception()
+        if self._error is not None:
+            self.close()
+            raise self._error
 
 
 class FamilyWriter:
@@ -47,7 +96,8 @@ class FamilyWriter:
         self._bytes = 0
         self._next_row = family.rows
         self._is_written = family.rows > 0
-        self._shared: dict[str, np.ndarray] = {}
+        self.shared: dict[str, np.ndarray] = {}
+        """The values of variables that are stored once."""
         # Small columns are written with the commit.
         self._columns: dict[str, list[np.ndarray]] = {}
 
@@ -55,10 +105,6 @@ class FamilyWriter:
     def can_change(self) -> bool:
         """Whether the layout of the family may change: it has few datasets, all unwritten."""
         return not self._is_written and len(self._pending) <= FEW
-
-    def share(self, name: str, values: np.ndarray) -> None:
-        """Set the values of a shared variable that the store has."""
-        self._shared[name] = values
 
     def add(self, record: Record) -> int:
         """Add a dataset, which is written with the next batch; return its row."""
@@ -87,7 +133,7 @@ class FamilyWriter:
         family = self._family
         if family.ragged:
             return len(self._pending)
-        lengths = [self._shapes(name)[1][0] for name in family.columns if name not in self._shared]
+        lengths = [self._shapes(name)[1][0] for name in family.columns if name not in self.shared]
         rows = max([n for n in lengths if n <= len(self._pending)], default=1)
         return self._next_row // rows * rows - (self._next_row - len(self._pending))
 
@@ -127,7 +173,7 @@ class FamilyWriter:
             may_share = column.coordinate and family.ragged_dim(name) is None
             column.shared = may_share and all(_are_same(first, other) for other in others)
             if column.shared:
-                self._shared[name] = first
+                self.shared[name] = first
                 self._writer.create_array(family.path(name), first, dims=column.dims)
             else:
                 self._create_array(name)
@@ -202,7 +248,7 @@ class FamilyWriter:
         values = [record.variables[name].values for record in records]
         column.escaped |= any(record.variables[name].escaped for record in records)
         if column.shared:
-            shared = self._shared[name]
+            shared = self.shared[name]
             if all(_are_same(shared, other) for other in values):
                 return
             self._expand(name, shared)

@@ -13,8 +13,7 @@ from ambar.collection.storage.families import Families
 from ambar.collection.storage.family import Column, Family
 from ambar.collection.storage.records import Record, Variable, retyped
 from ambar.collection.storage.times import dtype_name
-from ambar.collection.write.background import Background
-from ambar.collection.write.family_writer import FamilyWriter
+from ambar.collection.write.family_writer import Background, FamilyWriter
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -71,6 +70,7 @@ class PendingChanges:
             for name, column in family.columns.items():
                 self._first.setdefault(name, column)
         self.pending = False
+        """Whether there are changes."""
 
     def check(self) -> None:
         """Raise an error of writing, if any; changes since the last commit are lost then.
@@ -93,10 +93,6 @@ class PendingChanges:
         """Replace the dataset of this name."""
         self._catalogue.position(record.name)
         self._catalogue.move(record.name, *self._put(record))
-
-    def touch(self) -> None:
-        """Record that the catalogue has changed."""
-        self.pending = True
 
     def commit(self) -> None:
         """Write and commit all changes."""
@@ -134,7 +130,7 @@ class PendingChanges:
             )
             for name, column in family.columns.items():
                 if column.shared and self._store is not None:
-                    writer.share(name, self._store._array(family.path(name)).read())
+                    writer.shared[name] = self._store._array(family.path(name)).read()
             self._writers[family.number] = writer
         writer = self._writers[family.number]
         self.pending = True
