@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -327,17 +326,12 @@ class MpiWriter(CommitContext):
     def _succeeded(self) -> None:
         self.commit()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: Any) -> None:
         try:
-            if error is not None:
-                self._ranks.report(error)
+            if kind is not None:
+                self._ranks.report(details[0])
         finally:
-            super().__exit__(kind, error, traceback)
+            super().__exit__(kind)
 
 
 def create(

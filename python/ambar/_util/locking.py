@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from threading import RLock
-from types import TracebackType
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 
 from ambar import _core
 
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class _Process:
@@ -21,12 +18,8 @@ class _Process:
 
     id = os.getpid()
 
-    @classmethod
-    def update(cls) -> None:
-        cls.id = os.getpid()
 
-
-os.register_at_fork(after_in_child=_Process.update)
+os.register_at_fork(after_in_child=lambda: setattr(_Process, "id", os.getpid()))
 
 
 class WriterLock:
@@ -54,31 +47,16 @@ class WriterLock:
             )
         self._acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._release()
 
 
-class _Locked(Protocol):
-    @property
-    def _lock(self) -> AbstractContextManager[None]: ...
-
-
-_Owner = TypeVar("_Owner", bound=_Locked)
-
-
-def locked(
-    method: Callable[Concatenate[_Owner, _Parameters], _Result],
-) -> Callable[Concatenate[_Owner, _Parameters], _Result]:
+def locked(method: _Method) -> _Method:
     """Make a method hold its object's ``_lock`` while it runs."""
 
     @functools.wraps(method)
-    def holding(self: _Owner, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+    def holding(self: Any, /, *args: Any, **options: Any) -> Any:
         with self._lock:
-            return method(self, *args, **kwargs)
+            return method(self, *args, **options)
 
-    return holding
+    return cast("_Method", holding)

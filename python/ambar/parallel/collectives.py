@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,21 +14,6 @@ from ambar.parallel.launch_check import mpi
 
 # Messages are sent in pieces of this many bytes at most: MPI counts with int.
 _PIECE = 1 << 30
-_KINDS: dict[str, type[BaseException]] = {
-    kind.__name__: kind
-    for kind in (
-        _core.CorruptError,
-        _core.UnsupportedError,
-        _core.InvalidError,
-        _core.NotFoundError,
-        _core.BusyError,
-        _core.LimitError,
-        OSError,
-        FileExistsError,
-        FileNotFoundError,
-        PermissionError,
-    )
-}
 
 
 class Ranks:
@@ -76,8 +62,10 @@ class Ranks:
             return
         self.failed = True
         failure = None if error is None else (type(error).__name__, str(error))
-        kind, text = self.comm.bcast(failure, root=first)
-        raise _KINDS.get(kind, _core.AmbarError)(f"rank {first}: {text}")
+        name, text = self.comm.bcast(failure, root=first)
+        kind: Any = getattr(_core, name, getattr(builtins, name, None))
+        is_known = isinstance(kind, type) and issubclass(kind, (_core.AmbarError, OSError))
+        raise (kind if is_known else _core.AmbarError)(f"rank {first}: {text}")
 
     def counter(self) -> Callable[[int], int]:
         """Return a function that adds to a counter on rank 0, and returns its previous value."""

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ambar import _core
@@ -80,12 +79,7 @@ class Workers(AbstractContextManager["Workers"]):
         for _ in range(processes):
             self._idle.put(None)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
         if kind is not None:
             for worker in list(self._all):

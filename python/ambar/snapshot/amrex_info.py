@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
 from ambar.snapshot.units import Units
@@ -42,9 +43,7 @@ class CodeUnits(Units):
         """Return 1 for "code"; raises UnsupportedError for anything else."""
         if unit == "code":
             return 1.0
-        from ambar._core import UnsupportedError
-
-        raise UnsupportedError(
+        raise _core.UnsupportedError(
             f"{quantity} cannot be converted to {unit!r}: plotfiles do not state their units; use "
             "'code' and multiply by your own factor"
         )
@@ -128,9 +127,7 @@ class AmrexInfo(Summary):
             )
             info._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            from ambar._core import InvalidError
-
-            raise InvalidError(f"invalid run information of AMReX: {error!r}") from error
+            raise _core.InvalidError(f"invalid run information of AMReX: {error!r}") from error
         return info
 
     def _check(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
 from ambar.snapshot.amrex_info import AmrexInfo
@@ -125,7 +126,7 @@ class RamsesInfo(Summary):
             if str(field.type).startswith("tuple") and isinstance(value, list):
                 value = tuple(value)
             if not isinstance(value, _TYPES[str(field.type).removesuffix(" | None")]):
-                raise _invalid(
+                raise _core.InvalidError(
                     f"invalid {field.name} in the run information: {value!r}; expected {field.type}"
                 )
             chosen[field.name] = value
@@ -138,16 +139,16 @@ class RamsesInfo(Summary):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if type(value) is int and abs(value) > _LARGEST:
-                raise _invalid(
+                raise _core.InvalidError(
                     f"invalid {field.name} in the run information: {value!s:.40}; expected a "
                     "number below 2^63"
                 )
         if not all(isinstance(cells, int) and 0 < cells < _LARGEST for cells in self.root):
-            raise _invalid(
+            raise _core.InvalidError(
                 f"invalid root in the run information: {self.root!r:.80}; expected integers > 0"
             )
         if self.cosmological and not (0 < self.aexp < _LARGEST and 0 < self.H0 < _LARGEST):
-            raise _invalid(
+            raise _core.InvalidError(
                 f"invalid aexp {self.aexp} or H0 {self.H0} in the run information; expected "
                 "numbers > 0 in a cosmological run"
             )
@@ -288,9 +289,3 @@ def _readable(value: float, units: Mapping[str, float]) -> str:
     fitting = [name for name, size in units.items() if abs(value) >= size]
     name = fitting[-1] if fitting else next(iter(units))
     return f"{value / units[name]:.4g} {name}"
-
-
-def _invalid(message: str) -> Exception:
-    from ambar._core import InvalidError
-
-    return InvalidError(message)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ambar import _core
 from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import quantity_of
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ambar._core import Condition
 
 AU = 1.495978707e13  # cm, IAU 2012
 PARSEC = 3.08567758128e18  # cm, IAU 2015
@@ -217,23 +217,23 @@ class Units:
         if unit == "code":
             return 1.0
         if self.is_conformal(quantity):
-            from ambar._core import UnsupportedError
-
-            raise UnsupportedError(
+            raise _core.UnsupportedError(
                 f"{quantity!r} cannot be converted to {unit!r}: birth times of a cosmological run "
                 "are conformal times, whose conversion is not supported; use 'code'"
             )
         known = self.factors
         kind = quantity if quantity in known else quantity_of(quantity)
         if kind is None:
-            raise _invalid(
+            raise _core.InvalidError(
                 f"{quantity!r} is not a quantity with units; available: {', '.join(known)}, and "
                 "fields of such a quantity"
             )
         units = known[kind]
         name = unit if unit in units else SPELLINGS.get(unit, unit)
         if name not in units:
-            raise _invalid(f"{unit!r} is not a unit of {kind}; available: code, {', '.join(units)}")
+            raise _core.InvalidError(
+                f"{unit!r} is not a unit of {kind}; available: code, {', '.join(units)}"
+            )
         return units[name]
 
     def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:
@@ -410,7 +410,9 @@ class Units:
         return self.factor("temperature", unit)
 
 
-def parse_where(where: str | None, name_of: Callable[[str], str], units: Units) -> Condition | None:
+def parse_where(
+    where: str | None, name_of: Callable[[str], str], units: Units
+) -> _core.Condition | None:
     """Return the condition `where` with the names that fields are stored by, and in code units.
 
     Parameters
@@ -432,14 +434,12 @@ def parse_where(where: str | None, name_of: Callable[[str], str], units: Units) 
     """
     if where is None:
         return None
-    from ambar._core import Condition
-
-    condition = Condition(where)
+    condition = _core.Condition(where)
     condition = condition.rename({name: name_of(name) for name in condition.fields})
     if not condition.units:
         return condition
     if not units.factors:
-        raise _invalid(
+        raise _core.InvalidError(
             f"expected numbers in code units, found the unit {condition.units[0]!r}; the units of "
             "this run are not known"
         )
@@ -455,9 +455,3 @@ def parse_where(where: str | None, name_of: Callable[[str], str], units: Units) 
         for quantity, factors in units.factors.items()
     ]
     return condition.convert_units(quantities, fields, SPELLINGS)
-
-
-def _invalid(message: str) -> Exception:
-    from ambar._core import InvalidError
-
-    return InvalidError(message)

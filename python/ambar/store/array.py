@@ -231,7 +231,7 @@ class Array:
         self, selection: Selection, out: npt.NDArray[Any], threads: int | None
     ) -> npt.NDArray[Any]:
         shape = selection.arrange(np.broadcast_to(np.int8(0), selection.shape)).shape
-        if any(selection.backwards) or self.dtype.kind == "O":
+        if selection.has_backwards or self.dtype.kind == "O":
             raise _core.InvalidError(
                 "out= does not support negative steps or strings; read without out="
             )
@@ -307,70 +307,69 @@ class Array:
 
 @dataclass(frozen=True)
 class Selection:
-    """The ranges that an index reads, and their arrangement in the result."""
+    """What an index reads of an array, and its arrangement in the result."""
 
-    ranges: list[tuple[int, int, int] | npt.NDArray[Any]]
-    """For each dimension of the array `(start, stop, step)` with a positive step, or indices."""
-    backwards: list[bool]
-    """Whether each range is reversed in the result."""
+    parts: list[range | npt.NDArray[Any]]
+    """For each dimension a range, whose step may be negative, or indices."""
     dropped: tuple[int, ...]
     """The dimensions that are indexed by an integer, and absent from the result."""
 
     @classmethod
     def of(cls, key: Key, shape: tuple[int, ...]) -> Selection:
         """Return the selection of `key` in an array of `shape`."""
-        parts = list(key) if isinstance(key, tuple) else [key]
-        ellipses = sum(part is ... for part in parts)
-        if ellipses > 1 or len(parts) - ellipses > len(shape):
+        keys = list(key) if isinstance(key, tuple) else [key]
+        ellipses = sum(part is ... for part in keys)
+        if ellipses > 1 or len(keys) - ellipses > len(shape):
             raise _core.InvalidError(f"{key!r} has too many parts for an array of shape {shape}")
-        at = next((i for i, part in enumerate(parts) if part is ...), len(parts))
-        fill: list[Any] = [slice(None)] * (len(shape) - len(parts) + ellipses)
-        parts[at : at + ellipses] = fill
-        ranges: list[tuple[int, int, int] | npt.NDArray[Any]] = []
-        backwards, dropped = [], []
-        for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
+        at = next((i for i, part in enumerate(keys) if part is ...), len(keys))
+        fill: list[Any] = [slice(None)] * (len(shape) - len(keys) + ellipses)
+        keys[at : at + ellipses] = fill
+        parts: list[range | npt.NDArray[Any]] = []
+        dropped = []
+        for axis, (part, size) in enumerate(zip(keys, shape, strict=True)):
             if isinstance(part, (list, np.ndarray)) and np.ndim(part) == 1:
-                ranges.append(_indices(np.asarray(part), size))
-                backwards.append(False)
-                continue
-            if isinstance(part, slice):
-                numbers = range(*part.indices(size))
+                parts.append(_indices(np.asarray(part), size))
+            elif isinstance(part, slice):
+                parts.append(range(*part.indices(size)))
             else:
-                numbers = _one(part, size)
+                parts.append(_one(part, size))
                 dropped.append(axis)
-            backwards.append(numbers.step < 0)
-            numbers = numbers[::-1] if numbers.step < 0 else numbers
-            stop = numbers[-1] + 1 if numbers else numbers.start
-            ranges.append((numbers.start, stop, numbers.step))
-        return cls(ranges, backwards, tuple(dropped))
+        return cls(parts, tuple(dropped))
 
     def downsampled(self, step: int) -> Selection:
         """Return a selection of every `step`-th value of each slice, starting with the first."""
         if not isinstance(step, (int, np.integer)) or step < 1:
             raise _core.InvalidError(f"downsample={step!r} is not a positive integer")
-        ranges: list[tuple[int, int, int] | npt.NDArray[Any]] = []
-        for part, is_backward in zip(self.ranges, self.backwards, strict=True):
-            if not isinstance(part, tuple):
-                ranges.append(part)
-                continue
-            numbers = range(*part)[::-1] if is_backward else range(*part)
-            numbers = numbers[:: int(step)]
-            numbers = numbers[::-1] if is_backward else numbers
-            stop = numbers[-1] + 1 if numbers else numbers.start
-            ranges.append((numbers.start, stop, numbers.step))
-        return Selection(ranges, self.backwards, self.dropped)
+        parts = [part[:: int(step)] if isinstance(part, range) else part for part in self.parts]
+        return Selection(parts, self.dropped)
+
+    @property
+    def ranges(self) -> list[tuple[int, int, int] | npt.NDArray[Any]]:
+        """For each dimension `(start, stop, step)` with a positive step, or indices."""
+        return [_forwards(part) if isinstance(part, range) else part for part in self.parts]
+
+    @property
+    def has_backwards(self) -> bool:
+        """Whether a range is reversed in the result."""
+        return any(isinstance(part, range) and part.step < 0 for part in self.parts)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape that is read; 1 for dimensions indexed by an integer."""
-        lengths = (range(*part) if isinstance(part, tuple) else part for part in self.ranges)
-        return tuple(len(part) for part in lengths)
+        return tuple(map(len, self.parts))
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values that were read, arranged as in NumPy."""
-        if any(self.backwards):
-            values = values[tuple(slice(None, None, -1 if b else 1) for b in self.backwards)]
+        if self.has_backwards:
+            steps = (part.step if isinstance(part, range) else 1 for part in self.parts)
+            values = values[tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)]
         return values.squeeze(axis=self.dropped) if self.dropped else values
+
+
+def _forwards(numbers: range) -> tuple[int, int, int]:
+    """Return the start, the stop and the step of a range in ascending order."""
+    numbers = numbers[::-1] if numbers.step < 0 else numbers
+    return numbers.start, numbers[-1] + 1 if numbers else numbers.start, numbers.step
 
 
 def _indices(part: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

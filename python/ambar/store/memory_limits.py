@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from types import TracebackType
 
 from ambar import _core
 
@@ -17,12 +16,7 @@ class _Limits:
     def __enter__(self) -> None:
         """Do nothing: the limit is already set."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _core.set_memory_limit(self._before)
 
     def __repr__(self) -> str:

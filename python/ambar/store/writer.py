@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from collections.abc import Mapping, Sequence
@@ -538,48 +537,22 @@ def create(
     """
     check_mode(mode)
     refuse_url(path)
-    if mode == "a":
-        with contextlib.suppress(FileNotFoundError):
-            return open_existing(path, profile=profile, threads=threads, fsync=fsync)
-    how: Literal["create", "overwrite"] = "overwrite" if mode == "w" else "create"
+    how = core_mode(path, mode)
     try:
         core = _core.Writer(
             os.fspath(path),
             how,
-            directory=directory,
+            directory=directory and how != "append",
             durability=durability(fsync),
             profile=profile,
             threads=threads,
         )
     except FileExistsError as error:
-        if mode == "a":  # another process created it since
-            return open_existing(path, profile=profile, threads=threads, fsync=fsync)
+        if mode == "a" and Path(path).exists():  # another process created it since
+            return create(path, mode, profile=profile, threads=threads, fsync=fsync)
         advice = 'the path exists; choose another one, or replace it with mode="w"'
         raise FileExistsError(errno.EEXIST, advice, error.filename) from None
     return Writer(core)
-
-
-def open_existing(
-    path: str | os.PathLike[str], *, profile: Profile, threads: int | None, fsync: bool
-) -> Writer:
-    """Open an existing store for writing; arguments and errors are those of `create`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If `path` does not exist.
-    """
-    refuse_url(path)
-    return Writer(
-        _core.Writer(
-            os.fspath(path),
-            "append",
-            directory=False,
-            durability=durability(fsync),
-            profile=profile,
-            threads=threads,
-        )
-    )
 
 
 def core_mode(

@@ -167,10 +167,6 @@ class Session:
             compute_and_write(self.writer, self.pending)
         self.writer.commit()
 
-    def group(self, path: str, attributes: dict[str, Any]) -> None:
-        """Create a group."""
-        self.writer.create_group(path, attributes)
-
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
         """Write a new array, or create it without data if it is a dask array."""
         common: dict[str, Any] = {

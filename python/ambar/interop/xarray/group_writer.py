@@ -130,7 +130,7 @@ class WritableGroup(AbstractWritableDataStore):
         encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
         old = {name: variables[name] for name in variables if name in existing}
         if self._mode != "r+":
-            self._session.group(self._path, self._group_attributes(attrs))
+            self._session.writer.create_group(self._path, self._group_attributes(attrs))
         for name, variable in self._like_existing(old, existing).items():
             self._update(name, variable)
         for name, variable in encoded.items():
