@@ -7,7 +7,7 @@ use std::path::Path;
 /// The result of every fallible function of this library.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of failure it was, which tells the caller what to do.
+/// The kind of a failure, which determines what the caller can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -78,13 +78,10 @@ impl Error {
     /// names the most similar one.
     pub fn unknown<S: AsRef<str>>(what: &str, name: &str, known: &[S]) -> Self {
         let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
-        let hint = match closest(name, &known) {
-            Some(close) => format!("did you mean {close}? "),
-            None => String::new(),
-        };
-        let available = known.join(", ");
         Self::not_found(format!(
-            "{what} {name:?} does not exist; {hint}available: {available}"
+            "{what} {name:?} does not exist; {}available: {}",
+            hint(closest(name, &known).as_slice()),
+            known.join(", ")
         ))
     }
 
@@ -114,19 +111,25 @@ impl Error {
         Self::new(ErrorKind::Limit, message)
     }
 
+    /// An error of the operating system while opening `path`. `action` is as of [`io`](Self::io); the
+    /// message for a path that does not exist omits it.
+    pub fn opening(source: io::Error, path: &Path, action: &str) -> Self {
+        if source.kind() != io::ErrorKind::NotFound {
+            return Self::io(source, path, action);
+        }
+        let mut error = Self::not_found(source.to_string()).in_file(path.display());
+        error.0.source = Some(source);
+        error
+    }
+
     /// An error of the operating system while doing `action` (a gerund: "reading the header").
-    /// The message for a file to open that does not exist omits the action.
     pub fn io(source: io::Error, path: &Path, action: &str) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => ErrorKind::Exists,
             _ => ErrorKind::Io,
         };
-        let message = match kind {
-            ErrorKind::NotFound if action.starts_with("opening") => source.to_string(),
-            _ => format!("{action}: {source}"),
-        };
-        let mut error = Self::new(kind, message).in_file(path.display());
+        let mut error = Self::new(kind, format!("{action}: {source}")).in_file(path.display());
         error.0.source = Some(source);
         error
     }
@@ -199,14 +202,28 @@ impl std::error::Error for Error {
     }
 }
 
-/// The name in `known` that is most similar to `name`, or `None` if none is.
+/// The hint that names similar names; empty if there are none.
+pub(crate) fn hint(similar: &[&str]) -> String {
+    match similar {
+        [] => String::new(),
+        names => format!("did you mean {}? ", names.join(", ")),
+    }
+}
+
+/// The name in `known` that is most similar to `name`; `None` if all differ too much.
 pub(crate) fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|other| (distance(name, other), *other))
-        .filter(|(distance, _)| *distance <= name.chars().count().div_ceil(3))
+        .filter(|(distance, _)| is_similar(*distance, name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, other)| other)
+}
+
+/// Whether a name at this distance is similar to `name`: a third of its letters may differ, but not all.
+pub(crate) fn is_similar(distance: usize, name: &str) -> bool {
+    let letters = name.chars().count();
+    distance <= letters.div_ceil(3) && distance < letters
 }
 
 /// The Levenshtein distance of two names.
@@ -236,8 +253,8 @@ mod tests {
             "column \"densty\" does not exist; did you mean density? available: density, pressure"
         );
         assert_eq!(
-            Error::unknown("column", "x", &known).to_string(),
-            "column \"x\" does not exist; available: density, pressure"
+            Error::unknown("column", "x", &["y", "z"]).to_string(),
+            "column \"x\" does not exist; available: y, z"
         );
     }
 

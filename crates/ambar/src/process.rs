@@ -47,21 +47,22 @@ extern "C" fn after_fork_in_child() {
 /// Runs `start`, which starts threads, while no other thread forks. A fork waits until `start` returns. `start` must
 /// not fork, call this function, or wait for another thread.
 ///
-/// The GNU C library up to 2.36 at least frees a part of a reused stack before it clears the pointer to it.
-/// A child that is forked in between frees the part again, and aborts, when it starts its first thread.
+/// The GNU C library (up to version 2.36 or later) reuses the stacks of ended threads: it frees a part of a stack,
+/// then clears the pointer to that part. A child that is forked in between frees the part again, and aborts, when it
+/// starts its first thread.
 pub fn start_threads<T>(start: impl FnOnce() -> T) -> T {
-    forks();
+    register_handlers();
     let _lock = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     start()
 }
 
-/// The number of forks. It differs between a process and all its descendants. Process ids do not have this
-/// property: a grandchild may get the id of its dead grandparent.
-fn forks() -> u64 {
+/// Registers the handlers of forks.
+fn register_handlers() {
     // Two threads may both register the handlers: they lock once, and a fork then counts as two, which does
     // no harm. A `Once` would be a lock that a child can inherit.
     if !IS_REGISTERED.load(Ordering::Acquire) {
-        // SAFETY: the handlers in the child only release a lock that the forking thread holds, and count.
+        // SAFETY: the handlers do not unwind. Those in the child only release a lock that the forking thread
+        // holds, and count; neither allocates, nor waits for another thread.
         let status = unsafe {
             libc::pthread_atfork(
                 Some(before_fork),
@@ -71,6 +72,12 @@ fn forks() -> u64 {
         };
         IS_REGISTERED.store(status == 0, Ordering::Release);
     }
+}
+
+/// The number of forks. It differs between a process and all its descendants. Process ids do not have this
+/// property: a grandchild may get the id of its dead grandparent.
+fn forks() -> u64 {
+    register_handlers();
     FORKS.load(Ordering::Relaxed)
 }
 
@@ -78,13 +85,13 @@ fn forks() -> u64 {
 /// forked while another thread initializes such a value would wait for that thread forever. A program that
 /// forks while threads run calls this before it starts them; the Python module calls it on import.
 pub fn prepare() {
-    forks();
+    register_handlers();
     crc_fast::crc32_iscsi(b"");
     crc32fast::hash(b"");
     crossbeam_epoch::pin();
 }
 
-/// The process in which an object was made.
+/// The process that created an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     forks: u64,

@@ -147,7 +147,7 @@ pub fn length(file: &File, path: &Path) -> Result<u64> {
         .len())
 }
 
-/// How files are opened for reading: a FIFO is opened at once then, to be refused.
+/// Flags for opening files for reading. A FIFO opens without waiting for a writer, and is refused then.
 pub const READ: libc::c_int = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
 
 /// Fails where `file` is a folder, a FIFO, a socket or a device: reading it could wait for ever.
@@ -168,10 +168,10 @@ pub fn failed_opening(source: io::Error, path: &Path, action: &str) -> Error {
     if is_socket || source.kind() == io::ErrorKind::Unsupported {
         return not_regular(path);
     }
-    Error::io(source, path, action)
+    Error::opening(source, path, action)
 }
 
-/// The error for what is no regular file.
+/// The error for an entry that is not a regular file.
 pub fn not_regular(path: &Path) -> Error {
     Error::corrupt(NOT_REGULAR).in_file(path.display())
 }

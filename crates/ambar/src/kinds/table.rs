@@ -28,7 +28,7 @@ const POSITIONS: [[&str; 3]; 3] = [
 /// Values are read on demand. All methods run on the current rayon pool.
 pub struct Table {
     source: Arc<dyn ColumnSource>,
-    /// The columns of positions; if empty, regions use columns that are named as in `POSITIONS`.
+    /// The columns of positions. If it is empty, regions apply to the columns named in `POSITIONS`.
     positions: Vec<String>,
     attributes: Attributes,
 }
@@ -199,7 +199,8 @@ impl Table {
         select(&rows, columns, selection, &conditions)
     }
 
-    /// The first columns of `POSITIONS` that exist as float64, one for each dimension.
+    /// The first columns of `POSITIONS` that exist as float64, one for each dimension of a region; empty if there are
+    /// none.
     fn named_positions(&self, ndim: usize) -> Vec<String> {
         let is_position = |name: &&str| matches!(self.dtype(name), Ok(DataType::Float64));
         let mut candidates = POSITIONS.iter().map(|names| &names[..ndim.min(3)]);

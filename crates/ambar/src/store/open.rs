@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{NodeKind, name_of};
 use crate::array::Array;
 use crate::container::{self, CommitId, Container, Owner, ReadAhead, Usage};
-use crate::error::{Error, Result, closest};
+use crate::error::{Error, Result, closest, hint};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, MetadataCache};
 
@@ -265,18 +265,16 @@ impl Store {
             ""
         };
         let names: Vec<&str> = siblings.iter().map(|path| last_of(path)).collect();
-        let hint = match closest(last_of(name), &names) {
-            Some(close) => format!("did you mean {close}? "),
-            None => String::new(),
-        };
         let message = format!(
-            "{what} /{name} does not exist; {hint}available: {}{more}",
+            "{what} /{name} does not exist; {}available: {}{more}",
+            hint(closest(last_of(name), &names).as_slice()),
             shown.join(", ")
         );
         self.with_location(Error::not_found(message))
     }
 }
 
+/// The last segment of a path.
 fn last_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

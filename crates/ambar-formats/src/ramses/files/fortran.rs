@@ -58,7 +58,7 @@ impl Record {
 impl FortranFile {
     /// Opens `path`. `buffer` is memory to reuse, from `into_buffer`.
     pub fn open(path: &Path, buffer: Vec<u8>) -> Result<Self> {
-        let io = |e| Error::io(e, path, "opening a file of the output");
+        let io = |e| Error::opening(e, path, "opening a file of the output");
         let file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len();
         Ok(Self {

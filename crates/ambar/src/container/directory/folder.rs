@@ -71,7 +71,7 @@ impl Folder {
     fn open_with(path: &Path, flags: libc::c_int) -> Result<Self> {
         let name = c_name(path.as_os_str());
         let root = name.and_then(|name| open_at(libc::AT_FDCWD, &name, flags, 0));
-        let root = root.map_err(|source| Error::io(source, path, "opening the folder"))?;
+        let root = root.map_err(|source| Error::opening(source, path, "opening the folder"))?;
         Ok(Self {
             root: root.into(),
             path: path.to_path_buf(),

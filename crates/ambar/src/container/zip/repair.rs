@@ -166,7 +166,7 @@ pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
         directory: false,
         limits: *limits,
     };
-    let before = fs::metadata(&path).map_err(|source| Error::io(source, &path, "opening"))?;
+    let before = fs::metadata(&path).map_err(|source| Error::opening(source, &path, "opening"))?;
     let mut writer = ZipWriter::create(&path, &options)?;
     let reader = ZipReader::open(&path, limits)?;
     writer.replaces(&reader)?;

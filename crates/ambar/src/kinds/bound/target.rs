@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result, distance};
+use crate::error::{Error, Result, distance, hint, is_similar};
 
 /// The target of an error bound, such as `density`, `velocity_*`,
 /// `density@8:` or `density@[0.2:0.4, 0.2:0.4, 0.2:0.4]`.
@@ -210,16 +210,13 @@ pub fn missing_target(what: &str, name: &str, known: &[&str]) -> Error {
             let own = other.rsplit('/').next().unwrap_or(other);
             (distance(name, other).min(distance(short, own)), *other)
         })
-        .filter(|(distance, _)| *distance <= short.len().div_ceil(3))
+        .filter(|(distance, _)| is_similar(*distance, short))
         .collect();
     close.sort_by_key(|(distance, _)| *distance);
     let close: Vec<&str> = close.into_iter().take(3).map(|(_, name)| name).collect();
-    let close = match close.is_empty() {
-        true => String::new(),
-        false => format!("did you mean {}? ", close.join(", ")),
-    };
     Error::not_found(format!(
-        "an error bound is given for {name:?}, but {what} does not exist; {close}available: {}",
+        "an error bound is given for {name:?}, but {what} does not exist; {}available: {}",
+        hint(&close),
         known.join(", ")
     ))
 }
