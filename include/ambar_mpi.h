@@ -358,14 +358,14 @@ static inline int ambar_mpi_wait(int count, MPI_Request *requests) {
 }
 
 /* Exchanges values between all ranks: sends messages of `sizes[ranks..]` bytes, receives `sizes[..ranks]` bytes. */
-static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxes, const uint64_t *sizes) {
+static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *messages, const uint64_t *sizes) {
     uint64_t incoming = 0, pieces = 0, place = 0;
     uint8_t *data;
     MPI_Request *requests;
     int count = 0, status = AMBAR_OK, peer;
     for (peer = 0; peer < w->ranks; peer++) {
         incoming += sizes[peer];
-        pieces += ambar_mpi_pieces(sizes[peer]) + ambar_mpi_pieces(boxes[peer].len);
+        pieces += ambar_mpi_pieces(sizes[peer]) + ambar_mpi_pieces(messages[peer].len);
     }
     data = (uint8_t *)malloc((size_t)incoming + 1);
     requests = (MPI_Request *)malloc(sizeof *requests * (size_t)(pieces + 1));
@@ -374,7 +374,7 @@ static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxe
     for (peer = 0; peer < w->ranks && !status; peer++, place += sizes[peer - 1])
         status = ambar_mpi_move(w->comm, 0, peer, data + place, sizes[peer], requests, &count);
     for (peer = 0; peer < w->ranks && !status; peer++)
-        status = ambar_mpi_move(w->comm, 1, peer, boxes[peer].data, boxes[peer].len, requests, &count);
+        status = ambar_mpi_move(w->comm, 1, peer, messages[peer].data, messages[peer].len, requests, &count);
     if (!status) status = ambar_mpi_wait(count, requests);
     /* The writer remembers the error of a message, and then fails to seal. */
     for (peer = 0, place = 0; peer < w->ranks && !status; place += sizes[peer], peer++)
@@ -389,21 +389,21 @@ static inline int ambar_mpi_exchange(ambar_mpi_writer *w) {
     size_t ranks = (size_t)w->ranks, peer;
     uint64_t total = 0;
     uint64_t *sizes = (uint64_t *)calloc(2 * ranks, sizeof *sizes);
-    ambar_bytes *boxes = (ambar_bytes *)calloc(ranks, sizeof *boxes);
-    int status = sizes && boxes ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for values of other ranks");
+    ambar_bytes *messages = (ambar_bytes *)calloc(ranks, sizeof *messages);
+    int status = sizes && messages ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for values of other ranks");
     for (peer = 0; peer < ranks && !status; peer++) {
-        status = ambar_ranks_message_to(w->writer, (uint32_t)peer, boxes + peer);
-        total += sizes[ranks + peer] = boxes[peer].len;
+        status = ambar_ranks_message_to(w->writer, (uint32_t)peer, messages + peer);
+        total += sizes[ranks + peer] = messages[peer].len;
     }
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     status = ambar_mpi_checked(MPI_Allreduce(MPI_IN_PLACE, &total, 1, MPI_UINT64_T, MPI_MAX, w->comm));
     if (status || total == 0) goto end;
     status = ambar_mpi_checked(MPI_Alltoall(sizes + ranks, 1, MPI_UINT64_T, sizes, 1, MPI_UINT64_T, w->comm));
-    if (!status) status = ambar_mpi_deliver(w, boxes, sizes);
+    if (!status) status = ambar_mpi_deliver(w, messages, sizes);
 end:
-    for (peer = 0; boxes && peer < ranks; peer++)
-        if (boxes[peer].data) ambar_bytes_free(boxes[peer]);
-    free(sizes), free(boxes);
+    for (peer = 0; messages && peer < ranks; peer++)
+        if (messages[peer].data) ambar_bytes_free(messages[peer]);
+    free(sizes), free(messages);
     return status;
 }
 

@@ -1,4 +1,4 @@
-//! What the linker is told of the extension module.
+//! Linker options of the extension module.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -307,7 +307,10 @@ fn check_cancelled(go_on: bool) -> ambar::Result<()> {
 }
 
 /// Converts a plotfile to a store. Returns a report.
-#[allow(clippy::too_many_arguments)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "arguments of the Python function"
+)]
 #[pyfunction]
 #[pyo3(signature = (source, target, *, components, fields, covered, profile, error_bounds, durability, overwrite, threads, progress))]
 pub fn convert_amrex(

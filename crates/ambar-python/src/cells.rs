@@ -335,7 +335,10 @@ impl Amr {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None, chunks=None))]
     fn cells<'py>(
         &self,
@@ -361,7 +364,10 @@ impl Amr {
         Ok(dict)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     #[pyo3(signature = (field, level, lo, hi, preview=false, threads=None))]
     fn grid<'py>(
         &self,
@@ -386,7 +392,10 @@ impl Amr {
         grid_and_origin(py, grid, &window, &axes)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     #[pyo3(signature = (field, axis, at, level, lo, hi, threads=None))]
     fn slice<'py>(
         &self,
@@ -410,7 +419,10 @@ impl Amr {
     }
 
     /// `weight`: `None` for the integral, "volume" for the volume-weighted mean, or the name of a field.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     #[pyo3(signature = (field, axis, level, weight, lo, hi, threads=None))]
     fn project<'py>(
         &self,

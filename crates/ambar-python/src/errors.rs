@@ -9,7 +9,7 @@ create_exception!(
     ambar,
     AmbarError,
     PyException,
-    "Base of the errors of ambar; see the reference for the built-in errors that it raises, too."
+    "Base class of the errors of ambar. The reference lists the built-in errors that ambar raises, too."
 );
 create_exception!(
     ambar,

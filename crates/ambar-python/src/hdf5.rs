@@ -1,7 +1,7 @@
 //! HDF5 chunks that are encoded before they are passed to HDF5.
 
 use ambar_codec::packet::{CellBox, ValueType, Workspaces, encode_boxes};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -43,32 +43,29 @@ pub fn hdf5_boxes<'py>(
 
 /// Boxes from an int64 array (n, 2, 3): first cells and numbers of cells.
 fn boxes_of(lent: &BorrowedBuffer) -> PyResult<Vec<CellBox>> {
-    let refused = || {
-        PyTypeError::new_err(
-            "expected boxes as int64 of shape (n, 2, 3), first cells and numbers of cells above 0, found other \
-             values; convert them",
-        )
+    let ("l" | "q" | "<l" | "<q", [_, 2, 3]) = (lent.format(), lent.shape()) else {
+        return Err(PyTypeError::new_err(format!(
+            "expected boxes as int64 of shape (n, 2, 3), found {:?} of shape {:?}; convert them",
+            lent.format(),
+            lent.shape()
+        )));
     };
-    if !matches!(
-        (lent.format(), lent.shape()),
-        ("l" | "q" | "<l" | "<q", [_, 2, 3])
-    ) {
-        return Err(refused());
-    }
-    let numbers: &[[[i64; 3]; 2]] =
-        bytemuck::try_cast_slice(lent.bytes()).map_err(|_| refused())?;
-    let boxed = |[first, lengths]: &[[i64; 3]; 2]| {
+    let numbers: &[[[i64; 3]; 2]] = bytemuck::try_cast_slice(lent.bytes()).map_err(|_| {
+        PyValueError::new_err("expected aligned boxes, found an unaligned array; copy it")
+    })?;
+    let cell_box = |[first, lengths]: &[[i64; 3]; 2]| -> PyResult<CellBox> {
         let mut cells = [0; 3];
         for (to, n) in cells.iter_mut().zip(lengths) {
-            *to = usize::try_from(*n).ok().filter(|n| *n > 0)?;
+            *to = usize::try_from(*n).ok().filter(|n| *n > 0).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "expected boxes of at least one cell, found {lengths:?} cells; leave out empty boxes"
+                ))
+            })?;
         }
-        Some(CellBox {
+        Ok(CellBox {
             first: *first,
             lengths: cells,
         })
     };
-    numbers
-        .iter()
-        .map(|one| boxed(one).ok_or_else(refused))
-        .collect()
+    numbers.iter().map(cell_box).collect()
 }

@@ -35,7 +35,7 @@ impl<'py> FromPyObject<'_, 'py> for JsonObject {
         match value(&object, 0)? {
             Value::Object(members) => Ok(Self(members)),
             _ => Err(invalid(format!(
-                "expected a mapping, found {}",
+                "expected a mapping, found {}; pass a dict",
                 object.get_type().name()?
             ))),
         }
@@ -139,7 +139,7 @@ fn value(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     )))
 }
 
-/// Converts the items of a mapping. They are a copy, because Python code that runs meanwhile can change the mapping.
+/// Converts the items of a mapping. `items` is a copy, because Python code that runs meanwhile can change the mapping.
 fn members(items: &Bound<'_, PyList>, depth: usize) -> PyResult<Map<String, Value>> {
     let mut members = Map::with_capacity(items.len());
     for item in items {

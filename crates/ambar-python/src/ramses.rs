@@ -73,7 +73,10 @@ impl Ramses {
         Json(json::components(self.inner.components()))
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     #[pyo3(signature = (components=None, fields=None, region=None, levels=None, max_level=None, threads=None, progress=None))]
     fn amr(
         &self,
@@ -176,7 +179,10 @@ fn on_error(name: &str) -> PyResult<OnError> {
 }
 
 /// Converts an output, or a folder of outputs, to a store. Returns a report.
-#[allow(clippy::too_many_arguments)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "arguments of the Python function"
+)]
 #[pyfunction]
 #[pyo3(signature = (path, target, *, components, fields, levels, max_level, profile, error_bounds, durability, overwrite, on_error, threads, progress))]
 pub fn convert_ramses(

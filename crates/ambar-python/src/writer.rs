@@ -181,9 +181,10 @@ impl Writer {
         self.with(py, |writer| {
             let mut found = attributes(writer, path)?;
             for name in removed {
-                let known: Vec<String> = found.keys().cloned().collect();
-                let missing = || Error::unknown("attribute", &name, &known).at_node(path);
-                found.shift_remove(&name).ok_or_else(missing)?;
+                if found.shift_remove(&name).is_none() {
+                    let known: Vec<&String> = found.keys().collect();
+                    return Err(Error::unknown("attribute", &name, &known).at_node(path));
+                }
             }
             found.extend(attrs.0);
             writer.set_attributes(path, found)

@@ -151,7 +151,7 @@ pub unsafe extern "C" fn ambar_ranks_message_to(
     bytes: *mut ambar_bytes,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        from_c!(bytes = out(bytes, "the place of the bytes"));
+        from_c!(bytes = out(bytes, "the place of the message"));
         bytes.set(writer.ranks.message_to(to).into());
         Ok(())
     };
