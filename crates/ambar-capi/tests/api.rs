@@ -1,6 +1,6 @@
-//! The C API called as C does: where results go, errors, handles.
+//! The C API, called as from C: results, errors, handles.
 
-#![allow(clippy::unwrap_used, clippy::undocumented_unsafe_blocks)] // every pointer is a local variable's
+#![allow(clippy::unwrap_used, clippy::undocumented_unsafe_blocks)] // all pointers are to local variables
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::zeroed;
@@ -33,7 +33,7 @@ fn created(path: &CStr) -> *mut ambar_writer {
     writer
 }
 
-/// An array of `shape` of float64.
+/// A specification of a float64 array.
 fn spec(shape: &[u64]) -> ambar_spec {
     ambar_spec {
         size: size_of::<ambar_spec>(),
@@ -73,9 +73,9 @@ fn close(writer: *mut ambar_writer) {
     assert_eq!(unsafe { ambar_close(writer) }, AMBAR_OK);
 }
 
-/// A null place for a result was noticed after the object was made: it leaked, with the lock on the file.
+/// A null pointer for a result was detected after the object was created: the object leaked, and the file stayed locked.
 #[test]
-fn a_null_place_for_a_result_leaves_nothing_behind() {
+fn a_null_pointer_for_a_result_leaks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = path(&folder);
     let mut bytes = unsafe { zeroed() };
@@ -114,9 +114,9 @@ fn a_null_place_for_a_result_leaves_nothing_behind() {
     close(writer);
 }
 
-/// As above: these objects were made before the place for them was looked at, and leaked.
+/// As above: these objects were created before the pointers were checked, and leaked.
 #[test]
-fn a_null_place_for_boxes_particles_or_blocks_is_refused() {
+fn a_null_pointer_for_boxes_particles_or_blocks_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = path(&folder);
     let missing = |status: i32| {
@@ -170,7 +170,7 @@ fn a_null_place_for_boxes_particles_or_blocks_is_refused() {
     missing(unsafe { ambar_blocks_gather(0, null(), null(), null_mut()) });
 }
 
-/// After a failed commit arrays could be defined, and a handle was one array's here and another's inside.
+/// After a failed commit, arrays could be defined whose handles referred to other arrays.
 #[test]
 fn after_an_error_a_writer_can_only_be_closed() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn after_an_error_a_writer_can_only_be_closed() {
     close(writer);
 }
 
-/// A handle from before a commit wrote into the array that had its number after it.
+/// A handle from before a commit wrote to the array that had the same number after the commit.
 #[test]
 fn a_handle_from_before_a_commit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -225,7 +225,8 @@ fn a_handle_from_before_a_commit_is_refused() {
     close(writer);
 }
 
-/// Dividing an array without values by its chunks panicked, and the next commit succeeded without the array.
+/// The number of chunks of an array without values was a division by 0, which panicked; the next commit succeeded
+/// without the array.
 #[test]
 fn an_array_without_values_may_have_chunks() {
     let folder = tempfile::tempdir().unwrap();
@@ -238,9 +239,9 @@ fn an_array_without_values_may_have_chunks() {
     close(writer);
 }
 
-/// A definition of boxes that failed kept no rank from committing without them.
+/// After a failed definition of boxes, ranks could commit without them.
 #[test]
-fn a_refused_hierarchy_keeps_the_writer_from_committing() {
+fn a_writer_cannot_commit_after_a_refused_hierarchy() {
     let folder = tempfile::tempdir().unwrap();
     let path = path(&folder);
     let (mut amr, mut particles) = (null_mut(), null_mut());
@@ -469,7 +470,7 @@ fn particles_have_no_bounds_of_parts() {
     close(writer);
 }
 
-/// What was not written read as zeros that nothing told from others.
+/// Values that were not written were zeros, and not distinguishable from others.
 #[test]
 fn values_that_were_not_written_are_counted_and_have_the_fill_value() {
     let folder = tempfile::tempdir().unwrap();
@@ -522,9 +523,9 @@ fn values_that_were_not_written_are_counted_and_have_the_fill_value() {
     unsafe { ambar_store_free(store) };
 }
 
-/// Structs of programs that were compiled with another version of the header.
+/// Structs of programs that are compiled with another version of the header.
 #[test]
-fn structs_may_be_larger_where_their_new_fields_are_not_used() {
+fn structs_may_be_larger_if_their_new_fields_are_zero() {
     #[repr(C)]
     struct Newer {
         options: ambar_options,
@@ -551,7 +552,7 @@ fn structs_may_be_larger_where_their_new_fields_are_not_used() {
     assert_eq!(create(&newer, &mut writer), AMBAR_INVALID);
 }
 
-/// Code in a header, such as ambar_mpi.h, reports through the same text in every source file.
+/// Code in headers, such as ambar_mpi.h, sets the same error message in all source files.
 #[test]
 fn callers_can_set_the_last_error() {
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Plotfiles that are cut short, damaged or hostile: an error that names the place, nothing else.
+//! Truncated, damaged and hostile plotfiles: an error that names file and line.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,7 +62,7 @@ impl Made {
         }
     }
 
-    /// The error after a text was replaced.
+    /// The error after a replacement in a text file.
     fn error(&self, file: &str, from: &str, to: &str) -> ambar::Error {
         let path = self.path.join(file);
         let whole = fs::read(&path).unwrap();
@@ -76,7 +76,7 @@ impl Made {
 }
 
 #[test]
-fn files_cut_short_are_errors() {
+fn truncated_files_are_errors() {
     for ghosts in [0, 1] {
         let made = Made::new(ghosts);
         let expected = read_all(&made.path).unwrap();
@@ -86,13 +86,16 @@ fn files_cut_short_are_errors() {
             for len in 0..whole.len() {
                 fs::write(&path, &whole[..len]).unwrap();
                 match read_all(&made.path) {
-                    // Blanks at the end, and a text beside the levels, may be missing.
+                    // Trailing blanks, and text files besides the levels, may be missing.
                     Ok(found) => {
                         let plotfile = Plotfile::open(&made.path).unwrap();
                         let whole = found == expected;
-                        // What is left of its Header does not tell that it holds particles.
-                        let told = plotfile.ignored().iter().any(|left| left.name == "DM");
-                        assert!(!data && (whole || told), "{name} cut at {len} was read");
+                        // The truncated Header does not state that the folder has particles.
+                        let is_listed = plotfile.ignored().iter().any(|left| left.name == "DM");
+                        assert!(
+                            !data && (whole || is_listed),
+                            "{name} cut at {len} was read"
+                        );
                     }
                     Err(error) => {
                         let kinds = [
@@ -132,7 +135,7 @@ fn flipped_bytes_give_a_result_or_an_error() {
     read_all(&made.path).unwrap();
 }
 
-/// What is replaced, by what (HUGE is the largest integer), and a part of the error.
+/// A string, its replacement (HUGE is the largest integer), and a part of the error.
 type Hostile = (&'static str, &'static str, &'static str);
 
 const HOSTILE_HEADER: &[Hostile] = &[
@@ -251,7 +254,7 @@ fn hostile_numbers_are_errors() {
 #[test]
 fn two_fabs_may_not_share_bytes() {
     let made = Made::new(0);
-    // The second box's FAB, whose line is sound, in the first one's values.
+    // The FAB of the second box, with a valid header line, in the values of the first.
     let [first, second] = ["00000", "00001"].map(|n| made.path.join(format!("Lev_0/State_D_{n}")));
     let (mut bytes, other) = (fs::read(&first).unwrap(), fs::read(&second).unwrap());
     bytes[200..200 + other.len()].copy_from_slice(&other);
@@ -320,7 +323,7 @@ fn all_versions_of_particles_are_read() {
 }
 
 #[test]
-fn missing_and_unknown_parts_are_stated() {
+fn missing_and_unknown_parts_are_listed() {
     let made = Made::new(0);
     fs::remove_file(made.path.join("DM/Level_1/DATA_00000")).unwrap();
     fs::create_dir(made.path.join("raw_fields")).unwrap();

@@ -1,4 +1,4 @@
-//! Plotfiles of every dimension, number format and order, made here: the values must come back.
+//! Synthetic plotfiles of all dimensions, number formats and byte orders round trip.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,7 +41,7 @@ fn check(made: &Synthetic, plotfile: &Plotfile) {
     }
 }
 
-/// Writes it with and without its layout, and reads it again.
+/// Writes a plotfile with and without its layout, and reads it back.
 fn check_written(made: &Synthetic, plotfile: &Plotfile, path: &Path) {
     let layout = PlotfileLayout::from_json(&plotfile.layout_json().unwrap()).unwrap();
     for layout in [None, Some(&layout)] {
@@ -109,7 +109,7 @@ fn all_kinds_of_plotfiles_are_read_and_written() {
 }
 
 #[test]
-fn mixed_precisions_are_read_as_doubles_and_written_as_they_were() {
+fn mixed_precisions_are_read_as_float64_and_written_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let [path, other] = ["plt", "other"].map(|name| folder.path().join(name));
     let made = Synthetic::new(3, &[2; 3], "2 ");
@@ -130,7 +130,7 @@ fn mixed_precisions_are_read_as_doubles_and_written_as_they_were() {
     check_written(&made, &plotfile, &path);
 }
 
-/// Old codes write more than AMReX does now; such texts are kept as they are.
+/// Old codes write more text than AMReX does now, which is kept verbatim.
 #[test]
 fn unusual_headers_are_read_and_kept() {
     let made = Synthetic::new(2, &[2, 2], "2 2 2 ");
@@ -150,7 +150,7 @@ fn unusual_headers_are_read_and_kept() {
 }
 
 #[test]
-fn a_field_or_box_that_is_not_there_is_an_error() {
+fn a_missing_field_or_box_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plt");
     Synthetic::new(2, &[2; 2], "2 ").write(&path);

@@ -1,4 +1,4 @@
-//! The sample plotfiles: read, and compared with what their own tables say.
+//! The sample plotfiles: their values match the tables of minima and maxima in them.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ fn headers_of_the_samples() {
 }
 
 #[test]
-fn values_span_what_the_tables_say() {
+fn values_span_the_ranges_of_the_tables() {
     for (name, dtype) in [
         ("advection_plt00006", DataType::Float64),
         ("nyx64_plt00040", DataType::Float64),
@@ -65,7 +65,7 @@ fn values_span_what_the_tables_say() {
                     let expected = [extrema.min[place], extrema.max[place]];
                     match dtype {
                         DataType::Float64 => assert_eq!([low, high], expected),
-                        // The tables are of the doubles before they were rounded.
+                        // The tables are of the float64 values before they were rounded.
                         _ => assert_eq!([low, high], expected.map(|x| f64::from(x as f32))),
                     }
                 }
@@ -75,7 +75,7 @@ fn values_span_what_the_tables_say() {
 }
 
 #[test]
-fn what_lies_beside_the_levels_is_told() {
+fn entries_besides_the_levels_are_listed() {
     let Some(path) = sample("nyx64_plt00040") else {
         return;
     };
@@ -90,7 +90,7 @@ fn what_lies_beside_the_levels_is_told() {
 }
 
 #[test]
-fn particles_lie_in_the_boxes_of_their_grids() {
+fn particles_are_in_the_boxes_of_their_grids() {
     for (name, species, count) in [
         ("advection_plt00006", "particles", 32768),
         ("nyx64_plt00040", "DM", 262144),
@@ -144,7 +144,7 @@ fn particles_lie_in_the_boxes_of_their_grids() {
     let columns = Plotfile::open(&path).unwrap().read_particles("DM").unwrap();
     let names: Vec<_> = columns.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names[3..7], ["mass", "xvel", "yvel", "zvel"]);
-    // All dark matter particles of one run weigh the same.
+    // All dark matter particles of a run have the same mass.
     let masses = columns[3].1.values::<f64>();
     assert!(masses[0] > 0.0 && masses.iter().all(|mass| *mass == masses[0]));
 }

@@ -1,4 +1,4 @@
-//! Plotfiles in stores, and back.
+//! Plotfiles are converted to stores and exported again.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn same_files(one: &Path, other: &Path) {
 }
 
 #[test]
-fn samples_come_back_byte_by_byte() {
+fn samples_round_trip_byte_for_byte() {
     for name in ["advection_plt00006", "nyx64_plt00040", "lwfa_f32"] {
         let Some(path) = sample(name) else {
             return;
@@ -48,10 +48,10 @@ fn samples_come_back_byte_by_byte() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("run.ambar");
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&seen);
+        let reported = Arc::clone(&seen);
         let options = ConvertOptions {
             progress: Some(Arc::new(move |done, total| {
-                told.lock().unwrap().push(done);
+                reported.lock().unwrap().push(done);
                 assert!(done <= total && total == 100);
                 Ok(())
             })),
@@ -74,7 +74,7 @@ fn samples_come_back_byte_by_byte() {
 }
 
 #[test]
-fn what_averages_give_back_is_left_out() {
+fn covered_cells_that_are_averages_are_left_out() {
     let Some(path) = sample("nyx64_plt00040") else {
         return;
     };
@@ -83,7 +83,7 @@ fn what_averages_give_back_is_left_out() {
     convert(&path, &target, &options()).unwrap();
     let store = Store::open(&target).unwrap();
     let amr = PatchAmr::open(&store, "/amr").unwrap();
-    // Nyx averages what is conserved down; the temperature follows from it.
+    // Nyx averages conserved fields down, and computes the temperature from these.
     let dropped = &amr.attributes()["levels"][0]["dropped"];
     let conserved = ["density", "xmom", "ymom", "zmom", "particle_mass_density"];
     assert_eq!(*dropped, serde_json::json!(conserved));
@@ -148,7 +148,7 @@ fn parts_and_other_boxes_are_converted() {
 }
 
 #[test]
-fn what_is_not_there_or_cannot_be_is_an_error() {
+fn missing_and_invalid_arguments_are_errors() {
     let Some(path) = sample("advection_plt00006") else {
         return;
     };
@@ -185,7 +185,7 @@ fn what_is_not_there_or_cannot_be_is_an_error() {
 }
 
 #[test]
-fn particles_lie_along_the_curve_and_know_their_place() {
+fn particles_are_sorted_along_the_curve_with_their_original_rows() {
     let Some(path) = sample("advection_plt00006") else {
         return;
     };
@@ -215,7 +215,7 @@ fn particles_lie_along_the_curve_and_know_their_place() {
 }
 
 #[test]
-fn places_and_texts_that_lie_are_errors() {
+fn invalid_rows_and_layouts_are_errors() {
     let Some(path) = sample("advection_plt00006") else {
         return;
     };

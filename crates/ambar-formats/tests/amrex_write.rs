@@ -1,4 +1,4 @@
-//! Plotfiles written: the samples byte by byte, others with the same values.
+//! Written plotfiles: the samples byte for byte, others with equal values.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use ambar_formats::amrex::{
 use amrex_common::synthetic::{self, Synthetic};
 use amrex_common::{read, sample, tree};
 
-/// Every species' name and columns.
+/// Name and columns of all species.
 type Particles = Vec<(String, Vec<(String, Column)>)>;
 
 fn particles(plotfile: &Plotfile) -> Particles {
@@ -73,7 +73,7 @@ fn same_values(one: &Plotfile, other: &Plotfile) {
 }
 
 #[test]
-fn samples_are_written_byte_by_byte() {
+fn samples_are_written_byte_for_byte() {
     for name in ["advection_plt00006", "nyx64_plt00040", "lwfa_f32"] {
         let Some(path) = sample(name) else {
             return;
@@ -91,7 +91,7 @@ fn samples_are_written_byte_by_byte() {
         for (file, bytes) in &expected {
             assert!(found[file] == *bytes, "{name}/{file} differs");
         }
-        // Little beside the values themselves.
+        // The layout is small compared with the values.
         let bytes: usize = expected.values().map(Vec::len).sum();
         assert!(text.len() < bytes / 100, "{} of {bytes}", text.len());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -118,7 +118,7 @@ fn without_a_layout_the_values_are_the_same() {
         for text in texts.iter().filter(|text| path.join(text).is_file()) {
             let read = |path: &Path| fs::read(path.join(text)).unwrap();
             if name == "nyx64_plt00040" && *text == "Header" {
-                continue; // Written with 15 digits, which only its layout tells.
+                continue; // Written with 15 digits, which only the layout states.
             }
             assert!(read(&path) == read(&again), "{name}/{text} differs");
         }
@@ -202,7 +202,7 @@ fn the_run_information_is_json() {
 }
 
 #[test]
-fn particles_of_all_versions_are_written_byte_by_byte() {
+fn particles_of_all_versions_are_written_byte_for_byte() {
     for version in [
         "Version_One_Dot_Zero",
         "Version_One_Dot_One_single",
@@ -226,7 +226,7 @@ fn particles_of_all_versions_are_written_byte_by_byte() {
     }
 }
 
-/// Columns of particles on the boxes of a plotfile, in no order.
+/// Columns of particles on the boxes of a plotfile, unsorted.
 fn shuffled(ids: [i64; 3]) -> Vec<(String, Column)> {
     use ambar::DataType::{Float32, Int32, Int64, UInt8, UInt32};
     let names = [
@@ -319,7 +319,7 @@ fn particles_in_any_order_go_to_their_grids() {
 }
 
 #[test]
-fn times_that_are_no_numbers_survive() {
+fn times_that_are_nan_round_trip() {
     let mut layout = {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plt");

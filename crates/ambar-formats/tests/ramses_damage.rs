@@ -1,4 +1,4 @@
-//! Damaged, incomplete and split files: an error that names the place, or the right values.
+//! Damaged, incomplete and split files: an error that names file and offset, or the right values.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,9 +15,9 @@ use ambar::ErrorKind;
 use ambar_formats::ramses::{CellsRequest, ComponentKind, MissingReason, Output};
 use common::{Copy, equal, own_output, read_all, records, split};
 
-/// Every file at every cut must give an error or (a text that may be short) a result.
+/// Each truncation of each file is an error, except of text files that may be short.
 #[test]
-fn files_cut_short_are_errors_that_name_file_and_place() {
+fn truncated_files_are_errors_that_name_file_and_offset() {
     for case in ["sedov2d_small", "sinks_clumps_3d"] {
         let copy = Copy::of(&own_output(case, "00002"));
         for name in copy.files().iter().filter(|name| name.contains(".out")) {
@@ -26,7 +26,7 @@ fn files_cut_short_are_errors_that_name_file_and_place() {
             for len in (0..whole.len()).step_by(step).chain([whole.len() - 1]) {
                 fs::write(copy.path.join(name), &whole[..len]).unwrap();
                 let error = match read_all(&copy.path) {
-                    // A first particle file without columns is told among the components.
+                    // A first particle file without columns is listed with the components.
                     Ok(_) => match &Output::open(&copy.path).unwrap().components()[3].missing {
                         Some(MissingReason::Broken(why)) => why.clone(),
                         other => panic!("{name} cut at {len} was read: {other:?}"),
@@ -46,7 +46,7 @@ fn files_cut_short_are_errors_that_name_file_and_place() {
     }
 }
 
-/// No flipped byte may make the reader panic, hang or ask for absurd amounts of memory.
+/// No flipped byte makes the reader panic, hang or allocate absurd amounts of memory.
 #[test]
 fn flipped_bytes_give_a_result_or_an_error() {
     let mut seed = 1u64;
@@ -61,7 +61,7 @@ fn flipped_bytes_give_a_result_or_an_error() {
         for name in copy.files() {
             let path = copy.path.join(&name);
             let whole = fs::read(&path).unwrap();
-            // Headers are the most fragile part: every byte of them, then some of the rest.
+            // Headers are the most fragile part: all of their bytes, then some others.
             let head = whole.len().min(120);
             let positions = (0..head).chain((head..whole.len()).step_by(whole.len() / 40 + 1));
             for at in positions {
@@ -99,7 +99,7 @@ fn split_records_are_read() {
 }
 
 #[test]
-fn a_wrong_marker_is_named_with_its_place() {
+fn an_error_names_the_offset_of_a_wrong_record_marker() {
     let copy = Copy::of(&own_output("sedov2d_small", "00002"));
     let name = "hydro_00002.out00001";
     // The fourth record of the header: nlevelmax, whose closing marker is at byte 44.
@@ -159,7 +159,7 @@ fn a_missing_amr_file_is_named() {
 }
 
 #[test]
-fn missing_components_are_stated_and_left_out() {
+fn missing_components_are_listed_and_left_out() {
     let copy = Copy::of(&own_output("sedov2d_small", "00002"));
     for name in copy.files() {
         if name.starts_with("hydro_00002") {
@@ -184,7 +184,7 @@ fn missing_components_are_stated_and_left_out() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
-/// Files that are sound each, but not of one output.
+/// Valid files of different outputs.
 #[test]
 fn files_that_contradict_each_other_are_errors() {
     let first = own_output("sedov3d_small", "00001");
@@ -197,7 +197,7 @@ fn files_that_contradict_each_other_are_errors() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains("out00002"), "{error}");
     }
-    // A domain twice, another not at all.
+    // One domain twice, another one missing.
     let copy = Copy::of(&second);
     let twice = copy.path.join("amr_00002.out00002");
     fs::copy(copy.path.join("amr_00002.out00001"), twice).unwrap();
@@ -205,14 +205,14 @@ fn files_that_contradict_each_other_are_errors() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
 
-/// An oct that is gone, the numbers of octs being right all the same.
+/// A missing oct, although the numbers of octs are right.
 #[test]
 fn leaves_that_do_not_fill_the_box_are_an_error() {
     let copy = Copy::of(&own_output("sedov2d_small", "00002"));
     copy.change("amr_00002.out00001", |bytes| {
         let mut all = records(bytes);
-        // The sons of level 5 are the first records of 256 octs with many zeros. A leaf that is
-        // made a refined cell lacks its oct.
+        // The children of level 5 are the first records of 256 octs with many zeros. A leaf that is marked as refined
+        // lacks its oct.
         let son = all.iter().position(|record| {
             record.len() == 4 * 256 && record.chunks(4).filter(|son| *son == [0; 4]).count() > 9
         });
@@ -227,7 +227,7 @@ fn leaves_that_do_not_fill_the_box_are_an_error() {
 }
 
 #[test]
-fn particles_must_be_as_many_as_the_header_counts() {
+fn the_number_of_particles_must_match_the_header() {
     let copy = Copy::of(&own_output("stars_3d", "00002"));
     copy.change("header_00002.txt", |bytes| {
         let text = String::from_utf8(bytes.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! What an output tells before its values are read, and its small tables.
+//! The metadata of an output, and its small tables.
 
 #![allow(
     clippy::unwrap_used,
@@ -104,7 +104,7 @@ fn the_run_is_described() {
 }
 
 #[test]
-fn the_namelist_tells_whether_a_run_is_cosmological() {
+fn the_namelist_states_whether_a_run_is_cosmological() {
     let copy = Copy::of(&own_output("sedov2d_small", "00002"));
     fs::write(
         copy.path.join("namelist.txt"),
@@ -154,7 +154,7 @@ fn a_descriptor_of_another_output_is_refused() {
     });
     let output = Output::open(&copy.path).unwrap();
     let Some(MissingReason::Broken(why)) = &component(&output, ComponentKind::Hydro).missing else {
-        panic!("a descriptor of five variables was taken for four");
+        panic!("a descriptor of five variables was accepted for four");
     };
     assert!(
         why.contains("expected 4 variables as in the component's files, found 5"),
@@ -190,7 +190,7 @@ fn sinks_are_read_with_units() {
 }
 
 #[test]
-fn sinks_without_a_header_have_the_names_of_their_time() {
+fn sinks_without_a_header_have_the_names_of_their_version() {
     let copy = Copy::of(&own_output("sedov2d_small", "00002"));
     let path = copy.path.join("sink_00002.csv");
     let row = "   7, 1.5E-02, 1,2,3, 4,5,6, 0,0,1.0-101, 0.25, 1D-3\n";

@@ -1,4 +1,4 @@
-//! Parts of an output must be the same parts of the whole.
+//! Selections of an output equal the same selections of the whole output.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ const CASES: [(&str, &str); 6] = [
     ("single_3d", "00002"),
 ];
 
-/// Level and lower corner (in cells of that level) of each leaf, by a walk along the curve.
+/// Level and lower corner (in cells of that level) of each leaf, by a traversal along the curve.
 fn places(cells: &LeafCells) -> Vec<(u8, [u64; 3])> {
     let leaves = &cells.leaves;
     let mut jumps = leaves.jumps.iter().peekable();
@@ -209,7 +209,7 @@ fn restricted_values_conserve_the_mass() {
 }
 
 #[test]
-fn fields_are_read_alone_and_in_the_order_asked_for() {
+fn fields_are_read_alone_and_in_the_requested_order() {
     let output = Output::open(&common::own_output("gravpart_small", "00002")).unwrap();
     let whole = output.read_cells(&CellsRequest::default()).unwrap();
     let names = ["potential", "pressure", "density", "acceleration_z"];
@@ -239,7 +239,7 @@ fn fields_are_read_alone_and_in_the_order_asked_for() {
 }
 
 #[test]
-fn an_older_versions_field_is_found_by_todays_name() {
+fn fields_of_older_versions_are_found_by_current_names() {
     let output = Output::open(&common::own_output("v0_nener_2d", "00002")).unwrap();
     let request = CellsRequest {
         fields: Some(vec!["pressure".into(), "scalar_00".into()]),
@@ -255,7 +255,7 @@ fn an_older_versions_field_is_found_by_todays_name() {
 }
 
 #[test]
-fn senseless_requests_say_what_is_wrong() {
+fn invalid_requests_are_errors() {
     let output = Output::open(&common::own_output("sedov3d_small", "00002")).unwrap();
     let ask = |request: CellsRequest<'_>| output.read_cells(&request).unwrap_err();
     let fields = |names: &[&str]| CellsRequest {
@@ -322,7 +322,7 @@ fn progress_counts_every_file_and_can_stop_the_read() {
     );
 }
 
-/// Files of domains that cannot hold cells of a region are not touched: here they are spoilt.
+/// Files of domains without cells of the region are not read. Here they are damaged.
 #[test]
 fn a_region_needs_only_the_domains_around_it() {
     for (case, corner) in [

@@ -1,4 +1,4 @@
-//! Every output must read as its truth file says, bit for bit.
+//! All outputs match their reference files, bit for bit.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ mod common;
 use ambar::Column;
 use ambar_formats::ramses::{CellsRequest, Output, ParticlesRequest};
 
-/// Digests of the truth files: made by `tests/data/ramses/digests.py`, which says what they are.
+/// Digests of the reference files, computed by `tests/data/ramses/digests.py`.
 const TRUTH: &str = include_str!("ramses_truth.txt");
 
 /// Cases too large for the repository.
@@ -42,7 +42,7 @@ fn levels(levels: &[u8]) -> Column {
     column
 }
 
-/// The rows by ascending identity, as they come where equal.
+/// The rows by ascending identity, in a stable order.
 fn by_identity(table: &[(String, Column)]) -> Vec<usize> {
     let (_, column) = table.iter().find(|(name, _)| name == "identity").unwrap();
     let identity = |row: usize| match column.dtype().size() {
@@ -99,7 +99,7 @@ fn check(line: &str) {
 }
 
 #[test]
-fn every_truth_file_is_met_bit_for_bit() {
+fn outputs_match_the_reference_files_bit_for_bit() {
     for line in TRUTH.lines() {
         check(line);
     }

@@ -1,4 +1,4 @@
-//! Arrays with an error bound: every value within it, through the whole way into a store and back.
+//! Arrays with an error bound, which holds for all values of a store.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -10,7 +10,7 @@ use ambar::container::CreateOptions;
 use ambar::dtype::DataType;
 use ambar::store::{Store, StoreWriter};
 
-/// Writes one array and reads it back whole.
+/// Writes an array and reads all of it.
 fn round_trip(spec: &ArraySpec, values: &[f64]) -> (Vec<f64>, Store, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
@@ -28,7 +28,7 @@ fn round_trip(spec: &ArraySpec, values: &[f64]) -> (Vec<f64>, Store, tempfile::T
     (out, store, folder)
 }
 
-/// A smooth field at a cell.
+/// The value of a smooth field in a cell.
 fn field(z: i64, y: i64, x: i64) -> f64 {
     let (z, y, x) = (z as f64 * 0.11, y as f64 * 0.07, x as f64 * 0.05);
     1e3 + 40.0 * (z.sin() * y.cos() + (x + 0.3 * z).sin())
@@ -42,7 +42,7 @@ fn within(values: &[f64], decoded: &[f64], bound: f64) -> bool {
 }
 
 #[test]
-fn a_plain_array_keeps_its_bound_and_is_read_in_parts() {
+fn the_bound_of_an_array_holds_in_parts_of_it() {
     let mut values: Vec<f64> = (0..40 * 50 * 60)
         .map(|i| field(i / 3000, i / 60 % 50, i % 60))
         .collect();
@@ -107,7 +107,7 @@ fn unit_blocks_that_touch_are_predicted_together() {
 }
 
 #[test]
-fn a_bound_for_other_values_than_floats_is_refused() {
+fn bounds_of_other_types_than_floats_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Where chunks lie: each in a range of its own, of which nothing but the shards' indices is left.
+//! Ranges of chunks: they are disjoint, and all other bytes of the entries are indices of shards.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -49,7 +49,7 @@ fn ranges(store: &Store, name: &str) -> Vec<ChunkRange> {
 }
 
 #[test]
-fn every_chunk_has_a_range_of_its_own() {
+fn ranges_of_chunks_are_disjoint() {
     for directory in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.ambar");
@@ -69,7 +69,7 @@ fn every_chunk_has_a_range_of_its_own() {
             let ends = pair[0].1 + pair[0].2;
             assert!(pair[0].0 != pair[1].0 || ends <= pair[1].1, "{pair:?}");
         }
-        // Of 16 shards: 4 places of 16 bytes, 4 tags of 4 bytes, and a checksum.
+        // Of 16 shards: 4 extents of 16 bytes, 4 tags of 4 bytes, and a checksum.
         let encoded: u64 = found.iter().map(|range| range.len).sum();
         assert_eq!(
             encoded + 16 * (4 * (16 + 4) + 4),
@@ -91,7 +91,7 @@ fn every_chunk_has_a_range_of_its_own() {
 }
 
 #[test]
-fn what_was_not_written_has_no_range() {
+fn unwritten_chunks_have_no_range() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder.path().join("x.ambar"), false);
     assert_eq!(ranges(&store, "/value").len(), 1);

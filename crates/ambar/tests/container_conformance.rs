@@ -1,4 +1,4 @@
-//! What every container must do: one suite, run on the ZIP and on the directory.
+//! Tests of all containers: the ZIP and the directory.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -14,7 +14,7 @@ use container_support::{
     Form, append, commit, content, create, folder, names, options, try_verify, whole,
 };
 
-fn what_was_put_is_read(form: Form) {
+fn entries_round_trip(form: Form) {
     let (_folder, path) = folder();
     let large: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7) as u8).collect();
     let mut writer = create(&path, form);
@@ -43,7 +43,7 @@ fn what_was_put_is_read(form: Form) {
     try_verify(&path).unwrap();
 }
 
-fn what_lies_outside_is_an_error(form: Form) {
+fn ranges_outside_of_an_entry_are_errors(form: Form) {
     let (_folder, path) = folder();
     commit(&mut *create(&path, form), &[("a", b"0123456789")]);
     let store = container::open(&path).unwrap();
@@ -80,7 +80,7 @@ fn commits_replace_and_remove(form: Form) {
     assert_eq!(whole(&*second, "a").unwrap(), b"new");
     assert_eq!(second.keys().unwrap(), ["a", "b"]);
     assert_eq!(second.usage().unwrap().commit, 2);
-    // What the first commit shares with the second is still read through the first.
+    // Entries that both commits share are still read through the first.
     assert_eq!(whole(&*first, "b").unwrap(), b"kept");
     drop(writer);
 
@@ -91,7 +91,7 @@ fn commits_replace_and_remove(form: Form) {
     try_verify(&path).unwrap();
 }
 
-/// As where an array gets another number of dimensions, or a group becomes an array.
+/// As if the number of dimensions of an array changes, or a group becomes an array.
 fn keys_change_between_files_and_folders(form: Form) {
     let (_folder, path) = folder();
     let forms: [&[&str]; 5] = [
@@ -137,7 +137,7 @@ fn keys_change_between_files_and_folders(form: Form) {
                 );
             }
         }
-        // Opening it to write does the last steps of the commit again.
+        // Opening it for writing repeats the last steps of the commit.
         for _ in 0..2 {
             drop(append(&path));
             assert_eq!(
@@ -186,7 +186,7 @@ fn the_last_of_several_puts_counts(form: Form) {
     assert!(!content(&path).contains_key("zarr.json"));
 }
 
-fn a_commit_of_nothing_is_none(form: Form) {
+fn a_commit_without_changes_has_no_effect(form: Form) {
     let (_folder, path) = folder();
     let mut writer = create(&path, form);
     writer.commit().unwrap();
@@ -248,7 +248,7 @@ fn names_are_taken_unless_overwritten(form: Form) {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-fn a_name_taken_meanwhile_is_not_overwritten(form: Form) {
+fn a_file_created_meanwhile_is_not_overwritten(form: Form) {
     let (folder, path) = folder();
     let mut writer = create(&path, form);
     writer.put("a", &[b"one"]).unwrap();
@@ -261,7 +261,7 @@ fn a_name_taken_meanwhile_is_not_overwritten(form: Form) {
     assert_eq!(names(folder.path()), ["run.ambar"]);
 }
 
-fn two_writers_are_one_too_many(form: Form) {
+fn a_second_writer_is_refused(form: Form) {
     let (_folder, path) = folder();
     let busy = |error: ambar::Error| assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     let mut writer = create(&path, form);
@@ -302,7 +302,7 @@ fn bad_keys_are_refused_and_do_no_harm(form: Form) {
     assert_eq!(content(&path).len(), 1);
 }
 
-fn what_is_not_there_is_not_found(form: Form) {
+fn missing_entries_are_not_found(form: Form) {
     let (folder, path) = folder();
     let not_found = |error: ambar::Error| assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     not_found(container::open(&path).unwrap_err());
@@ -314,7 +314,7 @@ fn what_is_not_there_is_not_found(form: Form) {
     assert_eq!(names(folder.path()), [""; 0]);
 }
 
-fn compaction_leaves_only_what_lives(form: Form) {
+fn compaction_leaves_only_live_entries(form: Form) {
     let (folder, path) = folder();
     let mut writer = create(&path, form);
     for round in 0..5u8 {
@@ -338,7 +338,7 @@ fn compaction_leaves_only_what_lives(form: Form) {
     assert_eq!(content(&path).len(), 3);
 }
 
-fn a_sound_container_needs_no_repair(form: Form) {
+fn an_undamaged_container_needs_no_repair(form: Form) {
     let (_folder, path) = folder();
     let mut writer = create(&path, form);
     commit(&mut *writer, &[("a", b"one"), ("zarr.json", b"{}")]);
@@ -373,7 +373,7 @@ fn many_entries_in_many_folders(form: Form) {
     assert_eq!(store.usage().unwrap().entries, 300);
 }
 
-/// One commit's entries all hold its number: whatever a reader sees must be of one commit.
+/// All entries of a commit hold its number, so that a reader can check that they are of one commit.
 fn readers_see_whole_commits_while_a_writer_writes(form: Form) {
     let (_folder, path) = folder();
     let put_all = |writer: &mut dyn container::ContainerWriter, round: u32| {
@@ -397,7 +397,7 @@ fn readers_see_whole_commits_while_a_writer_writes(form: Form) {
             for key in store.keys().unwrap() {
                 match store.read_whole(&key, 1 << 20) {
                     Ok(bytes) => assert_eq!(bytes.unwrap(), round.to_le_bytes().repeat(1000)),
-                    // Only a directory can say that a later commit has come between.
+                    // Only in a directory can a later commit replace the entries meanwhile.
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
                         assert_eq!(form, Form::Directory);
@@ -431,20 +431,20 @@ macro_rules! suite {
 }
 
 suite!(
-    what_was_put_is_read,
-    what_lies_outside_is_an_error,
+    entries_round_trip,
+    ranges_outside_of_an_entry_are_errors,
     commits_replace_and_remove,
     keys_change_between_files_and_folders,
     the_last_of_several_puts_counts,
-    a_commit_of_nothing_is_none,
+    a_commit_without_changes_has_no_effect,
     dropped_writers_leave_the_last_commit,
     names_are_taken_unless_overwritten,
-    a_name_taken_meanwhile_is_not_overwritten,
-    two_writers_are_one_too_many,
+    a_file_created_meanwhile_is_not_overwritten,
+    a_second_writer_is_refused,
     bad_keys_are_refused_and_do_no_harm,
-    what_is_not_there_is_not_found,
-    compaction_leaves_only_what_lives,
-    a_sound_container_needs_no_repair,
+    missing_entries_are_not_found,
+    compaction_leaves_only_live_entries,
+    an_undamaged_container_needs_no_repair,
     many_entries_in_many_folders,
     readers_see_whole_commits_while_a_writer_writes,
 );

@@ -1,7 +1,6 @@
-//! Writers that are killed at any moment, and disks that are full.
+//! Writers that are killed at any time, and full disks.
 //!
-//! The writers are child processes: this very program, asked by its arguments and environment to
-//! run one of the ignored tests.
+//! The writers are child processes: this program, with arguments and an environment that run one of the ignored tests.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -18,7 +17,7 @@ use ambar::Limits;
 use ambar::container::{self, CreateOptions, Durability};
 use container_support::{Form, Random, append, content, folder, names, options, try_verify};
 
-/// Where the child is told what to write.
+/// The environment variable with the target of the child.
 const STORE: &str = "AMBAR_TEST_STORE";
 const FORM: &str = "AMBAR_TEST_FORM";
 const DURABILITY: &str = "AMBAR_TEST_DURABILITY";
@@ -42,8 +41,8 @@ fn child(test: &str, path: &Path, form: Form, durability: &str) -> Command {
     command
 }
 
-/// What the parent has told this child; `None` if there is no parent.
-fn told() -> Option<(PathBuf, Form, Durability)> {
+/// The target from the parent; `None` without a parent.
+fn target() -> Option<(PathBuf, Form, Durability)> {
     let form = match std::env::var(FORM).ok()?.as_str() {
         "Zip" => Form::Zip,
         _ => Form::Directory,
@@ -55,7 +54,7 @@ fn told() -> Option<(PathBuf, Form, Durability)> {
     Some((std::env::var_os(STORE)?.into(), form, durability))
 }
 
-/// Tells the parent. Written by one call, so that a kill leaves a line or nothing.
+/// Reports to the parent, in one call, so that a kill leaves a line or nothing.
 fn say(line: &str) {
     std::io::stdout()
         .write_all(format!("\n@{line}\n").as_bytes())
@@ -63,14 +62,14 @@ fn say(line: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-/// What entry number `n` of commit `round` holds.
+/// The content of entry `n` of commit `round`.
 fn bytes_of(round: u64, n: u64) -> Vec<u8> {
     let mut random = Random(round * 1000 + n + 1);
     let len = random.below(if n == 0 { 300_000 } else { 3000 });
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// Everything that the store holds after commit `round`: `a/c/n` are replaced by every commit,
+/// The content of the store after commit `round`: `a/c/n` are replaced by every commit,
 /// `kept/r` by none, and `some/r` are removed by the next.
 fn content_of(round: u64) -> container_support::Content {
     let mut all = container_support::Content::new();
@@ -88,8 +87,8 @@ fn content_of(round: u64) -> container_support::Content {
 
 #[test]
 #[ignore = "a child of the tests that kill it"]
-fn child_that_commits_for_ever() {
-    let Some((path, form, durability)) = told() else {
+fn child_that_commits_forever() {
+    let Some((path, form, durability)) = target() else {
         return;
     };
     let mut writer = match path.exists() {
@@ -128,8 +127,8 @@ fn child_that_commits_for_ever() {
     }
 }
 
-/// Lets the child live for `life` from its first word on (or from its start, where that does not
-/// come), kills it, and returns the last commit it told of.
+/// Lets the child run for `life` after its first report (or after its start, if it does not report), kills it, and returns
+/// the last commit that it reported.
 fn kill_after(mut child: Child, life: Duration, from_first_word: bool) -> Option<u64> {
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut last = None;
@@ -151,7 +150,7 @@ fn kill_after(mut child: Child, life: Duration, from_first_word: bool) -> Option
     child.wait().unwrap();
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();
-    // The last line may be cut: what is not told in full has not been told.
+    // The last line may be truncated, and is ignored then.
     let whole = rest.rfind('\n').map_or("", |end| &rest[..end]);
     whole.lines().for_each(&mut note);
     last
@@ -163,7 +162,7 @@ fn killed_writers_leave_the_last_commit(form: Form) {
     let mut known = 0;
     let (mut kills, mut ahead, mut tails) = (0, 0, 0);
     while kills < 200 {
-        // Every 25th store is begun anew, so that creation is killed as well.
+        // Each 25th store is new, so that creation is killed, too.
         if kills % 25 == 0 && path.exists() {
             match form {
                 Form::Zip => fs::remove_file(&path).unwrap(),
@@ -172,10 +171,10 @@ fn killed_writers_leave_the_last_commit(form: Form) {
             known = 0;
         }
         let durability = ["full", "none"][kills % 2];
-        let child = child("child_that_commits_for_ever", &path, form, durability);
+        let child = child("child_that_commits_forever", &path, form, durability);
         let life = Duration::from_micros(random.below(12_000));
-        let told = kill_after({ child }.spawn().unwrap(), life, kills % 3 > 0);
-        known = told.unwrap_or(known);
+        let reported = kill_after({ child }.spawn().unwrap(), life, kills % 3 > 0);
+        known = reported.unwrap_or(known);
         kills += 1;
         if known == 0 && !path.exists() {
             continue;
@@ -185,7 +184,7 @@ fn killed_writers_leave_the_last_commit(form: Form) {
         let found = usage.commit;
         assert!(
             found == known || found == known + 1,
-            "told {known}, found {found}"
+            "reported {known}, found {found}"
         );
         assert_eq!(content(&path), content_of(found), "after {kills} kills");
         try_verify_entries(&path);
@@ -193,7 +192,7 @@ fn killed_writers_leave_the_last_commit(form: Form) {
         tails += usize::from(usage.dead > 0);
         known = found;
     }
-    // The last writer continues, and leaves nothing of its predecessors behind.
+    // The last writer continues, and removes the remains of its predecessors.
     let mut writer = append(&path);
     writer.put("last", &[b"word"]).unwrap();
     writer.commit().unwrap();
@@ -202,10 +201,7 @@ fn killed_writers_leave_the_last_commit(form: Form) {
     assert_eq!(content(&path).len(), content_of(known).len() + 1);
     assert_eq!(names(folder.path()), ["run.ambar"]);
     assert!(tails > 20, "only {tails} of the kills came amid a commit");
-    assert!(
-        ahead > 0,
-        "no kill came between a commit and its being told"
-    );
+    assert!(ahead > 0, "no kill came between a commit and its report");
 }
 
 /// Verifies every entry; the records of other readers may be those of the commit in flight.
@@ -226,7 +222,7 @@ fn killed_writers_of_a_directory_leave_the_last_commit() {
     killed_writers_leave_the_last_commit(Form::Directory);
 }
 
-/// Fills the disk, or what the process may write: first with a new store, then with an old one.
+/// Fills the disk, or the allowed file size: first with a new store, then with an existing one.
 fn fill_the_disk(path: &Path, form: Form) {
     let is_full = |error: ambar::Error| {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
@@ -269,14 +265,14 @@ fn fill_the_disk(path: &Path, form: Form) {
 #[test]
 #[ignore = "a child of the tests of full disks"]
 fn child_that_may_write_small_files_only() {
-    let Some((path, form, _)) = told() else {
+    let Some((path, form, _)) = target() else {
         return;
     };
     let limit = libc::rlimit {
         rlim_cur: 1 << 20,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: both calls concern this process only, which was started to be limited.
+    // SAFETY: both calls affect only this process, which was started for this purpose.
     unsafe {
         assert_ne!(libc::signal(libc::SIGXFSZ, libc::SIG_IGN), libc::SIG_ERR);
         assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
@@ -293,7 +289,7 @@ fn child_that_may_write_small_files_only() {
     say("done");
 }
 
-/// Writes a second commit, again and again, with files that may grow to ever greater lengths.
+/// Writes a second commit repeatedly, with increasing limits of the file size.
 fn fail_at_every_length(path: &Path, form: Form, limit: &dyn Fn(u64)) {
     let folder = path.parent().unwrap();
     let (mut failed, mut done) = (0, 0);
@@ -336,12 +332,12 @@ fn fail_at_every_length(path: &Path, form: Form, limit: &dyn Fn(u64)) {
 #[cfg(target_os = "linux")]
 #[ignore = "a child of the tests of full disks"]
 fn child_on_a_small_disk() {
-    let Some((path, form, _)) = told() else {
+    let Some((path, form, _)) = target() else {
         return;
     };
     let folder = std::ffi::CString::new(path.parent().unwrap().to_str().unwrap()).unwrap();
-    // SAFETY: the calls make a file system that only this process sees, and that ends with it; the
-    // strings live until the calls return.
+    // SAFETY: the calls mount a file system that only this process sees, and that ends with it; the strings live until
+    // the calls return.
     let mounted = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(
@@ -377,7 +373,7 @@ fn run_child(test: &str, form: Form) -> String {
 }
 
 #[test]
-fn files_that_grow_too_large_leave_nothing_half() {
+fn limits_of_file_sizes_leave_no_incomplete_store() {
     for form in [Form::Zip, Form::Directory] {
         assert_eq!(
             run_child("child_that_may_write_small_files_only", form),
@@ -388,7 +384,7 @@ fn files_that_grow_too_large_leave_nothing_half() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn full_disks_leave_nothing_half() {
+fn full_disks_leave_no_incomplete_store() {
     for form in [Form::Zip, Form::Directory] {
         // Mounting needs privileges; the test of limited files covers the rest.
         let said = run_child("child_on_a_small_disk", form);

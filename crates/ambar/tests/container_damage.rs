@@ -1,4 +1,4 @@
-//! Damaged, cut and prolonged containers: an error, or the very content, and never an older one.
+//! Damaged, truncated and extended containers: an error, or the original content, never that of an older commit.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -17,7 +17,7 @@ use container_support::{
     try_content, try_verify,
 };
 
-/// Whether what is at `path` is `expected`, or an error that says that it is not.
+/// Whether reading a container is an error, which must be of a suitable kind. Otherwise the content must be as expected.
 fn is_error_or(path: &Path, expected: &Content, what: &str) -> bool {
     match try_content(path) {
         Ok(found) => {
@@ -32,7 +32,7 @@ fn is_error_or(path: &Path, expected: &Content, what: &str) -> bool {
     }
 }
 
-/// Flips every bit of the file `victim`; `check` is called for each.
+/// Flips each bit of a file, and calls `check` for each flip.
 fn for_each_bit(victim: &Path, mut check: impl FnMut(&str)) {
     let bytes = fs::read(victim).unwrap();
     let file = OpenOptions::new().write(true).open(victim).unwrap();
@@ -79,7 +79,7 @@ fn verifying_finds_every_flipped_bit_of_a_zip_without_dead_bytes() {
     for_each_bit(&path, |what| assert!(try_verify(&path).is_err(), "{what}"));
 }
 
-/// All files of a directory store, ambar's own included.
+/// All files of a directory store, including those in `.ambar`.
 fn files_of(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -155,7 +155,7 @@ fn every_truncation_of_a_directory_is_an_error() {
 }
 
 #[test]
-fn a_zip_cut_short_while_it_is_open_is_an_error() {
+fn a_zip_truncated_while_it_is_open_is_an_error() {
     let (_folder, path) = folder();
     commit(
         &mut *create(&path, Form::Zip),
@@ -184,7 +184,7 @@ fn a_dead_tail_of_gigabytes_costs_nothing_and_is_cut_off() {
     let bytes = fs::read(&path).unwrap();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(end + (5 << 30)).unwrap();
-    // A killed writer may have written a central directory, too; only the slot was missing.
+    // A killed writer may have written a central directory, too, but no slot.
     file.write_all_at(&bytes, end + (3 << 30)).unwrap();
 
     let quickest = quickest(|| assert_eq!(content(&path), expected));
@@ -217,7 +217,7 @@ fn twenty_thousand_entries_open_in_ten_milliseconds() {
     assert!(quickest < Duration::from_millis(10), "{quickest:?}");
 }
 
-/// The least processor time of several runs: what the code takes, whatever else the machine does.
+/// The least processor time of several runs, which other processes disturb least.
 fn quickest(mut run: impl FnMut()) -> Duration {
     let times = (0..20).map(|_| {
         let start = processor_time();
@@ -227,7 +227,7 @@ fn quickest(mut run: impl FnMut()) -> Duration {
     times.min().unwrap()
 }
 
-/// The processor time that this thread has used.
+/// The processor time of this thread.
 fn processor_time() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -239,10 +239,10 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What the loss of power can leave of a commit that appends: any of the sectors written before
-/// the first fsync, and any part of the slot written after it.
+/// A loss of power can leave any of the sectors that a commit writes before the first fsync, and any part of the slot that
+/// it writes after that.
 #[test]
-fn the_loss_of_power_leaves_the_commit_before_or_this_one() {
+fn a_loss_of_power_leaves_the_previous_commit_or_this_one() {
     let (_folder, path) = folder();
     three_commits(&path, Form::Zip);
     let (old, old_content) = (fs::read(&path).unwrap(), content(&path));
@@ -329,7 +329,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
 }
 
 #[test]
-fn what_is_no_store_is_an_error() {
+fn files_that_are_not_stores_are_errors() {
     let (folder, path) = folder();
     for bytes in [&b""[..], b"PK\x03\x04", b"not a store at all", &[0; 5000]] {
         fs::write(&path, bytes).unwrap();
@@ -343,9 +343,9 @@ fn what_is_no_store_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
-/// The folder in which a directory is made gets cleared: it must be no link to another one.
+/// The temporary folder of a directory is cleared: it must not be a link to another folder.
 #[test]
-fn a_link_in_the_place_of_the_temporary_name_is_not_followed() {
+fn a_link_with_the_temporary_name_is_not_followed() {
     let (folder, path) = folder();
     let precious = folder.path().join("precious");
     fs::create_dir(&precious).unwrap();

@@ -1,4 +1,4 @@
-//! ambar's containers in other programs, and other programs' containers in ambar.
+//! Other programs read containers of ambar, and ambar reads containers of other programs.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 #![allow(clippy::print_stderr)] // a test that is left out says so
@@ -33,7 +33,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// Whether Python's zipfile and Info-ZIP's unzip find every entry sound.
+/// Checks that Python's zipfile and Info-ZIP's unzip accept all entries.
 fn others_accept(path: &Path) {
     let name = path.to_str().unwrap();
     run("python3", &["-m", "zipfile", "-t", name]);
@@ -69,7 +69,7 @@ fn zipfile_and_unzip_accept_every_stage_of_a_store() {
     others_accept(&path);
     drop(writer);
 
-    // A killed writer's tail is more than other readers get over; repair helps.
+    // Other readers do not accept the tail of a killed writer, which `repair` removes.
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() + 1_000_000)
         .unwrap();
@@ -90,7 +90,7 @@ fn zipfile_and_unzip_accept_more_entries_than_zip_without_64_can_hold() {
     others_accept(&path);
 }
 
-/// ZIPs as Python makes them, by the arguments of `ZipFile` and what is done with it.
+/// ZIPs written by Python, with these arguments of `ZipFile` and calls.
 const PYTHON: &str = r#"
 import io, sys, zipfile
 kind, path = sys.argv[1:]
@@ -214,7 +214,7 @@ fn files_that_are_not_zips_cannot_be_appended_to() {
     }
 }
 
-/// A store unpacked by unzip, or written by zarr's LocalStore: files, and nothing of ambar's.
+/// A store unpacked by unzip, or written by zarr's LocalStore, without records of ambar.
 #[test]
 fn directories_of_other_programs_are_read_adopted_and_then_written() {
     let (_folder, path) = folder();
@@ -254,9 +254,9 @@ fn directories_of_other_programs_are_read_adopted_and_then_written() {
     assert_eq!(fs::read(path.join("b")).unwrap(), b"new");
 }
 
-/// Readers that know nothing of ambar's list find every entry at its key.
+/// Readers that ignore the list of ambar find each entry at its key.
 #[test]
-fn a_directory_lies_as_other_readers_expect_it() {
+fn files_of_a_directory_have_the_names_of_their_keys() {
     let (_folder, path) = folder();
     let mut writer = create(&path, Form::Directory);
     commit(
@@ -272,7 +272,7 @@ fn a_directory_lies_as_other_readers_expect_it() {
 }
 
 #[test]
-fn an_empty_folder_in_an_entrys_place_gives_way() {
+fn an_empty_folder_is_replaced_by_an_entry() {
     let (_folder, path) = folder();
     commit(&mut *create(&path, Form::Directory), &[("a", b"one")]);
     fs::create_dir_all(path.join("b/c/0")).unwrap();

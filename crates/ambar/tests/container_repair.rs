@@ -1,4 +1,4 @@
-//! What `repair`, `compact` and the next writer do about damage.
+//! Damaged containers: `repair`, `compact`, and the next writer.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -30,7 +30,7 @@ fn damaged_slots_are_restored_by_the_next_writer() {
 }
 
 #[test]
-fn repair_restores_what_can_be_restored() {
+fn repair_restores_undamaged_entries() {
     let mut damages: Vec<(&str, Vec<(u64, usize)>)> = vec![
         ("the first slot", vec![(SLOTS[0], 64)]),
         ("the second slot", vec![(SLOTS[1], 64)]),
@@ -72,10 +72,10 @@ fn repair_restores_what_can_be_restored() {
 }
 
 #[test]
-fn repair_goes_back_to_no_older_commit() {
+fn repair_does_not_restore_an_older_commit() {
     let (_folder, path) = folder();
     three_commits(&path, Form::Zip);
-    // The central directory lies right before the trailer.
+    // The central directory is directly before the trailer.
     let end = fs::metadata(&path).unwrap().len();
     overwrite(&path, end - 250, &[0xaa; 8]);
     let before = fs::read(&path).unwrap();
@@ -112,7 +112,7 @@ fn a_directory_that_another_program_changed_is_repaired_on_request() {
 }
 
 #[test]
-fn compaction_of_a_damaged_container_leaves_it_as_it_was() {
+fn compaction_of_a_damaged_container_leaves_it_unchanged() {
     let (folder, path) = folder();
     commit(
         &mut *create(&path, Form::Zip),

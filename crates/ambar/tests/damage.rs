@@ -1,4 +1,4 @@
-//! Damaged, cut and forged stores: an error, or what was written; never other values, never a crash.
+//! Damaged, truncated and forged stores: an error, or the written values; never other values, never a crash.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use common::{PROFILES, Random, random_values, scratch_options};
 
-/// A small store with every chain that profiles choose, chunked and sharded, and a table.
+/// A small store with all codec pipelines of the profiles, chunked and sharded, and a table.
 fn write_store(path: &Path, directory: bool, profile: Profile) {
     let options = CreateOptions {
         directory,
@@ -74,7 +74,7 @@ fn write_store(path: &Path, directory: bool, profile: Profile) {
     writer.commit().unwrap();
 }
 
-/// Everything that can be read of a store, by every path of reading.
+/// Reads all of a store, with all functions that read.
 fn read_everything(path: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let store = Store::open(path)?;
     let mut all = Vec::new();
@@ -143,11 +143,10 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Bits of each byte that are flipped; without optimisation, all of them would take minutes.
+/// The flipped bits of each byte; in debug builds, all of them would take minutes.
 const BITS: usize = if cfg!(debug_assertions) { 1 } else { 8 };
 
-/// Flips `bits` bits of every byte of `file` in turn, reads the store, and counts the flips that were
-/// found.
+/// Flips `bits` bits of each byte of a file in turn, and reads the store. Returns the number of detected flips.
 fn flip_bits(store: &Path, file: &Path, expected: &[(String, Vec<u8>)], bits: usize) -> (u64, u64) {
     let content = fs::read(file).unwrap();
     let handle = fs::File::options().write(true).open(file).unwrap();
@@ -202,13 +201,13 @@ fn every_flipped_bit_of_a_directory_is_found_or_harmless() {
     for file in files_below(&path) {
         flip_bits(&path, &file, &expected, 1);
     }
-    // As another program would copy it: without the container's own records.
+    // A copy by another program, without the records of the container.
     fs::remove_dir_all(path.join(".ambar")).unwrap();
     assert!(read_everything(&path).unwrap() == expected);
     for file in files_below(&path) {
         if !file.ends_with("zarr.json") {
             let (flips, found) = flip_bits(&path, &file, &expected, 1);
-            // The tags of a shard's chunks are used with the list's seal alone.
+            // The tags of the chunks of a shard are used only with the seal in the list.
             let unused = flips - found;
             assert!(unused % 4 == 0 && unused <= 4 * 6, "{}", file.display());
         }
@@ -263,7 +262,7 @@ fn a_lost_file_of_a_directory_is_an_error() {
 }
 
 #[test]
-fn verify_names_what_is_damaged() {
+fn verify_names_damaged_entries() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.ambar");
     write_store(&path, false, Profile::Balanced);

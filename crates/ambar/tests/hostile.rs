@@ -1,5 +1,4 @@
-//! Hierarchies that other programs wrote, or forged: read where they are sound, else refused before
-//! anything large is allocated.
+//! Hierarchies of other programs, and forged ones: valid ones are read, others refused before large allocations.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -63,7 +62,7 @@ fn write(root: &Path, key: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn missing_chunks_and_shards_of_others_are_filled() {
+fn missing_chunks_and_shards_of_other_programs_are_filled() {
     let none = u64::MAX;
     let first = shard(&[1, 0, 2, 0], &[none, none, 0, 4]);
     assert_eq!(
@@ -156,7 +155,7 @@ fn forged_metadata_is_refused() {
             "{document}: {error:?}"
         );
     }
-    // As large as it may be, with nothing behind it: the caller's memory is what limits reading.
+    // The maximum size, without chunks: only the memory of the caller limits reading.
     let mut vast = change("/shape", json!([1u64 << 40]));
     vast["chunk_grid"]["configuration"]["chunk_shape"] = json!([1u64 << 20]);
     assert_eq!(read(&vast, &[]).unwrap_err().kind(), ErrorKind::Invalid);
@@ -203,7 +202,7 @@ fn invalid_roots_are_refused() {
 }
 
 #[test]
-fn hierarchies_of_others_are_read_but_not_appended_to() {
+fn hierarchies_of_other_programs_are_read_but_not_appended_to() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let group =
@@ -235,8 +234,7 @@ fn hierarchies_of_others_are_read_but_not_appended_to() {
     assert!(StoreWriter::append(root, Default::default()).is_err());
 }
 
-/// Opens a directory whose root holds `nodes`, after `change`, under a right checksum; asks for the
-/// attributes of the group `g`.
+/// Opens a directory whose root holds changed `nodes`, with a valid checksum, and reads the attributes of the group `g`.
 fn open_checked(change: impl FnOnce(&mut Value)) -> Result<()> {
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let mut root = json!({
@@ -256,7 +254,7 @@ fn open_checked(change: impl FnOnce(&mut Value)) -> Result<()> {
 }
 
 #[test]
-fn forged_roots_with_a_right_checksum_are_refused() {
+fn forged_roots_with_a_valid_checksum_are_refused() {
     open_checked(|_| {}).unwrap();
     let nodes = "/consolidated_metadata/metadata";
     let group = || json!({"zarr_format": 3, "node_type": "group"});
@@ -317,10 +315,9 @@ fn groups_have_no_fields_that_must_be_understood() {
     .unwrap();
 }
 
-/// What a compressed chunk says of its decoded size is held against the limits that the store was opened
-/// with, not against the defaults.
+/// The decoded size in a compressed chunk is compared with the limits of the store, not with the defaults.
 #[test]
-fn decoders_keep_to_the_limits_of_their_store() {
+fn decoders_apply_the_limits_of_their_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
@@ -343,7 +340,7 @@ fn decoders_keep_to_the_limits_of_their_store() {
 }
 
 #[test]
-fn a_list_of_entries_keeps_to_the_limits_of_its_reader() {
+fn lists_of_entries_are_within_the_limits_of_the_reader() {
     let folder = tempfile::tempdir().unwrap();
     for directory in [false, true] {
         let path = folder.path().join(format!("{directory}.ambar"));

@@ -1,5 +1,4 @@
-//! What a read touches: only the chunks it needs, each once; and opening reads no node it is not
-//! asked for.
+//! Reads decode only the chunks that they need, each once; opening reads no other nodes than the requested ones.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -19,11 +18,11 @@ use ambar::{DataType, ErrorKind, Limits, Result};
 
 use common::scratch_options;
 
-/// A container that notes what is read from it.
+/// A container that records reads.
 #[derive(Debug)]
 struct Counting {
     inner: Arc<dyn Container>,
-    /// Offset and length of every read of a part of an entry.
+    /// Offset and length of each read of a part of an entry.
     reads: Mutex<Vec<(u64, u64)>>,
     whole: Mutex<Vec<String>>,
 }
@@ -38,7 +37,7 @@ impl Counting {
         })
     }
 
-    /// The lengths of what was read since the last call.
+    /// The lengths of the reads since the last call.
     fn take(&self) -> Vec<u64> {
         let reads = std::mem::take(&mut *self.reads.lock().unwrap());
         reads.into_iter().map(|(_, len)| len).collect()
@@ -106,7 +105,7 @@ fn reads_touch_the_chunks_they_need_once() {
     let read = |selection: [Slice; 3]| {
         let count: u64 = selection.iter().map(Slice::len).product();
         let mut out = vec![0; 8 * count as usize];
-        // One thread: two that come at once may both read the shard's index.
+        // One thread: two concurrent ones may both read the index of the shard.
         with_threads(Some(1), || cube.read(&selection, &mut out)).unwrap();
         counting.take()
     };

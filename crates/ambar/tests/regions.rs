@@ -1,4 +1,4 @@
-//! Arrays written in regions and growing row by row hold what an array in memory would.
+//! Arrays that are written in regions, or grow row by row, equal arrays in memory.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -10,7 +10,7 @@ use ambar::store::{Store, StoreWriter};
 use ambar::{DataType, ErrorKind};
 use common::scratch_options;
 
-/// Numbers that look random, the same in every run.
+/// Reproducible pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -160,7 +160,7 @@ fn arrays_grow_in_pieces() {
         if round % 8 == 3 {
             drop(writer);
             writer = StoreWriter::append(&path, Durability::None).unwrap();
-            // What was not committed is lost, and only that.
+            // Only uncommitted values are lost.
             let store = Store::open(&path).unwrap();
             let kept = store.array("/rows").unwrap().shape()[0] as usize;
             all.truncate(kept * 6);
@@ -227,7 +227,7 @@ fn chunks_that_a_commit_stored_keep_their_codecs() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_nothing_is_lost() {
+fn invalid_regions_are_refused_and_no_values_are_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut writer = StoreWriter::create(&path, &scratch_options()).unwrap();
@@ -271,7 +271,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_lost() {
 }
 
 #[test]
-fn lists_of_indices_are_read_in_their_order() {
+fn lists_of_indices_are_read_in_the_given_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut writer = StoreWriter::create(&path, &scratch_options()).unwrap();

@@ -1,4 +1,4 @@
-//! Arrays of every type, shape, division and profile come back as they were written.
+//! Arrays of all types, shapes, chunk shapes and profiles round trip.
 
 mod common;
 
@@ -11,7 +11,7 @@ use ambar::store::{Store, StoreWriter};
 
 use common::{DTYPES, PROFILES, dtype, random_values, scratch_options};
 
-/// A name, a shape, and the chunks to cut it into; none: as the library chooses.
+/// A name, a shape, and a chunk shape; `None` for that of the library.
 type Shape = (&'static str, Vec<u64>, Option<Vec<u64>>);
 
 fn shapes() -> Vec<Shape> {
@@ -101,7 +101,7 @@ fn a_long_array_takes_several_shards() {
 }
 
 #[test]
-fn texts_and_byte_strings() {
+fn strings_and_byte_strings() {
     let folder = tempfile::tempdir().unwrap();
     for profile in PROFILES {
         let path = folder.path().join(format!("{profile:?}.ambar"));
@@ -353,7 +353,7 @@ fn nodes_are_replaced_removed_and_listed() {
 }
 
 #[test]
-fn profiles_order_by_size() {
+fn profiles_are_ordered_by_size() {
     let folder = tempfile::tempdir().unwrap();
     let values: Vec<f64> = (0..100_000).map(|i| (f64::from(i) * 1e-3).sin()).collect();
     let mut sizes = Vec::new();

@@ -1,4 +1,4 @@
-//! The filter as HDF5 calls it, without HDF5: buffers of malloc's there and back; damage.
+//! The filter, called as HDF5 calls it, without HDF5: round trips in buffers from `malloc`, and damage.
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::ffi::{c_uint, c_void};
@@ -12,7 +12,7 @@ use super::options::{Local, Options};
 const REVERSE: c_uint = 0x0100;
 const OPTIONAL: c_uint = 1;
 
-/// A buffer as HDF5 has it.
+/// A buffer from `malloc`, as HDF5 passes it.
 struct Buffer {
     memory: *mut c_void,
     size: usize,
@@ -21,7 +21,7 @@ struct Buffer {
 
 impl Buffer {
     fn new(bytes: &[u8]) -> Self {
-        // SAFETY: as many bytes are copied as there is room for.
+        // SAFETY: the buffer has room for the copied bytes.
         let memory = unsafe {
             let memory = libc::malloc(bytes.len().max(1));
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.cast(), bytes.len());
@@ -35,13 +35,13 @@ impl Buffer {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the filter says how many bytes there are.
+        // SAFETY: the filter returned the number of bytes in the buffer.
         unsafe { std::slice::from_raw_parts(self.memory.cast(), self.used) }
     }
 
     fn filter(&mut self, flags: c_uint, values: &[c_uint]) -> usize {
         let filter = FILTER.filter.unwrap();
-        // SAFETY: the buffer is malloc's and has the size it says.
+        // SAFETY: the buffer is from `malloc`, and has this size.
         let done = unsafe {
             filter(
                 flags,
@@ -62,7 +62,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: it is malloc's, whoever allocated it.
+        // SAFETY: the test or the filter allocated it with `malloc`.
         unsafe { libc::free(self.memory) };
     }
 }
@@ -98,7 +98,7 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-/// The bound that an application gives as a string, as `ambar_h5z_options` passes it on.
+/// The bound that the filter parses from its options, for a bound given as text to `ambar_h5z_options`.
 fn given(text: &str, range: Option<[f64; 2]>) -> Result<ErrorBound, String> {
     let ends = range.unwrap_or([f64::NAN; 2]).map(f64::to_bits);
     let ends = ends.map(|bits| [bits as c_uint, (bits >> 32) as c_uint]);
@@ -118,7 +118,7 @@ fn given(text: &str, range: Option<[f64; 2]>) -> Result<ErrorBound, String> {
 }
 
 #[test]
-fn options_come_back() {
+fn options_round_trip() {
     for (dtype, bound) in [
         (ValueType::Float32, "1e-3"),
         (ValueType::Float64, "lossless"),
@@ -198,7 +198,7 @@ fn options_come_back() {
 }
 
 #[test]
-fn chunks_come_back_with_and_without_options() {
+fn chunks_round_trip_with_and_without_options() {
     let bytes = wave(3000);
     for bound in [0.0, 1e-4] {
         let values = options(ValueType::Float64, &[30, 100], bound);
@@ -223,7 +223,7 @@ fn chunks_come_back_with_and_without_options() {
 }
 
 #[test]
-fn what_does_not_shrink_is_left_alone_or_stored() {
+fn incompressible_chunks_are_skipped_or_stored() {
     let bytes = noise(4000);
     let values = options(ValueType::Float64, &[500], 0.0);
     let mut buffer = Buffer::new(&bytes);
@@ -235,7 +235,7 @@ fn what_does_not_shrink_is_left_alone_or_stored() {
 }
 
 #[test]
-fn what_is_wrong_is_an_error() {
+fn invalid_arguments_are_errors() {
     let bytes = wave(100);
     let mut buffer = Buffer::new(&bytes);
     for values in [
@@ -253,7 +253,7 @@ fn what_is_wrong_is_an_error() {
         assert_eq!(Buffer::new(&packet[..length]).filter(REVERSE, &values), 0);
     }
     let filter = FILTER.filter.unwrap();
-    // SAFETY: null pointers are looked for.
+    // SAFETY: the function checks for null pointers.
     let done = unsafe {
         filter(
             REVERSE,
@@ -267,7 +267,7 @@ fn what_is_wrong_is_an_error() {
     assert_eq!(done, 0);
 }
 
-/// Where a packet's stream begins: as far as its end as the second number says.
+/// The offset of the stream of a packet, from its length, which is the second number.
 fn stream_of(packet: &[u8]) -> usize {
     let end = packet.len().saturating_sub(4);
     let mut numbers = [0usize; 2];
@@ -283,7 +283,7 @@ fn stream_of(packet: &[u8]) -> usize {
     end.saturating_sub(numbers[1])
 }
 
-/// Packets with errors behind checksums that fit, and bytes of no sense.
+/// Damaged packets with valid checksums, and random bytes.
 fn fuzz(rounds: usize) -> usize {
     let random = noise(8 * rounds);
     let mut errors = 0;
@@ -317,12 +317,12 @@ fn fuzz(rounds: usize) -> usize {
 fn hostile_packets_are_errors() {
     let rounds = 3_000;
     let errors = fuzz(rounds);
-    // Bytes of no sense are errors all, damaged packets for the most part.
+    // All random bytes are errors, and most damaged packets.
     assert!(errors > 3 * rounds && errors < 4 * rounds, "{errors}");
 }
 
 #[test]
 #[ignore = "part of the campaign: minutes"]
-fn hostile_packets_for_long() {
+fn many_hostile_packets_are_errors() {
     assert!(fuzz(1_000_000) > 3_000_000);
 }

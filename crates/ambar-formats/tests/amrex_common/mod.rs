@@ -1,4 +1,4 @@
-//! What the tests of the AMReX reader share: samples, and a writer of plotfiles of their own.
+//! Helpers of the tests of the AMReX reader: sample plotfiles, and an independent writer.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use ambar::DataType;
 use ambar::kinds::amr::patches::PatchSource;
 
-/// The folder of a sample plotfile: beside the repository, or in `$AMBAR_TEST_DATA`. A word where
-/// it is missing.
+/// The folder of a sample plotfile: beside the repository, or in `$AMBAR_TEST_DATA`. Prints a message if it does not
+/// exist.
 pub fn sample(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let given = std::env::var_os("AMBAR_TEST_DATA").map(PathBuf::from);
@@ -28,7 +28,7 @@ pub fn sample(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The values of a field on a box, as doubles.
+/// The values of a field on a box, as float64.
 pub fn read(source: &dyn PatchSource, level: usize, index: usize, field: &str) -> Vec<f64> {
     let cells = source.hierarchy().levels[level].boxes[index].cells();
     let dtype = source.dtype(field).unwrap();

@@ -1,4 +1,4 @@
-//! A small writer of plotfiles for tests, which shares nothing with the library's.
+//! A small writer of plotfiles for tests, independent of the library's.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +22,7 @@ pub struct Synthetic {
     pub double: bool,
     pub little: bool,
     pub ghosts: i64,
-    /// Files a level; boxes are dealt to them, the last box first where `shuffled`.
+    /// The number of files of a level. Boxes are distributed round-robin, in reverse order if `shuffled`.
     pub files: usize,
     pub shuffled: bool,
 }
@@ -67,8 +67,7 @@ impl Synthetic {
         }
     }
 
-    /// The value of a cell: of few bits, so that single precision holds it, and different in
-    /// each.
+    /// The value of a cell: different in each, and exact in single precision.
     pub fn value(&self, level: usize, field: usize, cell: &[i64]) -> f64 {
         let mut value = (level * 10 + field) as f64;
         for x in cell {
@@ -122,7 +121,7 @@ impl Synthetic {
         format!("FAB ((8, {order})){} {fields}\n", boxed(&[lo, hi]))
     }
 
-    /// Writes it.
+    /// Writes the plotfile.
     pub fn write(&self, path: &Path) {
         fs::create_dir(path).unwrap();
         for level in 0..self.levels.len() {
@@ -133,7 +132,7 @@ impl Synthetic {
     }
 
     fn write_level(&self, path: &Path, level: usize) {
-        // A path of its own: what Header says counts.
+        // An unusual path: the reader must take it from `Header`.
         let folder = path.join(format!("Lev_{level}"));
         fs::create_dir(&folder).unwrap();
         let boxes = &self.levels[level].boxes;

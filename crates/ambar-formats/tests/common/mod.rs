@@ -1,4 +1,4 @@
-//! What the tests of the RAMSES reader share: where outputs lie, copies of them, damage to them.
+//! Helpers of the tests of the RAMSES reader: paths of outputs, and copies of outputs for damage.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -27,7 +27,7 @@ pub fn output(case: &str, number: &str) -> Option<PathBuf> {
     paths.find(|path| path.is_dir())
 }
 
-/// The folder of an output that lies in the repository.
+/// The folder of an output in the repository.
 pub fn own_output(case: &str, number: &str) -> PathBuf {
     output(case, number).unwrap_or_else(|| panic!("tests/data lacks {case}/output_{number}"))
 }
@@ -74,7 +74,7 @@ impl Copy {
     }
 }
 
-/// Everything in an output that has rows.
+/// All tables of an output.
 pub struct Everything {
     pub cells: LeafCells,
     pub tables: Vec<Vec<(String, Column)>>,
@@ -100,7 +100,7 @@ pub fn read_all(path: &Path) -> Result<Everything> {
     Ok(Everything { cells, tables })
 }
 
-/// Whether two tables hold the same names, types and bits.
+/// Whether two tables have equal names, types and bits.
 pub fn same(one: &[(String, Column)], other: &[(String, Column)]) -> bool {
     let same = |(a, b): (&(String, Column), &(String, Column))| {
         a.0 == b.0 && a.1.dtype() == b.1.dtype() && a.1.bytes() == b.1.bytes()
@@ -108,7 +108,7 @@ pub fn same(one: &[(String, Column)], other: &[(String, Column)]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
-/// Whether two reads gave the same.
+/// Whether two reads are equal.
 pub fn equal(one: &Everything, other: &Everything) -> bool {
     one.cells.leaves.levels.bytes() == other.cells.leaves.levels.bytes()
         && one.cells.leaves.jumps == other.cells.leaves.jumps

@@ -64,7 +64,7 @@ const TYPES: [DataType; 9] = [
     DataType::FixedBytes { bytes: 5 },
 ];
 
-/// A step of a chain: an order of dimensions, by what sorts them, or a delta.
+/// A step of a chain: an order of dimensions, by its sort keys, or a delta.
 fn steps() -> impl Strategy<Value = Vec<Option<Vec<u8>>>> {
     proptest::collection::vec(
         proptest::option::of(proptest::collection::vec(any::<u8>(), 5)),
@@ -125,9 +125,9 @@ proptest! {
     }
 }
 
-/// What meshes have: so many corners a cell, sums that go on from corner to corner.
+/// Arrays of meshes: corners of cells, and offsets that increase from cell to cell.
 #[test]
-fn columns_of_differences_come_back() {
+fn columns_of_differences_round_trip() {
     for columns in 1..=40u64 {
         for dtype in &TYPES[1..6] {
             let shape = [333, columns];

@@ -1,4 +1,4 @@
-//! Conditions against a plain reading of the same rows.
+//! Conditions, compared with a direct evaluation row by row.
 
 use super::tree::MAX_NODES;
 use super::*;
@@ -64,7 +64,7 @@ fn words_bind_as_in_python() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_name_the_position_and_the_cause() {
     for (text, position, what) in [
         ("", 1, "expected a field"),
         ("density", 8, "expected <"),
@@ -121,7 +121,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn text_that_is_hostile_is_an_error_or_harmless() {
+fn hostile_text_is_an_error_or_harmless() {
     let deep = "(".repeat(100_000) + "a > 1" + &")".repeat(100_000);
     assert!(Condition::parse(&deep).is_ok());
     let long = vec!["a > 1"; MAX_NODES].join(" or ");
@@ -511,7 +511,7 @@ fn columns_that_are_not_numbers_are_errors() {
 }
 
 #[test]
-fn a_range_says_nothing_of_nan() {
+fn a_range_does_not_exclude_nan() {
     let outcome = |text: &str, range, nan| {
         let condition = Condition::parse(text).unwrap();
         let outcome = condition.outcome(|_| Ok(Some((range, nan)))).unwrap();

@@ -1,4 +1,4 @@
-//! Tables and particles against a plain pass over their rows, in memory and in stores.
+//! Tables and particles in memory and in stores, compared with a loop over their rows.
 
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn tables_and_particles_survive_the_store() {
+fn tables_and_particles_round_trip_through_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.ambar");
     let all: Vec<Row> = (0..70_000)

@@ -1,4 +1,4 @@
-//! Ranks that write together in one process, read back as a store.
+//! Stores written by several ranks in one process.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -15,7 +15,7 @@ use crate::metadata::Attributes;
 use crate::store::Store;
 
 #[test]
-fn a_text_is_rank_0s() {
+fn strings_are_written_by_rank_0() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks.ambar");
     let mut team = Team::create(&path, options(3, Placement::Counter));
@@ -43,7 +43,7 @@ fn region(start: &[u64], shape: &[u64]) -> Region {
     }
 }
 
-/// The value at a place: smooth, and another one everywhere.
+/// The value at an index: smooth, and different everywhere.
 fn value(place: &[u64]) -> f64 {
     place
         .iter()
@@ -79,7 +79,7 @@ fn read(path: &Path, array: &str) -> Vec<f64> {
     out
 }
 
-/// Cuts `0..length` into parts of these shares.
+/// Cuts `0..length` in these proportions.
 fn cuts(length: u64, shares: &[u64]) -> Vec<(u64, u64)> {
     let all: u64 = shares.iter().sum();
     let mut sum = 0;
@@ -163,7 +163,7 @@ fn any_decomposition_is_read_back_as_one_array() {
 }
 
 #[test]
-fn packed_values_come_back() {
+fn packed_values_round_trip() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let shape = [300_007];
@@ -204,7 +204,7 @@ fn packed_values_come_back() {
 }
 
 #[test]
-fn steps_follow_each_other_and_a_store_is_appended_to() {
+fn steps_are_consecutive_and_stores_are_appended_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let shape = [60_000];
@@ -238,7 +238,7 @@ fn steps_follow_each_other_and_a_store_is_appended_to() {
 }
 
 #[test]
-fn what_nobody_writes_is_the_fill_value() {
+fn values_that_no_rank_writes_are_the_fill_value() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut alone =
@@ -261,7 +261,7 @@ fn what_nobody_writes_is_the_fill_value() {
 }
 
 #[test]
-fn a_rank_that_fails_keeps_all_from_committing() {
+fn a_failed_rank_prevents_the_commit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let shape = [1000];
@@ -343,7 +343,7 @@ fn mistakes_are_refused() {
 fn values_are_written_once() {
     let folder = tempfile::tempdir().unwrap();
     let shape = [10];
-    // All at once, and some of them before.
+    // All values in one call after some of them were written.
     for first in [region(&[0], &[10]), region(&[3], &[2])] {
         let path = folder.path().join(format!("{}.ambar", first.start[0]));
         let mut alone =
@@ -362,7 +362,7 @@ fn values_are_written_once() {
 }
 
 #[test]
-fn another_file_of_the_name_is_not_written_to() {
+fn another_file_of_the_same_name_is_not_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut first = RankWriter::create(
@@ -378,7 +378,7 @@ fn another_file_of_the_name_is_not_written_to() {
     assert!(RankWriter::join(&invitation, 1).is_err());
 }
 
-/// What a commit is refused with where two ranks define `a` by these specs, each holding a half of it.
+/// The error of a commit if two ranks define `a` with these specifications, and each has half of it.
 fn refused_commit(specs: [&ArraySpec; 2], cuts: [u64; 2]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
@@ -501,9 +501,9 @@ fn ranks_that_skip_a_definition_commit_nothing() {
     }
 }
 
-/// The pieces that rank 1 gets for an array that it did not define must not hide what is wrong.
+/// The pieces that rank 1 receives for an array that it did not define must not hide the cause.
 #[test]
-fn pieces_of_an_array_that_a_rank_skipped_do_not_hide_which() {
+fn pieces_of_a_skipped_array_do_not_hide_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut team = Team::create(&path, options(2, Placement::Counter));
@@ -516,9 +516,9 @@ fn pieces_of_an_array_that_a_rank_skipped_do_not_hide_which() {
     assert!(error.contains("rank 1 did not define it"), "{error}");
 }
 
-/// Strings that differed between ranks were taken from rank 0 without a word.
+/// Strings that differed between ranks were silently taken from rank 0.
 #[test]
-fn texts_that_differ_are_refused() {
+fn strings_that_differ_between_ranks_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut team = Team::create(&path, options(2, Placement::Counter));
@@ -532,9 +532,9 @@ fn texts_that_differ_are_refused() {
     assert!(!path.exists());
 }
 
-/// After a failed commit arrays could be defined and written, and later commits depended on what was left.
+/// After a failed commit, arrays could be defined and written, and later commits depended on the remaining state.
 #[test]
-fn after_an_error_everything_is_refused() {
+fn after_an_error_all_calls_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let mut alone =
@@ -559,7 +559,7 @@ fn after_an_error_everything_is_refused() {
     assert!(!path.exists());
 }
 
-/// Handles began at 0 again after a commit, so that one from before it wrote into another array.
+/// Handles began at 0 again after a commit, so that a handle from before it referred to another array.
 #[test]
 fn a_handle_from_before_a_commit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -577,7 +577,7 @@ fn a_handle_from_before_a_commit_is_refused() {
     assert!(error.to_string().contains("last commit"), "{error}");
 }
 
-/// An array without values in one dimension, and chunks in all, used to divide by zero.
+/// The number of chunks of an array without values was a division by zero.
 #[test]
 fn an_empty_array_may_have_chunks() {
     let folder = tempfile::tempdir().unwrap();
@@ -630,7 +630,7 @@ fn values_that_no_rank_wrote_are_counted_in_the_array() {
     assert_eq!(read(&path, "forgotten")[70..], [-1.0; 30]);
 }
 
-/// Shards that two ranks wrote whole, as their blocks overlapped, used to be those of either rank.
+/// Shards that two ranks wrote, because their blocks overlapped, were those of either rank.
 #[test]
 fn blocks_of_two_ranks_that_overlap_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -650,16 +650,16 @@ fn blocks_of_two_ranks_that_overlap_are_refused() {
     );
 }
 
-/// One bit of the bytes of a rank's blocks of a single value used to ask for 25 GB.
+/// A flipped bit in the blocks of a rank with a single value allocated 25 GB.
 #[test]
-fn no_number_of_blocks_of_a_single_value_takes_memory() {
+fn blocks_of_a_single_value_take_no_memory() {
     let mut bytes = Decomposition::encode(&[], &[region(&[], &[])]).unwrap();
     assert!(Decomposition::gather(&[&bytes]).is_ok());
     bytes[8 + 8 + 5] ^= 1; // the number of blocks, 2^40 more
     assert!(Decomposition::gather(&[&bytes]).is_err());
 }
 
-/// One flipped bit in a number of blocks asked for 25 GB of memory before anything was checked.
+/// A flipped bit in a number of blocks allocated 25 GB before any check.
 #[test]
 fn changed_bytes_of_blocks_are_refused_or_harmless() {
     let blocks = [region(&[0, 0], &[4, 3]), region(&[4, 3], &[2, 5])];
@@ -676,7 +676,7 @@ fn changed_bytes_of_blocks_are_refused_or_harmless() {
     }
 }
 
-/// Each rank used to take 1 MiB of the file for its first values, however few.
+/// Each rank reserved 1 MiB of the file for its first values.
 #[test]
 fn a_small_store_of_many_ranks_is_a_short_file() {
     let folder = tempfile::tempdir().unwrap();

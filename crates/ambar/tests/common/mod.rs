@@ -1,6 +1,6 @@
-//! What the tests of stores share.
+//! Helpers of the tests of stores.
 
-// Each test file uses a part of it; helpers fail as tests do.
+// Each test file uses some of these helpers, which panic like tests.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use ambar::DataType;
@@ -11,7 +11,7 @@ use serde_json::json;
 /// All profiles.
 pub const PROFILES: [Profile; 3] = [Profile::Fast, Profile::Balanced, Profile::Small];
 
-/// Names of the types of a fixed size; [`dtype`] makes them.
+/// Names of the types of fixed size, for [`dtype`].
 pub const DTYPES: [&str; 19] = [
     "bool",
     "int8",
@@ -51,7 +51,7 @@ pub fn dtype(name: &str) -> DataType {
     DataType::from_json(&json).unwrap()
 }
 
-/// A store without fsync, in one file.
+/// Options of a store in one file, without fsync.
 pub fn scratch_options() -> CreateOptions {
     CreateOptions {
         durability: Durability::None,
@@ -59,7 +59,7 @@ pub fn scratch_options() -> CreateOptions {
     }
 }
 
-/// Numbers that look random and are the same in every run (xorshift64*).
+/// Reproducible pseudorandom numbers (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
@@ -79,7 +79,7 @@ impl Random {
     }
 }
 
-/// Values with some structure and every pattern of bits that a type may have.
+/// Values with some structure, and all bit patterns of a type.
 pub fn random_values(dtype: &DataType, count: usize) -> Vec<u8> {
     let size = dtype.size().unwrap();
     let mut random = Random::new(count as u64 + size as u64);

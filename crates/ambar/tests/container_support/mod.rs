@@ -1,4 +1,4 @@
-//! What the containers' tests share.
+//! Helpers of the tests of containers.
 
 #![allow(dead_code, clippy::unwrap_used)] // each test program uses a part of it
 
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use ambar::Limits;
 use ambar::container::{self, Container, ContainerWriter, CreateOptions, Durability};
 
-/// Which container a test is about.
+/// The kind of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Zip,
     Directory,
 }
 
-/// All of a container's content.
+/// The content of a container.
 pub type Content = BTreeMap<String, Vec<u8>>;
 
 /// A new folder, and the path of a store in it that does not exist yet.
@@ -45,7 +45,7 @@ pub fn append(path: &Path) -> Box<dyn ContainerWriter> {
     container::append(path, Durability::None, &Limits::default()).unwrap()
 }
 
-/// Puts all of `entries` and commits.
+/// Writes entries and commits.
 pub fn commit(writer: &mut dyn ContainerWriter, entries: &[(&str, &[u8])]) {
     for (key, bytes) in entries {
         writer.put(key, &[bytes]).unwrap();
@@ -57,7 +57,7 @@ pub fn whole(container: &dyn Container, key: &str) -> Option<Vec<u8>> {
     container.read_whole(key, 1 << 30).unwrap()
 }
 
-/// All content, or the first error met on the way to it.
+/// The content of a container, or the first error.
 pub fn try_content(path: &Path) -> ambar::Result<Content> {
     let container = container::open(path)?;
     let keys = container.keys()?;
@@ -73,7 +73,7 @@ pub fn content(path: &Path) -> Content {
     try_content(path).unwrap()
 }
 
-/// Verifies all that there is to verify.
+/// Verifies all entries and records.
 pub fn try_verify(path: &Path) -> ambar::Result<()> {
     let container = container::open(path)?;
     container.verify_records()?;
@@ -115,16 +115,16 @@ pub fn three_commits(path: &Path, form: Form) {
     );
 }
 
-/// Where the two slots lie, as docs/format.md says.
+/// The offsets of the two slots (docs/format.md, 1.2).
 pub const SLOTS: [u64; 2] = [512, 1024];
 
-/// Overwrites what is at `offset` of a file.
+/// Overwrites bytes of a file at an offset.
 pub fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(bytes, offset).unwrap();
 }
 
-/// Numbers that look random, the same in every run (xorshift64*).
+/// Reproducible pseudorandom numbers (xorshift64*).
 pub struct Random(pub u64);
 
 impl Random {

@@ -383,7 +383,7 @@ fn hostile_packets_are_errors_or_values() {
 
 #[test]
 #[ignore = "part of the campaign: minutes"]
-fn hostile_packets_for_long() {
+fn many_hostile_packets_are_errors_or_values() {
     for seed in 2..40 {
         assert!(mutations(100_000, seed) > 50_000);
     }

@@ -1,4 +1,4 @@
-//! Objects read like files: the same content, the same errors, and few requests.
+//! Objects are read like files: equal content, equal errors, and few requests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ fn options(directory: bool) -> CreateOptions {
 
 type Content = BTreeMap<String, Vec<u8>>;
 
-/// All that is read of a container, or the first error.
+/// The content of a container, or the first error.
 fn content(container: &dyn Container) -> Result<Content> {
     let mut all = Content::new();
     for key in container.keys()? {
@@ -60,7 +60,7 @@ fn verified(container: &dyn Container) -> Result<()> {
     Ok(())
 }
 
-/// A container of three commits, with an entry longer than a request fetches.
+/// A container of three commits, with an entry longer than a request.
 fn three_commits(path: &FilePath, directory: bool) {
     let mut writer = container::create(path, &options(directory)).unwrap();
     let large: Vec<u8> = (0..(20u32 << 20)).map(|n| (n * 7) as u8).collect();
@@ -78,7 +78,7 @@ fn three_commits(path: &FilePath, directory: bool) {
     writer.commit().unwrap();
 }
 
-/// What every container must give, whether it is read from files or from objects.
+/// Checks that a container in files and in objects has the expected content.
 fn reads_as(container: &dyn Container, expected: &Content, location: &str) {
     assert_eq!(container.location(), location);
     assert_eq!(&content(container).unwrap(), expected);
@@ -125,7 +125,7 @@ fn reads_as(container: &dyn Container, expected: &Content, location: &str) {
     drop(ahead);
     match container.read_ahead(&[part(&entry, 3, 3)], u64::MAX) {
         Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt),
-        // It is a hint, which a folder of this machine has no use for.
+        // A hint, which local folders ignore.
         Ok(_) => assert!(!container.is_remote() && location.ends_with("folder.ambar")),
     }
 }
@@ -147,7 +147,7 @@ fn files_and_objects_read_alike() {
         assert!(remote.is_remote() && !local.is_remote());
         reads_as(&*remote, &expected, &format!("s3://bucket/some/{name}"));
     }
-    // A directory is found without the `/` that says it is one, too.
+    // A directory is also found without a trailing `/`.
     let found = open_object(&store, "some/folder.ambar", false).unwrap();
     assert_eq!(found.keys().unwrap().len(), 5);
     let error = open_object(&store, "some/other.ambar", false).unwrap_err();
@@ -173,7 +173,7 @@ fn directories_of_other_programs_are_read() {
     assert_eq!(found.usage().unwrap().entries, 2);
 }
 
-/// What opening and reading all of a damaged container gives: its content, or the kind of error.
+/// Opens and reads a damaged container. Returns its content, or the kind of the error.
 fn outcome(container: Result<Arc<dyn Container>>) -> std::result::Result<Content, ErrorKind> {
     let all = container.and_then(|container| content(&*container));
     all.map_err(|error| error.kind())
@@ -205,7 +205,7 @@ fn damaged_objects_are_refused_as_files_are() {
             remote == local || (unseen && remote == expected),
             "{what}: {local:?}, {remote:?}"
         );
-        // Whatever it is, it is never an older commit nor anything else.
+        // Never an older commit, nor other content.
         assert!(remote.is_err() || remote == expected, "{what}: {remote:?}");
     };
     for len in (0..sound.len()).rev().step_by(7) {
@@ -214,7 +214,7 @@ fn damaged_objects_are_refused_as_files_are() {
     for position in (0..sound.len()).step_by(3) {
         let mut bytes = sound.clone();
         bytes[position] ^= 0x10;
-        // Damage in the header is not seen where the header is not read.
+        // Damage in the header is not detected if the header is not read.
         compare(bytes, &format!("byte {position}"), position < 1655);
     }
     let mut tailed = sound.clone();
@@ -224,7 +224,7 @@ fn damaged_objects_are_refused_as_files_are() {
 }
 
 #[test]
-fn replaced_objects_are_noticed() {
+fn replaced_objects_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(RecordingStore::default());
     for directory in [false, true] {
@@ -268,7 +268,7 @@ fn directories_of_unfinished_commits_are_refused() {
     let error = open_object(&store, "run", true).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
 
-    // Where the last commit did not write the root's metadata, the folder's list tells.
+    // If the last commit did not write the root's metadata, the list of the folder shows the unfinished commit.
     let mut writer = container::append(&path, Durability::None, &Limits::default()).unwrap();
     writer.put("last", &[b"entry"]).unwrap();
     writer.commit().unwrap();
@@ -290,7 +290,7 @@ fn directories_of_unfinished_commits_are_refused() {
 
 /// A store with a catalogue of three small arrays, and two large ones.
 fn write_store(path: &FilePath) -> Vec<u64> {
-    // Splitmix64: no codec makes such numbers smaller.
+    // Splitmix64, which is incompressible.
     let mix = |i: u64| {
         let a = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let b = (a ^ (a >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -313,7 +313,7 @@ fn write_store(path: &FilePath) -> Vec<u64> {
     let chunked = ArraySpec::new(DataType::UInt64, &[20_000]).chunks(&[1000]);
     let part = ArrayData::Fixed(bytemuck::cast_slice(&values[..20_000]));
     writer.write_array("chunked", &chunked, part).unwrap();
-    // What follows is longer than what is fetched at the end of an object.
+    // The rest is longer than the tail of an object that is read first.
     let last = ArraySpec::new(DataType::UInt64, &[150_000]);
     let part = ArrayData::Fixed(bytemuck::cast_slice(&values[..150_000]));
     writer.write_array("last", &last, part).unwrap();

@@ -1,4 +1,4 @@
-//! Patches stored within error bounds: no value is off by more, dropped cells among them.
+//! Patches stored within error bounds, which also hold for dropped cells.
 
 use super::stores::{boxes, pair, read};
 use super::*;
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn averages_that_are_nearly_right_are_dropped_within_a_bound() {
+fn approximate_averages_are_dropped_within_a_bound() {
     use crate::kinds::amr::patches::write::covered::{Averaging, finer_bound};
     let (hierarchy, _) = pair();
     let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(hierarchy).unwrap();
@@ -165,7 +165,7 @@ impl PatchSource for Averages {
 }
 
 #[test]
-fn integers_take_no_bound() {
+fn integers_have_no_bound() {
     let sample = Arc::new(Sample::new(&Recipe {
         seed: 1,
         ndim: 2,

@@ -1,4 +1,4 @@
-//! Boxes in their tree, averages, and what hierarchies must be like.
+//! The tree of boxes, averages, and checks of hierarchies.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -7,7 +7,7 @@ use crate::kinds::amr::patches::hierarchy::nest::Nest;
 
 proptest! {
     #[test]
-    fn trees_of_boxes_find_what_a_plain_search_finds(recipe in recipes(), seed: u64) {
+    fn trees_of_boxes_match_a_linear_search(recipe in recipes(), seed: u64) {
         let sample = Sample::new(&recipe);
         let mut random = Random(seed);
         for level in &sample.hierarchy.levels {
@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn unit_blocks_hold_what_is_meant(recipe in recipes(), all: bool) {
+    fn unit_blocks_hold_the_expected_cells(recipe in recipes(), all: bool) {
         let sample = Sample::new(&recipe);
         let nest = Arc::new(Nest::new(sample.hierarchy.clone()).unwrap());
         let cells = if all { CellSet::All } else { CellSet::Leaves };
@@ -69,12 +69,12 @@ proptest! {
 }
 
 #[test]
-fn averages_are_summed_x_first_from_zero_on() {
+fn averages_are_summed_from_zero_x_fastest() {
     let fine = IndexBox {
         lo: [-2, 0, 0],
         hi: [0, 2, 1],
     };
-    // The large ones cancel exactly only in this order.
+    // The large values cancel exactly only in this order.
     let values = [1e16, 1.0, -1e16, 1.0f64];
     let mut out = [0; 8];
     let bytes = bytemuck::cast_slice(&values);

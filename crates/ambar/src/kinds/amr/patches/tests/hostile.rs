@@ -1,4 +1,4 @@
-//! Stores whose attributes or arrays are not what they should be.
+//! Stores with invalid attributes or arrays.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::array::{ArrayData, ArraySpec};
 use crate::error::ErrorKind;
 use crate::kinds::select::Selection;
 
-/// The first that has a few boxes on each level.
+/// The first sample that has a few boxes on each level.
 fn sample() -> Sample {
     let samples = (0..).map(|seed| {
         Sample::new(&Recipe {
@@ -21,7 +21,7 @@ fn sample() -> Sample {
     rich.next().unwrap()
 }
 
-/// A store with a change made after the writing; both folder and store.
+/// A store that is changed after it was written, and its folder.
 fn changed(change: impl FnOnce(&mut StoreWriter, &Store)) -> (Store, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.ambar");
@@ -38,7 +38,7 @@ fn changed(change: impl FnOnce(&mut StoreWriter, &Store)) -> (Store, tempfile::T
     (Store::open(&path).unwrap(), folder)
 }
 
-/// Opens, and reads everything there is; the first error.
+/// Opens a store and reads all of it. Returns the first error.
 fn use_all(store: &Store) -> Result<()> {
     let amr = PatchAmr::open(store, "/amr")?;
     let mut names = amr.fields().to_vec();
@@ -68,7 +68,7 @@ fn use_all(store: &Store) -> Result<()> {
 }
 
 #[test]
-fn attributes_that_lie_are_errors() {
+fn invalid_attributes_are_errors() {
     assert!(use_all(&changed(|_, _| ()).0).is_ok());
     let huge = i64::MAX;
     let cases: Vec<(&str, Value, ErrorKind)> = vec![
@@ -118,8 +118,8 @@ fn attributes_that_lie_are_errors() {
 }
 
 #[test]
-fn dropped_fields_that_were_not_are_no_wrong_data() {
-    // A field that cannot be averaged, said to be.
+fn fields_wrongly_marked_as_dropped_are_errors() {
+    // A field that cannot be averaged is marked as averaged.
     let (store, _folder) = changed(|writer, store| {
         let mut attributes = store.group("/amr").unwrap().attributes().clone();
         attributes["ambar"]["levels"][0]["dropped"] = json!(["count"]);
@@ -145,7 +145,7 @@ fn words(array: &crate::array::Array) -> Vec<i64> {
 }
 
 #[test]
-fn lists_of_places_that_lie_are_errors() {
+fn invalid_lists_of_positions_are_errors() {
     type Change = fn(&mut Vec<i64>);
     let cases: [(&str, Change); 12] = [
         ("origin", |words| words.swap(0, 3)),
@@ -237,8 +237,8 @@ fn arrays_of_other_shapes_or_types_are_errors() {
 }
 
 #[test]
-fn unit_blocks_that_are_missing_are_noticed() {
-    // One block less: of all arrays, so that shapes agree.
+fn missing_unit_blocks_are_detected() {
+    // One block less in all arrays, so that shapes agree.
     let (store, _folder) = changed(|writer, store| {
         let mut attributes = store.group("/amr").unwrap().attributes().clone();
         let level = &mut attributes["ambar"]["levels"][1];

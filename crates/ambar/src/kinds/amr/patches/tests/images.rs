@@ -1,4 +1,4 @@
-//! Grids, slices and projections against a plain pass over all leaves and pixels.
+//! Grids, slices and projections, compared with loops over all leaves and pixels.
 
 use super::*;
 use crate::kinds::amr::{Weight, Window};
@@ -64,7 +64,7 @@ impl Scene {
         self.corners(level, std::array::from_fn(|d| first[d] + pixel[d] as i64))
     }
 
-    /// The leaves that meet a region of finest cells, and in each dimension how much of it.
+    /// The leaves that intersect a region of finest cells, and the overlap in each dimension.
     fn meeting(&self, [lo, hi]: [[i64; 3]; 2]) -> Vec<(Cell, [f64; 3])> {
         let meets = self.leaves.iter().filter_map(|cell| {
             let [from, to] = self.corners(cell.0, cell.1);
@@ -199,7 +199,7 @@ fn check_projection(scene: &Scene, amr: &PatchAmr, axis: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
     #[test]
-    fn images_show_what_is_there(recipe in recipes(), seed: u64, chunk in 1usize..3000) {
+    fn images_match_the_reference(recipe in recipes(), seed: u64, chunk in 1usize..3000) {
         let mut random = Random(seed);
         let scene = Scene::new(&recipe, &mut random);
         check(&scene, &scene.sample.in_memory(), &mut random);
@@ -232,7 +232,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
-fn windows_are_rounded_outwards_but_not_by_a_hair() {
+fn windows_are_rounded_outwards_except_rounding_errors() {
     let amr = sample().in_memory();
     let h = amr.hierarchy().clone();
     let side = h.levels[1].cell_size;

@@ -1,4 +1,4 @@
-//! Patches against a slow reference: random hierarchies in 1 to 3 dimensions.
+//! Patches, compared with a slow reference: random hierarchies in 1 to 3 dimensions.
 
 mod bounds;
 mod boxes;
@@ -20,7 +20,7 @@ use crate::container::CreateOptions;
 use crate::kinds::morton;
 use crate::store::{Store, StoreWriter};
 
-/// SplitMix64: tests need no better randomness.
+/// Pseudorandom numbers (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// What a random hierarchy is to be like.
+/// The parameters of a random hierarchy.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub seed: u64,
@@ -157,7 +157,7 @@ impl Sample {
         value
     }
 
-    /// The leaves, and those covered, in the order of the levels, blocks, and cells in a block.
+    /// The leaves, and the covered cells, in the order of levels, blocks, and cells in a block.
     pub fn leaves(&self, sides: &[usize]) -> Vec<Cell> {
         let mut leaves: Vec<Cell> = self
             .cells
@@ -343,7 +343,7 @@ fn boxes_of(
         &mut |b, random| match coarser {
             None if random.below(8) > 0 => boxes.push(b),
             Some(coarser) if random.below(3) == 0 => {
-                // Across several coarser boxes where they fill it, else the parts in them.
+                // Across several coarser boxes if these fill it; otherwise the parts in them.
                 let coarser = coarser.boxes.iter().map(|c| c.refined(step));
                 let parts = coarser
                     .map(|c| c.intersection(&b))
@@ -362,7 +362,7 @@ fn boxes_of(
     boxes
 }
 
-/// Cuts a box at multiples of `step` again and again.
+/// Cuts a box repeatedly at multiples of `step`.
 fn split(
     b: IndexBox,
     step: [i64; 3],

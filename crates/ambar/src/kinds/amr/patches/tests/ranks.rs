@@ -1,4 +1,4 @@
-//! Patches written by many ranks, against what one process writes.
+//! Patches written by many ranks, compared with those of one process.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -9,7 +9,7 @@ use crate::kinds::bound::{Compression, ErrorBound};
 use crate::ranks::team::Team;
 use crate::ranks::{Placement, RankOptions, RankWriter};
 
-/// Any ranks for the boxes.
+/// Random ranks for the boxes.
 fn owners(sample: &Sample, ranks: u32, seed: u64) -> Vec<Vec<u32>> {
     let mut random = Random(seed);
     let levels = sample.hierarchy.levels.iter();
@@ -55,7 +55,7 @@ fn declare(
         .collect()
 }
 
-/// Puts the values of one box.
+/// Copies the values of a box.
 fn put(
     (writer, patches): (&mut RankWriter, &mut RankPatches),
     sample: &Sample,
@@ -128,7 +128,7 @@ fn alone(sample: &Sample, options: &RankPatchOptions) -> (PatchAmr, tempfile::Te
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn many_ranks_write_what_one_process_does(
+    fn many_ranks_write_the_same_as_one_process(
         recipe in recipes(), chunk in 1usize..3000, ranks in 1u32..6, seed: u64, reserved: bool,
         drop: bool,
     ) {
@@ -272,7 +272,7 @@ fn small() -> Sample {
 }
 
 #[test]
-fn what_is_missing_or_given_twice_keeps_all_from_committing() {
+fn missing_or_repeated_boxes_prevent_the_commit() {
     let sample = small();
     let folder = tempfile::tempdir().unwrap();
     let mut team = team(2, Placement::Counter, &folder);
@@ -297,7 +297,7 @@ fn what_is_missing_or_given_twice_keeps_all_from_committing() {
 }
 
 #[test]
-fn what_needs_all_values_is_refused() {
+fn options_that_need_all_values_are_refused() {
     let sample = small();
     let folder = tempfile::tempdir().unwrap();
     let boxes = owners(&sample, 2, 3);
@@ -320,9 +320,9 @@ fn what_needs_all_values_is_refused() {
     assert!(level.to_string().contains("levels: 0 to 1"), "{level}");
     assert_eq!(of_part("smoth@1").kind(), ErrorKind::NotFound);
     assert_eq!(of_part("smooth@[0:1]").kind(), ErrorKind::Invalid);
-    let nobody = vec![vec![2; sample.hierarchy.levels[0].boxes.len()], Vec::new()];
+    let unknown_rank = vec![vec![2; sample.hierarchy.levels[0].boxes.len()], Vec::new()];
     let fitting = options(None, 2000, None);
-    assert_eq!(refused(&nobody, &fitting).kind(), ErrorKind::Invalid);
+    assert_eq!(refused(&unknown_rank, &fitting).kind(), ErrorKind::Invalid);
 }
 
 #[test]

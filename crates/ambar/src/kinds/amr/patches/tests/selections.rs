@@ -1,4 +1,4 @@
-//! Cells that selections pick, against a plain pass over all cells.
+//! Selected cells, compared with a loop over all cells.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -196,7 +196,7 @@ impl Values for Counting {
 }
 
 #[test]
-fn only_what_is_touched_is_decoded() {
+fn only_chunks_that_overlap_are_decoded() {
     let sample = Sample::new(&Recipe {
         seed: 12,
         ndim: 3,
@@ -223,7 +223,7 @@ fn only_what_is_touched_is_decoded() {
         stored.cells(&["density"], selection).unwrap();
         let read = chunks.load(Ordering::Relaxed);
         let touched = stored.chunks_touched(selection).unwrap();
-        // Centres decide about a region, so that chunks may turn out to hold nothing.
+        // Regions select centres of cells, so that overlapping chunks may have no selected cell.
         assert!(read == touched || selection.region.is_some() && read < touched);
         read
     };
@@ -248,7 +248,7 @@ fn only_what_is_touched_is_decoded() {
     });
     assert!(0 < part && part < whole && 0 < level && level < whole && whole <= all);
     assert_eq!(none, 0);
-    // Neither grids nor slices read what they do not show.
+    // Grids and slices read only chunks that they show.
     chunks.store(0, Ordering::Relaxed);
     let window = stored
         .window(1, Some(&Region::cuboid(&lower, &middle).unwrap()))
@@ -262,7 +262,7 @@ fn only_what_is_touched_is_decoded() {
 }
 
 #[test]
-fn boxes_of_a_source_are_read_once_and_only_where_asked_for() {
+fn boxes_of_a_source_are_read_once_and_only_in_the_selection() {
     struct Once {
         sample: Sample,
         read: Mutex<Vec<(usize, usize, String)>>,

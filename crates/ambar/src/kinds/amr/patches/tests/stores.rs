@@ -26,7 +26,7 @@ pub(super) fn read(
     out
 }
 
-/// The value of a cell where all covered ones are averages.
+/// The value of a cell of a field whose covered cells are averages.
 fn averaged(sample: &Sample, field: &str, cell: Cell) -> f64 {
     if sample.cells[&cell] {
         let ratio = sample.hierarchy.levels[cell.0].ratio;
@@ -43,7 +43,7 @@ fn averaged(sample: &Sample, field: &str, cell: Cell) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn boxes_survive_the_store(recipe in recipes(), chunk in 1usize..3000) {
+    fn boxes_round_trip_through_a_store(recipe in recipes(), chunk in 1usize..3000) {
         let sample = Arc::new(Sample::new(&recipe));
         let memory = sample.in_memory();
         for covered in [Covered::Auto, Covered::Keep] {
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn covered_cells_are_dropped_just_where_averages_give_them_back(recipe in recipes()) {
+    fn covered_cells_are_dropped_only_if_they_are_averages(recipe in recipes()) {
         let sample = Sample::new(&recipe);
         let (stored, _folder) = sample.stored(Covered::Auto, 100);
         for level in 0..recipe.levels {
@@ -181,14 +181,14 @@ fn dropped_cells_take_no_blocks_unless_a_field_keeps_them() {
     assert_eq!(blocks(&source), (2, true));
     source.values[0][20] = 1.25;
     assert_eq!(blocks(&source), (4, false));
-    // A cell that no finer box covers proves nothing.
+    // A value that is not covered does not matter.
     source.values[0][20] = 1.5;
     source.values[0][60] = 1.25;
     assert_eq!(blocks(&source), (2, true));
 }
 
 #[test]
-fn fields_with_names_that_no_array_can_have_are_kept() {
+fn fields_with_names_that_are_invalid_for_arrays_are_kept() {
     let names = ["rho/total", "box", "a\\b", "field_1", "Y(H2)"];
     let source = plain(&names);
     let (amr, store) = write(&source, &PatchOptions::default()).unwrap();
@@ -201,7 +201,7 @@ fn fields_with_names_that_no_array_can_have_are_kept() {
 }
 
 #[test]
-fn fields_are_chosen_and_what_cannot_be_written_is_an_error() {
+fn fields_are_selected_and_invalid_fields_are_errors() {
     let source = plain(&["a", "b", "broken"]);
     let chosen = |names: &[&str]| PatchOptions {
         fields: Some(names.iter().map(|name| (*name).to_owned()).collect()),
@@ -234,10 +234,10 @@ fn fields_are_chosen_and_what_cannot_be_written_is_an_error() {
 fn progress_reaches_the_end_and_can_stop_the_work() {
     let source = plain(&["a", "b"]);
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+    let reported = Arc::clone(&seen);
     let mut options = PatchOptions {
         progress: Some(Arc::new(move |done, total| {
-            told.lock().unwrap().push((done, total));
+            reported.lock().unwrap().push((done, total));
             Ok(())
         })),
         ..PatchOptions::default()
@@ -255,7 +255,7 @@ fn progress_reaches_the_end_and_can_stop_the_work() {
 }
 
 #[test]
-fn ranges_are_of_what_was_kept() {
+fn ranges_are_of_the_stored_cells() {
     let sample = Sample::new(&Recipe {
         seed: 21,
         ndim: 2,

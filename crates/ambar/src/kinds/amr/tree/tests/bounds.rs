@@ -1,4 +1,4 @@
-//! Trees within error bounds: where chunks' cells lie, and what that is good for.
+//! Trees within error bounds: chunks know the positions of their cells, which improves predictions.
 
 use super::*;
 use crate::array::LeafPositions;
@@ -12,7 +12,7 @@ use crate::store::{Store, StoreWriter};
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn chunks_know_where_their_cells_lie(recipe in recipes(30)) {
+    fn chunks_know_the_positions_of_their_cells(recipe in recipes(30)) {
         let sample = Sample::new(&recipe);
         let (leaves, rows) = (sample.leaves(), recipe.chunk_rows);
         let (shape, levels) = (leaves.shape(), leaves.levels.bytes());
@@ -57,9 +57,9 @@ fn stored(sample: &Sample, profile: Profile, bound: f64) -> (u64, f64) {
     (bytes, worst / bound)
 }
 
-/// A field that is smooth in space is predicted from the cells around, where only the size counts.
+/// A field that is smooth in space is predicted from neighbouring cells if only the size matters.
 #[test]
-fn smooth_fields_take_less_than_in_a_row() {
+fn smooth_fields_are_smaller_than_one_dimensional_arrays() {
     for ndim in 2..=3 {
         let recipe = Recipe {
             seed: 5,
@@ -84,9 +84,9 @@ fn smooth_fields_take_less_than_in_a_row() {
     }
 }
 
-/// Noise is as large either way: the quicker one is taken.
+/// Noise has the same size with and without positions: the faster encoding is chosen.
 #[test]
-fn noise_stays_in_a_row() {
+fn noise_is_encoded_as_one_dimensional_array() {
     let sample = Sample::new(&Recipe {
         seed: 3,
         ndim: 3,

@@ -1,4 +1,4 @@
-//! Grids, slices and projections against a plain pass over all leaves and pixels.
+//! Grids, slices and projections, compared with loops over all leaves and pixels.
 
 use super::*;
 use crate::kinds::region::Region;
@@ -108,7 +108,7 @@ proptest! {
         let shape = &scene.sample.shape;
         let axis = random.below(recipe.ndim as u64) as usize;
         let units = shape.extent()[axis];
-        // Faces of cells, the box's end, and places between.
+        // Faces of cells, the end of the box, and positions between.
         let at = random.below(2 * units + 1) as f64 / 2.0;
         let unit = (at as u64).min(units - 1);
         let at = at / units as f64 * shape.size()[axis];
@@ -214,7 +214,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
-fn windows_are_rounded_outwards_but_not_by_a_hair() {
+fn windows_are_rounded_outwards_except_rounding_errors() {
     let tree = sample().tree(16);
     // The box is 0.75 long: cells of level 2 are 0.1875.
     let window =
@@ -262,7 +262,7 @@ fn invalid_images_are_errors() {
 }
 
 #[test]
-fn a_slice_reads_only_what_it_cuts() {
+fn a_slice_reads_only_chunks_that_it_cuts() {
     let mut tree = sample().tree(16);
     let rows = tree.rows();
     let counting = Counting::wrap(&mut tree);

@@ -1,4 +1,4 @@
-//! Positions out of levels, and what levels that make no tree lead to.
+//! Positions of leaves from their levels, and levels that are not a tree.
 
 use super::*;
 use crate::kinds::amr::tree::geometry::TreeGeometry;
@@ -78,7 +78,7 @@ proptest! {
         }
     }
 
-    /// Whatever a file says: an error or cells, never a panic or a hang.
+    /// Any levels are an error or cells, never a panic or a hang.
     #[test]
     fn hostile_levels_do_no_harm(
         recipe in recipes(30), changes in prop::collection::vec((any::<u64>(), any::<u8>()), 1..4),
@@ -118,7 +118,7 @@ fn leaves(levels: &[u8], lattice_level: u8, jumps: Vec<Jump>) -> Leaves {
 }
 
 #[test]
-fn levels_that_make_no_tree_are_errors() {
+fn levels_that_are_not_a_tree_are_errors() {
     let tree = |levels: &[u8], finest, jumps| {
         AmrTree::with_chunks(leaves(levels, finest, jumps), vec![], 2)
     };
@@ -151,7 +151,7 @@ fn levels_that_make_no_tree_are_errors() {
 }
 
 #[test]
-fn names_of_derived_columns_are_taken() {
+fn names_of_derived_columns_are_reserved() {
     let sample = Sample::new(&Recipe {
         seed: 1,
         ndim: 2,

@@ -1,4 +1,4 @@
-//! Trees against a slow reference: random trees in 1 to 3 dimensions, with and without gaps.
+//! Trees, compared with a slow reference: random trees in 1 to 3 dimensions, with and without gaps.
 
 mod bounds;
 mod images;
@@ -17,7 +17,7 @@ use crate::kinds::amr::{AXES, Weight, Window};
 use crate::kinds::morton;
 use crate::kinds::source::ColumnSource;
 
-/// SplitMix64: tests need no better randomness.
+/// Pseudorandom numbers (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -30,17 +30,17 @@ impl Random {
     }
 }
 
-/// What a random tree is to be like.
+/// The parameters of a random tree.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub seed: u64,
     pub ndim: usize,
     pub root: [u64; 3],
-    /// Cells are refined with probability 1/2 down to this level,
+    /// Cells are refined with probability 1/2 down to this level.
     pub levels: u8,
-    /// and one cell of each generation from there on down to this one.
+    /// One cell of each level is refined from there down to this level.
     pub deepest: u8,
-    /// One of so many leaves is left out; 0: none is.
+    /// One of this many leaves is left out; 0 for none.
     pub gaps: u64,
     pub chunk_rows: u64,
 }
@@ -73,7 +73,7 @@ pub fn recipes(deepest: u8) -> impl Strategy<Value = Recipe> {
         )
 }
 
-/// A leaf as the reference knows it: lower corner and side in lattice units.
+/// A leaf of the reference: lower corner and side in lattice units.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     pub level: u8,

@@ -1,4 +1,4 @@
-//! Selections against a plain pass over all leaves, and how little they read.
+//! Selections, compared with a loop over all leaves; and the chunks that they read.
 
 use super::*;
 use crate::condition::Condition;
@@ -50,7 +50,7 @@ const EVERY: [&str; 8] = ["mass", "density", "level", "x", "dx", "ix", "iy", "iz
 
 proptest! {
     #[test]
-    fn loaded_cells_are_a_tree_of_their_own(recipe in recipes(30), which in 0u8..4) {
+    fn loaded_cells_are_a_tree(recipe in recipes(30), which in 0u8..4) {
         let sample = Sample::new(&recipe);
         let tree = sample.tree(recipe.chunk_rows);
         let names = &EVERY[..5 + recipe.ndim];
@@ -97,7 +97,7 @@ proptest! {
             let lo = random.below(5) as u8;
             selection.levels = Some((lo, lo + random.below(4) as u8));
         }
-        // With and without derived columns among those that decide.
+        // With and without derived columns in the condition.
         let least = random.below(100) as f64;
         let derived = random.below(2) == 0;
         if which & 4 == 4 {
@@ -168,7 +168,7 @@ fn a_small_box_reads_few_chunks() {
 }
 
 #[test]
-fn ranges_and_levels_spare_chunks_unread() {
+fn chunks_outside_of_ranges_and_levels_are_not_read() {
     let mut tree = uniform(5, 1024);
     let counting = Counting::wrap(&mut tree);
     let read = |text: &str, levels| {

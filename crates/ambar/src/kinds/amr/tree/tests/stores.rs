@@ -1,4 +1,4 @@
-//! Trees written to a store and opened again.
+//! Trees round trip through a store.
 
 use super::*;
 use crate::array::{ArrayData, ArraySpec};
@@ -49,7 +49,7 @@ fn open(writer: &mut StoreWriter, folder: &tempfile::TempDir) -> Store {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
     #[test]
-    fn trees_survive_the_store(recipe in recipes(30)) {
+    fn trees_round_trip_through_a_store(recipe in recipes(30)) {
         let folder = tempfile::tempdir().unwrap();
         let sample = Sample::new(&recipe);
         let store = open(&mut write(&sample, &folder), &folder);
@@ -124,7 +124,7 @@ fn a_damaged_index_is_an_error() {
 }
 
 #[test]
-fn groups_that_are_no_trees_are_errors() {
+fn groups_that_are_not_trees_are_errors() {
     let sample = Sample::new(&recipe());
     let changes: [(&str, serde_json::Value, ErrorKind); 8] = [
         ("cells", serde_json::json!(1), ErrorKind::Corrupt),
