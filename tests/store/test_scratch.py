@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ambar._util import scratch
 from ambar._util.scratch import published
 
 
@@ -41,6 +42,28 @@ def test_nothing_is_replaced(tmp_path: Path, kind: str, there: str, later: bool)
     assert found.value.filename == str(target)
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
     assert there != "file" or target.read_text() == "old"
+
+
+@pytest.mark.parametrize("links", [False, True])
+@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_what_appears_at_the_last_moment_stays(
+    tmp_path: Path, kind: str, there: str, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(_self: Path, _target: Path) -> None:
+        raise OSError(errno.EPERM, "no links")
+
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", no_link)
+    target = tmp_path / "target"
+    monkeypatch.setattr(scratch, "_check", lambda *_, **__: None)
+    with pytest.raises(FileExistsError) as found, published(target) as path:
+        _make(path, kind)
+        _make(target, there)
+        made = target / "part" if there == "folder" else target
+        made.write_text("old")
+    assert found.value.filename == str(target)
+    assert made.read_text() == "old"
 
 
 @pytest.mark.parametrize(

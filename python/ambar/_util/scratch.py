@@ -12,6 +12,11 @@ from tempfile import TemporaryDirectory
 from ambar import _core
 from ambar._util.disk_space import write_error
 
+_EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+"""Error numbers of moving a file or folder to a name that is not free."""
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
+"""Error numbers of making a hard link where the file system has none, or no more of them."""
+
 
 @contextmanager
 def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
@@ -46,8 +51,9 @@ def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
         made = sorted(new.iterdir(), key=lambda path: (path.name == place.name, path.name))
         for file in made:
             _check(place.parent / file.name, replace=replace)
+        move = _replace if replace else _move
         for file in made:
-            _move(file, place.parent / file.name, old / file.name)
+            move(file, place.parent / file.name, old / file.name)
 
 
 def check_folder_of(target: Path) -> None:
@@ -63,7 +69,28 @@ def target_exists(target: Path) -> FileExistsError:
     return FileExistsError(errno.EEXIST, what, os.fspath(target))
 
 
-def _move(made: Path, target: Path, old: Path) -> None:
+def _move(made: Path, target: Path, _: Path) -> None:
+    """Move a file or folder to `target`, which another program may have created meanwhile."""
+    try:
+        if made.is_dir():
+            made.rename(target)  # which may be an empty folder
+            return
+        if target.is_dir():
+            target.rmdir()
+        try:
+            target.hardlink_to(made)  # a link, unlike a rename, never replaces a file
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            target.touch(exist_ok=False)
+            made.replace(target)
+    except OSError as error:
+        if error.errno in _EXISTS:
+            raise target_exists(target) from None
+        raise
+
+
+def _replace(made: Path, target: Path, old: Path) -> None:
     """Move a file or folder to `target`, whose earlier content is in `old` for a moment."""
     if not target.is_dir() or target.is_symlink():
         made.replace(target)
