@@ -17,7 +17,7 @@ from ambar.parallel.collectives import Ranks
 from ambar.parallel.launch_check import check_launched
 from ambar.store.dtypes import describe, to_core
 from ambar.store.error_bounds import check_range, limits_of, resolved
-from ambar.store.nodes import absolute
+from ambar.store.nodes import absolute, check_reserved
 from ambar.store.urls import refuse_url
 from ambar.store.writer import ArrayOptions, Layout, Profile, check_layout, core_mode, durability
 
@@ -117,6 +117,7 @@ class MpiWriter(CommitContext):
         ValueError
             If the path is invalid, or JSON cannot represent the attributes.
         """
+        check_reserved(attrs)
         self._core.group(absolute(path), attrs or {})
 
     def create_array(

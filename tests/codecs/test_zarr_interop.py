@@ -114,6 +114,20 @@ def test_zarr_python_reads_after_appending(tmp_path: Path) -> None:
     assert sorted(group.array_keys()) == ["a", "b0", "b1", "b2"]
 
 
+def test_zarr_python_without_ambars_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = vars(zarr.registry)["__codec_registries"]
+    for name in ("ambar", "ambar.simplices"):
+        monkeypatch.delitem(registry, name)
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("run/lossy", np.linspace(0, 1, 10_000), error_bound=1e-3)
+        writer.create_array("run/mask", np.arange(100) % 2 == 0)
+    store = zarr.storage.ZipStore(path, mode="r")
+    group = zarr.open_group(store, mode="r", use_consolidated=False)
+    assert group["run/mask"][:3].tolist() == [True, False, True]
+    assert zarr.open_array(store, path="run/mask", mode="r")[:2].tolist() == [True, False]
+
+
 def test_zip_tools_find_nothing_wrong(stores: dict[str, Path]) -> None:
     for path in stores.values():
         with zipfile.ZipFile(path) as archive:

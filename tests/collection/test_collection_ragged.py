@@ -109,7 +109,9 @@ def test_reading_along_several_ragged_dimensions(path: Path) -> None:
                     expected = dataset[name].isel(part).values
                     assert np.shape(found) == expected.shape
                     assert repr(np.asarray(found).tolist()) == repr(expected.tolist())
-    same = fleet.read("BINS", ["p1", "p5"], isel={"N_LEVELS": [2, 0]})["BINS"]
+    part = {"N_LEVELS": [2, 0]}
+    assert isinstance(fleet.read("BINS", ["p1", "p5"], isel=part)["BINS"], ambar.RaggedArray)
+    same = fleet.read("BINS", ["p1", "p5"], isel=part, stack=True)["BINS"]
     assert isinstance(same, np.ndarray)
     assert same.shape == (2, 1, 2, 2)
     last = fleet.read("BINS", ["p1", "p4"], isel={"N_LEVELS": -1})["BINS"]

@@ -155,6 +155,11 @@ def test_a_writer_edits_attributes(tmp_path: Path) -> None:
         writer.create_array("run/x", np.linspace(0, 1, 100), attrs={"unit": "m"}, error_bound=0.1)
         with pytest.raises(ambar.NotFoundError, match="node /missing does not exist"):
             writer["missing"]
+        assert ("run/x" in writer, "missing" in writer, 3 in writer) == (True, False, False)
+        anything: Any = writer
+        with pytest.raises(TypeError, match="not iterable"):
+            list(anything)
+        assert repr(writer["run"]) == "<ambar.WriterNode> /run: {'code': 'solver', 'draft': True}"
     with ambar.create(path, "a", fsync=False) as writer:
         writer.attrs["title"] = "a run"
         run, x = writer["run"], writer["run/x/"]
@@ -183,8 +188,8 @@ def test_an_invalid_change_changes_nothing(tmp_path: Path) -> None:
             attrs.update(a=1, b=math.nan)
         with pytest.raises(ambar.NotFoundError, match='"cod" does not exist; did you mean code'):
             del attrs["cod"]
-        with pytest.raises(KeyError):
-            attrs["x"]
+        with pytest.raises(ambar.NotFoundError, match="attribute 'cod'.*did you mean 'code'"):
+            attrs["cod"]
         assert attrs == {"code": "solver", "b": 1}
         assert list(attrs) == ["code", "b"]
         attrs.clear()
@@ -198,3 +203,20 @@ def test_an_invalid_change_changes_nothing(tmp_path: Path) -> None:
             attrs["d"] = 5
     with pytest.raises(ValueError, match="closed"):
         writer.attrs["e"] = 6
+
+
+def test_the_attribute_of_kinds_is_reserved(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", [1.0])
+        with pytest.raises(ambar.InvalidError, match='"ambar" is reserved.*another name'):
+            writer.attrs["ambar"] = {"kind": "mesh"}
+        with pytest.raises(ambar.InvalidError, match="reserved"):
+            writer["x"].attrs.update(ambar="mine")
+        with pytest.raises(ambar.InvalidError, match="reserved"):
+            writer.attrs = {"ambar": "mine"}
+        with pytest.raises(ambar.InvalidError, match="reserved"):
+            writer.create_group("/", {"ambar": "mine"})
+        writer.create_group("probe", {"ambar": {"kind": "probe", "version": 1}})
+    store = ambar.open_store(tmp_path / "x.ambar")
+    assert store.attrs == {"ambar": {"version": 1}}
+    assert store["probe"].attrs == {"ambar": {"kind": "probe", "version": 1}}

@@ -69,7 +69,7 @@ def test_attributes_are_a_mapping_for_reading(path: Path) -> None:
     assert store["runs"].attrs == {}
     with pytest.raises(TypeError):
         attrs["units"] = "m"
-    with pytest.raises(KeyError):
+    with pytest.raises(ambar.NotFoundError, match="attribute 'x' does not exist"):
         attrs["x"]
 
 

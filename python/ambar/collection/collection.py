@@ -563,7 +563,7 @@ class Collection(CommitContext):
         isel: Mapping[str, Any] | None = None,
         sel: Mapping[str, Any] | None = None,
         out: np.ndarray | Mapping[str, np.ndarray] | None = None,
-        stack: bool = True,
+        stack: bool = False,
     ) -> CollectionData:
         """Read variables of many datasets in one call.
 
@@ -583,14 +583,15 @@ class Collection(CommitContext):
         out : ndarray or mapping of str to ndarray, optional
             Arrays to read into, of the shape and dtype of the result: one array, or an array for
             each variable.
-        stack : bool, default True
-            Whether ragged values of equal length are returned as an array.
+        stack : bool, default False
+            Whether values with a ragged dimension are returned as an array if the shapes of all
+            datasets are equal.
 
         Returns
         -------
         CollectionData
-            A mapping from variables to arrays (datasets, ...); to a `RaggedArray` where the shapes
-            of the datasets differ.
+            A mapping from variables to arrays (datasets, ...); to a `RaggedArray` if a dimension is
+            ragged, or the shapes of the datasets differ.
 
         Raises
         ------

@@ -6,11 +6,32 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ambar import _core
+from ambar._util.text import suggestion
 
 
 def absolute(path: str) -> str:
     """Return a path from the root."""
     return "/" + path.strip("/")
+
+
+def check_reserved(attrs: Mapping[str, Any] | None) -> None:
+    """Raise ValueError if attributes have a value ``ambar`` that is not an object."""
+    if isinstance(attrs, Mapping) and not isinstance(attrs.get("ambar", {}), Mapping):
+        raise _reserved()
+
+
+def _reserved() -> _core.InvalidError:
+    return _core.InvalidError(
+        'the attribute "ambar" is reserved: it describes the kind of a store; choose another name'
+    )
+
+
+def _value(values: dict[str, Any], name: str) -> Any:
+    if name not in values:
+        raise _core.NotFoundError(
+            f"the attribute {name!r} does not exist; {suggestion(str(name), values)}"
+        )
+    return values[name]
 
 
 class Attributes(Mapping[str, Any]):
@@ -28,7 +49,7 @@ class Attributes(Mapping[str, Any]):
         self._values = values
 
     def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+        return _value(self._values, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -46,7 +67,7 @@ class WriterAttributes(MutableMapping[str, Any]):
 
     A mapping of names to JSON values. The next commit makes changes visible to readers. NumPy
     scalars and arrays are stored as numbers, strings and lists. Values that the mapping returns are
-    copies: assign a changed list or dictionary again.
+    copies: assign a changed list or dictionary again. The name ``ambar`` is reserved.
 
     Examples
     --------
@@ -66,10 +87,10 @@ class WriterAttributes(MutableMapping[str, Any]):
         return self._core.attributes(self._path)
 
     def __getitem__(self, name: str) -> Any:
-        return self._read()[name]
+        return _value(self._read(), name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._core.update_attributes(self._path, {name: value}, [])
+        self.update({name: value})
 
     def __delitem__(self, name: str) -> None:
         self._core.update_attributes(self._path, {}, [name])
@@ -94,7 +115,10 @@ class WriterAttributes(MutableMapping[str, Any]):
         **names
             More names and values.
         """
-        self._core.update_attributes(self._path, dict(*others, **names), [])
+        attrs = dict(*others, **names)
+        if "ambar" in attrs:
+            raise _reserved()
+        self._core.update_attributes(self._path, attrs, [])
 
     def clear(self) -> None:
         """Remove all attributes."""
@@ -109,6 +133,10 @@ class WriterNode:
         self._core = core
         self._path = path
 
+    def __repr__(self) -> str:
+        """Return the path and the attributes."""
+        return f"<ambar.WriterNode> /{self.path}: {self.attrs!r}"
+
     @property
     def path(self) -> str:
         """The path in the store; the root is ""."""
@@ -121,4 +149,5 @@ class WriterNode:
 
     @attrs.setter
     def attrs(self, attrs: Mapping[str, Any]) -> None:
+        check_reserved(attrs)
         self._core.set_attributes(self._path, attrs)

@@ -17,7 +17,7 @@ from ambar._util.commit_context import CommitContext
 from ambar._util.modes import WriteMode, check_mode
 from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
-from ambar.store.nodes import WriterAttributes, WriterNode, absolute
+from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
 from ambar.store.urls import refuse_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
@@ -147,6 +147,15 @@ class Writer(CommitContext):
         """Return a group or an array; raises KeyError if it does not exist."""
         return WriterNode(self._core, absolute(path))
 
+    __iter__ = None
+    """A writer does not list its members; `open_store` does, after a commit."""
+
+    def __contains__(self, path: object) -> bool:
+        try:
+            return isinstance(path, str) and bool(self[path])
+        except KeyError:
+            return False
+
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
         """Create a group and its parents.
 
@@ -170,6 +179,7 @@ class Writer(CommitContext):
         >>> ambar.open_store("groups.ambar").groups
         ['', 'run', 'run/step']
         """
+        check_reserved(attrs)
         self._core.group(absolute(path), attrs or {})
 
     def create_array(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.store.nodes import absolute
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -68,7 +69,9 @@ class DeltaWriter:
             self._writer.append(self.path, np.ascontiguousarray(row)[None])
             self._orders += str(order)
             about = {"dtype": str(values.dtype), "orders": self._orders}
-            self._writer[self.path].attrs["ambar"] = {"differences": about}
+            self._writer._core.update_attributes(
+                absolute(self.path), {"ambar": {"differences": about}}, []
+            )
             # Copied, because the caller may change the array before the next step.
             self._last = [*self._last[-1:], values.copy()]
         self.rows += 1
