@@ -161,6 +161,8 @@ def test_arrays_that_there_are_not(path: Path) -> None:
 def test_stores_of_another_kind_are_refused(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.create_array("a", np.arange(3))
+    with pytest.raises(ambar.UnsupportedError, match="meshes or cells, found the kind 'arrays'"):
+        pv.read(tmp_path / "x.ambar")
     with pytest.raises(ValueError, match=r"x.ambar: /: expected a mesh, found the kind 'arrays'"):
         ambar.read_mesh(tmp_path / "x.ambar")
     with pytest.raises(FileNotFoundError):

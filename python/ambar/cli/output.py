@@ -54,6 +54,10 @@ def _finite(value: Any) -> Any:
     return value
 
 
+_LEAST_DEAD = 64_000
+"""Fewer dead bytes are not worth a compaction: each commit leaves the earlier list of entries."""
+
+
 def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table:
     """Return a table with a header, its first `left` columns aligned to the left."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
@@ -65,7 +69,7 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
 def show_head(found: Mapping[str, Any], text: str) -> None:
     """Print the path of a summary, a text, and the size of the remains of earlier commits."""
     dead = found["usage"]["dead"] if "usage" in found else 0
-    more = f", {size(dead)} dead (ambar compact)" if dead > 0 else ""
+    more = f", {size(dead)} dead (ambar compact)" if dead >= _LEAST_DEAD else ""
     console.print(f"[bold]{escape(found['path'])}[/bold]  {escape(text)}{more}", soft_wrap=True)
 
 

@@ -103,10 +103,11 @@ def open(  # noqa: A001
         )
     found: Store | Snapshot | Series | Collection | Mesh | MeshSeries
     _, found = open_path(path, storage_options)
-    if kind is not None and type(found).__name__ != _NAMES[kind]:
+    if kind is not None and (name := type(found).__name__) != _NAMES[kind]:
+        opener = next((one for one, known in _NAMES.items() if known == name), "store")
         raise _core.InvalidError(
-            f"{normalize_location(path)}: expected a {kind}, found a {type(found).__name__}; "
-            "ambar.open without a kind returns it"
+            f"{normalize_location(path)}: expected a {kind}, found a {name}; "
+            f"use ambar.open_{opener.replace(' ', '_')}"
         )
     return found
 

@@ -306,7 +306,7 @@ class Amr(FieldRows):
         KeyError
             If the field does not exist.
         ValueError
-            If the level, the region or the unit is invalid.
+            If the level, the region, the unit or `chunks` is invalid.
         LimitError
             If the grid exceeds the memory limit.
         ModuleNotFoundError
@@ -444,9 +444,11 @@ class Amr(FieldRows):
         True
         """
         number, others = self._axis(axis)
-        weight = None if weight is None else self._name(weight)
+        weight = weight if weight in (None, "volume") else self._name(weight)
         how = {"axis": number, "weight": weight}
         image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
+        if weight is None and unit == "code":
+            image.attrs["units"] = "code units x code length"
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
     def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
@@ -595,7 +597,7 @@ class Amr(FieldRows):
 
     def _axis(self, axis: str) -> tuple[int, list[int]]:
         axes = AXES[: self.ndim]
-        if self.ndim == 1 or len(axis) != 1 or axis not in axes:
+        if self.ndim == 1 or axis not in tuple(axes):
             raise _core.InvalidError(
                 f"invalid axis {axis!r}: the data have the axes {', '.join(axes)}; `grid` returns "
                 "data of one and two dimensions"

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ambar._core import NotFoundError
 from ambar._util import html, text
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import quantity_of, resolve
+from ambar._util.text import suggestion
+from ambar.snapshot.field_names import CELL_COMPONENTS, quantity_of, resolve
 from ambar.snapshot.regions import Region, region_in_code
 from ambar.snapshot.units import parse_where
 
@@ -36,6 +38,7 @@ _UNITS = {
     "acceleration": "cm/s2",
     "pressure": "erg/cm3",
     "specific_energy": "erg/g",
+    "energy": "erg",
     "magnetic_field": "Gauss",
 }
 """The unit of each quantity in representations."""
@@ -130,10 +133,30 @@ class FieldRows(ABC):
 
     def _name(self, field: str) -> str:
         """Return the column that a name means: an alias, or a field with its component in front."""
+        if not isinstance(field, str):
+            raise TypeError(f"expected the name of a field, found {field!r:.80}")
         owner, _, name = field.rpartition("/")
-        if owner and self._component_of(owner):
-            field = name
-        return resolve(field, self._columns)
+        found = resolve(name if owner and self._component_of(owner) else field, self._columns)
+        if found not in self._columns:
+            raise self._unknown(field)
+        return found
+
+    def _unknown(self, field: str) -> Exception:
+        """Return the error of a column that does not exist."""
+        owner = field.partition("/")[0]
+        hint = suggestion(field, sorted(self._columns))
+        if owner in self._source.components and not self._component_of(owner):
+            place = "amr" if owner in CELL_COMPONENTS else owner
+            hint = f"it is not a column of {self._component}; use snapshot.{place}"
+        elif field in self._source.components:
+            hint = f"write names with a slash between backquotes in conditions: `{field}/...`"
+        missing = self._source.missing.items() if "did you mean" not in hint else ()
+        reasons = "".join(
+            f"; {name} is missing: {why}" for name, why in missing if self._component_of(name)
+        )
+        return NotFoundError(
+            f'{self._source.location}: column "{field}" does not exist; {hint}{reasons}'
+        )
 
     def _component_of(self, owner: str) -> bool:
         """Return whether a name of a component means this one."""
@@ -143,9 +166,10 @@ class FieldRows(ABC):
         """Return columns by the names by which they are requested; the default ones for None."""
         if fields is None:
             fields = self._default_columns
-        return {
-            name: self._name(name) for name in ([fields] if isinstance(fields, str) else fields)
-        }
+        names = [fields] if isinstance(fields, str) else fields
+        if not isinstance(names, Iterable):
+            raise TypeError(f"expected the names of fields, found {fields!r:.80}")
+        return {name: self._name(name) for name in names}
 
     def _dataset(self, names: Sequence[str], dim: str) -> xr.Dataset:
         """Return columns as a Dataset: dask arrays of data in a store, otherwise in memory."""

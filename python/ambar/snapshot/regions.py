@@ -37,7 +37,20 @@ def region_in_code(region: Region | None, info: RunInfo) -> CoreRegion | None:
         raise TypeError(
             f"expected an ambar.Box, Sphere or Shell as the region, found {region!r:.80}"
         )
-    return region._to_code(info)
+    code = region._to_code(info)
+    center, radius = (code[1], code[-2]) if code[0] != "box" else ((), 0.0)
+    low, high = code[1:3] if code[0] == "box" else (center, center)
+    upper = [start + size for start, size in zip(info.lower, info.box_size, strict=True)]
+    gaps = [
+        max(start - b, a - end, 0.0)
+        for a, b, start, end in zip(low, high, info.lower, upper, strict=True)
+    ]
+    if math.hypot(*gaps) > radius:
+        raise InvalidError(
+            f"the region {region} does not overlap the box of the simulation, from {info.lower} to "
+            f"{tuple(upper)} in code length; check the unit of the region"
+        )
+    return code
 
 
 def checked_levels(levels: Levels | None) -> Levels | None:

@@ -434,6 +434,8 @@ def parse_where(
     """
     if where is None:
         return None
+    if not isinstance(where, str):
+        raise TypeError(f"expected a condition such as 'rho > 1', found {where!r:.80}")
     condition = _core.Condition(where)
     condition = condition.rename({name: name_of(name) for name in condition.fields})
     if not condition.units:

@@ -24,6 +24,7 @@ from ambar.snapshot.kind import (
     summarize_run,
     warn_of_loose_bounds,
 )
+from ambar.snapshot.loading import has_cells
 from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
@@ -52,8 +53,9 @@ def _open(resource: Resource) -> Snapshot:
     path = resource.location
     if not is_ramses(path):
         raise _core.InvalidError(
-            f"{path} is a folder of {plural(len(outputs(path)), 'RAMSES output')}: open one, or "
-            f"convert all to a series: ambar.convert({path!r}, 'run.ambar')"
+            f"{path} is a folder of {plural(len(outputs(path)), 'RAMSES output')}: use one, for "
+            f"example {str(outputs(path)[0])!r}, or convert all to a series: "
+            f"ambar.convert({path!r}, 'run.ambar')"
         )
     return Snapshot(RamsesSource(path))
 
@@ -81,6 +83,7 @@ def _convert(request: RamsesRequest) -> Conversion:
         request.refuse_append()
     else:
         _check_series(request)
+    _check_levels(request, path)
     names, known = as_list(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
     with progress_function(request.progress, f"converting {Path(path).name}") as progress:
@@ -123,6 +126,22 @@ def _check_series(request: RamsesRequest) -> None:
             f'{os.fspath(request.target)}: expected a series of outputs for mode="a", found a '
             f"store of the kind {about.get('kind', 'arrays')!r}; choose another name, or replace "
             'the store with mode="w"'
+        )
+
+
+def _check_levels(request: RamsesRequest, path: AnyPath) -> None:
+    """Raise ValueError if an output has no leaf cells of the levels that are to be converted."""
+    levels = checked_levels(request.levels)
+    if levels is None or request.max_level is not None or not is_ramses(path):
+        return
+    source = RamsesSource(os.fspath(path))
+    if not has_cells(source.components):
+        return
+    low, high = source.amr().levels
+    if levels[1] < low or levels[0] > high:
+        raise _core.InvalidError(
+            f"{source.location}: no leaf cells of the levels {levels}; the output has the levels "
+            f"{low} to {high}"
         )
 
 

@@ -15,6 +15,7 @@ from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
 from ambar import _core
+from ambar._util.text import suggestion
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
@@ -87,7 +88,8 @@ class GroupStore(AbstractDataStore):
         store = self.store
         if store._core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
-                f"{self.opened}: no group {self.group!r}; available: {', '.join(store.groups)}"
+                f"{self.opened}: no group {self.group!r}; "
+                f"{suggestion(self.group, [group for group in store.groups if group])}"
             )
         children = store._core.children(f"/{self.group}")
         paths = [path.strip("/") for path, kind in children if kind == "array"]

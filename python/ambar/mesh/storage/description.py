@@ -95,10 +95,10 @@ def _read_description(store: Store, path: str) -> dict[str, Any]:
     about = store._ambar_attributes(path)
     where = f"{store.location}: /{path}"
     if about.get("kind") != "mesh":
-        raise _core.InvalidError(
-            f"{where}: expected a mesh, found the kind {about.get('kind', 'arrays')!r}; ambar.open "
-            "opens stores of every kind"
-        )
+        kind = about.get("kind", "arrays")
+        is_series = kind == "series" and about.get("of") == "mesh"
+        opener = "use ambar.open_mesh_series" if is_series else "ambar.open opens every kind"
+        raise _core.InvalidError(f"{where}: expected a mesh, found the kind {kind!r}; {opener}")
     if about.get("version") != 1:
         raise _core.UnsupportedError(
             f"{where} is a mesh of version {about.get('version')!r}; this version of ambar reads 1"

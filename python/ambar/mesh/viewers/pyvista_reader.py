@@ -47,7 +47,10 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
 
     def UpdateInformation(self) -> None:  # noqa: N802
         if not self.steps.meshes:
-            self.steps = steps_of(self._filename)
+            try:
+                self.steps = steps_of(self._filename)
+            except _core.InvalidError as error:  # `pyvista.read` hides the reason of a ValueError
+                raise _core.UnsupportedError(str(error)) from error
         self.mesh = self.steps.meshes[self.step]
         self.status = {association: {} for association in _ASSOCIATIONS}
         for association, name in array_names(self.mesh):

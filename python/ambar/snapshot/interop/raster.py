@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from ambar._core import InvalidError
 from ambar._util.optional import require
 from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.regions import AXES, cell_range, domain_part
@@ -55,6 +57,8 @@ def raster(
     """
     import xarray as xr
 
+    if chunks is not None:
+        _check_chunks(chunks, len(axes))
     lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
     if level is None:
         level = _fitting_level(amr, lo, hi, axes)
@@ -84,6 +88,17 @@ def raster(
     if factor != 1.0:
         values = values * factor
     return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
+
+
+def _check_chunks(chunks: Chunks, ndim: int) -> None:
+    """Raise ValueError if `chunks` are not "auto", or sides of at least 1 grid cell."""
+    sides = chunks if isinstance(chunks, tuple) else (chunks,) * ndim
+    is_valid = len(sides) == ndim and all(isinstance(n, Integral) and n > 0 for n in sides)
+    if chunks != "auto" and not is_valid:
+        raise InvalidError(
+            f"invalid chunks: {chunks!r}; expected 'auto', a number of grid cells >= 1, or one for "
+            f"each of {ndim} dimensions"
+        )
 
 
 def _read(

@@ -1,0 +1,96 @@
+"""Invalid arguments of cells and particles: the message names the data and what to do."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.snapshot.field_names import quantity_of
+from tests.helpers.paths import ROOT
+from tests.helpers.sample_outputs import output
+
+CASES = ROOT / "tests" / "data" / "ramses_cases"
+
+
+def test_fields_of_sinks_and_clumps_have_units() -> None:
+    assert {quantity_of(name) for name in ("msink", "mbh", "dmfsink", "mass_cl")} == {"mass"}
+    assert {quantity_of(name) for name in ("rho_gas", "rho-", "rho+", "rho_av")} == {"density"}
+    assert (quantity_of("peak_x"), quantity_of("vx_gas")) == ("length", "velocity")
+    snapshot = ambar.open_snapshot(CASES / "sinks_clumps_3d" / "output_00002")
+    sinks = snapshot.sinks.read(["msink"], where="msink > 0 Msol")
+    factor = snapshot.info.units.mass("Msol")
+    np.testing.assert_allclose(sinks.column("msink", "Msol"), sinks["msink"] * factor)
+    assert len(snapshot.clumps.read("mass_cl", where="peak_x > -1 pc")) == len(snapshot.clumps)
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        ambar.Box((5,) * 3, (6,) * 3),
+        ambar.Sphere((5,) * 3, 0.1),
+        ambar.Shell((-1, 0.5, 0.5), 0.1, 0.9),
+    ],
+)
+def test_regions_outside_the_box_are_refused(region: Any) -> None:
+    snapshot = ambar.open_snapshot(output("gravpart"))
+    for read in (snapshot.amr.read, snapshot.particles.read, snapshot.load):
+        with pytest.raises(ambar.InvalidError, match=r"does not overlap the box.*check the unit"):
+            read(region=region)
+    assert len(snapshot.amr.read("level", region=ambar.Sphere((-0.05, 0.5, 0.5), 0.1))) > 0
+
+
+def test_unknown_columns() -> None:
+    snapshot = ambar.open_snapshot(output("gravpart"))
+    amr, particles = snapshot.amr, snapshot.particles
+    with pytest.raises(KeyError, match="output_00002: column .densty. .*did you mean 'density'"):
+        amr.read("densty")
+    with pytest.raises(KeyError, match=r"not a column of amr; use snapshot\.particles"):
+        amr.read(where="`particles/mass` > 1")
+    with pytest.raises(KeyError, match=r"not a column of particles; use snapshot\.amr"):
+        particles.read("hydro/density")
+    with pytest.raises(KeyError, match="between backquotes"):
+        particles.read(where="particles/mass > 1")
+
+
+def test_a_missing_component_explains_an_unknown_column(tmp_path: Path) -> None:
+    folder = tmp_path / "output_00002"
+    shutil.copytree(output("gravpart"), folder)
+    next(folder.glob("hydro_00002.out*")).unlink()
+    with pytest.raises(KeyError, match="column .rho. does not exist.*; hydro is missing: "):
+        ambar.open_snapshot(folder).amr.read("rho")
+
+
+def test_arguments_of_another_type() -> None:
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    calls: list[dict[str, Any]] = [{"fields": 3}, {"fields": [3]}, {"where": 3}]
+    for call in calls:
+        with pytest.raises(TypeError, match="expected .*found 3"):
+            amr.read(**call)
+    wrong: Any = True
+    with pytest.raises(TypeError, match="expected the name of a field, found True"):
+        amr.project("density", weight=wrong)
+    wrong = 0
+    with pytest.raises(ambar.InvalidError, match="invalid axis 0"):
+        amr.slice("density", axis=wrong)
+    for wrong in (0, "foo", (4, 4), 0.5):
+        with pytest.raises(ambar.InvalidError, match=r"invalid chunks: .*expected 'auto'"):
+            amr.grid("density", level=3, chunks=wrong)
+
+
+def test_labels_of_projections() -> None:
+    amr = ambar.open_snapshot(output("gravpart")).amr
+    assert amr.project("density", level=3).attrs["units"] == "code units x code length"
+    assert amr.project("density", level=3, weight="volume").attrs["units"] == "code"
+    assert amr.project("density", level=3, unit="g/cm2").attrs["units"] == "g/cm2"
+
+
+def test_levels_without_cells_are_not_converted(tmp_path: Path) -> None:
+    target = tmp_path / "x.ambar"
+    with pytest.raises(ambar.InvalidError, match=r"no leaf cells of the levels \(9, 10\).*4 to 6"):
+        ambar.convert(output("gravpart"), target, levels=(9, 10))
+    assert not target.exists()
