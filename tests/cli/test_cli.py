@@ -253,7 +253,15 @@ def test_compact_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     np.testing.assert_array_equal(ambar.open_store(path)["a"][:], np.zeros(10))
 
 
-@pytest.mark.parametrize("options", [[], ["--slice", "0.5"], ["--width", "0.3", "--linear"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--dpi", "50", "--no-title"],
+        ["--slice", "0.5"],
+        ["--width", "0.3", "--linear"],
+        ["--limits", "1e-3:10"],
+    ],
+)
 def test_plot(
     options: list[str], store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +271,32 @@ def test_plot(
     assert code == 0
     assert str(target) in out.replace("\n", "")
     assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_limits_of_colours(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    for limits, message in (("2:1", "invalid limits: 2.0:1.0"), ("1", "not LOW:HIGH")):
+        code, _, error = run(capsys, "plot", store, "x.png", "--limits", limits)
+        assert code == 2
+        assert message in " ".join(error.split())
+
+
+def test_labels_of_a_picture() -> None:
+    pytest.importorskip("matplotlib")
+    from ambar.snapshot.kind import CellsPlot
+    from ambar.snapshot.plotting import draw
+
+    snapshot = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
+    request = CellsPlot(path="x", limits=(0.5, 2.0), level=5)
+    axes = draw(snapshot, "density", request).axes[0]
+    assert axes.get_title().endswith(" code units")
+    assert axes.images[0].get_clim() == (0.5, 2.0)
+    untitled = draw(snapshot, "density", CellsPlot(path="x", level=5, title=False))
+    assert untitled.axes[0].get_title() == ""
+    galaxy = ambar.open_snapshot(RAMSES.parent / "ramses_cases" / "stars_3d" / "output_00002")
+    picture = draw(galaxy, "density", CellsPlot(path="x", level=4)).axes[0]
+    bar = picture.texts[0].get_text().split()[1]
+    assert picture.get_xlabel() == f"x [{bar}]"
 
 
 def test_plot_of_two_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -468,3 +502,16 @@ def test_a_bound_that_is_given_twice_is_refused(
     )
     assert code == 2
     assert "'density' is given twice" in error
+
+
+def test_messages_name_the_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    series = tmp_path / "run.ambar"
+    ambar.convert(RAMSES / "sedov3d_small", series, fsync=False)
+    code, _, error = run(capsys, "compare", series, series)
+    assert code == 2
+    assert "is a series of 2 outputs; choose one, for example --output 1" in " ".join(error.split())
+    with pytest.raises(ambar.InvalidError, match="found a Series; use ambar.open_series"):
+        ambar.open_snapshot(series)
+    options: dict[str, Any] = {"eror_bound": 1.0}
+    with pytest.raises(ambar.InvalidError, match="did you mean error_bound"):
+        ambar.convert(output("sedov"), tmp_path / "x.ambar", **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,22 @@ def check_colors(colors: str) -> None:
         )
 
 
-def save_figure(figure: Any, target: Path) -> Path:
+def check_limits(limits: tuple[float, float]) -> None:
+    """Raise ValueError if the lowest and highest value of a colour bar are not in order."""
+    low, high = limits
+    if not -math.inf < low < high < math.inf:
+        raise _core.InvalidError(
+            f"invalid limits: {low}:{high}; expected two numbers, the lower one first"
+        )
+
+
+def save_figure(figure: Any, target: Path, dpi: int = 150) -> Path:
     """Write a figure of matplotlib, and return the path of the file.
 
     Raises ValueError if matplotlib does not support the suffix, OSError if writing fails.
     """
     try:
-        figure.savefig(target, bbox_inches="tight")
+        figure.savefig(target, bbox_inches="tight", dpi=dpi)
     except ValueError as error:
         raise _core.InvalidError(f"{target}: invalid format of a picture: {error}") from error
     except OSError as error:

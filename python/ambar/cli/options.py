@@ -68,6 +68,7 @@ _ARGUMENTS = {
     "decode_times=False": "--no-decode-times",
     "amrex_hdf5=True": "--amrex-hdf5",
     "without_particles=True": "--without-particles",
+    "example output=": "example --output ",
 }
 
 
@@ -108,6 +109,17 @@ def parse_center(text: str | None) -> str | list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not X,Y,Z, such as 0.5,0.5,0.5") from None
+
+
+def parse_limits(text: str | None) -> tuple[float, float] | None:
+    """Return the numbers in "0:2.5"; None for None."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not LOW:HIGH, such as 1e-3:10") from None
+    return low, high
 
 
 def parse_levels(text: str | None) -> tuple[int, int] | None:

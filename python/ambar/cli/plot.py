@@ -1,9 +1,9 @@
-"""`ambar plot`: a slice or a projection as a PNG."""
+"""`ambar plot`: a picture of cells, a collection or a mesh."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from ambar.cli.options import (
     flag,
     option,
     parse_center,
+    parse_limits,
     without_none,
 )
 from ambar.cli.output import show_result
@@ -27,7 +28,10 @@ def plot(
         str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")
     ],
     target: Annotated[
-        Path | None, typer.Argument(help="The PNG; by default here, named after PATH.")
+        Path | None,
+        typer.Argument(
+            help="The picture (.png, .pdf, .svg, ...); by default a PNG here, named after PATH."
+        ),
     ] = None,
     field: Annotated[
         str | None,
@@ -65,17 +69,23 @@ def plot(
             "extend over more than a factor of 10.",
         ),
     ] = None,
+    limits: Annotated[
+        str | None,
+        option("Values at the ends of the colour bar, to compare pictures.", metavar="LOW:HIGH"),
+    ] = None,
     colors: Annotated[
         str | None,
         option("A colour map of matplotlib; by default inferno, or RdBu_r for both signs."),
     ] = None,
     output: Annotated[int | None, option("Which output of a series.")] = None,
+    dpi: Annotated[int, option("Dots per inch.", min=1)] = 150,
+    title: Annotated[bool, flag("--title/--no-title", "Whether the picture has a title.")] = True,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Draw a projection (or with --slice a slice) of a field as a PNG. Needs matplotlib.
+    """Draw a projection (or with --slice a slice) of a field. Needs matplotlib.
 
     Of a collection: the range of a variable's values in each dataset. Of a mesh: its surface, drawn
     by PyVista.
@@ -104,10 +114,12 @@ def plot(
         level=level,
         unit=unit,
         log=log,
+        limits=parse_limits(limits),
         colors=colors,
         output=output,
     )
-    common = {"path": path, "target": target, "field": field, "threads": threads}
+    common: dict[str, Any] = {"path": path, "target": target, "field": field, "threads": threads}
+    common |= {"dpi": dpi, "title": title}
     request = build(kind.plot_request, kind.name, path, options, **common)
     with progress_function(progress, f"drawing {Path(path).name}"):
         made = kind.plot(opened, request)

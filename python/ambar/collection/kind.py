@@ -91,7 +91,8 @@ def _plot(collection: Collection, request: PlotRequest) -> Path:
     from ambar.collection.drawing import draw_ranges, first_variable
 
     variable = request.field or first_variable(collection)
-    return save_figure(draw_ranges(collection, variable), request.target_of(variable))
+    figure = draw_ranges(collection, variable, title=request.title)
+    return save_figure(figure, request.target_of(variable), request.dpi)
 
 
 def _compare(collection: Collection, _: int | None, threads: int | None) -> Operand:

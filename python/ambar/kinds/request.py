@@ -160,6 +160,8 @@ class PlotRequest:
     target: pathlib.Path | None = None
     field: str | None = None
     threads: int | None = None
+    dpi: int = 150
+    title: bool = True
 
     def target_of(self, *parts: str) -> pathlib.Path:
         """Return the file of the picture; by default named after the path and `parts`."""
@@ -170,14 +172,17 @@ class PlotRequest:
 class OptionError(_core.InvalidError):
     """An option was given that a kind does not have."""
 
-    def __init__(self, where: str, option: str, kind: str, known: list[str]) -> None:
+    def __init__(
+        self, where: str, option: str, kind: str, known: list[str], common: Iterable[str] = ()
+    ) -> None:
         self.details = where, option, kind, known
+        self._accepted = [*known, *common]
         super().__init__(self.text())
 
     def text(self, name_of: Callable[[str], str] = str) -> str:
         """Return the message; `name_of` returns the name that the user gives an option."""
         where, option, kind, known = self.details
-        close = difflib.get_close_matches(option, known, 1)
+        close = difflib.get_close_matches(option, self._accepted, 1)
         hint = f"did you mean {name_of(close[0])}? " if close else ""
         return (
             f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
@@ -212,7 +217,7 @@ def build(
     known = sorted({one.name for one in fields(cls)} - common.keys())
     for option in options:
         if option not in known:
-            raise OptionError(os.fspath(where), option, kind, known)
+            raise OptionError(os.fspath(where), option, kind, known, common)
     return cls(**common, **options)
 
 

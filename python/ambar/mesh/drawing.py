@@ -1,4 +1,4 @@
-"""Pictures of meshes, rendered off screen by PyVista."""
+"""Pictures of meshes, rendered off screen by PyVista, with a color bar of matplotlib."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ambar import _core
-from ambar._util.disk_space import write_error
+from ambar._util.figures import check_colors, check_limits, save_figure
 from ambar._util.optional import require
 from ambar.mesh.mesh import Mesh
 
@@ -18,16 +18,21 @@ def draw_mesh(
     scalars: str | None = None,
     colors: str = "viridis",
     log: bool = False,
+    limits: tuple[float, float] | None = None,
+    title: str = "",
+    dpi: int = 150,
     threads: int | None = None,
-) -> None:
-    """Render a mesh as a PNG: its surface, seen from a corner.
+) -> Path:
+    """Draw the surface of a mesh, seen from a corner, and return the path of the picture.
+
+    A surface with colors is not lit, so that its colors are those of the color bar.
 
     Parameters
     ----------
     mesh : Mesh
         The mesh.
     target : str or path-like
-        The path of the picture.
+        The path of the picture, of a format of matplotlib: PNG, PDF, SVG, ...
     scalars : str, optional
         The array on points or cells that colors show; the active array by default. Only this array
         is read.
@@ -35,6 +40,12 @@ def draw_mesh(
         A color map of matplotlib.
     log : bool, default False
         Whether colors have a logarithmic scale.
+    limits : tuple of float, optional
+        The lowest and the highest value of the color bar; by default those of the array.
+    title : str, optional
+        The title.
+    dpi : int, default 150
+        The resolution of the picture.
     threads : int, optional
         The number of threads that decode; all cores by default.
 
@@ -45,10 +56,14 @@ def draw_mesh(
     UnsupportedError
         If PyVista is not installed, or cannot draw the type of the mesh.
     ValueError
-        If the mesh has no points, or PyVista does not support the suffix of `target`.
+        If the mesh has no points, `limits` or `colors` are invalid, or matplotlib does not support
+        the suffix of `target`.
     """
     require("pyvista", purpose="drawing meshes", install="ambar[mesh]")
     import pyvista
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.figure import Figure
 
     names: dict[str, list[str | None]] = {}
     for info in mesh.arrays:
@@ -72,19 +87,33 @@ def draw_mesh(
         raise _core.UnsupportedError(f"{mesh.store.location}: PyVista cannot draw a {mesh.type}")
     if isinstance(read, pyvista.DataSet) and not read.n_points:
         raise _core.InvalidError(f"{mesh.store.location}: the mesh has no points to draw")
+    check_colors(colors)
+    if limits is not None:
+        check_limits(limits)
     # VTK warns of each display that does not exist, before it renders without one.
     with pyvista.vtk_verbosity("off"):
-        plotter = pyvista.Plotter(off_screen=True)
+        plotter = pyvista.Plotter(off_screen=True, window_size=[12 * dpi // 2, 10 * dpi // 2])
         try:
-            plotter.add_mesh(read, scalars=scalars, cmap=colors, log_scale=log)
-            plotter.add_axes()
-            plotter.screenshot(os.fspath(target))
-        except ValueError as error:
-            reason = " ".join(str(error).split())
-            raise _core.InvalidError(
-                f"{os.fspath(target)}: PyVista cannot write this picture: {reason}"
-            ) from error
-        except OSError as error:
-            raise write_error(error, Path(target)) from error
+            plotter.set_background("white")
+            actor = plotter.add_mesh(
+                read, scalars=scalars, cmap=colors, log_scale=log, clim=limits, lighting=False
+            )
+            plotter.add_axes(color="black")
+            bar = next(iter(plotter.scalar_bars.items()), None)
+            ends = None if bar is None else bar[1].GetLookupTable().GetRange()
+            if bar is None:
+                actor.prop.lighting = True
+            else:
+                plotter.remove_scalar_bar(bar[0])
+            image = plotter.screenshot(return_img=True)
         finally:
             plotter.close()
+    figure = Figure(figsize=(7.2, 5.2), layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(image, interpolation="none")
+    axes.set_axis_off()
+    if bar is not None and ends is not None:
+        norm = LogNorm(*ends) if log else Normalize(*ends)
+        figure.colorbar(ScalarMappable(norm, colors), ax=axes, label=bar[0].strip(), shrink=0.8)
+    axes.set_title(title, fontsize=11)
+    return save_figure(figure, Path(target), dpi)

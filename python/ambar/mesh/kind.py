@@ -30,6 +30,8 @@ class MeshPlot(PlotRequest):
     """The options of ``ambar plot`` for a mesh."""
 
     colors: str = "inferno"
+    log: bool = False
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,23 +88,35 @@ def _compare_mesh(mesh: Mesh, _: int | None, threads: int | None) -> Any:
 def _compare_series(series: MeshSeries, output: int | None, threads: int | None) -> Any:
     if output is None or output not in range(len(series)):
         raise _core.InvalidError(
-            f"{series.store.location} is a series of {len(series)} meshes; give the number of one "
-            "step"
+            f"{series.store.location} is a series of {len(series)} meshes; choose one, for example "
+            "output=0"
         )
     return _compare_mesh(series[output], None, threads)
 
 
-def _plot(mesh: Mesh, request: MeshPlot) -> Path:
+def _plot(mesh: Mesh, request: MeshPlot, title: str = "") -> Path:
     """Draw the surface of a mesh."""
     from ambar.mesh.drawing import draw_mesh
 
     target = request.target_of(*([request.field] if request.field else []))
-    draw_mesh(mesh, target, scalars=request.field, colors=request.colors, threads=request.threads)
-    return target
+    return draw_mesh(
+        mesh,
+        target,
+        scalars=request.field,
+        colors=request.colors,
+        log=request.log,
+        limits=request.limits,
+        title=title if request.title else "",
+        dpi=request.dpi,
+        threads=request.threads,
+    )
 
 
 def _plot_series(series: MeshSeries, request: MeshSeriesPlot) -> Path:
-    return _plot(series[-1 if request.output is None else request.output], request)
+    step = range(len(series))[-1 if request.output is None else request.output]
+    time = series.times[step]
+    title = f"step {step}" + ("" if time is None else f", time {time:g}")
+    return _plot(series[step], request, title)
 
 
 MESH = Kind(

@@ -47,6 +47,7 @@ class CellsPlot(PlotRequest):
     level: int | None = None
     unit: str | None = None
     log: bool | None = None
+    limits: tuple[float, float] | None = None
     colors: str | None = None
 
 
@@ -110,8 +111,8 @@ def _compare(snapshot: Snapshot, _: int | None, threads: int | None) -> Operand:
 def _compare_series(series: Series, output: int | None, threads: int | None) -> Operand:
     if output is None and len(series) != 1:
         raise _core.InvalidError(
-            f"{series.location} is a series of {len(series)} outputs; give the number of one of "
-            "them"
+            f"{series.location} is a series of {len(series)} outputs; choose one, for example "
+            f"output={series.outputs[0]}"
         )
     return _compare(series[0] if output is None else series.output(output), None, threads)
 
@@ -122,7 +123,7 @@ def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
 
     field = request.field or "density"
     target = request.target_of(field, request.axis)
-    return save_figure(draw(snapshot, field, request), target)
+    return save_figure(draw(snapshot, field, request), target, request.dpi)
 
 
 def _plot_series(series: Series, request: SeriesPlot) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ambar import _core
-from ambar._util.figures import check_colors
+from ambar._util.figures import check_colors, check_limits
 from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.regions import AXES, Box
 from ambar.snapshot.run_info import RunInfo, readable_length, readable_time
@@ -75,10 +75,11 @@ def draw(snapshot: Snapshot, field: str, request: CellsPlot) -> Figure:
         image = amr.slice(field, axis=axis, at=request.slice_at, **options)
     else:
         image = amr.project(field, axis=axis, weight=request.weight, **options)
-    figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
+    figure = Figure(figsize=(7.2, 6.4), layout="constrained")
     axes = figure.add_subplot()
     _draw_image(axes, image, info, request)
-    axes.set_title(_title(image, info), fontsize=11)
+    if request.title:
+        axes.set_title(_title(image, info), fontsize=11)
     return figure
 
 
@@ -87,30 +88,42 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
     if request.colors is not None:
         check_colors(request.colors)
     values = np.ma.masked_invalid(image.to_numpy().T)
-    norm, colors = norm_of(values.compressed(), request.log)
-    left, right, bottom, top = extent = extent_of(image)
+    norm, colors = norm_of(values.compressed(), request.log, request.limits)
+    left, right, bottom, top = extent_of(image)
+    unit, scale = "code length", 1.0
+    if has_units := info.units.unit_l != 1.0:
+        unit = readable_length((right - left) / 5 * info.units.unit_l).split()[1]
+        scale = info.units.length(unit)
+    left, right, bottom, top = extent = (left * scale, right * scale, bottom * scale, top * scale)
     picture = axes.imshow(
         values, origin="lower", extent=extent, norm=norm, cmap=request.colors or colors
     )
     axes.set_facecolor("0.15")
-    axes.set_xlabel(f"{image.dims[0]} [code length]")
-    axes.set_ylabel(f"{image.dims[1]} [code length]")
+    axes.set_xlabel(f"{image.dims[0]} [{unit}]")
+    axes.set_ylabel(f"{image.dims[1]} [{unit}]")
     beside = axes.inset_axes((1.03, 0.0, 0.05, 1.0))
     axes.figure.colorbar(picture, cax=beside, label=_label(image))
-    if info.units.unit_l != 1.0:
-        _scale_bar(axes, info, left, bottom, right - left, top - bottom)
+    if has_units:
+        _scale_bar(axes, unit, left, bottom, right - left, top - bottom)
 
 
-def norm_of(values: np.ndarray, log: bool | None) -> tuple[Normalize, str]:
+def norm_of(
+    values: np.ndarray, log: bool | None, limits: tuple[float, float] | None = None
+) -> tuple[Normalize, str]:
     """Return the normalization of values for colours, and a colour map for it."""
     from matplotlib.colors import CenteredNorm, LogNorm, Normalize
 
+    if limits is not None:
+        check_limits(limits)
+        values = np.array(limits)
     positive = values[values > 0]
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if log is None:
         log = low > 0 and high > _LARGE_RANGE * low
     if log and positive.size and positive.min() < high:
         return LogNorm(float(positive.min()), high), "inferno"
+    if low < 0 < high and limits is not None:
+        return Normalize(low, high), "RdBu_r"
     if low < 0 < high:
         return CenteredNorm(halfrange=max(-low, high)), "RdBu_r"
     return Normalize(low, high), "inferno"
@@ -152,29 +165,25 @@ def _title(image: xr.DataArray, info: RunInfo) -> str:
     elif "at" in image.attrs:
         what += f" at {image.attrs['axis']} = {image.attrs['at']:.4g}"
     unit_t = info.units.unit_t
-    time = f"{info.time:.4g} code" if unit_t == 1.0 else readable_time(info.age("s"))
+    time = f"{info.time:.4g} code units" if unit_t == 1.0 else readable_time(info.age("s"))
     return f"{what}, time {time}"
 
 
 def _label(image: xr.DataArray) -> str:
     unit = image.attrs["units"]
     if unit == "code":
-        summed = str(image.attrs.get("weight", "")).startswith("none")
-        unit = "code units" + (" x code length" if summed else "")
+        unit = "code units"
     return f"{image.attrs['long_name']} [{unit}]"
 
 
 def _scale_bar(
-    axes: Axes, info: RunInfo, left: float, bottom: float, width: float, height: float
+    axes: Axes, unit: str, left: float, bottom: float, width: float, height: float
 ) -> None:
     """Draw a bar of a round length, about a fifth of the picture wide."""
     from matplotlib.patheffects import withStroke
 
-    wanted = width / 5
-    name = readable_length(wanted * info.units.unit_l).split()[1]
-    per_unit = info.units.length(name)
-    length = _round_down(wanted * per_unit) / per_unit
-    text = f"{length * per_unit:g} {name}"
+    length = _round_down(width / 5)
+    text = f"{length:g} {unit}"
     x, y = left + 0.05 * width, bottom + 0.05 * height
     outline = [withStroke(linewidth=2.5, foreground="black")]
     axes.plot([x, x + length], [y, y], color="black", linewidth=4, solid_capstyle="butt")
