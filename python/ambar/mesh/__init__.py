@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ambar.mesh.arrays import MeshArray
-from ambar.mesh.mesh import Mesh
-from ambar.mesh.read import read_mesh
+from ambar.mesh.mesh import Mesh, read_mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.write import write_mesh
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ambar import _core
-from ambar.mesh.storage.description import Block, Names
+from ambar.mesh.storage.description import Block, Names, check_names
 from ambar.snapshot.amr import Amr
 from ambar.snapshot.regions import Bounds, Box, as_box
 from ambar.snapshot.snapshot import Snapshot
@@ -62,20 +62,12 @@ class AmrMesh:
             raise _core.InvalidError(
                 f"{self._snapshot.location}: {option} does not apply to AMR data; leave it out"
             )
-
-        known = self.fields
-        wanted = {"point data": point_data, "cell data": cell_data, "field data": field_data}
-        for association, names in wanted.items():
-            available = known if association == "cell data" else []
-            missing = [name for name in names or () if name not in available]
-            if missing:
-                raise _core.NotFoundError(
-                    f"{self._snapshot.location}: no array {', '.join(map(repr, missing))} in "
-                    f"{association}; available: {', '.join(map(repr, available)) or 'none'}"
-                )
-        mesh = overlapping_amr(
-            self.amr, cell_data, levels, None if region is None else as_box(region), threads
-        )
+        wanted = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
+        for key, names in wanted.items():
+            known = self.fields if key == "cell_data" else []
+            check_names(self._snapshot.location, key, names, known)
+        box = None if region is None else as_box(region)
+        mesh = overlapping_amr(self.amr, cell_data, levels, box, threads)
         return mesh if block is None else self._block(mesh, block)
 
     def _block(self, mesh: Any, block: Block) -> Any:

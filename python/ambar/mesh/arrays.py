@@ -13,7 +13,7 @@ from ambar._util.properties import cached_property
 from ambar.mesh.storage.array_reader import ArrayReader, ArrayStorage
 from ambar.mesh.storage.description import ASSOCIATIONS, blocks_of, field_entries
 from ambar.mesh.storage.packs import NUMBERS
-from ambar.mesh.storage.references import components_of
+from ambar.mesh.storage.references import components_of, named_references
 
 _GEOMETRY = "geometry"
 _OTHER_KEYS = frozenset({*ASSOCIATIONS, "blocks", "levels", "user_dict", "digests"})
@@ -127,18 +127,10 @@ class MeshArray:
         >>> array["name"], array["shape"], array["nbytes"]
         ('pressure', [64], 512)
         """
-        return {
-            "association": self.association,
-            "name": self.name,
-            "dtype": self.dtype,
-            "shape": list(self.shape),
-            "block": list(self.block),
-            "paths": list(self.paths),
-            "codecs": self.codecs,
-            "chunk_count": self.chunk_count,
-            "nbytes": self.nbytes,
-            "stored_bytes": self.stored_bytes,
-        }
+        names = ("association", "name", "dtype", "shape", "block", "paths", "codecs")
+        sizes = ("chunk_count", "nbytes", "stored_bytes")
+        values = {name: getattr(self, name) for name in (*names, *sizes)}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
 
     def _summary(self) -> tuple[str, ...]:
         """Return the cells of a row in the representation of a mesh."""
@@ -184,7 +176,7 @@ def geometry_arrays(
     if not isinstance(described, dict):
         return
     own = {key: value for key, value in described.items() if key not in _OTHER_KEYS}
-    for path, reference in _references(own, ""):
+    for path, reference in named_references(own):
         yield MeshArray(reader, reference, _GEOMETRY, path, block)
     for index, (_, inner) in enumerate(blocks_of(described)):
         yield from geometry_arrays(inner, reader, (*block, index))
@@ -202,18 +194,3 @@ def stored_once(meshes: Iterable[Iterable[MeshArray]]) -> Iterator[tuple[int, Me
             if place not in seen:
                 seen.add(place)
                 yield number, array
-
-
-def _references(described: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the references in a description, and their paths in it."""
-    if isinstance(described, dict) and "at" in described:
-        yield path, described
-        return
-    items: Any = ()
-    if isinstance(described, dict):
-        items = described.items()
-    elif isinstance(described, list):
-        items = enumerate(described)
-    for key, value in items:
-        if isinstance(value, (dict, list)):
-            yield from _references(value, f"{path}/{key}".lstrip("/"))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from ambar import _core
 from ambar._util.figures import check_colors, check_limits, save_figure
 from ambar._util.optional import require
+from ambar._util.text import suggestion
 from ambar.mesh.mesh import Mesh
 
 
@@ -65,24 +67,18 @@ def draw_mesh(
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.figure import Figure
 
-    names: dict[str, list[str | None]] = {}
-    for info in mesh.arrays:
-        names.setdefault(info.association, []).append(info.name)
-    wanted = None
+    wanted: dict[str, Any] = {}
     if scalars is not None:
-        wanted = {of: [scalars] if scalars in names.get(of, ()) else [] for of in ("point", "cell")}
+        known = {(info.association, info.name) for info in mesh.arrays}
+        on = ("point", "cell")
+        wanted = {f"{of}_data": [scalars] if (of, scalars) in known else [] for of in on}
         if not any(wanted.values()):
-            known = sorted({str(name) for of in ("point", "cell") for name in names.get(of, ())})
+            names = sorted({str(name) for of, name in known if of in on})
             raise _core.NotFoundError(
-                f"{mesh.store.location}: no array {scalars!r} on points or cells; available: "
-                f"{', '.join(known) or 'none'}"
+                f"{mesh.store.location}: no array {scalars!r} on points or cells; "
+                f"{suggestion(scalars, names)}"
             )
-    read = mesh.read(
-        point_data=None if wanted is None else wanted["point"],
-        cell_data=None if wanted is None else wanted["cell"],
-        field_data=[],
-        threads=threads,
-    )
+    read = mesh.read(**wanted, field_data=[], threads=threads)
     if not isinstance(read, pyvista.DataObject) or isinstance(read, pyvista.Table):
         raise _core.UnsupportedError(f"{mesh.store.location}: PyVista cannot draw a {mesh.type}")
     if isinstance(read, pyvista.DataSet) and not read.n_points:

@@ -9,20 +9,14 @@ from typing import Any
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind
-from ambar.kinds.request import Conversion, ConvertRequest, ExportRequest, PlotRequest
+from ambar.kinds.request import ExportRequest, PlotRequest
+from ambar.mesh.files.convert import MeshRequest, convert_mesh, convert_steps
 from ambar.mesh.files.pyvista_readers import is_mesh_file
 from ambar.mesh.files.time_steps import is_timed
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.steps import Steps
 from ambar.mesh.summary import overview_of, overview_of_series
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeshRequest(ConvertRequest):
-    """The options of `ambar.convert` for meshes."""
-
-    reorder: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +33,6 @@ class MeshSeriesPlot(MeshPlot):
     """The options of ``ambar plot`` for a series of meshes."""
 
     output: int | None = None
-
-
-def _convert_mesh(request: MeshRequest) -> Conversion:
-    from ambar.mesh.files.convert import convert_mesh
-
-    return convert_mesh(request, reorder=request.reorder)
-
-
-def _convert_steps(request: MeshRequest) -> Conversion:
-    from ambar.mesh.files.convert import convert_steps
-
-    return convert_steps(request, reorder=request.reorder)
 
 
 def _export_mesh(request: ExportRequest) -> None:
@@ -124,7 +106,7 @@ MESH = Kind(
     match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
     open=lambda resource: Mesh(resource.store),
     summarize=lambda resource: overview_of(Mesh(resource.store)),
-    convert=_convert_mesh,
+    convert=convert_mesh,
     convert_request=MeshRequest,
     export=_export_mesh,
     steps=lambda mesh: Steps([mesh], []),
@@ -137,7 +119,7 @@ MESH_SERIES = Kind(
     match_source=is_timed,
     open=lambda resource: MeshSeries(resource.store),
     summarize=lambda resource: overview_of_series(MeshSeries(resource.store)),
-    convert=_convert_steps,
+    convert=convert_steps,
     convert_request=MeshRequest,
     export=_export_series,
     steps=_steps_of_series,

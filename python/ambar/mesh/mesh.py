@@ -1,31 +1,32 @@
-"""A mesh in a store: its type, sizes and arrays without reading values, and its VTK object."""
+"""Meshes in stores: type, sizes and arrays without reading values, and VTK objects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
 from ambar.mesh.select.array_rows import Rows, read_array_rows
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import (
-    ASSOCIATIONS,
     ORIGINAL_IDS,
     Association,
     Block,
     Names,
     blocks_of,
+    check_names,
     description_of,
+    field_entries,
     select_arrays,
     select_block,
 )
 from ambar.mesh.storage.extents import counts_of
 from ambar.snapshot.regions import Bounds, Box
+from ambar.store.locations import Place, open_store
 from ambar.store.store import Store
 
 _MOST_ROWS = 40
@@ -107,13 +108,8 @@ class Mesh:
         bounds = self._about.get("bounds")
         if bounds is None:
             return None
-        try:
+        with self._reader().damage_as_errors():
             x0, x1, y0, y1, z0, z1 = map(float, bounds)
-        except (TypeError, ValueError) as error:
-            raise _core.CorruptError(
-                f"{self._store.location}: mesh /{self._path}: its bounds are {bounds!r:.80}, not "
-                "six numbers; restore the store from a copy"
-            ) from error
         return x0, x1, y0, y1, z0, z1
 
     @cached_property
@@ -199,8 +195,8 @@ class Mesh:
         from ambar.mesh.select.box_overlap import BoxOverlap
         from ambar.mesh.select.conditions import parse_condition
         from ambar.mesh.select.region import PartReader
+        from ambar.mesh.vtk.objects import build
         from ambar.mesh.vtk.pyvista_wrapping import wrap_for_pyvista
-        from ambar.mesh.vtk.type_dispatch import build
 
         reader = self._reader(threads)
         described = select_block(self._about, block, reader.where)
@@ -306,6 +302,100 @@ class Mesh:
         )
 
 
+def read_mesh(
+    path: Place,
+    *,
+    point_data: Names = None,
+    cell_data: Names = None,
+    field_data: Names = None,
+    block: Block | None = None,
+    region: Box | Bounds | None = None,
+    where: str | None = None,
+    original_ids: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Any:
+    """Read a VTK object from a store.
+
+    The cells of a RAMSES output or a plotfile are read as a vtkOverlappingAMR; `Amr.to_vtk` has
+    more options for them.
+
+    Parameters
+    ----------
+    path : str, path-like, bytes or binary file
+        The store: a file, a folder, or a URL; or the bytes of a file, in memory or in a binary file
+        object.
+    point_data, cell_data, field_data : sequence of str, optional
+        The names of the arrays to read on points, on cells (or rows of a table), and in field data;
+        all by default. Only these arrays are read from the store. Blocks without one of the arrays
+        are read without it.
+    block : int, str or sequence, optional
+        The block of a multi-block or partitioned object to read: its number or name, or a sequence
+        of these for nested blocks. (level, block) for AMR data. The whole object by default.
+    region : Box or (x0, x1, y0, y1, z0, z1), optional
+        A box in the coordinates of the mesh. The cells whose bounds overlap it are read, with their
+        points, which are renumbered. For images, rectilinear and structured grids, the smallest
+        extent around these cells is read; for point sets, the points in the box. For a mesh that
+        was written with ``reorder=True``, only chunks that overlap the box are read.
+    where : str, optional
+        A condition on arrays and on the coordinates x, y and z of points, such as ``"pressure > 2
+        and x < 1"``. The cells for which it holds are read, with their points, which are
+        renumbered; a condition on points must hold for all points of a cell. Images, rectilinear
+        and structured grids become unstructured grids. A component of a vector is ``velocity.x``.
+    original_ids : bool, default False
+        Whether to add the arrays ``vtkOriginalPointIds`` and ``vtkOriginalCellIds``: the numbers of
+        points and cells in the mesh that was written. They are not added if these are 0, 1, 2 and
+        so on.
+    threads : int, optional
+        The number of threads that decode; all cores by default.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
+
+    Returns
+    -------
+    vtkDataObject
+        A PyVista object, if PyVista is installed and has the type.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the path or the URL does not exist.
+    KeyError
+        If an array or a block does not exist.
+    ValueError
+        If the store is of another kind, or the region, the condition or `threads` is invalid.
+    UnsupportedError
+        If the type of the object does not support regions and conditions.
+    CorruptError
+        If the path is not a store, or the store is damaged.
+
+    Examples
+    --------
+    >>> mesh = ambar.read_mesh("wing.ambar", point_data=["pressure"], cell_data=[])
+    >>> mesh.n_points, mesh.array_names
+    (64, ['pressure'])
+    """
+    store = open_store(path, storage_options)
+    mesh: Any
+    if store._ambar_attributes().get("kind") == "snapshot":
+        from ambar.mesh.amr_mesh import AmrMesh
+        from ambar.snapshot.snapshot import Snapshot, StoredSource
+
+        mesh = AmrMesh(Snapshot(StoredSource(store, "/")))
+    else:
+        mesh = Mesh(store)
+    return mesh.read(
+        point_data=point_data,
+        cell_data=cell_data,
+        field_data=field_data,
+        block=block,
+        region=region,
+        where=where,
+        original_ids=original_ids,
+        threads=threads,
+    )
+
+
 def _select_named(
     described: Any, names: dict[str, Names], reader: ArrayReader, original_ids: bool
 ) -> Any:
@@ -313,22 +403,14 @@ def _select_named(
 
     Those of `cell_data` include rows. Raises KeyError if an array does not exist.
     """
-    found: dict[str, set[str]] = {key: set() for key in ASSOCIATIONS}
-    added = ORIGINAL_IDS if original_ids else {}
-    kept = {
-        key: None if wanted is None else [*wanted, *added.values()] for key, wanted in names.items()
-    }
-    selected = select_arrays(described, {**kept, "row_data": kept["cell_data"]}, found)
-    found["cell_data"] |= found["row_data"]
+    found: dict[str, set[str]] = {key: set() for key in names}
+    for key, entry, _ in field_entries(described):
+        found["cell_data" if key == "row_data" else key].add(str(entry.get("name")))
     for key, wanted in names.items():
-        missing = [name for name in wanted or () if name not in found[key]]
-        if missing:
-            raise _core.NotFoundError(
-                f"{reader.where}: no array {', '.join(map(repr, missing))} in "
-                f"{key.replace('_', ' ')}; available: "
-                f"{', '.join(map(repr, sorted(found[key]))) or 'none'}"
-            )
-    return selected
+        check_names(reader.where, key, wanted, sorted(found[key]))
+    added = ORIGINAL_IDS.values() if original_ids else ()
+    kept = {key: None if wanted is None else [*wanted, *added] for key, wanted in names.items()}
+    return select_arrays(described, {**kept, "row_data": kept["cell_data"]})
 
 
 def bounds_text(bounds: Sequence[float]) -> str:

@@ -15,16 +15,17 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
-from ambar._util.modes import WriteMode, check_mode
+from ambar._util.modes import WriteMode
 from ambar._util.positions import checked_position
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.deduplication import Deduplicator
+from ambar.mesh.storage.references import damaged
 from ambar.mesh.storage.temporal_deltas import GROUP
 from ambar.mesh.times import is_near
 from ambar.mesh.write import write_group
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
-from ambar.store.writer import Profile, Writer, create
+from ambar.store.writer import Writer, create
 
 VERSION = 1
 _MOST_ROWS = 40
@@ -74,10 +75,17 @@ class MeshSeries(Sequence[Mesh], CommitContext):
         self._lock = WriterLock()
         self._store = store
         self._writer = writer
-        self._deduplicator = _deduplicator_of(store if writer else None)
         self._error_bound = error_bound
         self._reorder = reorder
         self._times = [] if store is None else _times_of(store)
+        self._deduplicator = Deduplicator()
+        if store is not None and writer is not None:
+            for step in map(_group_of, range(len(self._times))):
+                digests = store._ambar_attributes(step).get("digests")
+                self._deduplicator.register_step(step, digests or {})
+            has_deltas = store._core.kind(f"/{GROUP}")
+            deltas = store._core.children(f"/{GROUP}") if has_deltas else ()
+            self._deduplicator.register_deltas(len(deltas))
         self._uncommitted: list[float | None] | None = None
         """The times with the step that is written completely, until its commit is known."""
         return self
@@ -128,25 +136,13 @@ class MeshSeries(Sequence[Mesh], CommitContext):
             last = next((known for known in reversed(self._times) if known is not None), None)
             if not np.isfinite(time) or (last is not None and time <= last):
                 raise _core.InvalidError(f"time {time} is not after that of the last step, {last}")
-        times = [*self._times, time]
-        self._put(self._writer, mesh, user_dict, times)
-        self._uncommitted = times
-        self._commit(self._writer)
-
-    def _put(
-        self,
-        writer: Writer,
-        mesh: Any,
-        user_dict: Mapping[str, Any] | None,
-        times: list[float | None],
-    ) -> None:
-        """Write a step, the last one of `times`, in place of what an exception left of it."""
-        step = _group_of(len(times) - 1)
+        step, times = _group_of(len(self)), [*self._times, time]
+        # An exception may have left a part of the step.
         self._deduplicator.roll_back()
         with contextlib.suppress(_core.NotFoundError):
-            writer.remove(step)
+            self._writer.remove(step)
         write_group(
-            writer,
+            self._writer,
             step,
             mesh,
             error_bound=self._error_bound,
@@ -155,7 +151,9 @@ class MeshSeries(Sequence[Mesh], CommitContext):
             reorder=self._reorder,
         )
         about = {"kind": "series", "version": VERSION, "of": "mesh", "times": times}
-        writer.create_group("", {"ambar": about})
+        self._writer.create_group("", {"ambar": about})
+        self._uncommitted = times
+        self._commit(self._writer)
 
     def _commit(self, writer: Writer) -> None:
         """Commit the step that is written, if any.
@@ -261,9 +259,9 @@ class MeshSeries(Sequence[Mesh], CommitContext):
         return Mesh(self.store, _group_of(number))
 
     def _title(self) -> str:
-        if self._writer is not None or self._store is None:
-            return "(open for writing)" if self._writer is not None else "(closed)"
-        return self._store.location
+        if self._writer is not None:
+            return "(open for writing)"
+        return "(closed)" if self._store is None else self._store.location
 
     def _properties(self) -> dict[str, object]:
         times = [time for time in self._times if time is not None]
@@ -285,26 +283,22 @@ class MeshSeries(Sequence[Mesh], CommitContext):
 
     def _repr_html_(self) -> str:
         """Return what `__repr__` returns as HTML, and the time of each step, for notebooks."""
-        rows = [(number, "" if time is None else f"{time:g}") for number, time in self._numbered()]
+        times = ["" if time is None else f"{time:g}" for time in self._times]
+        rows = list(enumerate(times))[-_MOST_ROWS:]
         left_out = f" (the last {len(rows)})" if len(rows) < len(self) else ""
         section = html.details(f"{len(self)} steps{left_out}", html.table(rows, ("step", "time")))
         return html.representation(
             f"ambar.MeshSeries {self._title()}", self._properties(), section if rows else ""
         )
 
-    def _numbered(self) -> list[tuple[int, float | None]]:
-        return list(enumerate(self._times))[-_MOST_ROWS:]
-
 
 def open_series_for_writing(
     path: str | os.PathLike[str],
     mode: WriteMode,
     *,
-    profile: Profile,
     error_bound: ErrorBound | None,
     reorder: bool,
-    threads: int | None,
-    fsync: bool,
+    **options: Any,
 ) -> MeshSeries:
     """Return a series to add steps to; arguments are those of `ambar.open_mesh_series`.
 
@@ -317,41 +311,22 @@ def open_series_for_writing(
     ValueError
         If `path` is a store of another kind, in mode "a".
     """
-    check_mode(mode)
-    writer = create(path, mode, profile=profile, threads=threads, fsync=fsync)
+    writer = create(path, mode, **options)
     # The writer has the lock: another process can no longer create the series.
     if mode != "a" or not Path(path).exists():
         return MeshSeries.__new__(MeshSeries)._open(None, writer, error_bound, reorder)
     try:
         store = Store._open(path)
-        _check_series(store)
+        about = store._ambar_attributes()
+        if about.get("kind") != "series" or about.get("of") != "mesh":
+            raise _core.InvalidError(  # noqa: TRY301 - closes the writer
+                f"{store.location}: expected a series of meshes, found a store of the kind "
+                f"{about.get('kind', 'arrays')!r}; choose another path"
+            )
         return MeshSeries.__new__(MeshSeries)._open(store, writer, error_bound, reorder)
     except BaseException:
         writer.close()
         raise
-
-
-def _deduplicator_of(store: Store | None) -> Deduplicator:
-    """Return the arrays of the steps of a series, which later steps may refer to."""
-    deduplicator = Deduplicator()
-    if store is None:
-        return deduplicator
-    for number in range(len(_times_of(store))):
-        about = store._ambar_attributes(_group_of(number))
-        deduplicator.register_step(_group_of(number), about.get("digests") or {})
-    group = f"/{GROUP}"
-    deduplicator.register_deltas(len(store._core.children(group)) if store._core.kind(group) else 0)
-    return deduplicator
-
-
-def _check_series(store: Store) -> None:
-    """Raise ValueError if a store is not a series of meshes."""
-    about = store._ambar_attributes()
-    if about.get("kind") != "series" or about.get("of") != "mesh":
-        raise _core.InvalidError(
-            f"{store.location}: expected a series of meshes, found a store of the kind "
-            f"{about.get('kind', 'arrays')!r}; choose another path"
-        )
 
 
 def _group_of(number: int) -> str:
@@ -366,11 +341,8 @@ def _times_of(store: Store) -> list[float | None]:
             f"version of ambar reads {VERSION}"
         )
     times = about.get("times")
-    if not isinstance(times, list) or any(
-        time is not None and not isinstance(time, (int, float)) for time in times
+    if not isinstance(times, list) or not all(
+        time is None or isinstance(time, (int, float)) for time in times
     ):
-        raise _core.CorruptError(
-            f"{store.location}: the times of its steps are {times!r:.80}; restore the store from a "
-            "copy"
-        )
+        raise damaged(store.location, f"the times of its steps are {times!r:.80}")
     return list(times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
@@ -11,6 +11,8 @@ from ambar.kinds.registry import open_path
 from ambar.mesh.amr_mesh import AmrMesh
 from ambar.mesh.mesh import Mesh
 
+ASSOCIATIONS = ("point", "cell", "field")
+"""What the arrays have values for that viewers can select."""
 AnyMesh: TypeAlias = Mesh | AmrMesh
 
 
@@ -41,11 +43,17 @@ def array_names(mesh: AnyMesh) -> list[tuple[str, str | None]]:
     """Return association and name of each array; "cell" for rows of tables."""
     if isinstance(mesh, AmrMesh):
         return [("cell", name) for name in mesh.fields]
-    associations = {"row": "cell"}
-    return [
-        (associations.get(array.association, array.association), array.name)
-        for array in mesh.arrays
-    ]
+    found = [(array.association, array.name) for array in mesh.arrays]
+    return [("cell" if association == "row" else association, name) for association, name in found]
+
+
+def enabled_arrays(status: Mapping[str, Mapping[str, bool]]) -> dict[str, Any]:
+    """Return the arguments of `Mesh.read` for the arrays that are enabled, by association."""
+    enabled: dict[str, Any] = {}
+    for association, arrays in status.items():
+        names = [name for name, is_enabled in arrays.items() if is_enabled]
+        enabled[f"{association}_data"] = None if len(names) == len(arrays) else names
+    return enabled
 
 
 def cells_over_time(

@@ -22,15 +22,17 @@ def overview_of(mesh: Mesh) -> dict[str, Any]:
         "kind": "mesh",
         "bytes": usage["total"],
         "usage": usage,
-        "type": mesh.type,
-        "points": mesh.n_points,
-        "cells": mesh.n_cells,
-        "bounds": mesh.bounds,
+        **_sizes_of(mesh),
         "blocks": mesh.blocks,
         "user_dict": mesh.user_dict,
         "arrays": [array.to_dict() for array in mesh.arrays],
         "geometry": [array.to_dict() for array in mesh.geometry],
     }
+
+
+def _sizes_of(mesh: Mesh) -> dict[str, Any]:
+    sizes = {"type": mesh.type, "points": mesh.n_points, "cells": mesh.n_cells}
+    return {**sizes, "bounds": mesh.bounds}
 
 
 def overview_of_series(series: MeshSeries) -> dict[str, Any]:
@@ -52,10 +54,7 @@ def overview_of_series(series: MeshSeries) -> dict[str, Any]:
             {
                 "number": number,
                 "time": time,
-                "type": mesh.type,
-                "points": mesh.n_points,
-                "cells": mesh.n_cells,
-                "bounds": mesh.bounds,
+                **_sizes_of(mesh),
                 "arrays": list(dict.fromkeys(str(array.name) for array in mesh.arrays)),
             }
             for number, (time, mesh) in enumerate(zip(series.times, meshes, strict=True))

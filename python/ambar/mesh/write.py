@@ -6,7 +6,8 @@ import base64
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Literal
@@ -109,24 +110,25 @@ def write_mesh(
     check_mode(mode, Literal["w-", "w"])
     if level is not None:
         profile = _profile_of(level, profile)
-    if not isinstance(path, (str, os.PathLike)):
-        with TemporaryDirectory(prefix="ambar.") as folder:
-            file = Path(folder) / "mesh.ambar"
-            write_mesh(
-                mesh,
-                file,
-                profile=profile,
-                error_bound=error_bound,
-                reorder=reorder,
-                user_dict=user_dict,
-                threads=threads,
-                fsync=False,
-            )
-            with file.open("rb") as written:
-                shutil.copyfileobj(written, path, 1 << 20)
-        return
-    with create(path, mode, profile=profile, threads=threads, fsync=fsync) as writer:
+    fsync = fsync and isinstance(path, (str, os.PathLike))  # not for a temporary file
+    with (
+        _path_of(path) as file,
+        create(file, mode, profile=profile, threads=threads, fsync=fsync) as writer,
+    ):
         write_group(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
+
+
+@contextmanager
+def _path_of(target: str | os.PathLike[str] | BinaryIO) -> Iterator[str | os.PathLike[str]]:
+    """Yield a path; of a file object the path of a temporary file, which is copied to it."""
+    if isinstance(target, (str, os.PathLike)):
+        yield target
+        return
+    with TemporaryDirectory(prefix="ambar.") as folder:
+        file = Path(folder) / "mesh.ambar"
+        yield file
+        with file.open("rb") as written:
+            shutil.copyfileobj(written, target, 1 << 20)
 
 
 def write_group(
@@ -146,14 +148,14 @@ def write_group(
     """
     from ambar.mesh.storage.array_writer import ArrayWriter
     from ambar.mesh.storage.extents import bounds_of
-    from ambar.mesh.vtk.type_dispatch import describe
+    from ambar.mesh.vtk.objects import describe
 
     arrays = ArrayWriter(writer, path, _bounds_by_name(error_bound), deduplicator, reorder=reorder)
     described = describe(mesh, arrays)
     if described is None:
         raise _core.InvalidError("expected a VTK object, found None")
-    described["packed"], streams = arrays.finish()
-    about = _without_empty_lists(described)
+    packs, streams = arrays.finish()
+    about = described | ({"packed": packs} if packs else {})
     bounds, known_bounds = bounds_of(mesh), None
     if deduplicator is not None:
         like = None if streams else _same_except_rows(about, path, deduplicator)
@@ -179,18 +181,20 @@ def _checked_user_dict(user_dict: Any) -> dict[str, Any]:
     if not isinstance(user_dict, Mapping):
         raise _core.InvalidError(f"user_dict is a mapping, not a {type(user_dict).__name__}")
     _to_json(dict(user_dict))  # refuses a dict that contains itself
-    remaining: list[Any] = [dict(user_dict)]
-    while remaining:
-        value = remaining.pop()
-        if isinstance(value, dict):
-            if wrong := [key for key in value if not isinstance(key, str)]:
-                raise _core.InvalidError(
-                    f"user_dict must be representable in JSON: key {wrong[0]!r:.80} is not a string"
-                )
-            remaining += value.values()
-        elif isinstance(value, (list, tuple)):
-            remaining += value
+    for key in _keys_in(dict(user_dict)):
+        if not isinstance(key, str):
+            raise _core.InvalidError(
+                f"user_dict must be representable in JSON: key {key!r:.80} is not a string"
+            )
     return dict(user_dict)
+
+
+def _keys_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    for item in value if isinstance(value, (list, tuple)) else ():
+        yield from _keys_in(item)
 
 
 def _same_except_rows(
@@ -239,16 +243,3 @@ def _profile_of(level: int, profile: Profile) -> Profile:
     if isinstance(level, bool) or level not in LEVELS:
         raise _core.InvalidError(f"level is a whole number from -22 to 22, not {level!r}")
     return "fast" if level < 1 else "balanced" if level < 10 else "small"
-
-
-def _without_empty_lists(described: Any) -> Any:
-    """Return a description without empty lists of arrays or packs."""
-    if isinstance(described, dict):
-        return {
-            key: _without_empty_lists(value) if key in ("block", "blocks", "levels") else value
-            for key, value in described.items()
-            if not (value == [] and (key.endswith("_data") or key == "packed"))
-        }
-    if isinstance(described, list):
-        return [_without_empty_lists(value) for value in described]
-    return described

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,11 +14,18 @@ from ambar._util.progress import progress_function
 from ambar.kinds.request import Conversion, ConvertRequest
 from ambar.mesh.files.pyvista_readers import MeshFile, size_of
 from ambar.mesh.files.time_steps import FileStep, steps_in, time_of
-from ambar.mesh.series import MeshSeries, open_series_for_writing
+from ambar.mesh.series import open_series_for_writing
 from ambar.mesh.write import write_mesh
 
 
-def convert_mesh(request: ConvertRequest, *, reorder: bool) -> Conversion:
+@dataclass(frozen=True, kw_only=True)
+class MeshRequest(ConvertRequest):
+    """The options of `ambar.convert` for meshes."""
+
+    reorder: bool = False
+
+
+def convert_mesh(request: MeshRequest) -> Conversion:
     """Convert a file that PyVista or meshio reads; one with several time steps to a series.
 
     Raises the errors of `ambar.convert`; UnsupportedError if PyVista is not installed, CorruptError
@@ -29,18 +37,18 @@ def convert_mesh(request: ConvertRequest, *, reorder: bool) -> Conversion:
     size = size_of(path)
     if file.times:
         steps = [FileStep([path], [None], at, number) for number, at in enumerate(file.times)]
-        return _convert_steps(request, steps, [size // len(steps)] * len(steps), file, reorder)
+        return _convert_steps(request, steps, [size // len(steps)] * len(steps), file)
     request.refuse_append()
     with progress_function(request.progress, f"converting {path.name}") as report:
         mode: Literal["w-", "w"] = "w" if request.mode == "w" else "w-"
-        write_mesh(file.read(), target, mode=mode, reorder=reorder, **request.writing)
+        write_mesh(file.read(), target, mode=mode, reorder=request.reorder, **request.writing)
         if report is not None:
             report(size, size)
     seconds = time.perf_counter() - start
     return Conversion(os.fspath(target), size, size_of(target), seconds, [path.name])
 
 
-def convert_steps(request: ConvertRequest, *, reorder: bool) -> Conversion:
+def convert_steps(request: MeshRequest) -> Conversion:
     """Convert files of time steps: a .pvd, a .series, or numbered files, to a series of meshes.
 
     One mesh is in memory at a time. Raises the errors of `ambar.convert`. If a file cannot be read,
@@ -48,26 +56,24 @@ def convert_steps(request: ConvertRequest, *, reorder: bool) -> Conversion:
     """
     steps = steps_in(request.paths)
     sizes = [sum(size_of(path) for path in step.paths) for step in steps]
-    return _convert_steps(request, steps, sizes, None, reorder)
+    return _convert_steps(request, steps, sizes, None)
 
 
 def _convert_steps(
-    request: ConvertRequest,
-    steps: list[FileStep],
-    sizes: list[int],
-    file: MeshFile | None,
-    reorder: bool,
+    request: MeshRequest, steps: list[FileStep], sizes: list[int], file: MeshFile | None
 ) -> Conversion:
-    start = time.perf_counter()
-    target, writing = request.target, request.writing
+    start, target = time.perf_counter(), Path(request.target)
+    writing = {"reorder": request.reorder, **request.writing}
     with (
         progress_function(request.progress, f"converting {Path(request.paths[0]).name}") as report,
-        closing(
-            open_series_for_writing(target, request.mode, reorder=reorder, **writing)
-        ) as series,
+        closing(open_series_for_writing(target, request.mode, **writing)) as series,
     ):
-        existing = len(series)
-        _check_existing(request, series, steps)
+        existing, pairs = len(series), zip(steps, series.times, strict=False)
+        if existing > len(steps) or any(step.time not in (None, at) for step, at in pairs):
+            raise _core.InvalidError(
+                f"{target} has {existing} steps that are not the first ones of {request.name}: "
+                'convert to another store, or replace it with mode="w"'
+            )
         for number in range(existing, len(steps)):
             mesh, at = steps[number].read(file), steps[number].time
             series.add(mesh, time_of(mesh) if at is None else at)
@@ -77,18 +83,8 @@ def _convert_steps(
     return Conversion(
         os.fspath(target),
         sum(sizes),
-        size_of(Path(target)),
+        size_of(target),
         time.perf_counter() - start,
         names[existing:],
         names[:existing],
     )
-
-
-def _check_existing(request: ConvertRequest, series: MeshSeries, steps: list[FileStep]) -> None:
-    """Raise ValueError if the steps of a series differ from the first ones of the files."""
-    pairs = zip(steps, series.times, strict=False)
-    if len(series) > len(steps) or any(step.time not in (None, time) for step, time in pairs):
-        raise _core.InvalidError(
-            f"{os.fspath(request.target)} has {len(series)} steps that are not the first ones of "
-            f'{request.name}: convert to another store, or replace it with mode="w"'
-        )

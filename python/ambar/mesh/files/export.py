@@ -18,8 +18,8 @@ from ambar._util.hdf5_file import hdf5_file
 from ambar._util.optional import require
 from ambar._util.progress import Progress
 from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
-from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
-from ambar.mesh.read import read_mesh
+from ambar.mesh.files.tables import write_table
+from ambar.mesh.mesh import read_mesh
 from ambar.parallel.workers import Failure, Workers
 
 if TYPE_CHECKING:
@@ -90,12 +90,7 @@ def write_file(store: str, path: Path, threads: int | None, memory: int) -> list
         _write_hdf(path, [mesh], None)
         return []
     if mesh.IsA("vtkTable"):
-        if suffix not in TABLE_WRITERS:
-            raise _core.UnsupportedError(
-                f"{path.name}: expected the suffix {' or '.join(TABLE_WRITERS)} for a table, found "
-                f"{suffix or 'none'}"
-            )
-        TABLE_WRITERS[suffix](columns_of(mesh), path)
+        write_table(mesh, path)
         return []
     mesh = _to_writable(mesh, suffix)
     if not hasattr(mesh, "save"):

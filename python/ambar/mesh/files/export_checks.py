@@ -52,27 +52,24 @@ def check_xml(mesh: Any) -> None:
                 )
 
 
-def _parts_of(mesh: Any, where: str = "the mesh") -> Iterator[tuple[Any, str, str | None]]:
-    """Yield an object and its blocks, at any depth: the object, where it is, and None.
-
-    For a block with a name, yield None, where it is, and its name.
-    """
-    yield mesh, where, None
+def _parts_of(
+    mesh: Any, where: str = "the mesh", name: str | None = None
+) -> Iterator[tuple[Any, str, str | None]]:
+    """Yield an object and its blocks, at any depth: the object, where it is, and its name."""
+    yield mesh, where, name
+    key = vtkCompositeDataSet.NAME()
     for count, get in _COMPOSITES:
         for index in range(getattr(mesh, count)() if hasattr(mesh, get) else 0):
-            block, name = getattr(mesh, get)(index), f"{where}: block {index}"
-            if mesh.HasMetaData(index) and mesh.GetMetaData(index).Has(vtkCompositeDataSet.NAME()):
-                yield None, name, mesh.GetMetaData(index).Get(vtkCompositeDataSet.NAME())
-            if block is not None:
-                yield from _parts_of(block, name)
+            info = mesh.GetMetaData(index) if mesh.HasMetaData(index) else None
+            found = info.Get(key) if info is not None and info.Has(key) else None
+            yield from _parts_of(getattr(mesh, get)(index), f"{where}: block {index}", found)
 
 
 def _data_of(part: Any) -> Iterator[tuple[str, Any]]:
     """Yield the associations of the arrays of an object, and the arrays."""
     for association, get in _DATA.items():
-        data = getattr(part, get)() if hasattr(part, get) else None
-        if data is not None:
-            yield association, data
+        if hasattr(part, get) and getattr(part, get)() is not None:
+            yield association, getattr(part, get)()
 
 
 def arrays_of(

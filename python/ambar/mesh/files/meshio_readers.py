@@ -33,10 +33,7 @@ def readable_suffixes() -> frozenset[str]:
     if find_spec("meshio") is None:
         return frozenset()
     formats: dict[str, list[str]] = import_module("meshio").extension_to_filetypes
-    readers = _readers()
-    return frozenset(
-        suffix for suffix, names in formats.items() if any(name in readers for name in names)
-    )
+    return frozenset(suffix for suffix, names in formats.items() if _readers().keys() & {*names})
 
 
 def _readers() -> dict[str, Any]:

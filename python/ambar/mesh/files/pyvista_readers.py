@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ambar import _core
@@ -126,10 +127,9 @@ class MeshFile:
 
         key = vtkStreamingDemandDrivenPipeline.TIME_STEPS()
         info = source.GetOutputInformation(0)
-        times = info.Get(key) if info.Has(key) else None
-        if times is not None and len(times) > 1:
-            self._reader, self.times = reader, [float(time) for time in times]
-        elif source.IsA("vtkHDFReader"):
+        times = [float(time) for time in info.Get(key)] if info.Has(key) else []
+        self.times = times if len(times) > 1 else []
+        if self.times or source.IsA("vtkHDFReader"):
             self._reader = reader
 
     def read(self, step: int = 0) -> Any:
@@ -242,20 +242,13 @@ def _point_count(mesh: Any) -> int:
     return max(counts, default=0)
 
 
-class _VtkReader:
-    """Has a VTK reader as its attribute, like the readers of PyVista."""
-
-    def __init__(self, reader: Any) -> None:
-        self.reader = reader
-
-
-def _xdmf_reader(path: Path) -> _VtkReader:
+def _xdmf_reader(path: Path) -> SimpleNamespace:
     """Return VTK's reader of XDMF; PyVista does not support files without times."""
     from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
 
     reader = vtkXdmfReader()
     reader.SetFileName(os.fspath(path))
-    return _VtkReader(reader)
+    return SimpleNamespace(reader=reader)
 
 
 def _ends_in_a_word(path: Path) -> bool:
@@ -287,9 +280,6 @@ def pyvista() -> Any:
 
 def size_of(path: Path) -> int:
     """Return the bytes of a file, and of the folder with its pieces."""
-    pieces = path.with_suffix("") if path.suffix in _BLOCKS else None
-    inside = pieces.rglob("*") if pieces is not None and pieces.is_dir() else ()
-    if path.is_dir():
-        inside = path.rglob("*")
-    files = [path, *inside]
-    return sum(file.stat().st_size for file in files if file.is_file())
+    folder = path.with_suffix("") if path.suffix in _BLOCKS else path
+    inside = folder.rglob("*") if folder.is_dir() else ()
+    return sum(file.stat().st_size for file in (path, *inside) if file.is_file())

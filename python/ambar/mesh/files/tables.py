@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,22 @@ def columns_of(table: Any) -> dict[str, np.ndarray]:
     return columns
 
 
-def _write_csv(columns: dict[str, np.ndarray], path: Path) -> None:
+def write_table(table: Any, path: Path) -> None:
+    """Write a vtkTable to `path`, in the format of its suffix.
+
+    Raises UnsupportedError if the suffix is of another format.
+    """
+    suffix, columns = path.suffix.lower(), columns_of(table)
+    if suffix == ".parquet":
+        pyarrow = require("pyarrow", purpose="writing Parquet", install="pyarrow")
+        arrays = {name: np.ascontiguousarray(values) for name, values in columns.items()}
+        import_module("pyarrow.parquet").write_table(pyarrow.table(arrays), path)
+        return
+    if suffix != ".csv":
+        raise _core.UnsupportedError(
+            f"{path.name}: expected the suffix .csv or .parquet for a table, found "
+            f"{suffix or 'none'}"
+        )
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -45,16 +59,3 @@ def _write_csv(columns: dict[str, np.ndarray], path: Path) -> None:
             for column in columns.values()
         ]
         writer.writerows(zip(*strings, strict=True))
-
-
-def _write_parquet(columns: dict[str, np.ndarray], path: Path) -> None:
-    pyarrow = require("pyarrow", purpose="writing Parquet", install="pyarrow")
-    arrays = {name: np.ascontiguousarray(values) for name, values in columns.items()}
-    import_module("pyarrow.parquet").write_table(pyarrow.table(arrays), path)
-
-
-TABLE_WRITERS: dict[str, Callable[[dict[str, np.ndarray], Path], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-}
-"""Functions that write columns to a file, by its suffix."""

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
     suffix = path.suffix.lower() if len(paths) == 1 else ""
     if suffix not in _COLLECTIONS:
         return [FileStep([file], [None], None) for file in _files(paths)]
-    steps = _of_pvd(path) if suffix == ".pvd" else _of_series(path)
+    steps = _steps_of_collection(path)
     # Checked before the first step is converted, which may take hours.
     missing = [file for step in steps for file in step.paths if not file.exists()]
     if missing:
@@ -140,20 +140,20 @@ def _natural_order(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-def _of_pvd(path: Path) -> list[FileStep]:
-    """Return the steps of a .pvd, with the files of their parts."""
+def _steps_of_collection(path: Path) -> list[FileStep]:
+    """Return the steps in a .pvd or a .series, with the files of their parts."""
+    is_pvd = path.suffix.lower() == ".pvd"
+    by_time: dict[float, list[tuple[int, str, str]]] = {}
     try:
-        root = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities
-        by_time: dict[float, list[tuple[int, str, str]]] = {}
-        for entry in root.iterfind("Collection/DataSet"):
-            part = int(entry.get("part") or 0)
-            name = entry.get("name") or entry.get("group") or ""
-            at = _time(entry.get("timestep") or 0)
-            by_time.setdefault(at, []).append((part, name, entry.attrib["file"]))
-    except (ElementTree.ParseError, KeyError, ValueError) as error:
-        raise _damaged(path, "a collection of ParaView", error) from error
-    if not by_time:
-        raise _damaged(path, "a collection of ParaView", "it lists no files")
+        for at, *part in _listed_in_pvd(path) if is_pvd else _listed_in_series(path):
+            by_time.setdefault(_time(at), []).append((int(part[0]), part[1], str(part[2])))
+        if not by_time:
+            raise ValueError("it lists no files")  # noqa: TRY301 - explained below
+    except (ElementTree.ParseError, KeyError, TypeError, ValueError, RecursionError) as error:
+        what = "a collection of ParaView" if is_pvd else "a series of ParaView"
+        raise _core.CorruptError(
+            f"{path}: expected {what}, found a damaged file: {error!s:.200}; restore it from a copy"
+        ) from error
     several = any(len(parts) > 1 for parts in by_time.values())
     steps = []
     for at, parts in sorted(by_time.items()):
@@ -164,19 +164,18 @@ def _of_pvd(path: Path) -> list[FileStep]:
     return steps
 
 
-def _of_series(path: Path) -> list[FileStep]:
-    """Return the steps of a .series, JSON with files and times."""
-    try:
-        entries = json.loads(path.read_bytes())["files"]
-        steps = [
-            FileStep([path.parent / str(entry["name"])], [None], _time(entry["time"]))
-            for entry in entries
-        ]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _damaged(path, "a series of ParaView", error) from error
-    if not steps:
-        raise _damaged(path, "a series of ParaView", "it lists no files")
-    return sorted(steps, key=lambda step: step.time or 0.0)
+def _listed_in_pvd(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield time, part, name and file of each entry of a .pvd, which is XML."""
+    root = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities
+    for entry in root.iterfind("Collection/DataSet"):
+        name = entry.get("name") or entry.get("group") or ""
+        yield entry.get("timestep") or 0, entry.get("part") or 0, name, entry.attrib["file"]
+
+
+def _listed_in_series(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield time, part, name and file of each entry of a .series, which is JSON."""
+    for entry in json.loads(path.read_bytes())["files"]:
+        yield entry["time"], 0, "", entry["name"]
 
 
 def _time(value: Any) -> float:
@@ -185,9 +184,3 @@ def _time(value: Any) -> float:
     if not math.isfinite(at):
         raise ValueError(f"time {value!r}")
     return at
-
-
-def _damaged(path: Path, what: str, why: object) -> _core.CorruptError:
-    return _core.CorruptError(
-        f"{path}: expected {what}, found a damaged file: {why!s:.200}; restore it from a copy"
-    )

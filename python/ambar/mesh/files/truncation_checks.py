@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -13,14 +13,19 @@ from ambar import _core
 _STL_HEADER, _STL_TRIANGLE = 84, 50
 _STL_UNCOUNTED = (1 << 32) - 1
 """The number of triangles in files of writers that do not know it before the end."""
-# The names of types in PLY headers, the older ones first.
-_PLY_NAMES = (
-    "char uchar short ushort int uint float double "
-    "int8 uint8 int16 uint16 int32 uint32 float32 float64"
-)
-_PLY_CODES = "i1 u1 i2 u2 i4 u4 f4 f8 i1 u1 i2 u2 i4 u4 f4 f8"
-_PLY_TYPES = dict(zip(_PLY_NAMES.split(), _PLY_CODES.split(), strict=True))
-_PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+# The sizes of the types in PLY headers, by their older and newer names.
+_PLY_SIZES = {
+    **dict.fromkeys(("char", "uchar", "int8", "uint8"), 1),
+    **dict.fromkeys(("short", "ushort", "int16", "uint16"), 2),
+    **dict.fromkeys(("int", "uint", "float", "int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("double", "float64"), 8),
+}
+_Order: TypeAlias = Literal["little", "big"]
+_PLY_ORDERS: dict[str, _Order | None] = {
+    "ascii": None,
+    "binary_little_endian": "little",
+    "binary_big_endian": "big",
+}
 _LONGEST_PLY_HEADER = 1 << 20
 
 
@@ -74,8 +79,8 @@ class _PlyElement:
 
     name: str
     rows: int
-    properties: list[tuple[np.dtype[Any] | None, np.dtype[Any]]] = field(default_factory=list)
-    """The dtype of the count of a list, None for a number, and the dtype of the values."""
+    properties: list[tuple[int, int]] = field(default_factory=list)
+    """The bytes of the count of a list, 0 for a number, and the bytes of a value."""
 
 
 def _check_ply(path: Path) -> None:
@@ -95,15 +100,14 @@ def _check_ply(path: Path) -> None:
             is_truncated = at > len(data)
         else:
             at += element.rows
-            is_truncated = at > len(lines) or (
-                element.rows > 0 and not _is_row(lines[at - 1], element)
-            )
+            last = lines[at - 1] if 0 < at <= len(lines) else []
+            is_truncated = element.rows > 0 and not _is_row(last, element)
         if is_truncated:
             raise _truncated(path, f"{element.rows:,} rows of {element.name!r}", "fewer")
 
 
-def _ply_header(data: bytes) -> tuple[str, list[_PlyElement], int]:
-    """Return the byte order, "" for text, the elements, and where the rows begin."""
+def _ply_header(data: bytes) -> tuple[_Order | None, list[_PlyElement], int]:
+    """Return the byte order, None for text, the elements, and where the rows begin."""
     end = data.find(b"end_header")
     start = data.find(b"\n", end) + 1
     if data[:3] != b"ply" or end < 0 or start == 0:
@@ -114,57 +118,50 @@ def _ply_header(data: bytes) -> tuple[str, list[_PlyElement], int]:
     for words in lines:
         if words[:1] == ["element"]:
             elements.append(_PlyElement(words[1], int(words[2])))
-        elif words[:1] == ["property"]:
-            is_list = words[1] == "list"
-            count = np.dtype(order + _PLY_TYPES[words[2]].replace("i", "u")) if is_list else None
-            if count is not None and count.kind != "u":
+        elif words[:2] == ["property", "list"]:
+            if words[2].startswith(("float", "double")):
                 raise ValueError(f"a list of {words[2]} values")
-            value = np.dtype(order + _PLY_TYPES[words[3 if is_list else 1]])
-            elements[-1].properties.append((count, value))
+            elements[-1].properties.append((_PLY_SIZES[words[2]], _PLY_SIZES[words[3]]))
+        elif words[:1] == ["property"]:
+            elements[-1].properties.append((0, _PLY_SIZES[words[1]]))
     for element in elements:
         if element.rows < 0 or not element.properties:
             raise ValueError(f"{element.rows} rows of {element.name!r} without properties")
     return order, elements, start
 
 
-def _end_of_rows(data: np.ndarray, element: _PlyElement, at: int, order: str) -> int:
+def _end_of_rows(data: np.ndarray, element: _PlyElement, at: int, order: _Order) -> int:
     """Return where the rows of a binary element that begin at `at` end.
 
     Returns a place after the end of the file if it is truncated.
     """
-    plain = data.data
-    stop = _end_of_row(plain, element, at, order)
+    stop, counts = _end_of_row(data.data, element, at, order)
     # Rows of equal length, such as triangles, are compared in one step.
     end = at + element.rows * (stop - at)
     if element.rows and end <= len(data):
-        rows = data[at:end].reshape(element.rows, -1)
-        column = 0
-        for count, value in element.properties:
-            if count is None:
-                column += value.itemsize
-                continue
-            counts = rows[:, column : column + count.itemsize]
-            if (counts != counts[0]).any():
-                break
-            column += count.itemsize + int(counts[0].view(count)[0]) * value.itemsize
-        else:
+        found = data[at:end].reshape(element.rows, -1)[:, counts]
+        if (found == found[0]).all():
             return end
     for _ in range(element.rows):
         if at > len(data):
             break
-        at = _end_of_row(plain, element, at, order)
+        at, _ = _end_of_row(data.data, element, at, order)
     return at
 
 
-def _end_of_row(data: memoryview, element: _PlyElement, at: int, order: str) -> int:
-    for count, value in element.properties:
+def _end_of_row(
+    data: memoryview, element: _PlyElement, start: int, order: _Order
+) -> tuple[int, list[int]]:
+    """Return where a row ends, and which of its bytes are the counts of lists."""
+    at = start
+    counts: list[int] = []
+    for count_size, size in element.properties:
         length = 1
-        if count is not None:
-            size = count.itemsize
-            length = int.from_bytes(data[at : at + size], "big" if order == ">" else "little")
-            at += size
-        at += length * value.itemsize
-    return at
+        if count_size:
+            counts += range(at - start, at - start + count_size)
+            length = int.from_bytes(data[at : at + count_size], order)
+        at += count_size + length * size
+    return at, counts
 
 
 def _is_row(words: list[bytes], element: _PlyElement) -> bool:
@@ -172,7 +169,7 @@ def _is_row(words: list[bytes], element: _PlyElement) -> bool:
     needed = 0
     for count, _ in element.properties:
         try:
-            needed += 1 if count is None else 1 + int(words[needed])
+            needed += 1 + int(words[needed]) if count else 1
         except (IndexError, ValueError):
             return False
     return needed <= len(words)

@@ -15,17 +15,21 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from vtkmodules.vtkCommonDataModel import vtkDataObjectTypes, vtkDataSetAttributes
+from vtkmodules.vtkCommonDataModel import vtkDataSetAttributes
 
 from ambar import _core
 from ambar.interop.vtk_arrays import values_of
 from ambar.mesh.files.export_checks import arrays_of
 from ambar.mesh.files.pyvista_readers import HDF_TIME
+from ambar.mesh.vtk.cells import polyhedron_faces, types_of
+from ambar.mesh.vtk.objects import type_of
 from ambar.snapshot.interop.vtk_amr import REFINED, blocks_of
 
 _CHUNK = 1 << 20
 """Bytes of a chunk of an HDF5 dataset."""
 _TOPOLOGIES = {"Vertices": "Verts", "Lines": "Lines", "Polygons": "Polys", "Strips": "Strips"}
+_GRIDS = {5: "XY_PLANE", 6: "YZ_PLANE", 7: "XZ_PLANE"}
+"""VTK's numbers of descriptions of grids, except that of three dimensions."""
 _GHOSTS = vtkDataSetAttributes.GhostArrayName()
 
 
@@ -59,8 +63,7 @@ class VtkHdfFile:
         UnsupportedError
             If the type of the mesh, or a part of it, is not supported.
         """
-        name = vtkDataObjectTypes.GetClassNameFromTypeId(mesh.GetDataObjectType())
-        name = name.removeprefix("vtk")
+        name = type_of(mesh)
         name = "ImageData" if name in ("UniformGrid", "StructuredPoints") else name
         if name not in _ADD:
             raise _core.UnsupportedError(
@@ -111,12 +114,11 @@ class VtkHdfFile:
 
     def put(self, path: str, values: np.ndarray) -> int:
         """Write values, unless the file has them; return where they begin along the first axis."""
+        content = values
         if values.dtype.kind == "O":
             values = _as_bytes(values, path)
-            content = hashlib.blake2b(b"\0".join(values), digest_size=16)
-        else:
-            content = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16)
-        key = path, content.digest() + str(values.shape).encode()
+            content = np.frombuffer(b"\0".join(values), np.uint8)
+        key = path, _digest(content) + str(values.shape).encode()
         if self.times is None or key not in self._known:
             self._known[key] = self.append(path, values)
         return self._known[key]
@@ -253,18 +255,13 @@ def _points(file: VtkHdfFile, mesh: Any) -> int:
 
 
 def _unstructured(file: VtkHdfFile, mesh: Any) -> set[str]:
-    faces = mesh.GetPolyhedronFaces() if hasattr(mesh, "GetPolyhedronFaces") else None
-    if faces is not None and faces.GetNumberOfCells():
+    if polyhedron_faces(mesh, "cells"):
         raise _core.UnsupportedError(
             "polyhedra over time cannot be written to VTKHDF: export to .pvd, or a single step"
         )
     count = _points(file, mesh)
     offsets, corners = _cells_of(mesh.GetCells(), "cells")
-    try:
-        kinds = mesh.GetCellTypes()
-    except TypeError:  # before VTK 9.6
-        kinds = mesh.GetCellTypesArray()
-    types = np.empty(0, np.uint8) if kinds is None else values_of(kinds, "types")
+    types = types_of(mesh, "types")
 
     def make(_: int) -> dict[str, Any]:
         file.append("NumberOfPoints", np.array([count]))
@@ -330,13 +327,11 @@ def _cell_offset(before: np.ndarray, length: int, count: int) -> tuple[int, int]
 
 def _amr(file: VtkHdfFile, mesh: Any) -> set[str]:
     origin = np.zeros(3)
-    (
-        mesh.GetOverlappingAMRMetaData()
-        if hasattr(mesh, "GetOverlappingAMRMetaData")
-        else mesh.GetAMRInfo()
-    ).GetOrigin(origin)
+    is_new = hasattr(mesh, "GetOverlappingAMRMetaData")  # from VTK 9.6 on
+    (mesh.GetOverlappingAMRMetaData() if is_new else mesh.GetAMRInfo()).GetOrigin(origin)
     file.attribute("", "Origin", origin)
-    file.attribute("", "GridDescription", np.bytes_(_description(mesh)))
+    grid = _GRIDS.get(int(mesh.GetGridDescription()), "XYZ_GRID")
+    file.attribute("", "GridDescription", np.bytes_(grid))
     names: set[str] = set()
     for level in range(mesh.GetNumberOfLevels()):
         group, spacing = f"Level{level}", np.zeros(3)
@@ -363,11 +358,6 @@ def _amr(file: VtkHdfFile, mesh: Any) -> set[str]:
             "joins those of all steps: leave them out"
         )
     return names
-
-
-def _description(mesh: Any) -> str:
-    names = {5: "XY_PLANE", 6: "YZ_PLANE", 7: "XZ_PLANE", 8: "XYZ_GRID"}
-    return names.get(int(mesh.GetGridDescription()), "XYZ_GRID")
 
 
 def _blocks(file: VtkHdfFile, group: str, blocks: list[Any]) -> set[str]:

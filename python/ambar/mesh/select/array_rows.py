@@ -10,8 +10,8 @@ import numpy as np
 
 from ambar import _core
 from ambar.mesh.storage.array_reader import ArrayReader
-from ambar.mesh.storage.array_references import Key, select_rows
 from ambar.mesh.storage.description import ASSOCIATIONS, Association
+from ambar.mesh.storage.references import Key, select_rows
 
 Rows: TypeAlias = slice | Sequence[int] | np.ndarray
 
@@ -45,24 +45,22 @@ def _find_array(
             f"invalid association {association!r}: must be one of "
             f"{', '.join(map(repr, ASSOCIATIONS.values()))}"
         )
-    matches, known = [], []
-    for key, of in ASSOCIATIONS.items():
-        for entry in (described or {}).get(key) or ():
-            known.append(f"{of} {entry['name']!r}")
-            if entry["name"] == name and association in (None, of):
-                matches.append((entry, f"{of} array {name!r}"))
+    lists = {of: (described or {}).get(key) or () for key, of in ASSOCIATIONS.items()}
+    known = [(of, entry) for of, entries in lists.items() for entry in entries]
+    matches = [(of, entry) for of, entry in known if entry["name"] == name]
+    matches = [(of, entry) for of, entry in matches if association in (None, of)]
     if not matches:
         on = "" if association is None else f"{association} "
+        names = ", ".join(f"{of} {entry['name']!r}" for of, entry in known)
         raise _core.NotFoundError(
-            f"{reader.where}: no {on}array {name!r}; available: {', '.join(known) or 'none'}; "
-            "give block= for the array of a block"
+            f"{reader.where}: no {on}array {name!r}; available: {names or 'none'}; give block= for "
+            "the array of a block"
         )
     if len(matches) > 1:
-        raise _core.InvalidError(
-            f"{reader.where}: {' and '.join(what for _, what in matches)} have the same name; give "
-            "association="
-        )
-    return matches[0]
+        found = " and ".join(f"{of} array {name!r}" for of, _ in matches)
+        raise _core.InvalidError(f"{reader.where}: {found} have the same name; give association=")
+    [(of, entry)] = matches
+    return entry, f"{of} array {name!r}"
 
 
 def _normalize_rows(rows: Rows | None, count: int, where: str) -> slice | np.ndarray:

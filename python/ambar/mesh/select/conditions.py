@@ -10,8 +10,7 @@ from ambar import _core
 from ambar._util.text import suggestion
 from ambar.mesh.select.region_cells import Points
 from ambar.mesh.storage.array_reader import ArrayReader
-from ambar.mesh.storage.array_references import in_memory
-from ambar.mesh.storage.extents import corner_count
+from ambar.mesh.storage.references import Description, in_memory
 
 _Column = tuple[dict[str, Any], int | None]
 """The description of an array, and a component of it; None for the only one."""
@@ -29,7 +28,7 @@ def parse_condition(text: str) -> _core.Condition:
 
 
 def evaluate_condition(
-    condition: _core.Condition, described: dict[str, Any], reader: ArrayReader, what: str
+    condition: _core.Condition, described: Description, reader: ArrayReader
 ) -> dict[str, np.ndarray]:
     """Return where a condition holds: {"points": bools} or {"cells": bools}.
 
@@ -49,23 +48,21 @@ def evaluate_condition(
     # The coordinates are the components of an array without a name.
     names = {axis: f".{axis}" for axis in "xyz" if axis not in known}
     if names.keys() & set(condition.fields):
-        most = corner_count(described.get("cells"), reader)
-        points = Points(described.get("points"), reader, what, most)
-        on_points[""] = in_memory(points.read_all(), {"name": ""})
+        on_points[""] = in_memory(Points(described, reader).read_all(), {"name": ""})
     for association, arrays in (("points", on_points), ("cells", on_cells)):
         columns = [_column(names.get(name, name), arrays) for name in condition.fields]
         if None not in columns:
-            values = [_values(column, reader, what) for column in columns if column]
+            values = [_values(column, reader) for column in columns if column]
             pairs = zip(condition.fields, values, strict=True)
             return {association: condition.evaluate(dict(pairs))}
     for name in condition.fields:
         if name not in names and _column(name, known) is None:
             raise _core.NotFoundError(
-                f"{reader.where}: {what}no array {name!r} on points or cells; "
+                f"{reader.where}: no array {name!r} on points or cells; "
                 f"{suggestion(name, map(str, known))}"
             )
     raise _core.InvalidError(
-        f"{reader.where}: {what}expected a condition on points or on cells, found arrays on both "
+        f"{reader.where}: expected a condition on points or on cells, found arrays on both "
         f"in {', '.join(condition.fields)}; x, y and z are coordinates of points"
     )
 
@@ -79,9 +76,9 @@ def _column(name: str, arrays: dict[str, dict[str, Any]]) -> _Column | None:
     return (arrays[base], "xyz".index(component)) if is_component else None
 
 
-def _values(column: _Column, reader: ArrayReader, what: str) -> np.ndarray:
+def _values(column: _Column, reader: ArrayReader) -> np.ndarray:
     entry, component = column
-    where = f"{what}array {entry['name']!r}"
+    where = f"array {entry['name']!r}"
     values = reader.get(entry, where, ndim=(1, 2, 3, 4))
     values = values.reshape(-1, *values.shape[3:]) if values.ndim > 2 else values
     if values.ndim == 1 and component is None:

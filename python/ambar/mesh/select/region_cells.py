@@ -9,11 +9,11 @@ import numpy as np
 
 from ambar.mesh.select.box_overlap import BoxOverlap
 from ambar.mesh.storage.array_reader import ArrayReader
-from ambar.mesh.storage.array_references import Key, RowRanges, in_memory, select_rows
 from ambar.mesh.storage.connectivity import Connectivity, used_ids
 from ambar.mesh.storage.extents import POLY_CELLS, cell_count, corner_count
+from ambar.mesh.storage.references import Description, Key, RowRanges, in_memory, select_rows
 from ambar.mesh.vtk.cells import CellSelection, read_connectivity
-from ambar.mesh.vtk.points import read_lattice
+from ambar.mesh.vtk.points import read_lattice, read_points
 
 Tuples = tuple[tuple[int, ...], Key]
 """The shape of the tuples of points or cells, and the selected ones."""
@@ -51,24 +51,24 @@ class Criteria:
 
 
 class Points:
-    """The points of a mesh, of which some are read."""
+    """The points of a described mesh, of which some are read."""
 
-    def __init__(self, described: Any, reader: ArrayReader, what: str, most: int = 0) -> None:
-        self._described = described
+    def __init__(self, described: Description, reader: ArrayReader) -> None:
+        self._described = described.get("points")
         self._reader = reader
-        self._what = f"{what}points"
         self._all: np.ndarray | None = None
         self._ids, self._coordinates = _NO_IDS, np.zeros((0, 3))
-        if described is None:
+        if self._described is None:
             self._all = self._coordinates
-        elif "lattice" in described:
-            self._all = read_lattice(described["lattice"], reader, self._what, most)
-        self.count = reader.shape_of(described)[0] if self._all is None else len(self._all)
+        elif "lattice" in self._described:
+            most = corner_count(described.get("cells"), reader)
+            self._all = read_lattice(self._described["lattice"], reader, most)
+        self.count = reader.shape_of(self._described)[0] if self._all is None else len(self._all)
 
     def read_all(self) -> np.ndarray:
         """Return the coordinates (points, 3) of all points, which are read once."""
         if self._all is None:
-            self._all = self._get(self._described)
+            self._all = read_points(self._described, self._reader)
         return self._all
 
     def at(self, ids: np.ndarray) -> np.ndarray:
@@ -79,17 +79,11 @@ class Points:
         if not np.isin(ids, self._ids, assume_unique=True).all():
             key = RowRanges.of_rows(ids).key
             reference = select_rows(self._described, (self.count,), key, self._reader)
-            self._ids, self._coordinates = ids, self._get(reference)
+            self._ids, self._coordinates = ids, read_points(reference, self._reader)
         found: np.ndarray = self._coordinates[np.searchsorted(self._ids, ids)]
         return found
 
-    def _get(self, reference: Any) -> np.ndarray:
-        values = self._reader.get(reference, self._what, ndim=(2,), kinds="iuf")
-        if values.shape[1] != 3:
-            raise self._reader.damaged(f"{self._what} have shape {values.shape}")
-        return values
-
-    def describe(self, coordinates: np.ndarray) -> dict[str, Any] | None:
+    def describe(self, coordinates: np.ndarray) -> Description | None:
         """Return the description of points with the given coordinates."""
         if self._described is None:
             return None
@@ -110,13 +104,9 @@ class _Cells:
     """Their types, if these are stored for each cell."""
 
 
-def extract_points(
-    described: dict[str, Any], reader: ArrayReader, criteria: Criteria, what: str
-) -> Extract:
+def extract_points(described: Description, reader: ArrayReader, criteria: Criteria) -> Extract:
     """Return some of the points of a point set."""
-    points = Points(described.get("points"), reader, what)
-    if described.get("points") is None:
-        return Extract({}, no_tuples(None), no_tuples(None))
+    points = Points(described, reader)
     coordinates = points.read_all()
     matches = np.ones(points.count, bool) if criteria.points is None else criteria.points
     if criteria.overlap is not None:
@@ -126,85 +116,57 @@ def extract_points(
     return Extract(geometry, ((points.count,), (rows,)), no_tuples(None))
 
 
-def extract_poly(
-    described: dict[str, Any], reader: ArrayReader, criteria: Criteria, what: str
-) -> Extract:
-    """Return some of the vertices, lines, polygons and strips of a surface."""
-    points = Points(described.get("points"), reader, what)
-    rows, base = [_NO_IDS], 0
-    kinds = {}
-    for name in POLY_CELLS:
+def extract_cells(described: Description, reader: ArrayReader, criteria: Criteria) -> Extract:
+    """Return some of the cells of an unstructured grid, or of each kind of cells of a surface."""
+    points, base, rows, kinds = Points(described, reader), 0, [_NO_IDS], {}
+    for name in ("cells", *POLY_CELLS):
         if described.get(name) is not None:
-            cells = _matching_cells(described, name, base, points, reader, criteria, what)
-            kinds[name] = cells
-            rows.append(cells.rows + base)
-            base += cells.count
-    ids = [cells.connectivity.ids for cells in kinds.values()]
-    used, new_ids = used_ids(np.concatenate([_NO_IDS, *ids]), points.count)
-    geometry: dict[str, Any] = {"points": points.describe(points.at(used))}
+            kinds[name] = _matching_cells(described, name, base, points, reader, criteria)
+            rows.append(kinds[name].rows + base)
+            base += kinds[name].count
+    parts = {name: cells.connectivity for name, cells in kinds.items()}
+    geometry: dict[str, Any] = {}
+    if "cells" in kinds and kinds["cells"].types is not None:
+        geometry["types"] = in_memory(kinds["cells"].types)
+    if "faces" in described and "cells" in kinds:
+        of_cells, parts["faces"] = _read_faces(described, reader, points.count, kinds["cells"])
+        geometry["cell_faces"] = _describe_cells(described["cell_faces"], of_cells)
+    ids = np.concatenate([_NO_IDS, *(cells.ids for cells in parts.values())])
+    used, new_ids = used_ids(ids, points.count)
+    geometry["points"] = points.describe(points.at(used))
     start = 0
-    for name, cells in kinds.items():
-        stop = start + len(cells.connectivity.ids)
-        renumbered = cells.connectivity.with_ids(new_ids[start:stop])
-        geometry[name] = _describe_cells(described[name], renumbered)
+    for name, cells in parts.items():
+        stop = start + len(cells.ids)
+        geometry[name] = _describe_cells(described[name], cells.with_ids(new_ids[start:stop]))
         start = stop
     return Extract(geometry, ((points.count,), (used,)), ((base,), (np.concatenate(rows),)))
 
 
-def extract_unstructured(
-    described: dict[str, Any], reader: ArrayReader, criteria: Criteria, what: str
-) -> Extract:
-    """Return some of the cells of an unstructured grid."""
-    most = corner_count(described.get("cells"), reader)
-    points = Points(described.get("points"), reader, what, most)
-    if described.get("cells") is None:
-        empty = points.describe(points.at(_NO_IDS)) if points.count else None
-        geometry = {"points": empty or described.get("points")}
-        return Extract(geometry, ((points.count,), (slice(0, 0),)), no_tuples(None))
-    cells = _matching_cells(described, "cells", 0, points, reader, criteria, what)
-    ids = [cells.connectivity.ids]
-    faces = of_cells = None
-    if "faces" in described:
-        of_cells, faces = _read_faces(described, reader, what, points.count, cells)
-        ids.append(faces.ids)
-    used, new_ids = used_ids(np.concatenate(ids), points.count)
-    count = len(cells.connectivity.ids)
-    renumbered = cells.connectivity.with_ids(new_ids[:count])
-    geometry = {
-        "points": points.describe(points.at(used)),
-        "cells": _describe_cells(described["cells"], renumbered),
-    }
-    if cells.types is not None:
-        geometry["types"] = in_memory(cells.types)
-    if faces is not None and of_cells is not None:
-        geometry["faces"] = _describe_cells(described["faces"], faces.with_ids(new_ids[count:]))
-        geometry["cell_faces"] = _describe_cells(described["cell_faces"], of_cells)
-    return Extract(geometry, ((points.count,), (used,)), ((cells.count,), (cells.rows,)))
-
-
 def _matching_cells(
-    described: dict[str, Any],
+    described: Description,
     name: str,
     base: int,
     points: Points,
     reader: ArrayReader,
     criteria: Criteria,
-    what: str,
 ) -> _Cells:
     """Return the cells of one kind that satisfy criteria; only chunks near the box are read.
 
     `base` is the number of the first of these cells in the mesh.
     """
-    overlap = criteria.overlap
-    about, types_of_cells = described[name], described.get("types")
-    count = cell_count(about, types_of_cells, reader)
-    ranges, starts = _candidates(described, name, count, reader, overlap, what)
-    types = None
-    if isinstance(types_of_cells, dict):
-        reference = select_rows(types_of_cells, (count,), ranges.key, reader)
-        types = reader.get(reference, f"{what}types", ndim=(1,), kinds="u")
-    selection = CellSelection(count, ranges, starts)
-    cells = read_connectivity(about, reader, f"{what}{name}", points.count, types, selection)
+    overlap, about, types = criteria.overlap, described[name], described.get("types")
+    count = cell_count(about, types, reader)
+    selection = None
+    if overlap is not None and name in (index := described.get("index") or {}):
+        selection = _candidates(index, name, count, reader, overlap)
+    ranges = RowRanges.all(count) if selection is None else selection.ranges
+    if isinstance(types, dict):
+        types = reader.get(
+            select_rows(types, (count,), ranges.key, reader), "types", ndim=(1,), kinds="u"
+        )
+    else:
+        types = None
+    cells = read_connectivity(about, reader, name, points.count, types, selection)
     matches = np.ones(len(cells), bool)
     if overlap is not None and len(cells) == count:
         # These are all cells, which use most points: read all points, and do not look for them.
@@ -221,55 +183,43 @@ def _matching_cells(
 
 
 def _candidates(
-    described: dict[str, Any],
-    name: str,
-    count: int,
-    reader: ArrayReader,
-    overlap: BoxOverlap | None,
-    what: str,
-) -> tuple[RowRanges, np.ndarray | None]:
-    """Return the cells in chunks that overlap the box, and where their corners start.
-
-    Without an index these are all cells, and None.
-    """
-    index = described.get("index") or {}
-    if overlap is None or name not in index:
-        return RowRanges.all(count), None
+    index: dict[str, Any], name: str, count: int, reader: ArrayReader, overlap: BoxOverlap
+) -> CellSelection:
+    """Return the cells in chunks that overlap the box, by the index."""
     rows, entry = index.get("rows"), index[name]
     if type(rows) is not int or not 1 <= rows < 2**62:
-        raise reader.damaged(f"{what}index of {name} is not described")
+        raise reader.damaged(f"index of {name} is not described")
     chunks = -(-count // rows)
-    boxes = reader.get(entry.get("box"), f"{what}boxes of {name}", ndim=(3,), kinds="f")
+    boxes = reader.get(entry.get("box"), f"boxes of {name}", ndim=(3,), kinds="f")
     if boxes.shape != (chunks, 2, 3):
-        raise reader.damaged(f"{what}boxes of {name} are {boxes.shape} of {chunks} chunks")
+        raise reader.damaged(f"boxes of {name} are {boxes.shape} of {chunks} chunks")
     found = RowRanges.of_rows(np.flatnonzero(overlap.bounds(boxes)))
     ranges = RowRanges(found.starts * rows, np.minimum(found.stops * rows, count))
-    if "start" not in entry:
-        return ranges, None
-    starts = reader.get(entry["start"], f"{what}starts of {name}", ndim=(2,), kinds="i")
+    starts = np.zeros((chunks, 0), np.int64)
+    if "start" in entry:
+        starts = reader.get(entry["start"], f"starts of {name}", ndim=(2,), kinds="i")
     if len(starts) != chunks:
-        raise reader.damaged(f"{what}starts of {name} are {len(starts)} of {chunks} chunks")
-    return ranges, starts[found.starts].astype(np.int64)
+        raise reader.damaged(f"starts of {name} are {len(starts)} of {chunks} chunks")
+    return CellSelection(count, ranges, starts[found.starts].astype(np.int64))
 
 
 def _read_faces(
-    described: dict[str, Any], reader: ArrayReader, what: str, points: int, cells: _Cells
+    described: Description, reader: ArrayReader, points: int, cells: _Cells
 ) -> tuple[Connectivity, Connectivity]:
     """Return the face ids of polyhedra, and the connectivity of these faces.
 
     All faces are read for this.
     """
-    faces = read_connectivity(described["faces"], reader, f"{what}faces", points)
-    where = f"{what}faces of cells"
-    of_cells = read_connectivity(described["cell_faces"], reader, where, len(faces))
+    faces = read_connectivity(described["faces"], reader, "faces", points)
+    of_cells = read_connectivity(described["cell_faces"], reader, "faces of cells", len(faces))
     if len(of_cells) != cells.count:
-        raise reader.damaged(f"{what}faces are of {len(of_cells)} cells, not {cells.count}")
+        raise reader.damaged(f"faces are of {len(of_cells)} cells, not {cells.count}")
     of_cells = of_cells.take(cells.rows)
     used, new_ids = used_ids(of_cells.ids, len(faces))
     return of_cells.with_ids(new_ids), faces.take(used)
 
 
-def _describe_cells(described: dict[str, Any], cells: Connectivity) -> dict[str, Any]:
+def _describe_cells(described: Description, cells: Connectivity) -> Description:
     """Return the description of cells in memory, of the storage of `described`."""
     about: dict[str, Any] = {k: described[k] for k in ("storage", "fixed") if k in described}
     if cells.size:

@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.storage.array_references import InMemory, Key, Selection
 from ambar.mesh.storage.packs import NUMBERS, decode_pack
-from ambar.mesh.storage.references import components_of, references_in
+from ambar.mesh.storage.references import (
+    InMemory,
+    Key,
+    Selection,
+    components_of,
+    damaged,
+    references_in,
+)
 from ambar.mesh.storage.temporal_deltas import read_row, row_dtype
 from ambar.store.array import Array
 from ambar.store.store import Store
 
 _DTYPES = frozenset([np.dtype(object), *map(np.dtype, NUMBERS)])
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _READ_AHEAD_BELOW = 1 << 20
 """Stored bytes up to which an array is fetched together with its neighbors."""
 _SLOW_CODEC = "simplices"
@@ -70,6 +77,7 @@ class ArrayReader:
             )
         self._store = store
         self._base = base.strip("/")
+        self._block = ""
         self._packs = packs if isinstance(packs, list) else []
         self._threads = threads
         self._values: dict[str, np.ndarray] = {}
@@ -79,12 +87,19 @@ class ArrayReader:
 
     @property
     def where(self) -> str:
-        """The file and the group, for messages."""
-        return f"{self._store.location}: mesh /{self._base}"
+        """The file, the group and the block, for messages."""
+        return f"{self._store.location}: mesh /{self._base}{self._block}"
+
+    @contextmanager
+    def within(self, block: str) -> Iterator[None]:
+        """Name a block of the mesh in messages, also in those of errors that leave it."""
+        before, self._block = self._block, f"{self._block} {block}"
+        yield
+        self._block = before
 
     def damaged(self, what: str) -> _core.CorruptError:
         """Return the error for a damaged description."""
-        return _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
+        return damaged(self.where, what)
 
     @contextmanager
     def damage_as_errors(self) -> Iterator[None]:
@@ -93,14 +108,7 @@ class ArrayReader:
             yield
         except _core.AmbarError:
             raise
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RecursionError,
-            TypeError,
-            ValueError,
-        ) as error:
+        except _DAMAGE as error:
             raise self.damaged(f"its description is damaged: {error!r}") from error
 
     def path_of(self, at: str) -> str:
@@ -114,10 +122,8 @@ class ArrayReader:
         if (components := components_of(reference)) is not None:
             return (*self.shape_of(components[0]), len(components))
         at, row = self._at(reference), self._row(reference)
-        if isinstance(at, InMemory):
-            return at.values.shape
-        if isinstance(at, Selection):
-            return self._read_selection(at, row).shape
+        if isinstance(at, (InMemory, Selection)):
+            return self._values_at(at, row).shape
         if isinstance(at, list):
             return tuple(at[2:])
         return self._array(at).shape[0 if row is None else 1 :]
@@ -154,15 +160,14 @@ class ArrayReader:
                 stored_bytes=round(stored.stored_bytes / rows),
             )
         number, start, *shape = at
-        count = math.prod(shape)
-        pack = self._pack(number)
+        stop = start + math.prod(shape)
         try:
-            whole, stored = self._storage_of_pack(pack)
-            if start + count > whole:
-                raise self.damaged(f"a small array ends at {start + count}, of {whole} values")
-            share = round(stored.stored_bytes * count / max(whole, 1))
+            whole, stored = self._storage_of_pack(self._pack(number))
+            share = round(stored.stored_bytes * math.prod(shape) / max(whole, 1))
         except (KeyError, TypeError) as error:
             raise self.damaged(f"pack {number} of small arrays is damaged ({error!r})") from error
+        if stop > whole:
+            raise self.damaged(f"a small array ends at {stop}, of {whole} values")
         return replace(stored, place=(self._base, *at), chunk_count=1, stored_bytes=share)
 
     def _storage_of_array(self, at: str) -> ArrayStorage:
@@ -187,11 +192,9 @@ class ArrayReader:
         slices: dict[int, list[list[int]]] = {}
         for reference in references_in(description):
             at = self._at(reference)
-            if isinstance(at, str):
-                if self._row(reference) is None:
-                    arrays[at] = None
-                continue
-            if isinstance(at, Selection):
+            if isinstance(at, str) and self._row(reference) is None:
+                arrays[at] = None
+            elif isinstance(at, Selection):
                 at = at.at
             if isinstance(at, list):
                 slices.setdefault(at[0], []).append(at)
@@ -234,17 +237,10 @@ class ArrayReader:
             if found[0].ndim + 1 not in ndim:
                 raise self.damaged(f"{what} has components of shape {found[0].shape}")
             return np.stack(found, axis=-1)
-        at, row = self._at(reference), self._row(reference)
-        if isinstance(at, InMemory):
-            values = at.values
-        elif isinstance(at, Selection):
-            values = self._read_selection(at, row)
-        else:
-            values = self._stored(at, row)
-        if values.dtype.kind not in kinds or values.ndim not in ndim:
+        values = self._values_at(self._at(reference), self._row(reference))
+        is_known = values.dtype in _DTYPES and values.dtype.kind in kinds
+        if not is_known or values.ndim not in ndim:
             raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
-        if values.dtype not in _DTYPES:
-            raise self.damaged(f"{what} has dtype {values.dtype}, which VTK does not have")
         return values
 
     def stored_at(self, reference: Any) -> str | list[int]:
@@ -283,8 +279,12 @@ class ArrayReader:
         copied: np.ndarray = values.copy()
         return copied
 
-    def _stored(self, at: str | list[int], row: int | None) -> np.ndarray:
-        """Return the values of a stored array, or of one of its rows."""
+    def _values_at(self, at: str | list[int] | InMemory | Selection, row: int | None) -> np.ndarray:
+        """Return the values of an array, or of one of its rows."""
+        if isinstance(at, InMemory):
+            return at.values
+        if isinstance(at, Selection):
+            return self._read_selection(at, row)
         if isinstance(at, list):
             return self._read_from_pack(at)
         if row is not None:
@@ -301,7 +301,7 @@ class ArrayReader:
             if array.shape[:dims] == shape:
                 values = _read_key(array, selection.key, self._threads)
                 return values.reshape(-1, *array.shape[dims:])
-        values = self._stored(selection.at, row)
+        values = self._values_at(selection.at, row)
         if dims == 1 and values.ndim > 2:  # a grid
             values = values.reshape(-1, *values.shape[3:])
         rest = values.shape[dims:]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar.mesh.storage.array_references import expand_ranges
+from ambar.mesh.storage.references import expand_ranges
 
 _SORT_BELOW = 1 / 16
 """Ratio of ids to points below which `used_ids` sorts the ids, and does not mark all points."""

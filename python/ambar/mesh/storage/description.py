@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar.mesh.storage.packs import split_streams
-from ambar.mesh.storage.references import references_in
+from ambar.mesh.storage.references import Description, damaged, references_in
 from ambar.store.store import Store
 
 Block: TypeAlias = int | str | Sequence[int | str]
@@ -26,35 +26,24 @@ ASSOCIATIONS: dict[str, Association] = {
 """What arrays have values for, by the keys of their lists in a description."""
 ORIGINAL_IDS = {"point": "vtkOriginalPointIds", "cell": "vtkOriginalCellIds"}
 """The names of the arrays of original ids, as in VTK's filters."""
-_OF_THE_GROUP = (
-    "kind",
-    "version",
-    "packed",
-    "user_dict",
-    "digests",
-    "like",
-    "rows",
-    "bounds",
-)
+_OF_THE_GROUP = ("kind", "version", "packed", "user_dict", "digests", "like", "rows", "bounds")
 """Keys of a group that do not describe its VTK object."""
 
 
-def description_of(store: Store, path: str) -> dict[str, Any]:
+def description_of(store: Store, path: str) -> Description:
     """Return the description of the mesh in the group `path`.
 
     Raises ValueError if the group is of another kind, UnsupportedError for a newer version.
     """
     path = path.strip("/")
-    key = f"mesh description of /{path}"
+    key, where = f"mesh description of /{path}", f"{store.location}: /{path}"
     if key not in store._cache:
         stored = _stored_description(store, path)
         try:
             store._cache[key] = _with_shared_blocks(stored, "", {})
         except (LookupError, RecursionError, TypeError) as error:
-            raise _core.CorruptError(
-                f"{store.location}: /{path}: a block of the mesh refers to another block that is "
-                f"not described before it: {error!r}; restore the store from a copy"
-            ) from error
+            what = f"a block refers to another block that is not described before it: {error!r}"
+            raise damaged(where, what) from error
     description: dict[str, Any] = store._cache[key]
     return description
 
@@ -82,7 +71,7 @@ def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any
     return {**described, "blocks": found}
 
 
-def _stored_description(store: Store, path: str) -> dict[str, Any]:
+def _stored_description(store: Store, path: str) -> Description:
     """Return the description of a group, in which blocks may refer to others."""
     key = f"stored mesh description of /{path}"
     if key not in store._cache:
@@ -91,7 +80,7 @@ def _stored_description(store: Store, path: str) -> dict[str, Any]:
     return description
 
 
-def _read_description(store: Store, path: str) -> dict[str, Any]:
+def _read_description(store: Store, path: str) -> Description:
     about = store._ambar_attributes(path)
     where = f"{store.location}: /{path}"
     if about.get("kind") != "mesh":
@@ -105,46 +94,35 @@ def _read_description(store: Store, path: str) -> dict[str, Any]:
         )
     if "like" in about:
         return _read_step(store, about, where)
-    if "description" not in about and "data" not in about:
-        return about
     try:
-        return about | split_streams(_compressed_description(store, path, about))
+        if "data" in about:
+            return about | split_streams(base64.b85decode(about["data"]))
+        if "description" in about:
+            values = store._array(f"{path}/{about['description']}").read()
+            if values.dtype != np.uint8:
+                raise ValueError(  # noqa: TRY301 - explained below
+                    f"expected an array of uint8, found {values.dtype}"
+                )
+            return about | split_streams(values.tobytes())
     except (_core.NotFoundError, RecursionError, TypeError, ValueError) as error:
-        raise _core.CorruptError(
-            f"{where}: the description of the mesh is damaged: {error}; restore the store from a "
-            "copy"
-        ) from error
+        raise damaged(where, f"the description of the mesh is damaged: {error}") from error
+    return about
 
 
-def _compressed_description(store: Store, path: str, about: dict[str, Any]) -> bytes:
-    """Return the bytes of a description; raises ValueError if its array has another dtype."""
-    if "data" in about:
-        return base64.b85decode(about["data"])
-    values = store._array(f"{path}/{about['description']}").read()
-    if values.dtype != np.uint8:
-        raise ValueError(f"expected an array of uint8, found {values.dtype}")
-    return values.tobytes()
-
-
-def _read_step(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:
+def _read_step(store: Store, about: dict[str, Any], where: str) -> Description:
     """Return the description of a step that differs from that of an earlier one only in rows."""
     like, rows = about["like"], about.get("rows")
-    earlier = (
-        store._ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
-    )
+    exists = isinstance(like, str) and like in store.groups
+    earlier = store._ambar_attributes(like) if exists else {}
     if earlier.get("kind") != "mesh" or "like" in earlier or not isinstance(rows, list):
-        raise _core.CorruptError(
-            f"{where}: the description of the mesh refers to that of {like!r:.80}, which does not "
-            "have one; restore the store from a copy"
-        )
+        what = f"the description of the mesh refers to that of {like!r:.80}"
+        raise damaged(where, f"{what}, which does not have one")
     described = copy.deepcopy(_stored_description(store, like))
     for key in ("user_dict", "digests"):
         described.pop(key, None)
     references = [each for each in references_in(described) if "row" in each]
     if len(references) != len(rows):
-        raise _core.CorruptError(
-            f"{where}: {len(rows)} rows for {len(references)} arrays; restore the store from a copy"
-        )
+        raise damaged(where, f"{len(rows)} rows for {len(references)} arrays")
     for each, row in zip(references, rows, strict=True):
         each["row"] = row
     return described | about
@@ -213,11 +191,18 @@ def field_entries(
         yield from field_entries(inner, (*block, index))
 
 
+def check_names(where: str, key: str, wanted: Names, known: Iterable[str]) -> None:
+    """Raise KeyError if one of the wanted arrays is not among the known ones of a list."""
+    known = list(known)
+    if missing := [name for name in wanted or () if name not in known]:
+        raise _core.NotFoundError(
+            f"{where}: no array {', '.join(map(repr, missing))} in {key.replace('_', ' ')}; "
+            f"available: {', '.join(map(repr, known)) or 'none'}"
+        )
+
+
 def select_arrays(
-    described: Any,
-    names: Mapping[str, Names],
-    found: dict[str, set[str]],
-    selected: dict[int, Any] | None = None,
+    described: Any, names: Mapping[str, Names], selected: dict[int, Any] | None = None
 ) -> Any:
     """Return a description with only some of the arrays.
 
@@ -227,28 +212,20 @@ def select_arrays(
         The description of an object.
     names
         The names of the arrays to keep, by the keys of `ASSOCIATIONS`; None for all.
-    found
-        Gets the names of all arrays, by the same keys.
     selected
         The results by the identity of the description, so that shared blocks stay shared.
     """
     selected = {} if selected is None else selected
     if isinstance(described, list):
-        return [select_arrays(item, names, found, selected) for item in described]
+        return [select_arrays(item, names, selected) for item in described]
     if not isinstance(described, dict):
         return described
-    if id(described) in selected:
-        return selected[id(described)]
-    kept: dict[str, Any] = {}
-    selected[id(described)] = kept
-    for key, value in described.items():
-        kept[key] = value
-        if key in ASSOCIATIONS and isinstance(value, list):
-            entries = [entry for entry in value if isinstance(entry, dict)]
-            found[key].update(str(entry.get("name")) for entry in entries)
-            wanted = names.get(key)
-            if wanted is not None:
-                kept[key] = [entry for entry in entries if entry.get("name") in wanted]
-        elif key in ("block", "blocks", "levels"):
-            kept[key] = select_arrays(value, names, found, selected)
-    return kept
+    if id(described) not in selected:
+        kept: dict[str, Any] = dict(described)
+        selected[id(described)] = kept
+        for key in kept.keys() & {"block", "blocks", "levels"}:
+            kept[key] = select_arrays(described[key], names, selected)
+        for key, wanted in names.items():
+            if wanted is not None and key in kept:
+                kept[key] = [entry for entry in kept[key] or () if entry.get("name") in wanted]
+    return selected[id(described)]

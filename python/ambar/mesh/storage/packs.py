@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.mesh.storage.references import damaged
 
 PACKED_BELOW = 8192
 """Bytes below which an array is in a pack: an array of its own takes 1.3 KB and 0.2 ms."""
@@ -102,10 +103,8 @@ def decode_pack(pack: Mapping[str, Any], where: str) -> np.ndarray:
     try:
         return _strings(pack["values"]) if "values" in pack else _decoded(pack)
     except (KeyError, TypeError, ValueError, _core.AmbarError) as error:
-        raise _core.CorruptError(
-            f"{where}: a pack of small arrays in the description is damaged ({error}); restore "
-            "the store from a copy"
-        ) from error
+        what = f"a pack of small arrays in the description is damaged ({error})"
+        raise damaged(where, what) from error
 
 
 def _strings(items: list[Any]) -> np.ndarray:

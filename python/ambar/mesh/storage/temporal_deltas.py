@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.mesh.storage.references import damaged
 from ambar.store.nodes import absolute
 from ambar.store.store import Store
 from ambar.store.writer import Writer
@@ -25,7 +26,6 @@ _WORTH = 0.95
 _CHUNK = 1 << 18
 """Bytes of a chunk before encoding."""
 _KINDS = frozenset("iuf")
-_SMALLEST, _LARGEST = 2, 8  # bytes of a value
 
 
 class DeltaWriter:
@@ -116,9 +116,7 @@ class DeltaWriter:
 def can_change(values: np.ndarray) -> bool:
     """Whether arrays of this dtype and shape can be rows."""
     dtype = values.dtype
-    return (
-        dtype.kind in _KINDS and _SMALLEST <= dtype.itemsize <= _LARGEST and 1 <= values.ndim <= 2
-    )
+    return dtype.kind in _KINDS and 2 <= dtype.itemsize <= 8 and 1 <= values.ndim <= 2
 
 
 def to_integers(values: np.ndarray) -> np.ndarray:
@@ -166,9 +164,7 @@ def read_row(store: Store, path: str, row: int, threads: int | None) -> np.ndarr
     array = store._array(path)
     orders, dtype = _differences(store, path)
     if array.ndim == 0 or row >= (len(orders) or array.shape[0]):
-        raise _core.CorruptError(
-            f"{store.location}: /{path} has no row {row}; restore the store from a copy"
-        )
+        raise damaged(store.location, f"/{path} has no row {row}")
     if not orders:
         return array.read(row, threads=threads)
     # The last row that was read, and the rows that the next one depends on.
@@ -213,10 +209,8 @@ def _differences(store: Store, path: str) -> tuple[str, np.dtype[Any]]:
         since = 0 if order == "0" else since + 1
         is_valid = is_valid and order in "012" and int(order) <= since
     if not is_valid or array.dtype != np.dtype(f"i{dtype.itemsize}"):
-        raise _core.CorruptError(
-            f"{store.location}: the attributes of /{path} are not those of differences: "
-            f"{about!r:.80}; restore the store from a copy"
-        )
+        where = f"{store.location}: /{path}"
+        raise damaged(where, f"its attributes are not those of differences: {about!r:.80}")
     return orders, dtype
 
 

@@ -24,10 +24,15 @@ from vtkmodules.vtkCommonDataModel import vtkDataObject
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline as Pipeline
 
 from ambar.mesh.amr_mesh import AmrMesh
-from ambar.mesh.steps import AnyMesh, Steps, array_names, steps_of
-from ambar.mesh.vtk.decode import new
-
-_ASSOCIATIONS = ("point", "cell", "field")
+from ambar.mesh.steps import (
+    ASSOCIATIONS,
+    AnyMesh,
+    Steps,
+    array_names,
+    enabled_arrays,
+    steps_of,
+)
+from ambar.mesh.vtk.datasets import new
 
 
 @smproxy.reader(
@@ -45,7 +50,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         self._steps: Steps | None = None
         self._finest = -1
         self._selections = {}
-        for association in _ASSOCIATIONS:
+        for association in ASSOCIATIONS:
             selection = vtkDataArraySelection()
             selection.AddObserver(vtkCommand.ModifiedEvent, lambda *_: self.Modified())
             self._selections[association] = selection
@@ -110,7 +115,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
             requested = info.Get(Pipeline.UPDATE_TIME_STEP())
             number = max((n for n, known in enumerate(times) if known <= requested), default=0)
             mesh, time = self._opened(number), times[number]
-        options: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
+        options = self._enabled()
         if isinstance(mesh, AmrMesh) and self._finest >= 0:
             options["levels"] = (min(mesh.amr.levels[0], self._finest), self._finest)
         read = mesh.read(wrap=False, **options)
@@ -136,8 +141,10 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
             self._steps = steps_of(self._path)
         return self._steps.meshes[number]
 
-    def _wanted(self, association: str) -> list[str] | None:
-        selection = self._selections[association]
-        names = [selection.GetArrayName(n) for n in range(selection.GetNumberOfArrays())]
-        wanted = [name for name in names if selection.ArrayIsEnabled(name)]
-        return None if wanted == names else wanted
+    def _enabled(self) -> dict[str, Any]:
+        """Return the arguments of `Mesh.read` for the arrays that are enabled."""
+        status = {}
+        for association, selection in self._selections.items():
+            names = [selection.GetArrayName(n) for n in range(selection.GetNumberOfArrays())]
+            status[association] = {name: bool(selection.ArrayIsEnabled(name)) for name in names}
+        return enabled_arrays(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pyvista
@@ -14,14 +15,17 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
-from ambar.mesh.steps import AnyMesh, Steps, array_names, steps_of
-from ambar.mesh.storage.description import Block
+from ambar.mesh.steps import (
+    ASSOCIATIONS,
+    AnyMesh,
+    Steps,
+    array_names,
+    enabled_arrays,
+    steps_of,
+)
 from ambar.mesh.times import step_at
-from ambar.snapshot.regions import Bounds, Box
 
 __all__ = ["AmbarReader"]
-
-_ASSOCIATIONS = ("point", "cell", "field")
 
 
 class _MeshReader(BaseVTKReader):  # type: ignore[misc]
@@ -32,12 +36,9 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
         self.mesh: AnyMesh | None = None
         self.steps = Steps([], [])
         self.step = 0
-        self.status: dict[str, dict[str, bool]] = {}
-        self.block: Block | None = None
-        self.region: Box | Bounds | None = None
-        self.where: str | None = None
-        self.original_ids = False
-        self.threads: int | None = None
+        self.status: dict[str, dict[str, bool]] = {of: {} for of in ASSOCIATIONS}
+        self.options: dict[str, Any] = {}
+        """Arguments of `Mesh.read`."""
 
     def SetFileName(self, filename: str) -> None:  # noqa: N802 - VTK's names, here and below
         self._filename = os.fspath(filename)
@@ -52,9 +53,10 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
             except _core.InvalidError as error:  # `pyvista.read` hides the reason of a ValueError
                 raise _core.UnsupportedError(str(error)) from error
         self.mesh = self.steps.meshes[self.step]
-        self.status = {association: {} for association in _ASSOCIATIONS}
+        # Disabled arrays stay disabled in other steps.
+        before, self.status = self.status, {association: {} for association in ASSOCIATIONS}
         for association, name in array_names(self.mesh):
-            self.status[association][str(name)] = True
+            self.status[association][str(name)] = before[association].get(str(name), True)
 
     def Update(self) -> None:  # noqa: N802
         self._data_object = self.read()
@@ -63,77 +65,51 @@ class _MeshReader(BaseVTKReader):  # type: ignore[misc]
         """Return the mesh with the arrays that are enabled."""
         if self.mesh is None:
             raise _core.InvalidError("the reader has no file: set its path")
-        wanted: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
-        return self.mesh.read(
-            block=self.block,
-            region=self.region,
-            where=self.where,
-            original_ids=self.original_ids,
-            threads=self.threads,
-            **wanted,
-        )
+        return self.mesh.read(**self.options, **enabled_arrays(self.status))
 
     def set_step(self, step: int) -> None:
         """Select a time step; disabled arrays stay disabled."""
-        if step not in range(len(self.times)):
-            count = len(self.times)
+        if step not in range(len(self.steps.times)):
+            count = len(self.steps.times)
             raise _core.NotFoundError(f"{self._filename}: no time step {step}; it has {count}")
-        before, self.step = self.status, step
+        self.step = step
         self.UpdateInformation()
-        for association, status in self.status.items():
-            status.update({name: on for name, on in before[association].items() if name in status})
 
-    @property
-    def times(self) -> list[float]:
-        """The times of the steps, or their numbers; empty for a single mesh."""
-        return list(self.steps.times)
-
-    def _wanted(self, association: str) -> list[str] | None:
-        status = self.status[association]
-        return None if all(status.values()) else [name for name, on in status.items() if on]
-
-    def set_status(self, association: str, name: str, on: bool) -> None:
+    def set_status(self, association: str, name: str, status: int) -> None:
         """Enable or disable an array; raises KeyError if it does not exist."""
-        status = self.status[association]
-        if name not in status:
+        known = self.status[association]
+        if name not in known:
             raise _core.NotFoundError(
                 f"{self._filename}: no {association} array {name!r}; available: "
-                f"{', '.join(map(repr, status)) or 'none'}"
+                f"{', '.join(map(repr, known)) or 'none'}"
             )
-        status[name] = on
-
-    def GetNumberOfPointArrays(self) -> int:  # noqa: N802
-        return len(self.status["point"])
-
-    def GetPointArrayName(self, index: int) -> str:  # noqa: N802
-        return list(self.status["point"])[index]
-
-    def GetPointArrayStatus(self, name: str) -> int:  # noqa: N802
-        return int(self.status["point"].get(name, False))
-
-    def SetPointArrayStatus(self, name: str, status: int) -> None:  # noqa: N802
-        self.set_status("point", name, bool(status))
-
-    def GetNumberOfCellArrays(self) -> int:  # noqa: N802
-        return len(self.status["cell"])
-
-    def GetCellArrayName(self, index: int) -> str:  # noqa: N802
-        return list(self.status["cell"])[index]
-
-    def GetCellArrayStatus(self, name: str) -> int:  # noqa: N802
-        return int(self.status["cell"].get(name, False))
-
-    def SetCellArrayStatus(self, name: str, status: int) -> None:  # noqa: N802
-        self.set_status("cell", name, bool(status))
+        known[name] = bool(status)
 
 
-def _option(name: str, doc: str) -> property:
-    """Return a property that is an attribute of the VTK reader."""
-    return property(
-        lambda self: getattr(self.reader, name),
-        lambda self, value: setattr(self.reader, name, value),
-        doc=doc,
-    )
+def _add_vtk_methods(association: str) -> None:
+    """Add the methods with VTK's names for arrays on points or on cells, which PyVista calls."""
+    name = association.capitalize()
+    methods: dict[str, Callable[..., Any]] = {
+        f"GetNumberOf{name}Arrays": lambda self: len(self.status[association]),
+        f"Get{name}ArrayName": lambda self, index: list(self.status[association])[index],
+        f"Get{name}ArrayStatus": lambda self, array: self.status[association].get(array, False),
+        f"Set{name}ArrayStatus": lambda self, *args: self.set_status(association, *args),
+    }
+    for method, function in methods.items():
+        setattr(_MeshReader, method, function)
+
+
+_add_vtk_methods("point")
+_add_vtk_methods("cell")
+
+
+def _option(name: str, default: Any, doc: str) -> property:
+    """Return a property that is an option of the VTK reader."""
+
+    def change(self: AmbarReader, value: Any) -> None:
+        self.reader.options[name] = value
+
+    return property(lambda self: self.reader.options.get(name, default), change, doc=doc)
 
 
 def _selected_names(association: str, doc: str) -> property:
@@ -141,9 +117,9 @@ def _selected_names(association: str, doc: str) -> property:
 
     def enable(self: AmbarReader, names: list[str]) -> None:
         for name in self.reader.status[association]:
-            self.reader.set_status(association, name, on=False)
+            self.reader.set_status(association, name, False)
         for name in names:
-            self.reader.set_status(association, name, on=True)
+            self.reader.set_status(association, name, True)
 
     return property(
         lambda self: [name for name, on in self.reader.status[association].items() if on],
@@ -195,11 +171,11 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     @property
     def number_time_points(self) -> int:
         """The number of time steps; 0 for a mesh alone."""
-        return len(self.reader.times)
+        return len(self.reader.steps.times)
 
     def time_point_value(self, time_point: int) -> float:
         """Return the time of a step."""
-        return float(self.reader.times[time_point])
+        return float(self.reader.steps.times[time_point])
 
     @property
     def active_time_value(self) -> float:
@@ -211,7 +187,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
         Raises KeyError if no step has such a time.
         """
-        self.set_active_time_point(step_at(self.reader.times, time_value, self.path))
+        self.set_active_time_point(step_at(self.reader.steps.times, time_value, self.path))
 
     def set_active_time_point(self, time_point: int) -> None:
         """Select a step by its number; raises KeyError if it does not exist."""
@@ -220,13 +196,13 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     point_data = _selected_names("point", "Names of the arrays on points that are read.")
     cell_data = _selected_names("cell", "Names of the arrays on cells that are read.")
     field_data = _selected_names("field", "Names of the arrays in field data that are read.")
-    block = _option("block", "The block that is read; None for all.")
-    region = _option("region", "The box, or bounds, whose cells are read; None for all.")
-    where = _option("where", "The condition on the cells that are read; None for all.")
+    block = _option("block", None, "The block that is read; None for all.")
+    region = _option("region", None, "The box, or bounds, whose cells are read; None for all.")
+    where = _option("where", None, "The condition on the cells that are read; None for all.")
     original_ids = _option(
-        "original_ids", "Whether to add the original numbers of points and cells."
+        "original_ids", False, "Whether to add the original numbers of points and cells."
     )
-    threads = _option("threads", "The number of threads that decode; None for all cores.")
+    threads = _option("threads", None, "The number of threads that decode; None for all cores.")
 
 
 def _wraps(type_name: str) -> bool:

@@ -16,9 +16,9 @@ from vtkmodules.vtkCommonDataModel import vtkCellArray
 from ambar import _core
 from ambar.interop.vtk_arrays import adopted, values_of
 from ambar.mesh.storage.array_reader import ArrayReader
-from ambar.mesh.storage.array_references import RowRanges, select_rows
 from ambar.mesh.storage.array_writer import ArrayWriter
 from ambar.mesh.storage.connectivity import Connectivity
+from ambar.mesh.storage.references import Description, RowRanges, select_rows
 
 MOST_SIZES = 16
 """The largest number of different cell sizes that have a table each."""
@@ -32,12 +32,12 @@ def describe_cells(
     points: int,
     what: str = "point",
     types: np.ndarray | None = None,
-) -> dict[str, Any] | None:
+) -> Description:
     """Write the connectivity of a vtkCellArray, and return its description.
 
     Parameters
     ----------
-    cells : vtkCellArray or None
+    cells : vtkCellArray
         The cells.
     writer : ArrayWriter
         Writes the arrays.
@@ -55,56 +55,62 @@ def describe_cells(
     ValueError
         If an id is not that of a point, or offsets are invalid.
     """
-    if is_new(cells):
-        return None
     connectivity = connectivity_of(cells, path, points, what)
-    ids = connectivity.ids
-    described: dict[str, Any] = {} if ids.itemsize == 8 else {"storage": 32}
+    ids, dims = connectivity.ids, ("cell", "corner")
+    described: Description = {} if ids.itemsize == 8 else {"storage": 32}
     if is_fixed(cells):
         described["fixed"] = True
-    dims = ("cell", "corner")
     if connectivity.size:
-        table = connectivity.table
-        return described | {
-            "corners": writer.put(f"{path}/corners", table, role="corners", dims=dims)
-        }
+        corners = writer.put(f"{path}/corners", connectivity.table, role="corners", dims=dims)
+        return described | {"corners": corners}
     sizes, starts = connectivity.sizes, connectivity.offsets[:-1]
     described["sizes"] = _describe_sizes(sizes, types, writer, path)
     different = distinct_sizes(sizes)
     if len(different) > MOST_SIZES:
-        described["corners"] = writer.put(f"{path}/corners", ids, role="corners")
-        return described
-    described["by_size"] = [
-        writer.put(
-            f"{path}/corners_{size}",
-            ids[_indices(starts[sizes == size], size)],
-            role="corners",
-            dims=dims,
-        )
-        for size in different
-    ]
-    return described
+        return described | {"corners": writer.put(f"{path}/corners", ids, role="corners")}
+    by_size = []
+    for size in different:
+        table = ids[_indices(starts[sizes == size], size)]
+        by_size.append(writer.put(f"{path}/corners_{size}", table, role="corners", dims=dims))
+    return described | {"by_size": by_size}
 
 
 def is_new(cells: Any) -> bool:
     """Whether a vtkCellArray equals a new one: no cells, and ids of 64 bits."""
-    if cells is None:
-        return True
+    if cells is None or cells.GetNumberOfCells():
+        return cells is None
     ids = cells.GetConnectivityArray()
-    return bool(
-        cells.GetNumberOfCells() == 0
-        and ids.GetDataTypeSize() == 8
-        and ids.GetNumberOfTuples() == 0
-    )
+    return bool(ids.GetDataTypeSize() == 8 and ids.GetNumberOfTuples() == 0)
+
+
+def types_of(mesh: Any, path: str) -> np.ndarray:
+    """Return the types of the cells. VTK before 9.6 returns the array from another method."""
+    try:
+        array = mesh.GetCellTypes()
+    except TypeError:
+        array = mesh.GetCellTypesArray()
+    return np.empty(0, np.uint8) if array is None else values_of(array, path)
 
 
 def polyhedron_faces(mesh: Any, path: str) -> Any:
-    """Return the faces of polyhedra, or None. VTK before 9.4 has another layout for them."""
+    """Return the faces of polyhedra, None without any. VTK before 9.4 has another layout."""
     if hasattr(mesh, "GetPolyhedronFaces"):
-        return mesh.GetPolyhedronFaces()
+        faces = mesh.GetPolyhedronFaces()
+        return faces if faces is not None and faces.GetNumberOfCells() else None
     if mesh.GetFaces() is not None:
         raise _core.UnsupportedError(f"{path}: polyhedra are written with VTK 9.4 or newer")
     return None
+
+
+def set_cells(mesh: Any, types: Any, cells: Any, of_cells: Any, faces: Any) -> None:
+    """Set the cells; polyhedra of VTK before 9.4 have another layout."""
+    if hasattr(mesh, "SetPolyhedralCells"):
+        # SetCells would search all cells for polyhedra.
+        mesh.SetPolyhedralCells(types, cells, of_cells, faces)
+    elif faces is None:
+        mesh.SetCells(types, cells)
+    else:
+        raise _core.UnsupportedError("polyhedra are read with VTK 9.4 or newer")
 
 
 def connectivity_of(cells: Any, path: str, points: int, what: str = "point") -> Connectivity:
@@ -113,10 +119,10 @@ def connectivity_of(cells: Any, path: str, points: int, what: str = "point") -> 
     Arguments and errors are those of `describe_cells`.
     """
     ids = values_of(cells.GetConnectivityArray(), path)
-    if ids.size and _largest(ids) >= points:
+    if (outlier := _outlier(ids, points)) is not None:
         raise _core.InvalidError(
-            f"/{path}: a cell refers to {what} {_outlier(ids)} of {points}: repair the mesh before "
-            "it is written"
+            f"/{path}: a cell refers to {what} {outlier} of {points}: repair the mesh before it is "
+            "written"
         )
     if is_fixed(cells):
         return Connectivity.of_table(ids.reshape(cells.GetNumberOfCells(), -1))
@@ -126,7 +132,7 @@ def connectivity_of(cells: Any, path: str, points: int, what: str = "point") -> 
             f"/{path}: the offsets of the cells do not fit their {len(ids)} corners: repair the "
             "mesh before it is written"
         )
-    if size := _common_size(offsets):
+    if (size := cells.IsHomogeneous()) > 0:
         return Connectivity.of_table(ids.reshape(-1, size))
     connectivity = Connectivity(ids, offsets)
     if len(connectivity) and connectivity.sizes.min() < 0:
@@ -136,16 +142,13 @@ def connectivity_of(cells: Any, path: str, points: int, what: str = "point") -> 
 
 def is_fixed(cells: Any) -> bool:
     """Whether VTK keeps no offsets, because all cells have one size."""
-    return bool(
-        cells.GetNumberOfCells()
-        and hasattr(cells, "IsStorageFixedSize")
-        and cells.IsStorageFixedSize()
-    )
+    has_fixed = hasattr(cells, "IsStorageFixedSize") and cells.IsStorageFixedSize()
+    return bool(cells.GetNumberOfCells() and has_fixed)
 
 
 def _describe_sizes(
     sizes: np.ndarray, types: np.ndarray | None, writer: ArrayWriter, path: str
-) -> dict[str, Any]:
+) -> Description:
     """Return the size of each cell type if sizes follow from types; else write all sizes."""
     if types is not None:
         table = np.zeros(256, sizes.dtype)
@@ -158,20 +161,11 @@ def _describe_sizes(
     return writer.put(f"{path}/sizes", sizes.astype(dtype), role="sizes", dims=("cell",))
 
 
-def _common_size(offsets: np.ndarray) -> int:
-    """Return the size of the cells if all have the same one, else 0."""
-    cells = len(offsets) - 1
-    if cells < 1 or offsets[-1] % cells or offsets[-1] == 0:
-        return 0
-    size = int(offsets[-1]) // cells
-    return size if (np.diff(offsets) == size).all() else 0
-
-
 def distinct_sizes(sizes: np.ndarray) -> list[int]:
     """Return the different sizes of cells, ascending, without 0."""
-    if sizes.max(initial=0) > 1 << 20:
-        return [int(size) for size in np.unique(sizes) if size]
-    return [int(size) for size in np.flatnonzero(np.bincount(sizes, minlength=1)) if size]
+    is_small = sizes.max(initial=0) <= 1 << 20
+    found = np.flatnonzero(np.bincount(sizes, minlength=1)) if is_small else np.unique(sizes)
+    return [int(size) for size in found if size]
 
 
 def _indices(starts: np.ndarray, size: int) -> np.ndarray:
@@ -179,12 +173,11 @@ def _indices(starts: np.ndarray, size: int) -> np.ndarray:
     return starts[:, None] + np.arange(size, dtype=starts.dtype)
 
 
-def _largest(ids: np.ndarray) -> int:
-    """Return the largest id; negative ids count as very large."""
-    return int(ids.reshape(-1).view(f"u{ids.itemsize}").max(initial=0))
-
-
-def _outlier(ids: np.ndarray) -> int:
+def _outlier(ids: np.ndarray, points: int) -> int | None:
+    """Return an id that is not one of `points` points; None if all are."""
+    # Negative ids are the largest unsigned ones.
+    if ids.size == 0 or ids.reshape(-1).view(f"u{ids.itemsize}").max() < points:
+        return None
     return int(ids.min()) if ids.min() < 0 else int(ids.max())
 
 
@@ -196,11 +189,18 @@ class CellSelection:
     """The number of all cells."""
     ranges: RowRanges
     """The selected cells."""
-    starts: np.ndarray | None
-    """Where the corners of each range start (ranges, arrays), as returned by `starts_of`.
+    starts: np.ndarray
+    """Where the corners of each range start, as returned by `starts_of`: (ranges, arrays).
 
-    None for cells of one size, and for a single range that starts at the first cell.
+    (ranges, 0) for cells of one size.
     """
+
+    def rows_of(self, number: int, counts: np.ndarray) -> RowRanges:
+        """Return the rows of array `number` that the cells have, `counts` rows each."""
+        starts = self.starts[:, number]
+        bounds = np.concatenate([[0], np.cumsum(self.ranges.counts)])
+        ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])[bounds]
+        return RowRanges(starts, starts + np.diff(ends))
 
 
 def cells_of(
@@ -243,7 +243,10 @@ def read_connectivity(
     """
     dtype = np.dtype("int32" if described.get("storage") == 32 else "int64")
     if "sizes" in described:
-        connectivity = _read_with_sizes(described, reader, what, dtype, types, selection)
+        sizes = _read_sizes(described["sizes"], reader, what, types, selection)
+        if (total := int(sizes.sum(dtype=np.float64))) > np.iinfo(dtype).max:
+            raise reader.damaged(f"{what}: sizes add up to {total}")
+        connectivity = _read_with_sizes(described, reader, what, sizes, dtype, selection)
     else:
         reference = _select(described.get("corners"), selection, reader)
         table = reader.get(reference, f"{what} corners", ndim=(2,), kinds="i")
@@ -253,8 +256,8 @@ def read_connectivity(
     ids = connectivity.ids
     if ids.dtype != dtype:
         raise reader.damaged(f"{what}: corners have dtype {ids.dtype}, not {dtype}")
-    if ids.size and _largest(ids) >= points:
-        raise reader.damaged(f"{what}: a cell refers to {_outlier(ids)} of {points}")
+    if (outlier := _outlier(ids, points)) is not None:
+        raise reader.damaged(f"{what}: a cell refers to {outlier} of {points}")
     return connectivity
 
 
@@ -265,7 +268,7 @@ def _select(reference: Any, selection: CellSelection | None, reader: ArrayReader
     return select_rows(reference, (selection.count,), selection.ranges.key, reader)
 
 
-def _sizes_of(
+def _read_sizes(
     described: Any,
     reader: ArrayReader,
     what: str,
@@ -276,22 +279,19 @@ def _sizes_of(
 
     Raises CorruptError if sizes are negative, or follow from types that do not exist.
     """
-    table = described.get("of_types")
-    if table is None:
+    if "of_types" not in described:
         reference = _select(described, selection, reader)
         sizes = reader.get(reference, f"{what} sizes", ndim=(1,), kinds="iu")
-        if sizes.dtype == np.uint64 or sizes.min(initial=0) < 0:
-            raise reader.damaged(f"{what}: sizes are negative, or of uint64")
-        return sizes
-    if types is None:
+    elif types is None:
         raise reader.damaged(f"{what}: sizes follow from types, but there are no types")
-    lookup = np.full(256, -1, np.int64)
-    for key, size in table.items():
-        lookup[int(key)] = size
-    found: np.ndarray = lookup[types]
-    if found.min(initial=0) < 0:
-        raise reader.damaged(f"{what}: a type of cells has no size")
-    return found
+    else:
+        table = np.full(256, -1, np.int64)
+        for key, size in described["of_types"].items():
+            table[int(key)] = size
+        sizes = table[types]
+    if sizes.dtype == np.uint64 or sizes.min(initial=0) < 0:
+        raise reader.damaged(f"{what}: sizes are negative, of uint64, or not those of all types")
+    return sizes
 
 
 def starts_of(sizes: np.ndarray, first: np.ndarray, widths: list[int] | None) -> np.ndarray:
@@ -320,73 +320,43 @@ def starts_of(sizes: np.ndarray, first: np.ndarray, widths: list[int] | None) ->
 
 
 def _read_with_sizes(
-    described: dict[str, Any],
+    described: Description,
     reader: ArrayReader,
     what: str,
+    sizes: np.ndarray,
     dtype: np.dtype[Any],
-    types: np.ndarray | None,
     selection: CellSelection | None,
 ) -> Connectivity:
     """Return the connectivity of cells of several sizes."""
-    sizes = _sizes_of(described["sizes"], reader, what, types, selection)
-    if (total := int(sizes.sum(dtype=np.float64))) > np.iinfo(dtype).max:
-        raise reader.damaged(f"{what}: sizes add up to {total}")
-    offsets = np.zeros(len(sizes) + 1, dtype)
-    np.cumsum(sizes, dtype=dtype, out=offsets[1:])
     is_list = "corners" in described
     references = [described["corners"]] if is_list else described["by_size"]
     widths = [] if is_list else [reader.shape_of(table)[-1] for table in references]
     if not is_list and (0 in widths or not set(distinct_sizes(sizes)) <= set(widths)):
         raise reader.damaged(f"{what}: cells of sizes {distinct_sizes(sizes)}, corners of {widths}")
+    if selection is not None:
+        expected = len(selection.ranges.starts), len(references)
+        if selection.starts.shape != expected or selection.starts.min(initial=0) < 0:
+            raise reader.damaged(f"{what}: the index has no starts for {expected[1]} arrays")
     # All arrays are read, and so compared with the sizes, before memory for the ids is allocated.
     arrays = []
-    for number, reference in enumerate(references):
+    for number, table in enumerate(references):
         counts = sizes if is_list else sizes == widths[number]
-        ranges = _ranges_in_array(counts, number, len(references), selection, reader, what)
-        ndim, is_whole = (1 if is_list else 2), selection is None
-        arrays.append(_read_corners(reference, reader, what, ndim, ranges, is_whole))
+        rows, shape = int(counts.sum(dtype=np.int64)), reader.shape_of(table)
+        ranges = RowRanges.all(rows) if selection is None else selection.rows_of(number, counts)
+        is_outside = ranges.stops.max(initial=0) > shape[0]
+        if is_outside or (selection is None and rows != shape[0]):
+            raise reader.damaged(
+                f"{what}: sizes add up to {rows} rows of corners, of shape {shape}"
+            )
+        is_whole = selection is None
+        part = table if is_whole else select_rows(table, shape[:1], ranges.key, reader)
+        ndim = 1 if is_list else 2
+        arrays.append(reader.get(part, f"{what} corners", ndim=(ndim,), kinds="i"))
+    offsets = np.zeros(len(sizes) + 1, dtype)
+    np.cumsum(sizes, dtype=dtype, out=offsets[1:])
     if is_list:
         return Connectivity(arrays[0], offsets)
     ids = np.empty(int(offsets[-1]), dtype)
     for values, width in zip(arrays, widths, strict=True):
         ids[_indices(offsets[:-1][sizes == width], width)] = values
     return Connectivity(ids, offsets)
-
-
-def _ranges_in_array(
-    counts: np.ndarray,
-    number: int,
-    arrays: int,
-    selection: CellSelection | None,
-    reader: ArrayReader,
-    what: str,
-) -> RowRanges:
-    """Return the rows of array `number` that the cells have, `counts` rows each."""
-    if selection is None:
-        return RowRanges.all(int(counts.sum(dtype=np.int64)))
-    ranges, starts = selection.ranges, selection.starts
-    if starts is None and np.array_equal(ranges.starts, [0]):
-        starts = np.zeros((1, arrays), np.int64)
-    if starts is None or starts.shape != (len(ranges.starts), arrays) or starts.min(initial=0) < 0:
-        raise reader.damaged(f"{what}: the index has no starts for {arrays} arrays of corners")
-    bounds = np.concatenate([[0], np.cumsum(ranges.counts)])
-    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])[bounds]
-    return RowRanges(starts[:, number], starts[:, number] + np.diff(ends))
-
-
-def _read_corners(
-    reference: Any,
-    reader: ArrayReader,
-    what: str,
-    ndim: int,
-    ranges: RowRanges,
-    is_whole: bool,
-) -> np.ndarray:
-    """Return rows of an array of corners. If `is_whole`, the array must not have other rows."""
-    shape = reader.shape_of(reference)
-    rows, stop = int(ranges.counts.sum()), int(ranges.stops.max(initial=0))
-    if len(shape) != ndim or stop > shape[0] or (is_whole and rows != shape[0]):
-        raise reader.damaged(f"{what}: sizes add up to {rows} rows of corners, of shape {shape}")
-    if not is_whole:
-        reference = select_rows(reference, shape[:1], ranges.key, reader)
-    return reader.get(reference, f"{what} corners", ndim=(ndim,), kinds="i")

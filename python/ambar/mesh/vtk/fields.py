@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def describe_fields(
     *,
     tuples: int | None = None,
     grid: Sequence[int] | None = None,
-    flags: Callable[[str | None], str | None] = lambda _: None,
+    pyvista_types: Mapping[str, str] | None = None,
     order: np.ndarray | None = None,
 ) -> list[dict[str, Any]]:
     """Write all arrays of a vtkFieldData, and return their descriptions.
@@ -52,8 +52,8 @@ def describe_fields(
         The number of tuples that each array must have.
     grid : sequence of int, optional
         The shape (z, y, x) of the grid of the values.
-    flags : callable, optional
-        Returns the PyVista type of an array by its name: "complex", "bitarray" or None.
+    pyvista_types : mapping, optional
+        The PyVista types of arrays, "complex" or "bitarray", by their names.
     order : ndarray, optional
         The indices of the tuples to store, in this order; all by default.
 
@@ -64,7 +64,9 @@ def describe_fields(
     UnsupportedError
         If the values of an array cannot be stored.
     """
-    active = _active(data)
+    attributes = {}
+    if isinstance(data, vtkDataSetAttributes):
+        attributes = {role: data.GetAbstractAttribute(number) for role, number in ROLES.items()}
     described = []
     for index in range(data.GetNumberOfArrays()):
         array = data.GetAbstractArray(index)
@@ -83,14 +85,13 @@ def describe_fields(
                     "remove the array, or give it a tuple for each"
                 )
             values = values[order]
-        entry: dict[str, Any] = {"name": name}
         extras = {
-            "type": type_name(array, values),
             "components": component_names(array),
-            "active": active.get(index),
+            "active": [role for role, active in attributes.items() if active is array] or None,
             "info": information_of(array.GetInformation()) if array.HasInformation() else None,
-            "pyvista": flags(name),
+            "pyvista": (pyvista_types or {}).get(name),
         }
+        entry = {"name": name, **about_array(array, values, name)}
         entry.update((key, value) for key, value in extras.items() if value is not None)
         dims = None
         if grid is not None and values.size:
@@ -100,18 +101,17 @@ def describe_fields(
     return described
 
 
-def _active(data: Any) -> dict[int, list[str]]:
-    """Return the attributes that each array is active as, by its index."""
-    found: dict[int, list[str]] = {}
-    if isinstance(data, vtkDataSetAttributes):
-        arrays = [data.GetAbstractArray(i) for i in range(data.GetNumberOfArrays())]
-        for role, number in ROLES.items():
-            array = data.GetAbstractAttribute(number)
-            if array is not None:
-                found.setdefault(next(i for i, a in enumerate(arrays) if a is array), []).append(
-                    role
-                )
-    return found
+def about_array(array: Any, values: np.ndarray, name: str | None) -> dict[str, Any]:
+    """Return type and name of a VTK array, unless they are the type of its values and `name`."""
+    about = {"type": type_name(array, values)} if type_name(array, values) is not None else {}
+    return about | ({"name": array.GetName()} if array.GetName() != name else {})
+
+
+def named_array(values: np.ndarray, about: Mapping[str, Any], name: str | None) -> Any:
+    """Return a VTK array of values, with the type and name that `about_array` returned."""
+    array = array_of(values, about.get("type"))
+    array.SetName(about.get("name", name))
+    return array
 
 
 def restore_fields(
@@ -139,18 +139,13 @@ def restore_fields(
             raise reader.damaged(f"{where} has {len(values)} tuples, not {tuples}")
         if values.ndim == 2 and values.shape[1] == 0:
             raise reader.damaged(f"{where} has no components")
-        array = array_of(values, entry.get("type"))
-        array.SetName(name)
-        _restore_flags(array, entry, data.AddArray(array), data)
-
-
-def _restore_flags(array: Any, entry: dict[str, Any], index: int, data: Any) -> None:
-    names = entry.get("components")
-    if isinstance(names, list) and len(names) <= array.GetNumberOfComponents():
-        name_components(array, names)
-    if entry.get("info"):
-        restore_information(array.GetInformation(), entry["info"])
-    if isinstance(data, vtkDataSetAttributes):
-        for role in entry.get("active", ()):
+        array = named_array(values, entry, name)
+        index = data.AddArray(array)
+        names = entry.get("components")
+        if isinstance(names, list) and len(names) <= array.GetNumberOfComponents():
+            name_components(array, names)
+        if entry.get("info"):
+            restore_information(array.GetInformation(), entry["info"])
+        for role in entry.get("active", ()) if isinstance(data, vtkDataSetAttributes) else ():
             if role in ROLES:
                 data.SetActiveAttribute(index, ROLES[role])

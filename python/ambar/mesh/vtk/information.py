@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from vtkmodules.vtkCommonCore import vtkInformationIterator, vtkInformationKeyLookup
 
-# Keys of values that VTK computes from the data, and of the pipeline.
-_CACHES = {
-    "L2_NORM_RANGE",
-    "L2_NORM_FINITE_RANGE",
-    "COMPONENT_RANGE",
-    "PER_COMPONENT",
-    "PER_FINITE_COMPONENT",
-    "DISCRETE_VALUES",
-    "DISCRETE_VALUE_SAMPLE_PARAMETERS",
-    "DATA_EXTENT_TYPE",
-    "DATA_PIECE_NUMBER",
-    "DATA_NUMBER_OF_PIECES",
-    "DATA_NUMBER_OF_GHOST_LEVELS",
-}
-_SINGLE = {
-    "vtkInformationStringKey": str,
-    "vtkInformationDoubleKey": float,
-    "vtkInformationIntegerKey": int,
-    "vtkInformationIdTypeKey": int,
-    "vtkInformationUnsignedLongKey": int,
-}
-_SEVERAL = {
-    "vtkInformationStringVectorKey": str,
-    "vtkInformationDoubleVectorKey": float,
-    "vtkInformationIntegerVectorKey": int,
+# How the names of keys begin whose values VTK computes from the data, and those of the pipeline.
+_CACHES = (
+    *("L2_NORM", "COMPONENT_RANGE", "PER_COMPONENT", "PER_FINITE_COMPONENT", "DISCRETE_VALUE"),
+    *("DATA_EXTENT_TYPE", "DATA_PIECE_NUMBER", "DATA_NUMBER_OF"),
+)
+_VALUES: dict[str, Callable[[Any], Any]] = {
+    "String": str,
+    "Double": float,
+    "Integer": int,
+    "IdType": int,
+    "UnsignedLong": int,
 }
 
 
@@ -48,12 +35,12 @@ def information_of(information: Any) -> list[list[Any]] | None:
     walk.InitTraversal()
     while not walk.IsDoneWithTraversal():
         key = walk.GetCurrentKey()
-        kind = type(key).__name__
-        if key.GetName() not in _CACHES and (kind in _SINGLE or kind in _SEVERAL):
-            if kind in _SINGLE:
-                value = _plain(information.Get(key))
-            else:
+        convert, is_list = _kind_of(key)
+        if convert is not None and not key.GetName().startswith(_CACHES):
+            if is_list:
                 value = [_plain(information.Get(key, i)) for i in range(information.Length(key))]
+            else:
+                value = _plain(information.Get(key))
             found.append([key.GetLocation(), key.GetName(), value])
         walk.GoToNextItem()
     return sorted(found, key=lambda entry: entry[:2]) or None
@@ -63,12 +50,18 @@ def restore_information(information: Any, entries: list[list[Any]]) -> None:
     """Set the entries that `information_of` returned; keys that VTK does not know are ignored."""
     for location, name, value in entries:
         key = vtkInformationKeyLookup.Find(str(name), str(location))
-        kind = type(key).__name__
-        if kind in _SINGLE:
-            information.Set(key, _SINGLE[kind](value))
-        elif kind in _SEVERAL and isinstance(value, list):
+        convert, is_list = _kind_of(key)
+        if convert is not None and is_list:
             for item in value:
-                information.Append(key, _SEVERAL[kind](item))
+                information.Append(key, convert(item))
+        elif convert is not None:
+            information.Set(key, convert(value))
+
+
+def _kind_of(key: Any) -> tuple[Callable[[Any], Any] | None, bool]:
+    """Return the type of the values of a key, None for objects, and whether it has several."""
+    kind = type(key).__name__.removeprefix("vtkInformation").removesuffix("Key")
+    return _VALUES.get(kind.removesuffix("Vector")), kind.endswith("Vector")
 
 
 def _plain(value: Any) -> Any:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from vtkmodules.vtkCommonCore import vtkPoints
 
-from ambar.interop.vtk_arrays import array_of, type_name, values_of
+from ambar.interop.vtk_arrays import values_of
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_writer import ArrayWriter
 from ambar.mesh.storage.extents import lattice_points
+from ambar.mesh.storage.references import Description
+from ambar.mesh.vtk.fields import about_array, named_array
 
 _LATTICE_ABOVE = 64
 """Number of points up to which a lattice is not detected."""
-_DIMS = ("point", "xyz")
 
 
 def describe_points(
     points: Any, writer: ArrayWriter, path: str, *, lattice: bool = False, grid: Any = None
-) -> dict[str, Any] | None:
+) -> Description | None:
     """Write the coordinates of a vtkPoints, and return their description.
 
     Parameters
@@ -39,11 +41,7 @@ def describe_points(
         return None
     array = points.GetData()
     values = values_of(array, path)
-    described: dict[str, Any] = {}
-    if (vtk_type := type_name(array, values)) is not None:
-        described["type"] = vtk_type
-    if array.GetName() != "Points":
-        described["name"] = array.GetName()
+    described = about_array(array, values, "Points")
     axes = _axes(values) if lattice and len(values) > _LATTICE_ABOVE else None
     if axes is not None:
         references = [
@@ -51,31 +49,38 @@ def describe_points(
             for name, axis in zip("xyz", axes, strict=True)
         ]
         return described | {"lattice": references}
-    dims: tuple[str, ...] = _DIMS
+    dims: tuple[str, ...] = ("point", "xyz")
     if grid is not None and values.size:
         values, dims = values.reshape(*grid, 3), ("z", "y", "x", "xyz")
     return described | writer.put(path, values, role="points", dims=dims)
 
 
-def points_of(described: Any, reader: ArrayReader, what: str, most: int | None = None) -> Any:
+def points_of(described: Any, reader: ArrayReader, most: int) -> Any:
     """Return the vtkPoints of a description.
 
     Raises CorruptError if the points are not three coordinates each, or if a lattice has more than
     `most` points.
     """
     if "lattice" in described:
-        values = read_lattice(described["lattice"], reader, what, most or 0)
+        values = read_lattice(described["lattice"], reader, most)
     else:
-        values = reader.get(described, what, ndim=(2, 4), kinds="iuf")
-        if values.shape[-1] != 3:
-            raise reader.damaged(f"{what} have shape {values.shape}")
-        values = values.reshape(-1, 3)
+        values = read_points(described, reader)
+    return vtk_points(values, described)
+
+
+def vtk_points(values: np.ndarray, about: Mapping[str, Any]) -> Any:
+    """Return a vtkPoints with these coordinates, of the type and name that `about` has."""
     points = vtkPoints()
-    array = array_of(values, described.get("type"))
-    name = described.get("name", "Points")
-    array.SetName(name if isinstance(name, str) else None)
-    points.SetData(array)
+    points.SetData(named_array(values, about, "Points"))
     return points
+
+
+def read_points(described: Any, reader: ArrayReader) -> np.ndarray:
+    """Return coordinates (points, 3); raises CorruptError if there are not three of each point."""
+    values = reader.get(described, "points", ndim=(2, 4), kinds="iuf")
+    if values.shape[-1] != 3:
+        raise reader.damaged(f"points have shape {values.shape}")
+    return values.reshape(-1, 3)
 
 
 def _axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -109,12 +114,12 @@ def _run_length(bits: np.ndarray, step: int, count: int) -> int:
     return count
 
 
-def read_lattice(axes: Any, reader: ArrayReader, what: str, most: int) -> np.ndarray:
+def read_lattice(axes: Any, reader: ArrayReader, most: int) -> np.ndarray:
     """Return the points (points, 3) of a lattice; raises CorruptError above `most` points."""
     if not isinstance(axes, list) or len(axes) != 3:
-        raise reader.damaged(f"{what}: expected three axes of a lattice")
-    x, y, z = (reader.get(axis, f"{what} axis", ndim=(1,), kinds="iuf") for axis in axes)
+        raise reader.damaged("points: expected three axes of a lattice")
+    x, y, z = (reader.get(axis, "axis of points", ndim=(1,), kinds="iuf") for axis in axes)
     count = len(x) * len(y) * len(z)
     if count > most or not x.dtype == y.dtype == z.dtype:
-        raise reader.damaged(f"{what}: expected a lattice of at most {most} points, found {count}")
+        raise reader.damaged(f"points: expected a lattice of at most {most} points, found {count}")
     return lattice_points(x, y, z)

@@ -11,6 +11,18 @@ from ambar.mesh.storage.description import blocks_of
 _KEYS = {"point_data": "POINT", "cell_data": "CELL"}
 
 
+def pyvista_types(mesh: Any, key: str) -> dict[str, str]:
+    """Return "bitarray" or "complex" for the names of arrays in a list of a description.
+
+    PyVista stores bools as bytes and complex numbers as pairs, and keeps the names of these arrays.
+    """
+    names: dict[str, str] = {}
+    for flag in ("bitarray", "complex"):
+        kept = getattr(mesh, f"_association_{flag}_names", {})
+        names.update(dict.fromkeys(kept.get(_KEYS.get(key), ()), flag))
+    return names
+
+
 def wrap_for_pyvista(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = None) -> Any:
     """Return the PyVista object of a VTK object; unchanged if PyVista does not have its type."""
     if mesh is None or find_spec("pyvista") is None:

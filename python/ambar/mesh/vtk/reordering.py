@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from vtkmodules.vtkCommonCore import vtkPoints
 
-from ambar.interop.vtk_arrays import array_of, type_name, values_of
+from ambar.interop.vtk_arrays import array_of, values_of
 from ambar.mesh.storage.array_writer import ArrayWriter
 from ambar.mesh.storage.connectivity import Connectivity, order_by_first_use
+from ambar.mesh.storage.extents import POLY_CELLS
+from ambar.mesh.storage.references import Description
 from ambar.mesh.vtk.cells import (
     cell_array,
     connectivity_of,
@@ -18,8 +19,12 @@ from ambar.mesh.vtk.cells import (
     is_fixed,
     is_new,
     polyhedron_faces,
+    set_cells,
     starts_of,
+    types_of,
 )
+from ambar.mesh.vtk.fields import about_array
+from ambar.mesh.vtk.points import vtk_points
 
 _CHUNKS = 1024
 _LEAST_ROWS, _MOST_ROWS = 2048, 32768
@@ -48,9 +53,7 @@ class ReorderedMesh:
     """The bounds of each chunk of cells (chunks, 2, 3), lower and upper corner."""
 
 
-def reorder_cells(
-    mesh: Any, kinds: dict[str, str], types: np.ndarray | None, path: str
-) -> ReorderedMesh:
+def reorder_cells(mesh: Any, path: str) -> ReorderedMesh:
     """Return a mesh with its cells sorted along a Morton curve.
 
     The cells of each kind are sorted separately. The sort is stable.
@@ -59,10 +62,6 @@ def reorder_cells(
     ----------
     mesh : vtkPolyData or vtkUnstructuredGrid
         The mesh.
-    kinds : dict
-        The kinds of cells: their names in descriptions and in VTK.
-    types : ndarray (cells,), optional
-        The cell types of an unstructured grid.
     path : str
         The path of the mesh, for messages.
 
@@ -71,68 +70,53 @@ def reorder_cells(
     ValueError
         If an id is not that of a point, or offsets are invalid.
     """
+    kinds = POLY_CELLS if mesh.IsA("vtkPolyData") else {"cells": "Cells"}
     points = mesh.GetPoints()
     xyz = np.zeros((0, 3)) if points is None else values_of(points.GetData(), path)
     arrays = {name: getattr(mesh, f"Get{vtk_name}")() for name, vtk_name in kinds.items()}
-    cells = {
-        name: connectivity_of(array, f"{path}/{name}".strip("/"), len(xyz))
-        for name, array in arrays.items()
-        if not is_new(array)
-    }
-    bounds = {name: bounds_of_cells(each, xyz) for name, each in cells.items()}
-    orders = {name: morton_order(each) for name, each in bounds.items()}
-    rows = min(max(sum(map(len, cells.values())) // _CHUNKS, _LEAST_ROWS), _MOST_ROWS)
-    boxes = {name: _bounds_of_chunks(each[orders[name]], rows) for name, each in bounds.items()}
-    cells = {name: each.take(orders[name]) for name, each in cells.items()}
-    of_cells = faces = None
-    if types is not None and polyhedron_faces(mesh, path) is not None and "cells" in cells:
-        of_cells, faces = _reorder_faces(mesh, orders["cells"], len(xyz), path)
-    ids = [each.ids for each in (*cells.values(), *([] if faces is None else [faces]))]
+    arrays = {name: array for name, array in arrays.items() if not is_new(array)}
+    connectivity, boxes, numbers, base = {}, {}, [np.zeros(0, np.int64)], 0
+    count = sum(array.GetNumberOfCells() for array in arrays.values())
+    rows = min(max(count // _CHUNKS, _LEAST_ROWS), _MOST_ROWS)
+    for name, array in arrays.items():
+        cells = connectivity_of(array, f"{path}/{name}".strip("/"), len(xyz))
+        bounds = bounds_of_cells(cells, xyz)
+        order = morton_order(bounds)
+        connectivity[name] = cells.take(order)
+        boxes[name] = _bounds_of_chunks(bounds[order], rows)
+        numbers.append(order + base)
+        base += len(cells)
+    ids = [cells.ids for cells in connectivity.values()]
+    faces = of_cells = None
+    if "cells" in arrays and polyhedron_faces(mesh, path):
+        of_cells, faces = _reorder_faces(mesh, numbers[-1], len(xyz), path)
+        ids.append(faces.ids)
     order, new = order_by_first_use(np.concatenate([np.zeros(0, np.int64), *ids]), len(xyz))
-    cells = {name: each.with_ids(new[each.ids]) for name, each in cells.items()}
     made = mesh.NewInstance()
     if points is not None:
-        made.SetPoints(_points_like(points, xyz[order]))
-    made_arrays = {
-        name: cell_array(each, fixed=is_fixed(arrays[name])) for name, each in cells.items()
-    }
-    if types is None:
-        for name, array in made_arrays.items():
+        about = about_array(points.GetData(), xyz, "Points")
+        made.SetPoints(vtk_points(xyz[order], about))
+    for name, cells in connectivity.items():
+        connectivity[name] = cells.with_ids(new[cells.ids])
+        array = cell_array(connectivity[name], fixed=is_fixed(arrays[name]))
+        if name != "cells":
             getattr(made, f"Set{kinds[name]}")(array)
-    elif made_arrays:
-        of_polyhedra = (None, None)
+            continue
+        polyhedra = (None, None)
         if of_cells is not None and faces is not None:
-            of_polyhedra = (cell_array(of_cells), cell_array(faces.with_ids(new[faces.ids])))
-        made_types = array_of(types[orders["cells"]])
-        made.SetPolyhedralCells(made_types, made_arrays["cells"], *of_polyhedra)
-    base, numbers = 0, [np.zeros(0, np.int64)]
-    for name, each in cells.items():
-        numbers.append(orders[name] + base)
-        base += len(each)
-    return ReorderedMesh(made, order, np.concatenate(numbers), cells, rows, boxes)
-
-
-def _points_like(points: Any, xyz: np.ndarray) -> Any:
-    """Return a vtkPoints with other coordinates, of the type and name of `points`."""
-    old, made = points.GetData(), vtkPoints()
-    array = array_of(xyz, type_name(old, xyz))
-    array.SetName(old.GetName())
-    made.SetData(array)
-    return made
+            polyhedra = cell_array(of_cells), cell_array(faces.with_ids(new[faces.ids]))
+        types = types_of(mesh, path)[numbers[-1]]
+        set_cells(made, array_of(types), array, *polyhedra)
+    return ReorderedMesh(made, order, np.concatenate(numbers), connectivity, rows, boxes)
 
 
 def _reorder_faces(
     mesh: Any, order: np.ndarray, points: int, path: str
 ) -> tuple[Connectivity, Connectivity]:
     """Return the face ids of cells in their new order, and the faces by first use."""
-    array = mesh.GetPolyhedronFaces()
-    faces = connectivity_of(array, f"{path}/faces".strip("/"), points)
-    of_cells = connectivity_of(
-        mesh.GetPolyhedronFaceLocations(),
-        f"{path}/cell_faces".strip("/"),
-        array.GetNumberOfCells(),
-        "face",
-    ).take(order)
+    faces = connectivity_of(mesh.GetPolyhedronFaces(), f"{path}/faces".strip("/"), points)
+    array, where = mesh.GetPolyhedronFaceLocations(), f"{path}/cell_faces".strip("/")
+    of_cells = connectivity_of(array, where, len(faces), "face").take(order)
     face_order, new = order_by_first_use(of_cells.ids, len(faces))
     return of_cells.with_ids(new[of_cells.ids]), faces.take(face_order)
 
@@ -143,7 +127,7 @@ def bounds_of_cells(cells: Connectivity, xyz: np.ndarray) -> np.ndarray:
     with_nan = bool(np.isnan(xyz).any())
     ufuncs = (np.fmin, np.fmax) if with_nan else (np.minimum, np.maximum)
     if not cells.size:
-        corners = xyz[cells.ids].astype(bounds.dtype)
+        corners = xyz[cells.ids].astype(bounds.dtype, copy=False)
         for side, ufunc in enumerate(ufuncs):
             bounds[:, side] = cells.reduce(ufunc, corners)
         bounds[cells.sizes == 0] = np.nan
@@ -175,25 +159,21 @@ def morton_order(bounds: np.ndarray) -> np.ndarray:
     longest side of the box around all centers. The sort is stable. A center that is not finite is
     replaced by the first one that is.
     """
-    centers = []
-    for axis in range(3):
-        with np.errstate(over="ignore", invalid="ignore"):
-            center = bounds[:, 0, axis].astype(np.float64) / 2
-            center += bounds[:, 1, axis].astype(np.float64) / 2
-        centers.append(center)
-    finite = np.isfinite(centers[0]) & np.isfinite(centers[1]) & np.isfinite(centers[2])
+    with np.errstate(over="ignore", invalid="ignore"):
+        centers = bounds[:, 0].T.astype(np.float64, order="C") / 2
+        centers += bounds[:, 1].T.astype(np.float64, order="C") / 2
+    finite = np.isfinite(centers).all(axis=0)
     if not finite.any():
         return np.arange(len(bounds))
     if not finite.all():
-        centers = [np.where(finite, center, center[finite.argmax()]) for center in centers]
-    low = [center.min() for center in centers]
+        centers = np.where(finite, centers, centers[:, [finite.argmax()]])
+    low = centers.min(axis=1)
     with np.errstate(over="ignore"):
-        side = max(float(center.max() - start) for center, start in zip(centers, low, strict=True))
-    scale = (2**_BITS - 1) / side if 0 < side < np.inf else 0.0
+        side = float((centers.max(axis=1) - low).max())
     key = np.zeros(len(bounds), np.uint64)
-    for axis, (center, start) in enumerate(zip(centers, low, strict=True)):
-        if scale:
-            steps = ((center - start) * scale).astype(np.uint64)
+    if 0 < side < np.inf:
+        for axis in range(3):
+            steps = ((centers[axis] - low[axis]) * ((2**_BITS - 1) / side)).astype(np.uint64)
             key |= _interleave_zeros(steps) << np.uint64(axis)
     order: np.ndarray = np.argsort(key, kind="stable")
     return order
@@ -214,8 +194,8 @@ def _interleave_zeros(values: np.ndarray) -> np.ndarray:
 
 
 def describe_order(
-    reordered: ReorderedMesh, described: dict[str, Any], writer: ArrayWriter, path: str
-) -> dict[str, Any]:
+    reordered: ReorderedMesh, described: Description, writer: ArrayWriter, path: str
+) -> Description:
     """Write the index and the order; return the keys that describe them.
 
     `described` has the description of the cells.
@@ -229,12 +209,8 @@ def describe_order(
             widths = None if "corners" in described[name] else distinct_sizes(cells.sizes)
             starts = starts_of(cells.sizes, first, widths)
             index[name]["start"] = writer.put(f"{where}/start", starts, role="index")
-    order = {
-        name: writer.put(f"{path}/order/{name}".strip("/"), _small(ids), role="order")
-        for name, ids in (("points", reordered.points), ("cells", reordered.cells))
-    }
+    order = {}
+    for name, ids in (("points", reordered.points), ("cells", reordered.cells)):
+        small = ids.astype(np.int32) if len(ids) < 2**31 else ids
+        order[name] = writer.put(f"{path}/order/{name}".strip("/"), small, role="order")
     return {"index": index, "order": order}
-
-
-def _small(ids: np.ndarray) -> np.ndarray:
-    return ids.astype(np.int32) if len(ids) < 2**31 else ids
