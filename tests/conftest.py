@@ -19,6 +19,9 @@ from tests.helpers.skips import RequireAll
 _PATHS = [str(BENCHMARKS / "src"), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
+# Set in the processes of pytest-xdist; the command line would wrap what it prints.
+os.environ.pop("COLUMNS", None)
+
 # Marks of xarray's own tests, which test_xarray_suite.py runs.
 MARKS = (
     "asyncio",

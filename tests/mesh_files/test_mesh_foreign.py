@@ -363,7 +363,7 @@ def test_files_that_nothing_reads_are_errors(capsys: pytest.CaptureFixture[str])
     ambar.write_mesh(pv.Cube(), "x.ambar", fsync=False)
     before = Path("x.ambar").read_bytes()
     Path("x.foo").write_bytes(b"something")
-    with pytest.raises(ambar.UnsupportedError, match=r"(?s)x\.foo: no reader.*RAMSES.*\.vtu"):
+    with pytest.raises(ambar.UnsupportedError, match=r"x\.foo: expected a NetCDF .*RAMSES.*mesh"):
         ambar.convert("x.foo", "x.ambar", mode="w")
     code, _, err = run(capsys, "convert", "x.foo", "x.ambar", "--overwrite")
     assert code == 4

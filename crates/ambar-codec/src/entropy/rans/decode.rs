@@ -3,7 +3,7 @@
 use crate::entropy::frequencies::{PROBABILITY_BITS, SLOTS};
 #[cfg(target_arch = "x86_64")]
 use crate::entropy::rans::decode_avx2::{self, RemainingWords};
-use crate::entropy::rans::decode_table::{ContextTables, Slots};
+use crate::entropy::rans::decode_table::{ContextTables, Slots, SymbolContexts};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 use crate::error::{Result, corrupt};
 #[cfg(target_arch = "x86_64")]
@@ -11,15 +11,6 @@ use crate::simd::dispatch::{SimdLevel, level};
 
 /// Refills are rare below one byte of words for this number of symbols.
 const RARE_REFILL_RATIO: usize = 6;
-
-/// The contexts of symbols.
-#[derive(Clone, Copy)]
-pub(crate) enum SymbolContexts<'a> {
-    /// At least one for each symbol, in the order of the symbols.
-    Each(&'a [u8]),
-    /// One for all symbols.
-    Same(u8),
-}
 
 /// The states and the remaining words.
 pub(crate) struct Decoder<'a> {

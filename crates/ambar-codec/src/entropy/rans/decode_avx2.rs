@@ -4,9 +4,8 @@
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
 use crate::entropy::frequencies::{PROBABILITY_BITS, SLOTS};
-use crate::entropy::rans::decode::SymbolContexts;
 use crate::entropy::rans::decode_avx512;
-use crate::entropy::rans::decode_table::{ContextTables, NUMBERS, Slots};
+use crate::entropy::rans::decode_table::{ContextTables, NUMBERS, Slots, SymbolContexts};
 use crate::entropy::rans::{WIDE_STATES, lowest_bits};
 use core::arch::x86_64::*;
 

@@ -8,6 +8,15 @@ use crate::error::{Error, Result, corrupt};
 /// (12 bits) and the frequency of the symbol (12 bits, at the top, where one shift extracts it on the critical path).
 pub(crate) type Slots = [u32; SLOTS];
 
+/// The contexts of symbols.
+#[derive(Clone, Copy)]
+pub(crate) enum SymbolContexts<'a> {
+    /// At least one for each symbol, in the order of the symbols.
+    Each(&'a [u8]),
+    /// One for all symbols.
+    Same(u8),
+}
+
 /// The error of frequencies whose sum is not `SLOTS`.
 #[cold]
 fn wrong_sum(frequencies: &[u16]) -> Error {

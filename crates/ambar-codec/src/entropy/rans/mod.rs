@@ -12,7 +12,8 @@ mod decode_avx512;
 pub(crate) mod decode_table;
 mod encode;
 
-pub(crate) use decode::{Decoder, SymbolContexts};
+pub(crate) use decode::Decoder;
+pub(crate) use decode_table::SymbolContexts;
 pub(crate) use encode::EncodeTables;
 
 /// Interleaved states of a short stream: independent chains of instructions for a scalar decoder.
