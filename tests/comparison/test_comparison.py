@@ -417,7 +417,7 @@ def test_a_series_needs_a_number(tmp_path: Path) -> None:
     for number in (1, 2):
         write_output(run, replace(FULL, number=number, specials=False))
     ambar.convert(run, store, fsync=False, error_bound={"density": "1e-2 of range"})
-    with pytest.raises(ValueError, match="series of 2 outputs; give the number"):
+    with pytest.raises(ValueError, match="series of 2 outputs; choose one, for example output=1"):
         ambar.compare(run / "output_00002", store)
     found = ambar.compare(run / "output_00002", store, ["density", "pressure"], output=2)
     assert [one.held for one in found.fields] == [True, True]
@@ -595,7 +595,7 @@ def test_steps_of_meshes_are_compared(tmp_path: Path) -> None:
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", "T", output=2)
     assert found.held
     assert 0 < found.fields[0].all.max_error <= 0.25
-    with pytest.raises(ValueError, match="a series of 3 meshes; give the number"):
+    with pytest.raises(ValueError, match="a series of 3 meshes; choose one, for example output=0"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")
 
 

@@ -14,6 +14,7 @@ import re
 import struct
 import zlib
 from collections import namedtuple
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,8 @@ def read_zip(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
         key, content = directory[name:extra].decode(), file[place : place + stored]
         if deflated:
             need(size <= 64 * stored, f"length of {key}")
-            content = zlib.decompress(content, wbits=-15)
+            with suppress(zlib.error):
+                content = zlib.decompress(content, wbits=-15)
         need(zlib.crc32(content) == checksum, f"checksum of {key}")
         entries[key], seals[key] = content, *(seal or [None])
     need(len(entries) == commit.entries, "number of entries")

@@ -372,7 +372,7 @@ def test_other_files_of_a_run_are_reported(run: Path, tmp_path: Path) -> None:
     assert "left out: averages.nc, it is not an output of RAMSES; convert it" in str(done)
     assert ambar.convert(run / "output_00001", tmp_path / "one.ambar").left_out == {}
     shutil.rmtree(run / "output_00002")
-    with pytest.raises(ValueError, match="is a folder of 1 RAMSES output: open one, or convert"):
+    with pytest.raises(ValueError, match="is a folder of 1 RAMSES output: use one, .*, or convert"):
         ambar.open(run)
 
 

@@ -124,6 +124,7 @@ def _write(dataset: xr.Dataset, path: Path, format: Format) -> None:  # noqa: A0
         variable.attrs = {k: _attribute(v, format) for k, v in variable.attrs.items()}
     dataset.attrs = {key: _attribute(value, format) for key, value in dataset.attrs.items()}
     try:
+        path.exists()  # raises an error for a name that is too long: NetCDF says permission denied
         if format == "zarr":
             dataset.to_zarr(path, mode="w-")
         else:
