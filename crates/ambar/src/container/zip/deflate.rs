@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn wrong_lengths_and_damage_are_corrupt() {
-        let content: Vec<u8> = (0..10_000u32).map(|i| (i * i >> 9) as u8).collect();
+        let content: Vec<u8> = (0..10_000u32).map(|i| ((i * i) >> 9) as u8).collect();
         let mut deflated = deflate(&content).unwrap();
         for len in [0, 9_999, 10_001, u64::MAX - 1] {
             let error = inflate(&deflated, len).unwrap_err();
