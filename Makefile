@@ -32,10 +32,15 @@ demo: NEEDS := --extras cli,plot
 demo: build
 	$(BIN)/python examples/demo.py
 
+# Tests that build programs in ./target, or start many processes: one after the other.
+BUILDING := $(addprefix tests/,native parallel reliability project benchmarks documentation \
+	formats/test_amrex_in_situ.py)
+
 test: NEEDS := --group test
 test: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(BUILDING:%=--ignore %)
+	$(BIN)/python -m pytest $(BUILDING)
 
 lint: NEEDS := --group lint
 lint: build
