@@ -210,8 +210,12 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "values", "message"),
     [
-        ("datasets/name", ["a", "b"], r"2 unique strings in names of object\(2,\)"),
-        ("datasets/name", ["a", "a", "c"], r"2 unique strings in names of object\(3,\)"),
+        ("datasets/name", ["a", "b"], "2 unique strings in /datasets/name"),
+        (
+            "datasets/name",
+            ["a", "a", "c"],
+            r"2 unique strings in /datasets/name, object of shape \(3,\)",
+        ),
         ("datasets/place", np.array([[0, 0], [0, 1], [1, 0]], "u4"), "outside of the 1 families"),
         ("datasets/place", np.array([[0, 0], [0, 1], [0, 3]], "u4"), "outside of the 1 families"),
     ],

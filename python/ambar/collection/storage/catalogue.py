@@ -55,8 +55,8 @@ class Catalogue:
         ):
             raise _core.CorruptError(
                 f"{store.location}: expected unique names and as many places, found {len(unique)} "
-                f"unique strings in names of {names.dtype}{names.shape} and places of "
-                f"{places.dtype}{places.shape}; restore the store from a copy"
+                f"unique strings in /{NAMES}, {names.dtype} of shape {names.shape}, and /{PLACES}, "
+                f"{places.dtype} of shape {places.shape}; restore the store from a copy"
             )
         return cls(names.tolist(), places)
 
