@@ -12,7 +12,7 @@ GROUP_BASE = {1: 0, 2: 11, 3: 5, 4: 3}  # r of 7.10, by the group size
 def read_tables(reader: Reader, highest: int) -> list[list[tuple[int, int, int]]]:
     """Return the table of each context (7.9): symbol, frequency and rest of all 2048 slots."""
     count, data = reader.unpack("B"), reader.section()
-    check(count or not data, "bytes of tables, of which there are none")
+    check(count or not data, f"{len(data)} bytes of tables; expected 0 for 0 contexts")
     coder, before = BinaryDecoder(data), [0] * (LITERAL + 1)
     tables: list[list[tuple[int, int, int]]] = []
     for _ in range(count):

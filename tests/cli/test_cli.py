@@ -515,3 +515,12 @@ def test_messages_name_the_next_step(tmp_path: Path, capsys: pytest.CaptureFixtu
     options: dict[str, Any] = {"eror_bound": 1.0}
     with pytest.raises(ambar.InvalidError, match="did you mean error_bound"):
         ambar.convert(output("sedov"), tmp_path / "x.ambar", **options)
+
+
+def test_colons_in_messages_are_not_emojis(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "passwd").write_text("root:x:0:0")
+    code, _, err = run(capsys, "convert", tmp_path / "passwd", tmp_path / "x.ambar")
+    assert code == 4
+    assert "root:x:0" in err

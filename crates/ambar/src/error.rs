@@ -202,7 +202,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The hint that names similar names; empty if there are none.
+/// The hint that names similar names; empty without similar names.
 pub(crate) fn hint(similar: &[&str]) -> String {
     match similar {
         [] => String::new(),

@@ -40,7 +40,7 @@ class _Output(io.FileIO):
 
 @contextmanager
 def hdf5_file(h5py: Any, path: Path, **options: Any) -> Iterator[Any]:
-    """Yield a new file of h5py at `path`, which is renamed to `place` later.
+    """Yield a new file of h5py at `path`.
 
     Parameters
     ----------
@@ -48,8 +48,6 @@ def hdf5_file(h5py: Any, path: Path, **options: Any) -> Iterator[Any]:
         The module.
     path
         The file to write.
-    place
-        The name of the file in errors.
     **options
         Options of ``h5py.File``.
 

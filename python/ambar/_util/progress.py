@@ -62,7 +62,7 @@ def _progress_bar(title: str) -> Iterator[Progress]:
         message = f"a progress bar needs {error.name}: pip install 'ambar[cli]'"
         raise ModuleNotFoundError(message, name=error.name) from None
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     if not console.is_terminal:
         yield lambda *_: None
         return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _console(*, stderr: bool = False) -> Console:
     """Return a console; output that goes to a file or pipe is not wrapped to 80 columns."""
-    made = Console(stderr=stderr, highlight=False)
+    made = Console(stderr=stderr, highlight=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = 160
     return made

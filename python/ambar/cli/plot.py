@@ -78,7 +78,7 @@ def plot(
         option("A colour map of matplotlib; by default inferno, or RdBu_r for both signs."),
     ] = None,
     output: Annotated[int | None, option("Which output of a series.")] = None,
-    dpi: Annotated[int, option("Dots per inch.", min=1)] = 150,
+    dpi: Annotated[int, option("Dots per inch.", min=1, max=1000)] = 150,
     title: Annotated[bool, flag("--title/--no-title", "Whether the picture has a title.")] = True,
     threads: Threads = None,
     progress: Progress = True,

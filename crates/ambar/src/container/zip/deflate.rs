@@ -34,9 +34,8 @@ pub fn inflate(deflated: &[u8], len: u64) -> Result<Vec<u8>> {
         return Ok(content);
     }
     Err(Error::corrupt(format!(
-        "expected {len} bytes deflated into {}, found {} bytes in {used}; restore the file from a copy",
-        deflated.len(),
-        content.len()
+        "the {} bytes in the file do not inflate to {len} bytes; restore the file from a copy",
+        deflated.len()
     )))
 }
 
