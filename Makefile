@@ -38,7 +38,7 @@ BUILDING := $(addprefix tests/,native parallel reliability project benchmarks do
 
 test: NEEDS := --group test
 test: build
-	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store
+	cargo test --release --locked --workspace
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(BUILDING:%=--ignore %)
 	$(BIN)/python -m pytest $(BUILDING)
 
@@ -84,7 +84,7 @@ SEED ?= 1
 
 campaign: NEEDS := --group test
 campaign: build
-	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store -- --include-ignored
+	cargo test --release --locked --workspace -- --include-ignored
 	PROPTEST_CASES=20000 cargo test --release --locked -p ambar-codec --lib properties
 	$(BIN)/python -m pytest -m campaign
 	$(BIN)/python -m campaigns --all --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
