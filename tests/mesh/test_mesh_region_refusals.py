@@ -90,7 +90,7 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
     ways = list(leaves(about))
     box = ambar.Box((0.1, 0.1, None), (0.9, 2.5, 2.5))
     refused = 0
-    for way in [ways[i] for i in rng.permutation(len(ways))[:50]]:
+    for way in [ways[i] for i in rng.permutation(len(ways))[:20]]:
         for value in HOSTILE:
             changed = copy.deepcopy(about)
             changed_at(*way, value)(changed)
@@ -103,4 +103,4 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
                 refused += 1
                 continue
             part.GetBounds()
-    assert refused > 50
+    assert refused > 20

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
 import sys
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +254,11 @@ def test_dask_holds_a_few_chunks_only(path: Path) -> None:
 def test_dasks_own_schedulers(path: Path, scheduler: str) -> None:
     values = np.arange(6000.0).reshape(60, 100)
     dataset = xr.Dataset({"a": (("t", "x"), da.from_array(values, (7, 50)) + 1)})
-    with dask.config.set(scheduler=scheduler):
+    # Without a pool, dask starts new processes for each computation.
+    with (
+        ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool,
+        dask.config.set(scheduler=scheduler, pool=pool if scheduler == "processes" else None),
+    ):
         dataset.ambar.write(path)
         (dataset * 2).ambar.write(path, append_dim="t")
         both = np.concatenate([values + 1, 2 * (values + 1)])
