@@ -32,27 +32,39 @@ demo: NEEDS := --extras cli,plot
 demo: build
 	$(BIN)/python examples/demo.py
 
-# Tests that build programs in ./target, or start many processes: one after the other.
-BUILDING := $(addprefix tests/,native parallel reliability project benchmarks documentation \
-	formats/test_amrex_in_situ.py)
-
-test: NEEDS := --group test
-test: build
-	cargo test --release --locked --workspace
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(BUILDING:%=--ignore %)
-	$(BIN)/python -m pytest $(BUILDING)
-
+# Parts run side by side under `make -j2`, as in continuous integration.
+.PHONY: lint-rust lint-python test-python test-rust test-programs
 lint: NEEDS := --group lint
-lint: build
-	$(BIN)/python .ci/imports.py
-	$(BIN)/python .ci/reference.py --check
+lint: lint-rust lint-python
+
+lint-rust: build
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+
+lint-python: build
+	$(BIN)/python .ci/imports.py
+	$(BIN)/python .ci/reference.py --check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python .ci/documentation.py
 	$(BIN)/stubtest ambar._core --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist.txt
+
+# Tests that build programs in ./target, or start many processes: after the others, one after the other.
+PROGRAMS := $(addprefix tests/,native parallel reliability project benchmarks documentation \
+	formats/test_amrex_in_situ.py)
+
+test: NEEDS := --group test
+test: test-python test-rust test-programs
+
+test-python: build
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PROGRAMS:%=--ignore %)
+
+test-rust: build
+	cargo test --release --locked --workspace
+
+test-programs: test-python test-rust
+	$(BIN)/python -m pytest $(PROGRAMS)
 
 bench-env: NEEDS := --extras cli
 bench-env: build
