@@ -297,7 +297,7 @@ def open_store(path: str) -> None:
 
 def info(path: str) -> None:
     """Describe a store."""
-    from ambar.io.summary import overview
+    from ambar.kinds.registry import overview
 
     overview(path)
 
@@ -337,7 +337,7 @@ def measured(action: str, path: str) -> tuple[float, str]:
 
 def prepare() -> None:
     """Import modules, so that their import is not counted in the first task."""
-    for module in ("xarray", "ambar.collection", "ambar.mesh", "ambar.io.summary"):
+    for module in ("xarray", "ambar.collection", "ambar.mesh", "ambar.kinds.registry"):
         importlib.import_module(module)
 
 

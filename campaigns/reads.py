@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar.cli import app
-from ambar.io.summary import overview
+from ambar.kinds.registry import overview
 from campaigns.samples import digest
 
 LARGEST = 1 << 26

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from ambar.store.array import Array as Array
     from ambar.store.chunk_references import references as references
     from ambar.store.maintenance import compact as compact
+    from ambar.store.maintenance import get_limits as get_limits
+    from ambar.store.maintenance import limits as limits
     from ambar.store.maintenance import repair as repair
-    from ambar.store.memory_limits import get_limits as get_limits
-    from ambar.store.memory_limits import limits as limits
     from ambar.store.store import Group as Group
     from ambar.store.store import Store as Store
     from ambar.store.writer import Writer as Writer
@@ -88,8 +88,7 @@ _MODULES = {
     "ambar.snapshot.units": "Units",
     "ambar.store.array": "Array",
     "ambar.store.chunk_references": "references",
-    "ambar.store.maintenance": "compact repair",
-    "ambar.store.memory_limits": "get_limits limits",
+    "ambar.store.maintenance": "compact get_limits limits repair",
     "ambar.store.store": "Group Store",
     "ambar.store.writer": "Writer create",
 }

@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.commit_context import CommitContext
-from ambar._util.modes import WriteMode, check_mode
-from ambar.parallel.collectives import Ranks
-from ambar.parallel.launch_check import check_launched
+from ambar._util.arguments import WriteMode, check_mode
+from ambar._util.locking import CommitContext
+from ambar.parallel.collectives import Ranks, check_launched
 from ambar.store.dtypes import describe, to_core
-from ambar.store.error_bounds import check_range, limits_of, resolved
+from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute, check_reserved
 from ambar.store.urls import refuse_url
 from ambar.store.writer import ArrayOptions, Layout, Profile, check_layout, core_mode, durability
@@ -184,13 +183,13 @@ class MpiWriter(CommitContext):
             If the dtype has no fixed size.
         """
         check_layout(path, layout, ("grid",))
-        name, kind = describe(dtype)
-        path = absolute(path)
-        options = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile or self._profile)
-        bound = None if error_bound is None else resolved(error_bound, value_range)
-        spec = options.spec(name, shape, kind, bound, is_grid=layout == "grid")
+        path, profile = absolute(path), profile or self._profile
+        options = ArrayOptions(
+            dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
+        )
+        spec = options.declared(dtype, shape, is_grid=layout == "grid")
         number = self._core.declare(path, spec, blocks)
-        self._arrays[path] = _Array(number, name, limits_of(error_bound, value_range))
+        self._arrays[path] = _Array(number, describe(dtype)[0], options.limits)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array, inside one block of this rank.

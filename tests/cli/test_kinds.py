@@ -46,7 +46,7 @@ def _forget_kinds() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:ambar.kinds. no_such_module")
 def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Path) -> None:
-    from ambar.io.summary import overview
+    from ambar.kinds.registry import overview
 
     probed: Any = ambar.open(probe)
     assert probed.pressure.tolist() == [1.5, 2.5]

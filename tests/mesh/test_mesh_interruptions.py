@@ -14,7 +14,8 @@ import pytest
 
 import ambar
 from ambar.mesh import series as series_module
-from ambar.mesh.storage import deduplication, temporal_deltas
+from ambar.mesh.storage import temporal_deltas
+from ambar.mesh.storage import temporal_deltas as deduplication
 from ambar.store.nodes import WriterAttributes
 from ambar.store.writer import write_array
 

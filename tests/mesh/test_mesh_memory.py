@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ambar
-
 pytest.importorskip("vtkmodules")
 
 from vtkmodules.vtkCommonCore import vtkDoubleArray, vtkLongLongArray
@@ -18,7 +16,7 @@ from vtkmodules.vtkCommonCore import vtkDoubleArray, vtkLongLongArray
 from ambar.interop import vtk_arrays as arrays
 from ambar.interop.vtk_arrays import array_of
 from ambar.mesh.storage.connectivity import Connectivity
-from ambar.mesh.vtk.cells import cell_array, polyhedron_faces
+from ambar.mesh.vtk.cells import cell_array
 
 COUNT = 100_000
 
@@ -73,20 +71,3 @@ def test_cells_keep_corners_and_offsets() -> None:
     assert not is_shared or owner() is not None
     np.testing.assert_array_equal(np.frombuffer(copy, np.int64), expected.reshape(-1))
     np.testing.assert_array_equal(offsets, np.arange(0, 4 * COUNT + 1, 4))
-
-
-class _GridOfOlderVtk:
-    """An unstructured grid as VTK before 9.4 has it: faces of polyhedra in one flat list."""
-
-    def __init__(self, faces: Any) -> None:
-        self._faces = faces
-
-    def GetFaces(self) -> Any:  # noqa: N802 - the name in VTK
-        return self._faces
-
-
-def test_polyhedra_of_vtk_before_9_4_are_refused() -> None:
-    """Writing any unstructured grid with such a VTK raised an AttributeError."""
-    assert polyhedron_faces(_GridOfOlderVtk(None), "faces") is None
-    with pytest.raises(ambar.UnsupportedError, match="faces: polyhedra are written with VTK 9.4"):
-        polyhedron_faces(_GridOfOlderVtk(object()), "faces")

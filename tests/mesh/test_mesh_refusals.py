@@ -107,8 +107,6 @@ def test_what_cannot_be_written(
         ("quadratic", changed_at("cells", "sizes", "of_types", "24", 9), "of 9 corners|sizes"),
         ("mixed", changed_at("cells", "sizes", "at", [0, 0, 3]), "sizes"),
         ("polyhedra", changed_at("cell_faces", None), "faces are of 0 cells, not 3"),
-        ("hyper_trees", changed_at("branch_factor", 7), "branch factor is 7, not 2 or 3"),
-        ("hyper_trees", changed_at("extent", [0, 2, 0, 2, 0, 2]), "coordinates are not 3"),
     ],
 )
 def test_descriptions_that_do_not_fit(

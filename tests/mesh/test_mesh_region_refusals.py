@@ -16,7 +16,7 @@ pytest.importorskip("pyvista")
 import pyvista as pv
 
 from tests.helpers.mesh.descriptions import HOSTILE, changed_at, leaves, plain, together
-from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, hyper_trees, table
+from tests.helpers.mesh.samples import CELLS, DATASETS, blocks, table
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_invalid_boxes_are_refused(region: Any, message: str, tmp_path: Path) ->
 
 
 def test_what_has_no_parts_is_refused(tmp_path: Path) -> None:
-    for name, mesh in (("h", hyper_trees()), ("t", table()), ("e", DATASETS["explicit"]())):
+    for name, mesh in (("t", table()), ("e", DATASETS["explicit"]())):
         ambar.write_mesh(mesh, tmp_path / f"{name}.ambar", fsync=False)
         with pytest.raises(ambar.UnsupportedError, match="does not support region= and where="):
             ambar.read_mesh(tmp_path / f"{name}.ambar", region=ambar.Box((0,) * 3, (1,) * 3))

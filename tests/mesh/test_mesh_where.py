@@ -12,7 +12,7 @@ import ambar
 
 pv = pytest.importorskip("pyvista")
 
-from tests.helpers.mesh.samples import hyper_trees  # noqa: E402
+from tests.helpers.mesh.samples import table  # noqa: E402
 
 IMAGE = pv.ImageData(dimensions=(12, 11, 10), spacing=(0.5, 1, 2), origin=(1, 2, 3))
 MESHES = {
@@ -110,6 +110,6 @@ def test_arguments_of_another_type_are_no_damage(arguments: Any, tmp_path: Path)
 
 
 def test_types_without_conditions(tmp_path: Path) -> None:
-    ambar.write_mesh(hyper_trees(), tmp_path / "x.ambar", fsync=False)
+    ambar.write_mesh(table(), tmp_path / "x.ambar", fsync=False)
     with pytest.raises(ambar.UnsupportedError, match=r"does not support region= and where="):
         ambar.read_mesh(tmp_path / "x.ambar", where="p > 1")

@@ -138,9 +138,10 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     colours = pv.read(target).point_data.active_scalars
     assert len(np.unique(colours, axis=0)) > 50
     with pytest.raises(KeyError, match="no array 'pressure'.*number, temperature"):
-        from ambar.mesh.drawing import draw_mesh
+        from ambar.mesh.drawing import MeshPlot, draw_mesh
 
-        draw_mesh(ambar.open_mesh(tmp_path / "wing.ambar"), target, scalars="pressure")
+        plot = MeshPlot(path="wing.ambar", target=target, field="pressure")
+        draw_mesh(ambar.open_mesh(tmp_path / "wing.ambar"), plot)
     assert run(capsys, *arguments[:2], tmp_path / "wing.xyz")[0] == 2
     ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", fsync=False)
     code, _, err = run(capsys, "plot", tmp_path / "none.ambar", target)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.io.summary import overview
+from ambar.kinds.registry import overview
 from tests.helpers.mpi_programs import SOURCES, Mpi, each_mpi, python_run, variables
 from tests.helpers.paths import ROOT
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 import ambar
 from ambar.cli.info import ls
-from ambar.io.summary import overview
+from ambar.kinds.registry import overview
 from ambar.mesh.storage.description import blocks_of
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.run_info import RamsesInfo

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar._util.modes import WriteMode
+from ambar._util.arguments import WriteMode
 from ambar.store.writer import Profile
 from tests.helpers.array_samples import samples
 

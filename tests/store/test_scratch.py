@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ambar._util import scratch
-from ambar._util.scratch import published
+from ambar._util import output_files as scratch
+from ambar._util.output_files import published
 
 
 def _make(path: Path, kind: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar._util.disk_space import write_error
+from ambar._util.output_files import write_error
 
 
 def check_colors(colors: str) -> None:

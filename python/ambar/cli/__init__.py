@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import compare, convert, info, maintenance, paraview, plot, references
+from ambar.cli import compare, convert, info, maintenance, paraview, plot
 from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
 from ambar.cli.output import console, errors, print_json
 
@@ -51,7 +51,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare.compare,
     "compact": maintenance.compact,
     "repair": maintenance.repair,
-    "references": references.references,
+    "references": maintenance.references,
     "paraview-plugin": paraview.paraview_plugin,
 }
 for name, command in _COMMANDS.items():

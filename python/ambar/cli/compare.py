@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +22,6 @@ from ambar.cli.output import (
 if TYPE_CHECKING:
     from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
 
-_BARS = " ▁▂▃▄▅▆▇█"
-
 
 def compare(
     original: Annotated[Path, typer.Argument(help="A store, a plotfile, or a RAMSES output.")],
@@ -40,18 +37,13 @@ def compare(
         ),
     ] = None,
     spectrum: Annotated[str | None, option("A field whose power spectra are compared.")] = None,
-    plot: Annotated[Path | None, option("Draw slices of both and of the error as a PNG.")] = None,
-    axis: Annotated[str, option("The axis that slices cut: x, y or z.")] = "z",
-    slice_at: Annotated[
-        float, option("Where, a fraction of the box.", "--slice", metavar="AT")
-    ] = 0.5,
     output: Annotated[int | None, option("Which output, or time step, of a series.")] = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Compare two versions cell by cell: largest error, PSNR, SSIM, histogram, ratio.
+    """Compare two versions cell by cell: largest error, PSNR, SSIM, ratio.
 
     Particles, sinks and clumps are matched by their identities, else by order or position.
 
@@ -61,7 +53,7 @@ def compare(
 
     [bold]Examples[/bold]
     ambar compare plt00200 plt.ambar
-    ambar compare plt00200 plt.ambar --plot errors.png --spectrum density
+    ambar compare plt00200 plt.ambar --spectrum density
     ambar compare run.ambar other.ambar --fields density --bound '1e-3 of range'
     """
     from ambar.comparison.compare import compare as compare_both
@@ -77,20 +69,10 @@ def compare(
             spectrum=spectrum,
             threads=threads,
         )
-    if plot is not None:
-        from ambar._util.figures import save_figure
-        from ambar.comparison.plot import draw_comparison
-
-        figure = draw_comparison(
-            found, original, other, axis=axis, at=slice_at, output=output, threads=threads
-        )
-        save_figure(figure, plot)
     if json:
         print_json(found.to_dict())
     else:
         _show(found)
-        if plot is not None:
-            console.print(str(plot), markup=False, soft_wrap=True)
     if not found.held:
         raise typer.Exit(Exit.DAMAGE)
 
@@ -98,9 +80,6 @@ def compare(
 def _show(found: Comparison) -> None:
     _print(repr(found))
     _show_levels(found.fields)
-    for one in found.fields:
-        if any(one.histogram) and one.all.max_error > 0:
-            _print(histogram_line(one, console.width), style="dim")
     show_bounds(_bounds_of_parts(found))
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
@@ -149,27 +128,6 @@ def _bounds_of_parts(found: Comparison) -> dict[str, str]:
 def _full(component: str, target: str) -> str:
     name = target.partition("@")[0]
     return target if "/" in name else f"{component}/{target}"
-
-
-def histogram_line(one: FieldComparison, width: int) -> str:
-    """Return the histogram of errors as a line of at most `width` characters, if possible.
-
-    Neighbouring bins are added where the terminal is narrow: 40, 20 or 10 bars.
-    """
-    counts = one.histogram
-    outside = one.all.cells - sum(counts)
-    more = f", {outside:,} outside" if outside else ""
-    start, end = f"errors of {one.field}: {-one.scale:.2g} ", f" {one.scale:.2g}{more}"
-    while len(start) + len(counts) + len(end) > width and len(counts) > 10:
-        counts = [left + right for left, right in zip(counts[::2], counts[1::2], strict=True)]
-    return f"{start}{bars_of(counts)}{end}"
-
-
-def bars_of(counts: list[int]) -> str:
-    """Return a histogram as a line of bars; the smallest bar is for any count above 0."""
-    most = max(counts)
-    heights = (math.ceil(count / most * (len(_BARS) - 1)) if count else 0 for count in counts)
-    return "".join(_BARS[height] for height in heights)
 
 
 def _show_spectrum(spectrum: Spectrum) -> None:

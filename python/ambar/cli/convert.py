@@ -220,20 +220,6 @@ def export(
         option("Which datasets of a collection: 'platform == \"argo\"'; by default all."),
     ] = None,
     processes: Processes = None,
-    amrex_hdf5: Annotated[
-        bool, flag("--amrex-hdf5", "Write a plotfile as AMReX's in HDF5.")
-    ] = False,
-    error_bound: Annotated[
-        str | None,
-        option("With --amrex-hdf5, how far values may differ: 0.5, or a=0.5,b='1e-4 of range'."),
-    ] = None,
-    without_particles: Annotated[
-        bool,
-        flag(
-            "--without-particles",
-            "With --amrex-hdf5, leave out particles, which such files do not hold.",
-        ),
-    ] = False,
     overwrite: Annotated[bool, flag("--overwrite", "Replace TARGET if it exists.")] = False,
     threads: Threads = None,
     progress: Progress = True,
@@ -260,7 +246,6 @@ def export(
     ambar export plt.ambar plt.vtkhdf
     """
     from ambar.io import convert as conversion
-    from ambar.store.error_bounds import parse_bounds
 
     is_kept = "is unchanged" if Path(target).exists() else "was not written"
     State.interrupted = f"interrupted: {target} {is_kept}"
@@ -270,13 +255,6 @@ def export(
         mode=mode_of(overwrite=overwrite),
         threads=threads,
         progress=progress,
-        **without_none(
-            format=format,
-            datasets=where,
-            processes=processes,
-            amrex_hdf5=amrex_hdf5 or None,
-            error_bound=parse_bounds(error_bound),
-            without_particles=without_particles or None,
-        ),
+        **without_none(format=format, datasets=where, processes=processes),
     )
     show_report(done, as_json=json)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from ambar._util.text import change, ratio, size
-from ambar.cli.collections import list_collection, show_collection
-from ambar.cli.meshes import show_mesh, show_mesh_series
 from ambar.cli.options import Debug, Json, flag
 from ambar.cli.output import (
+    LISTED,
     console,
+    dead_bytes,
     plain_table,
     print_json,
     show_bounds,
@@ -28,9 +29,7 @@ Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES outpu
 
 def info(
     path: Place,
-    arrays: Annotated[
-        bool, flag("--arrays", "List index arrays too; of meshes, those of the store.")
-    ] = False,
+    arrays: Annotated[bool, flag("--arrays", "List index arrays, too.")] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -44,8 +43,15 @@ def info(
     ambar info s3://bucket/run.ambar
     """
     from ambar._core import CorruptError
-    from ambar.io.summary import overview
+    from ambar.kinds.registry import locate, overview
 
+    if not json:
+        kind, resource = locate(path)
+        if kind.name in _REPRESENTED and kind.open is not None:
+            console.print(repr(kind.open(resource)), markup=False, soft_wrap=True)
+            if dead := dead_bytes(resource.store.usage()):
+                console.print(dead)
+            return
     found = overview(path)
     if json:
         print_json(found)
@@ -81,7 +87,7 @@ def ls(
 
     store = Store._open(path)
     if not group and store._ambar_attributes().get("kind") == "collection":
-        list_collection(path, every=every, as_json=json)
+        _list_collection(path, every=every, as_json=json)
         return
     base = group.strip("/")
     store[base]  # raises KeyError if it does not exist
@@ -96,6 +102,26 @@ def ls(
         stored = size(row["stored_bytes"]) if "stored_bytes" in row else ""
         table.add_row(row["path"], row["type"], shape, stored)
     console.print(table)
+
+
+def _list_collection(path: str, *, every: bool, as_json: bool) -> None:
+    """List datasets: their names, families and sizes."""
+    from ambar.collection import open_collection
+    from ambar.collection.representation import listed
+
+    collection = open_collection(path)
+    rows = listed(collection)
+    if as_json:
+        print_json(list(rows))
+        return
+    table = plain_table("dataset", "family", "sizes", left=1)
+    for row in rows if every else islice(rows, LISTED):
+        sizes = ", ".join(f"{dim}: {length:,}" for dim, length in row["sizes"].items())
+        table.add_row(escape(row["name"]), str(row["family"]), escape(sizes))
+    console.print(table)
+    if not every and len(collection) > LISTED:
+        more = f"... and {len(collection) - LISTED:,} more datasets; --all lists all"
+        console.print(more, style="dim")
 
 
 def _below(node: str, base: str) -> bool:
@@ -243,11 +269,7 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
             console.print(f"incomplete: {path}: {missing:,} of {total:,} values were not written")
 
 
-_SHOWN = {
-    "ramses": _show_output,
-    "amrex": _show_output,
-    "collection": show_collection,
-    "mesh": show_mesh,
-    "mesh series": show_mesh_series,
-}
+_SHOWN = {"ramses": _show_output, "amrex": _show_output}
+_REPRESENTED = ("collection", "mesh", "mesh series")
+"""The kinds whose objects have a representation with all of the summary."""
 """How the summaries of kinds are printed; of other kinds as tables of arrays or of values."""

@@ -1,7 +1,9 @@
-"""`ambar verify`, `ambar compact` and `ambar repair`: maintenance of stores."""
+"""`ambar verify`, `ambar compact`, `ambar repair` and `ambar references`."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,7 @@ import typer
 
 from ambar._util.progress import progress_function
 from ambar._util.text import size
-from ambar.cli.options import Debug, Json, Progress, Threads
+from ambar.cli.options import Debug, Json, Progress, Threads, option
 from ambar.cli.output import show_result
 
 Place = Annotated[Path, typer.Argument(help="A store.")]
@@ -91,3 +93,20 @@ def repair(
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
+
+
+def references(
+    path: Annotated[Path, typer.Argument(help="A store.")],
+    url: Annotated[str, option("URL of the store for readers; its absolute path by default.")] = "",
+    group: Annotated[str, option("Limit the output to this group.")] = "",
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Print references to all chunks of a store, as kerchunk does: JSON for fsspec and others.
+
+    [bold]Examples[/bold]
+    ambar references run.ambar --url https://example.org/run.ambar > run.json
+    """
+    from ambar.store.chunk_references import references as find
+
+    json.dump(find(path, url or None, group), sys.stdout)
+    sys.stdout.write("\n")

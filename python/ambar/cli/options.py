@@ -66,8 +66,6 @@ _ARGUMENTS = {
     'mode="a"': "--resume",
     "on_error='skip'": "--on-error skip",
     "decode_times=False": "--no-decode-times",
-    "amrex_hdf5=True": "--amrex-hdf5",
-    "without_particles=True": "--without-particles",
     "example output=": "example --output ",
 }
 

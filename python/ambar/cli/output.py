@@ -67,10 +67,15 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
 
 
 def show_head(found: Mapping[str, Any], text: str) -> None:
-    """Print the path of a summary, a text, and the size of the remains of earlier commits."""
-    dead = found["usage"]["dead"] if "usage" in found else 0
-    more = f", {size(dead)} dead (ambar compact)" if dead >= _LEAST_DEAD else ""
-    console.print(f"[bold]{escape(found['path'])}[/bold]  {escape(text)}{more}", soft_wrap=True)
+    """Print a path in bold, and what is at it; the dead bytes of a store, if they are many."""
+    dead = dead_bytes(found["usage"]) if "usage" in found else None
+    text = f"{text}, {dead}" if dead else text
+    console.print(f"[bold]{escape(found['path'])}[/bold]  {escape(text)}", soft_wrap=True)
+
+
+def dead_bytes(usage: Mapping[str, int]) -> str | None:
+    """Return a note of the dead bytes of a store, if they are many."""
+    return f"{size(usage['dead'])} dead (ambar compact)" if usage["dead"] >= _LEAST_DEAD else None
 
 
 def show_table(table: Table) -> None:
@@ -86,12 +91,6 @@ def show_pairs(rows: Iterable[tuple[str, object]]) -> None:
     for name, value in rows:
         table.add_row(escape(name), escape(str(value)))
     console.print(table)
-
-
-def show_remainder(count: int, text: str) -> None:
-    """Print how many of `count` items are not printed, if any, and `text`."""
-    if count > LISTED:
-        console.print(f"... and {count - LISTED:,} more {text}", style="dim")
 
 
 def show_bounds(bounds: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,13 @@ def paraview_plugin(
     ambar paraview-plugin
     ambar paraview-plugin --install --folder ~/paraview-plugins
     """
-    from ambar.mesh.viewers.paraview_install import install_plugin, plugin
-
-    path = install_plugin(folder) if install or folder is not None else plugin()
+    package = Path(__file__).parents[1]
+    path = package / "mesh" / "viewers" / "paraview_plugin.py"
+    if install or folder is not None:
+        config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        target = (folder or Path(config) / "ambar").expanduser() / "ambar_paraview.py"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        known = f"AMBAR_PATH = {os.fspath(package.parent)!r}\n"
+        target.write_text(path.read_text("utf-8").replace('AMBAR_PATH = ""\n', known), "utf-8")
+        path = target
     show_result(str(path), {"path": str(path)}, as_json=json)

@@ -1,4 +1,4 @@
-"""`ambar plot`: a picture of cells, a collection or a mesh."""
+"""`ambar plot`: a picture of cells or a mesh."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plot(
     field: Annotated[
         str | None,
         option(
-            "What to draw: density, a collection's first variable, a mesh's active array.",
+            "What to draw: density by default, or a mesh's active array.",
             "--field",
             "--scalars",
             "-f",
@@ -87,13 +87,11 @@ def plot(
 ) -> None:
     """Draw a projection (or with --slice a slice) of a field. Needs matplotlib.
 
-    Of a collection: the range of a variable's values in each dataset. Of a mesh: its surface, drawn
-    by PyVista.
+    Of a mesh: its surface, drawn by PyVista.
 
     [bold]Examples[/bold]
     ambar plot run.ambar
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
-    ambar plot profiles.ambar --field temperature
     ambar plot wing.ambar --scalars pressure
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """

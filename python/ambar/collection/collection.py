@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.commit_context import CommitContext
-from ambar._util.locking import WriterLock, locked
+from ambar._util.locking import CommitContext, WriterLock, locked
 from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar.collection import representation
-from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
 from ambar.collection.read.indexing import by_family, split_by_labels
 from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
 from ambar.collection.schema import DatasetFamily, Schema
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.catalogue import Catalogue
-from ambar.collection.storage.families import Families
-from ambar.collection.storage.family import Family, load
+from ambar.collection.storage.family import Families, Family, load
 from ambar.collection.storage.ragged import RaggedArray
 from ambar.collection.storage.records import (
     Input,
@@ -828,3 +825,51 @@ class Collection(CommitContext):
     @locked
     def _repr_html_(self) -> str:
         return representation.as_html(self)
+
+
+class AttributeColumns(Mapping[str, np.ndarray]):
+    """The attributes of the datasets of a collection: a lazy mapping from names to columns.
+
+    A column is an array (datasets,), in the order of `Collection.names`. A column of objects has
+    None for datasets that lack the attribute. The attributes of one dataset are
+    ``collection[name].attrs``.
+
+    Parameters
+    ----------
+    collection : Collection
+        The collection, which `Collection.attrs` passes.
+
+    Examples
+    --------
+    >>> attrs = ambar.open_collection("profiles.ambar").attrs
+    >>> attrs
+    <ambar.AttributeColumns> of 4 datasets: platform
+    >>> attrs["platform"] == "argo"
+    array([False,  True, False,  True])
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        with self._collection._lock:
+            return self._collection._metadata.attribute(name)
+
+    def __iter__(self) -> Iterator[str]:
+        with self._collection._lock:
+            return iter(self._collection._metadata.attribute_names)
+
+    # Mappings compare values, and the truth value of an array is ambiguous.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __len__(self) -> int:
+        """Return the number of attributes."""
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
+
+    def __repr__(self) -> str:
+        count = len(self._collection)
+        return f"<ambar.AttributeColumns> of {count:,} datasets: {', '.join(self) or 'none'}"

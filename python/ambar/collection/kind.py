@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ambar._util.figures import save_figure
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import is_source
 from ambar.collection.openers import collection_at
-from ambar.collection.summary import overview_of
+from ambar.collection.representation import overview_of
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
     Conversion,
@@ -19,7 +17,6 @@ from ambar.kinds.request import (
     Export,
     ExportRequest,
     OnError,
-    PlotRequest,
     as_list,
 )
 from ambar.store.cache import place_of
@@ -86,15 +83,6 @@ def _export(request: CollectionExport) -> Export:
     )
 
 
-def _plot(collection: Collection, request: PlotRequest) -> Path:
-    """Draw the range of a variable's values in each dataset."""
-    from ambar.collection.drawing import draw_ranges, first_variable
-
-    variable = request.field or first_variable(collection)
-    figure = draw_ranges(collection, variable, title=request.title)
-    return save_figure(figure, request.target_of(variable), request.dpi)
-
-
 def _compare(collection: Collection, _: int | None, threads: int | None) -> Operand:
     from ambar.comparison.collection_arrays import CollectionArrays
 
@@ -111,5 +99,4 @@ COLLECTION = Kind(
     export=_export,
     export_request=CollectionExport,
     compare=_compare,
-    plot=_plot,
 )

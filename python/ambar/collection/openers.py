@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from ambar import _core
-from ambar._util.modes import OpenMode, check_mode
+from ambar._util.arguments import OpenMode, check_mode
 from ambar.collection.collection import Collection
 from ambar.collection.write.pending_changes import VERSION, checked_settings
 from ambar.store.cache import StoreKey, open_last, place_of

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ambar._util import html, text
-from ambar.collection.storage.families import Families
-from ambar.collection.storage.family import Family
-from ambar.collection.storage.times import dtype_name
+from ambar.collection.storage.encodings import dtype_name
+from ambar.collection.storage.family import Families, Family
 
 
 @dataclass(frozen=True)

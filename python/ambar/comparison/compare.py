@@ -18,7 +18,6 @@ from ambar.comparison.error_metrics import (
     Scale,
     as_numbers,
     errors,
-    histogram,
     power_spectrum,
     psnr,
     scale_of,
@@ -79,10 +78,6 @@ class FieldComparison(CheckedBound):
     """The metrics over all levels."""
     levels: list[ErrorMetrics]
     """The metrics on each level; an empty list for values without levels."""
-    histogram: list[int]
-    """The number of errors in 40 bins from ``-scale`` to ``scale``."""
-    scale: float
-    """The absolute bound, or without one the largest finite error."""
 
 
 @dataclass
@@ -489,17 +484,12 @@ def _compare_field(
             total, windows = total + similarity * count, windows + count
         levels.append(_metrics(level, values[rows], difference[rows], scale, similarity))
     similarity = total / windows if windows else math.nan
-    histogram_scale = checked.bound if isinstance(checked.bound, float) else 0.0
-    if not histogram_scale:
-        histogram_scale = float(np.abs(difference[np.isfinite(difference)]).max(initial=0.0))
     return FieldComparison(
         **vars(checked),
         field=name,
         ratio=a.bytes(name) / max(b.bytes(name), 1),
         all=_metrics(None, values, difference, scale, similarity),
         levels=levels,
-        histogram=histogram(difference, histogram_scale),
-        scale=histogram_scale,
     )
 
 

@@ -1,4 +1,4 @@
-"""Error metrics of two fields: PSNR, structural similarity, histograms, power spectra."""
+"""Error metrics of two fields: PSNR, structural similarity, power spectra."""
 
 from __future__ import annotations
 
@@ -151,13 +151,6 @@ def ssim(
     similar = (2 * mean_a * mean_b + one) * (2 * covariance + two)
     similar /= (mean_a**2 + mean_b**2 + one) * (variance_a + variance_b + two)
     return (float(similar.mean()), similar.size) if similar.size else (math.nan, 0)
-
-
-def histogram(errors: np.ndarray, scale: float, bins: int = 40) -> list[int]:
-    """Return the number of errors in each of `bins` bins from -scale to scale."""
-    finite = errors[np.isfinite(errors)]
-    counts, _ = np.histogram(finite / (scale or 1.0), bins=bins, range=(-1.0, 1.0))
-    return [int(count) for count in counts]
 
 
 def power_spectrum(

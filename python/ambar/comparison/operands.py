@@ -78,11 +78,6 @@ class Operand(ABC):
         """Compare a component of rows that both have, within bounds by target."""
         raise _core.InvalidError(f"{self.location} has no {component}")
 
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot whose cells are compared; raises ValueError without cells."""
-        raise _core.InvalidError(f"{self.location} has no cells to draw slices of")
-
     def named(self, name: str) -> list[str]:
         """Return the fields that a name represents."""
         return [name] if name in self.fields else []
@@ -166,11 +161,6 @@ class Cells(Operand):
         self.location = snapshot.location
         self.ndim = snapshot.info.ndim
         self.fields = list(self._amr.fields) if self._has_cells else []
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot whose cells are compared; raises ValueError without cells."""
-        return self._snapshot if self._has_cells else super().snapshot
 
     @cached_property
     def _amr(self) -> Amr:
@@ -320,7 +310,7 @@ class Arrays(Operand):
 _POINT_KEYS = ("points", "x", "y", "z")
 _CELL_KEYS = (
     *("cells", "verts", "lines", "polygons", "strips", "faces", "cell_faces"),
-    *("types", "trees", "mask"),
+    "types",
 )
 _FRAME_KEYS = ("type", "extent", "origin", "spacing", "direction")
 

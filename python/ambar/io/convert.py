@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
+from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of
-from ambar._util.modes import WriteMode, check_mode
+from ambar._util.output_files import check_folder_of, published, target_exists
 from ambar._util.progress import Progress
-from ambar._util.scratch import check_folder_of, published, target_exists
 from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
 from ambar.kinds.request import Conversion, Export, build
 from ambar.kinds.request import Path as AnyPath
@@ -248,7 +248,7 @@ def export(
           ends in ``.vtkhdf``;
         - a collection: a folder, in which each dataset becomes a file of NetCDF or a Zarr store;
         - a mesh: a file of the format that the suffix names: ``.vtkhdf``, ``.vtu``, ``.stl``, ...;
-        - a series of meshes: one ``.vtkhdf``, or a ``.pvd`` and a file for each step.
+        - a series of meshes: a ``.pvd`` and a file for each step.
     mode : {"w-", "w"}, default "w-"
         "w-" creates new files. "w" replaces what is at `target`: a file, or a folder that has no
         other files than those of an export. Nothing is at `target` before the export is complete.
@@ -269,14 +269,6 @@ def export(
 
     Other Parameters
     ----------------
-    amrex_hdf5 : bool, default False
-        Of cells: write AMReX's plotfile in HDF5, a file, compressed by ambar's filter. All programs
-        read it whose HDF5 finds the plugin (docs/howto/hdf5-filter.md).
-    error_bound : float, str or dict, optional
-        With `amrex_hdf5`: how far values may differ, as for `convert`.
-    without_particles : bool, default False
-        With `amrex_hdf5`: leave out the particles of a store. Such files do not hold particles; by
-        default particles are an error.
     format : {"netcdf", "zarr"}, default "netcdf"
         Of a collection: what each dataset becomes.
     datasets : list of str, str or slice, optional

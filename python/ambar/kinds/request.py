@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
-from ambar._util.modes import WriteMode
+from ambar._util.arguments import WriteMode
 from ambar._util.progress import Progress
 from ambar._util.text import change, plural, size
 from ambar.store.error_bounds import ErrorBound

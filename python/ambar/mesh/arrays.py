@@ -16,7 +16,7 @@ from ambar.mesh.storage.packs import NUMBERS
 from ambar.mesh.storage.references import components_of, named_references
 
 _GEOMETRY = "geometry"
-_OTHER_KEYS = frozenset({*ASSOCIATIONS, "blocks", "levels", "user_dict", "digests"})
+_OTHER_KEYS = frozenset({*ASSOCIATIONS, "blocks", "user_dict", "digests"})
 """Keys of a description that do not refer to geometry."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,46 +10,24 @@ from ambar import _core
 from ambar._util.figures import check_colors, check_limits, save_figure
 from ambar._util.optional import require
 from ambar._util.text import suggestion
+from ambar.kinds.request import PlotRequest
 from ambar.mesh.mesh import Mesh
 
 
-def draw_mesh(
-    mesh: Mesh,
-    target: str | os.PathLike[str],
-    *,
-    scalars: str | None = None,
-    colors: str = "viridis",
-    log: bool = False,
-    limits: tuple[float, float] | None = None,
-    title: str = "",
-    dpi: int = 150,
-    threads: int | None = None,
-) -> Path:
+@dataclass(frozen=True, kw_only=True)
+class MeshPlot(PlotRequest):
+    """The options of ``ambar plot`` for a mesh."""
+
+    colors: str = "inferno"
+    log: bool = False
+    limits: tuple[float, float] | None = None
+
+
+def draw_mesh(mesh: Mesh, request: MeshPlot, title: str = "") -> Path:
     """Draw the surface of a mesh, seen from a corner, and return the path of the picture.
 
-    A surface with colors is not lit, so that its colors are those of the color bar.
-
-    Parameters
-    ----------
-    mesh : Mesh
-        The mesh.
-    target : str or path-like
-        The path of the picture, of a format of matplotlib: PNG, PDF, SVG, ...
-    scalars : str, optional
-        The array on points or cells that colors show; the active array by default. Only this array
-        is read.
-    colors : str, default "viridis"
-        A color map of matplotlib.
-    log : bool, default False
-        Whether colors have a logarithmic scale.
-    limits : tuple of float, optional
-        The lowest and the highest value of the color bar; by default those of the array.
-    title : str, optional
-        The title.
-    dpi : int, default 150
-        The resolution of the picture.
-    threads : int, optional
-        The number of threads that decode; all cores by default.
+    A surface with colors is not lit, so that its colors are those of the color bar. Only the array
+    `request.field` is read, the active array by default.
 
     Raises
     ------
@@ -59,7 +37,7 @@ def draw_mesh(
         If PyVista is not installed, or cannot draw the type of the mesh.
     ValueError
         If the mesh has no points, `limits` or `colors` are invalid, or matplotlib does not support
-        the suffix of `target`.
+        the suffix of the target.
     """
     require("pyvista", purpose="drawing meshes", install="ambar[mesh]")
     import pyvista
@@ -67,6 +45,7 @@ def draw_mesh(
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.figure import Figure
 
+    scalars, colors, limits = request.field, request.colors, request.limits
     wanted: dict[str, Any] = {}
     if scalars is not None:
         known = {(info.association, info.name) for info in mesh.arrays}
@@ -78,7 +57,7 @@ def draw_mesh(
                 f"{mesh.store.location}: no array {scalars!r} on points or cells; "
                 f"{suggestion(scalars, names)}"
             )
-    read = mesh.read(**wanted, field_data=[], threads=threads)
+    read = mesh.read(**wanted, field_data=[], threads=request.threads)
     if not isinstance(read, pyvista.DataObject) or isinstance(read, pyvista.Table):
         raise _core.UnsupportedError(f"{mesh.store.location}: PyVista cannot draw a {mesh.type}")
     if isinstance(read, pyvista.DataSet) and not read.n_points:
@@ -88,11 +67,16 @@ def draw_mesh(
         check_limits(limits)
     # VTK warns of each display that does not exist, before it renders without one.
     with pyvista.vtk_verbosity("off"):
-        plotter = pyvista.Plotter(off_screen=True, window_size=[12 * dpi // 2, 10 * dpi // 2])
+        plotter = pyvista.Plotter(off_screen=True, window_size=[6 * request.dpi, 5 * request.dpi])
         try:
             plotter.set_background("white")
             actor = plotter.add_mesh(
-                read, scalars=scalars, cmap=colors, log_scale=log, clim=limits, lighting=False
+                read,
+                scalars=scalars,
+                cmap=colors,
+                log_scale=request.log,
+                clim=limits,
+                lighting=False,
             )
             plotter.add_axes(color="black")
             bar = next(iter(plotter.scalar_bars.items()), None)
@@ -109,7 +93,8 @@ def draw_mesh(
     axes.imshow(image, interpolation="none")
     axes.set_axis_off()
     if bar is not None and ends is not None:
-        norm = LogNorm(*ends) if log else Normalize(*ends)
+        norm = LogNorm(*ends) if request.log else Normalize(*ends)
         figure.colorbar(ScalarMappable(norm, colors), ax=axes, label=bar[0].strip(), shrink=0.8)
-    axes.set_title(title, fontsize=11)
-    return save_figure(figure, Path(target), dpi)
+    axes.set_title(title if request.title else "", fontsize=11)
+    target = request.target_of(*([scalars] if scalars else []))
+    return save_figure(figure, target, request.dpi)

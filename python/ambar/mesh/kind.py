@@ -9,23 +9,14 @@ from typing import Any
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind
-from ambar.kinds.request import ExportRequest, PlotRequest
-from ambar.mesh.files.convert import MeshRequest, convert_mesh, convert_steps
+from ambar.kinds.request import ExportRequest
+from ambar.mesh.arrays import stored_once
+from ambar.mesh.drawing import MeshPlot, draw_mesh
+from ambar.mesh.files.convert import MeshRequest, convert_mesh, convert_steps, is_timed
 from ambar.mesh.files.pyvista_readers import is_mesh_file
-from ambar.mesh.files.time_steps import is_timed
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.steps import Steps
-from ambar.mesh.summary import overview_of, overview_of_series
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeshPlot(PlotRequest):
-    """The options of ``ambar plot`` for a mesh."""
-
-    colors: str = "inferno"
-    log: bool = False
-    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +30,14 @@ def _export_mesh(request: ExportRequest) -> None:
     from ambar.mesh.files.export import export_mesh
 
     with progress_function(request.progress, f"exporting {Path(request.store).name}"):
-        export_mesh(request.store, request.target, request.threads)
+        export_mesh(request)
 
 
 def _export_series(request: ExportRequest) -> None:
-    from ambar.mesh.files.export import VTKHDF, export_collection_of_steps, export_steps
+    from ambar.mesh.files.export import export_steps
 
-    steps = _steps_of_series(MeshSeries(request.opened))
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
-        if request.target.suffix.lower() == VTKHDF:
-            meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
-            export_steps(meshes, steps.times, request.target, report)
-        else:
-            export_collection_of_steps(
-                request.store, steps.times, request.target, request.threads, report
-            )
+        export_steps(request, _steps_of_series(MeshSeries(request.opened)).times, report)
 
 
 def _steps_of_series(series: MeshSeries) -> Steps:
@@ -76,29 +60,11 @@ def _compare_series(series: MeshSeries, output: int | None, threads: int | None)
     return _compare_mesh(series[output], None, threads)
 
 
-def _plot(mesh: Mesh, request: MeshPlot, title: str = "") -> Path:
-    """Draw the surface of a mesh."""
-    from ambar.mesh.drawing import draw_mesh
-
-    target = request.target_of(*([request.field] if request.field else []))
-    return draw_mesh(
-        mesh,
-        target,
-        scalars=request.field,
-        colors=request.colors,
-        log=request.log,
-        limits=request.limits,
-        title=title if request.title else "",
-        dpi=request.dpi,
-        threads=request.threads,
-    )
-
-
 def _plot_series(series: MeshSeries, request: MeshSeriesPlot) -> Path:
     step = range(len(series))[-1 if request.output is None else request.output]
     time = series.times[step]
     title = f"step {step}" + ("" if time is None else f", time {time:g}")
-    return _plot(series[step], request, title)
+    return draw_mesh(series[step], request, title)
 
 
 MESH = Kind(
@@ -111,7 +77,7 @@ MESH = Kind(
     export=_export_mesh,
     steps=lambda mesh: Steps([mesh], []),
     compare=_compare_mesh,
-    plot=_plot,
+    plot=draw_mesh,
     plot_request=MeshPlot,
 )
 MESH_SERIES = Kind(
@@ -127,3 +93,57 @@ MESH_SERIES = Kind(
     plot=_plot_series,
     plot_request=MeshSeriesPlot,
 )
+
+
+def overview_of(mesh: Mesh) -> dict[str, Any]:
+    """Return the summary of a mesh; JSON can represent it.
+
+    Keys are `path`, `kind`, `bytes`, `usage`, `type`, `points` and `cells` (their numbers),
+    `bounds` (x0, x1, y0, y1, z0, z1, or None), `blocks` (names), `user_dict`, and `arrays` and
+    `geometry` (entries are those of `MeshArray.to_dict`).
+    """
+    usage = mesh.store.usage()
+    return {
+        "path": mesh.store.location,
+        "kind": "mesh",
+        "bytes": usage["total"],
+        "usage": usage,
+        **_sizes_of(mesh),
+        "blocks": mesh.blocks,
+        "user_dict": mesh.user_dict,
+        "arrays": [array.to_dict() for array in mesh.arrays],
+        "geometry": [array.to_dict() for array in mesh.geometry],
+    }
+
+
+def _sizes_of(mesh: Mesh) -> dict[str, Any]:
+    sizes = {"type": mesh.type, "points": mesh.n_points, "cells": mesh.n_cells}
+    return {**sizes, "bounds": mesh.bounds}
+
+
+def overview_of_series(series: MeshSeries) -> dict[str, Any]:
+    """Return the summary of a series of meshes; JSON can represent it.
+
+    Keys are `path`, `kind`, `bytes`, `usage`, `steps` (number, time, type, points, cells, bounds,
+    and the names of the arrays), and `arrays`: the arrays of all steps, those that several steps
+    share once (entries are those of `MeshArray.to_dict`, and `step`).
+    """
+    usage = series.store.usage()
+    meshes = list(series)
+    arrays = stored_once([*mesh.arrays, *mesh.geometry] for mesh in meshes)
+    return {
+        "path": series.store.location,
+        "kind": "mesh series",
+        "bytes": usage["total"],
+        "usage": usage,
+        "steps": [
+            {
+                "number": number,
+                "time": time,
+                **_sizes_of(mesh),
+                "arrays": list(dict.fromkeys(str(array.name) for array in mesh.arrays)),
+            }
+            for number, (time, mesh) in enumerate(zip(series.times, meshes, strict=True))
+        ],
+        "arrays": [{"step": number, **array.to_dict()} for number, array in arrays],
+    }

@@ -1,12 +1,13 @@
-"""Meshes in stores: type, sizes and arrays without reading values, and VTK objects."""
+"""Meshes and cells in stores: type, sizes and arrays without reading values, and VTK objects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
@@ -25,9 +26,13 @@ from ambar.mesh.storage.description import (
     select_block,
 )
 from ambar.mesh.storage.extents import counts_of
-from ambar.snapshot.regions import Bounds, Box
+from ambar.snapshot.regions import Bounds, Box, as_box
 from ambar.store.locations import Place, open_store
 from ambar.store.store import Store
+
+if TYPE_CHECKING:
+    from ambar.snapshot.amr import Amr
+    from ambar.snapshot.snapshot import Snapshot
 
 _MOST_ROWS = 40
 """The largest number of arrays in a representation."""
@@ -89,17 +94,17 @@ class Mesh:
 
     @property
     def blocks(self) -> list[str | None]:
-        """The names of the blocks, None for unnamed ones; an item for each level of AMR data."""
+        """The names of the blocks, None for unnamed ones."""
         return [name for name, _ in blocks_of(self._about)]
 
     @property
     def n_points(self) -> int:
-        """The number of points, of all blocks together; 0 for hyper-tree grids."""
+        """The number of points, of all blocks together."""
         return self._counts[0]
 
     @property
     def n_cells(self) -> int:
-        """The number of cells, of all blocks together; 0 for hyper-tree grids."""
+        """The number of cells, of all blocks together."""
         return self._counts[1]
 
     @property
@@ -192,9 +197,8 @@ class Mesh:
         >>> mesh.read(where="pressure > 40 and x < 2").n_cells
         5
         """
-        from ambar.mesh.select.box_overlap import BoxOverlap
-        from ambar.mesh.select.conditions import parse_condition
-        from ambar.mesh.select.region import PartReader
+        from ambar.mesh.select.region import PartReader, parse_condition
+        from ambar.mesh.select.region_cells import BoxOverlap
         from ambar.mesh.vtk.objects import build
         from ambar.mesh.vtk.pyvista_wrapping import wrap_for_pyvista
 
@@ -302,6 +306,80 @@ class Mesh:
         )
 
 
+class AmrMesh:
+    """The cells of a snapshot with the interface of `Mesh`. Nothing is opened before it is used."""
+
+    type = "OverlappingAMR"
+    """The type of the VTK object, without its prefix vtk."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def amr(self) -> Amr:
+        """The cells; raises KeyError if the snapshot has none."""
+        return self._snapshot.amr
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the fields, which become cell arrays."""
+        return [name for name in self.amr.fields if name != "domain"]
+
+    def read(
+        self,
+        *,
+        point_data: Names = None,
+        cell_data: Names = None,
+        field_data: Names = None,
+        block: Block | None = None,
+        region: Box | Bounds | None = None,
+        where: str | None = None,
+        original_ids: bool = False,
+        threads: int | None = None,
+        levels: tuple[int, int] | None = None,
+        wrap: bool = True,  # noqa: ARG002 - as `Mesh.read` has it; PyVista has no such type
+    ) -> Any:
+        """Return a vtkOverlappingAMR, or the vtkUniformGrid of a block.
+
+        Arguments are those of `ambar.read_mesh`; `levels` those of `Amr.to_vtk`.
+
+        Raises
+        ------
+        KeyError
+            If a field or block does not exist; there are only arrays on cells.
+        CorruptError
+            If a checksum differs.
+        """
+        from ambar.snapshot.interop.vtk_amr import overlapping_amr
+
+        if original_ids or where is not None:
+            option = "original_ids" if original_ids else "where"
+            raise _core.InvalidError(
+                f"{self._snapshot.location}: {option} does not apply to AMR data; leave it out"
+            )
+        wanted = {"point_data": point_data, "cell_data": cell_data, "field_data": field_data}
+        for key, names in wanted.items():
+            known = self.fields if key == "cell_data" else []
+            check_names(self._snapshot.location, key, names, known)
+        box = None if region is None else as_box(region)
+        mesh = overlapping_amr(self.amr, cell_data, levels, box, threads)
+        return mesh if block is None else self._block(mesh, block)
+
+    def _block(self, mesh: Any, block: Block) -> Any:
+        """Return the grid of (level, block); raises KeyError if it does not exist."""
+        from ambar.snapshot.interop.vtk_amr import blocks_of
+
+        steps = [block] if isinstance(block, (int, str)) else list(block)
+        if len(steps) == 2 and steps[0] in range(mesh.GetNumberOfLevels()):
+            blocks = blocks_of(mesh, int(steps[0]))
+            if steps[1] in range(len(blocks)):
+                return blocks[int(steps[1])]
+        raise _core.NotFoundError(
+            f"{self._snapshot.location}: no block {block!r}; give (level, block) of "
+            f"{mesh.GetNumberOfLevels()} levels"
+        )
+
+
 def read_mesh(
     path: Place,
     *,
@@ -378,7 +456,6 @@ def read_mesh(
     store = open_store(path, storage_options)
     mesh: Any
     if store._ambar_attributes().get("kind") == "snapshot":
-        from ambar.mesh.amr_mesh import AmrMesh
         from ambar.snapshot.snapshot import Snapshot, StoredSource
 
         mesh = AmrMesh(Snapshot(StoredSource(store, "/")))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
 from ambar.kinds.registry import open_path
-from ambar.mesh.amr_mesh import AmrMesh
-from ambar.mesh.mesh import Mesh
+from ambar.mesh.mesh import AmrMesh, Mesh
 
 ASSOCIATIONS = ("point", "cell", "field")
 """What the arrays have values for that viewers can select."""
+
+
 AnyMesh: TypeAlias = Mesh | AmrMesh
 
 
@@ -54,19 +55,3 @@ def enabled_arrays(status: Mapping[str, Mapping[str, bool]]) -> dict[str, Any]:
         names = [name for name, is_enabled in arrays.items() if is_enabled]
         enabled[f"{association}_data"] = None if len(names) == len(arrays) else names
     return enabled
-
-
-def cells_over_time(
-    path: str | os.PathLike[str], threads: int | None = None
-) -> tuple[Iterator[Any], list[float] | None]:
-    """Return the cells of outputs as AMR data, and their times; None for a single output.
-
-    All steps have the same levels: from the lowest to the highest level of any step.
-    """
-    found = steps_of(path)
-    cells = [mesh for mesh in found.meshes if isinstance(mesh, AmrMesh)]
-    if not found.times:
-        return (mesh.read(threads=threads) for mesh in cells), None
-    levels = [mesh.amr.levels for mesh in cells]
-    ends = min(low for low, _ in levels), max(high for _, high in levels)
-    return (mesh.read(levels=ends, threads=threads) for mesh in cells), found.times

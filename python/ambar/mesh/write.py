@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 
 from ambar import _core
-from ambar._util.modes import check_mode
-from ambar.mesh.storage.deduplication import Deduplicator
+from ambar._util.arguments import check_mode
 from ambar.mesh.storage.packs import join_streams
 from ambar.mesh.storage.references import references_in
+from ambar.mesh.storage.temporal_deltas import Deduplicator
 from ambar.store.error_bounds import ErrorBound, as_text
 from ambar.store.writer import Profile, Writer, create
 
@@ -27,8 +27,6 @@ _COMPRESSED_ABOVE = 4096
 _ATTRIBUTE_UP_TO = 3072
 """Bytes of the largest compressed description that is an attribute. An attribute is a quarter
 longer, but an array takes 0.8 KB more."""
-LEVELS = range(-22, 23)
-"""The levels of zstd, which `level` accepts."""
 
 
 def write_mesh(
@@ -37,7 +35,6 @@ def write_mesh(
     mode: Literal["w-", "w"] = "w-",
     *,
     profile: Profile = "balanced",
-    level: int | None = None,
     error_bound: ErrorBound | None = None,
     reorder: bool = False,
     user_dict: Mapping[str, Any] | None = None,
@@ -51,8 +48,7 @@ def write_mesh(
     Parameters
     ----------
     mesh : vtkDataObject
-        An object of VTK or PyVista: a data set, a table, a hyper-tree grid, or multi-block,
-        partitioned or AMR data.
+        An object of VTK or PyVista: a data set, a table, multi-block or partitioned data.
     path : str, path-like or binary file
         The path of the store. The bytes of the store are written to a file object, such as
         `io.BytesIO`; a temporary file holds them first.
@@ -61,9 +57,6 @@ def write_mesh(
         `ambar.open_mesh_series` adds time steps.
     profile : {"balanced", "fast", "small", "raw"}, default "balanced"
         How codecs are chosen. "fast" is for fast reading; "raw" does not compress.
-    level : int, optional
-        The profile as a compression level of zstd, from -22 to 22: below 1 is "fast", 1 to 9 is
-        "balanced", 10 and above is "small".
     error_bound : float, str or mapping, optional
         How far values of float32 or float64 may differ, in arrays on points, cells and rows and in
         field data: a number, or a string such as ``"1e-3 of range"``; or a mapping of names of
@@ -108,8 +101,6 @@ def write_mesh(
     842
     """
     check_mode(mode, Literal["w-", "w"])
-    if level is not None:
-        profile = _profile_of(level, profile)
     fsync = fsync and isinstance(path, (str, os.PathLike))  # not for a temporary file
     with (
         _path_of(path) as file,
@@ -235,11 +226,3 @@ def _bounds_by_name(error_bound: ErrorBound | None) -> dict[str, float | str]:
     for bound in bounds.values():
         as_text(bound)
     return {str(name): bound for name, bound in bounds.items()}
-
-
-def _profile_of(level: int, profile: Profile) -> Profile:
-    if profile != "balanced":
-        raise _core.InvalidError("give either profile or level")
-    if isinstance(level, bool) or level not in LEVELS:
-        raise _core.InvalidError(f"level is a whole number from -22 to 22, not {level!r}")
-    return "fast" if level < 1 else "balanced" if level < 10 else "small"

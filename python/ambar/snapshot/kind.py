@@ -17,22 +17,13 @@ from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import ExportRequest, PlotRequest
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
-from ambar.store.error_bounds import ErrorBound, loose_bound
+from ambar.store.error_bounds import loose_bound
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
 
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
     from ambar.mesh.steps import Steps
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellsExport(ExportRequest):
-    """The options of `ambar.export` for cells."""
-
-    amrex_hdf5: bool = False
-    error_bound: ErrorBound | None = None
-    without_particles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +80,14 @@ def summarize_run(snapshot: Snapshot, kind: str, files: FileCounts) -> dict[str,
 
 
 def _steps(snapshot: Snapshot) -> Steps:
-    from ambar.mesh.amr_mesh import AmrMesh
+    from ambar.mesh.mesh import AmrMesh
     from ambar.mesh.steps import Steps
 
     return Steps([AmrMesh(snapshot)], [])
 
 
 def _steps_of_series(series: Series) -> Steps:
-    from ambar.mesh.amr_mesh import AmrMesh
+    from ambar.mesh.mesh import AmrMesh
     from ambar.mesh.steps import Steps
 
     return Steps([AmrMesh(snapshot) for snapshot in series], series.times.tolist())
@@ -131,29 +122,14 @@ def _plot_series(series: Series, request: SeriesPlot) -> Path:
     return _plot(series[-1] if output is None else series.output(output), request)
 
 
-def _export(request: CellsExport) -> None:
-    """Write a plotfile, native or in HDF5, or AMR data for VTK."""
+def _export(request: ExportRequest) -> None:
+    """Write a plotfile, or AMR data for VTK."""
     target = request.target
-    for option in ("error_bound", "without_particles"):
-        if getattr(request, option) and not request.amrex_hdf5:
-            raise _core.InvalidError(f"{option} applies to plotfiles in HDF5; add amrex_hdf5=True")
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
-        if request.amrex_hdf5:
-            from ambar.formats.amrex.hdf5_export import export_hdf5
+        if target.suffix.lower() == ".vtkhdf":
+            from ambar.mesh.files.export import export_amr
 
-            export_hdf5(
-                request.opened,
-                target,
-                error_bound=request.error_bound,
-                without_particles=request.without_particles,
-                threads=request.threads,
-                progress=report,
-            )
-        elif target.suffix.lower() == ".vtkhdf":
-            from ambar.mesh.files.export import export_steps
-            from ambar.mesh.steps import cells_over_time
-
-            export_steps(*cells_over_time(request.store, request.threads), target, report)
+            export_amr(request, report)
         else:
             _core.export_amrex(
                 request.opened._core, "/", os.fspath(target), request.threads, report
@@ -177,14 +153,12 @@ SNAPSHOT = kind_of_snapshots(
     name="snapshot",
     summarize=summarize_store,
     export=_export,
-    export_request=CellsExport,
 )
 SERIES = Kind(
     name="series",
     open=lambda resource: Series(resource.store),
     summarize=summarize_store,
     export=_export,
-    export_request=CellsExport,
     steps=_steps_of_series,
     compare=_compare_series,
     plot=_plot_series,

@@ -88,8 +88,8 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
     if request.colors is not None:
         check_colors(request.colors)
     values = np.ma.masked_invalid(image.to_numpy().T)
-    norm, colors = norm_of(values.compressed(), request.log, request.limits)
-    left, right, bottom, top = extent_of(image)
+    norm, colors = _norm_of(values.compressed(), request.log, request.limits)
+    left, right, bottom, top = _extent_of(image)
     unit, scale = "code length", 1.0
     if has_units := info.units.unit_l != 1.0:
         unit = readable_length((right - left) / 5 * info.units.unit_l).split()[1]
@@ -107,7 +107,7 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
         _scale_bar(axes, unit, left, bottom, right - left, top - bottom)
 
 
-def norm_of(
+def _norm_of(
     values: np.ndarray, log: bool | None, limits: tuple[float, float] | None = None
 ) -> tuple[Normalize, str]:
     """Return the normalization of values for colours, and a colour map for it."""
@@ -148,7 +148,7 @@ def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: in
     return Box([h and -h for h in half], half, center=center)
 
 
-def extent_of(image: xr.DataArray) -> Extent:
+def _extent_of(image: xr.DataArray) -> Extent:
     """Return the coordinates of the left, right, lower and upper edge of a picture."""
     sides = []
     for dim in image.dims:

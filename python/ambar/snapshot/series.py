@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
-from ambar._util.positions import checked_position
+from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 

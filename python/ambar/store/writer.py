@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar._util.commit_context import CommitContext
-from ambar._util.modes import WriteMode, check_mode
+from ambar._util.arguments import WriteMode, check_mode
+from ambar._util.locking import CommitContext
 from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
@@ -59,32 +59,35 @@ class ArrayOptions(NamedTuple):
     chunks: Sequence[int] | None = None
     shards: Sequence[int] | None = None
     profile: Profile | None = None
+    error_bound: float | str | None = None
+    value_range: Sequence[float] | None = None
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The range of the values, if the error bound is computed from it."""
+        return limits_of(self.error_bound, self.value_range)
+
+    def declared(
+        self, dtype: npt.DTypeLike, shape: Sequence[int], **hints: Unpack[Hints]
+    ) -> _core.ArraySpec:
+        """Return the description, for the extension module, of an array without data."""
+        name, kind = describe(dtype)
+        bound = None
+        if self.error_bound is not None:
+            bound = resolved(self.error_bound, self.value_range)
+        return self.spec(name, shape, kind, bound, **hints)
 
     def spec(
         self,
-        dtype: str,
+        name: str,
         shape: Sequence[int],
         kind: np.dtype[Any],
         error_bound: float | str | None,
         **hints: Unpack[Hints],
     ) -> _core.ArraySpec:
-        """Return the description for the extension module.
-
-        Parameters
-        ----------
-        dtype
-            The name of the dtype, as `describe` returns it.
-        shape
-            The shape.
-        kind
-            The dtype of the fill value.
-        error_bound
-            The error bound.
-        **hints
-            Properties of the values.
-        """
+        """Return the description of an array with the dtype `name`, and fill values of `kind`."""
         return _core.ArraySpec(
-            dtype,
+            name,
             shape,
             dims=self.dims,
             attrs=self.attrs,
@@ -270,53 +273,33 @@ class Writer(CommitContext):
         >>> ambar.open_store("arrays.ambar")["t"][:]
         array([0. , 0.5])
         """
-        options = ArrayOptions(dims, attrs, fill_value, chunks, shards, profile)
+        options = ArrayOptions(
+            dims, attrs, fill_value, chunks, shards, profile, error_bound, value_range
+        )
         check_layout(path, layout, () if data is None else tuple(_HINTS))
-        if data is None:
-            self._declare(path, shape, dtype, options, error_bound, value_range)
-            return
-        if shape is not None or dtype is not None:
-            raise _core.InvalidError(
-                f"{path}: expected no shape and dtype, as data determine them, found "
-                f"shape={shape!r} and dtype={dtype!r}; leave them out"
-            )
-        hints = Hints() if layout is None else _HINTS[layout]
-        write_array(self, path, np.asarray(data), options, error_bound, value_range, **hints)
-
-    def _declare(
-        self,
-        path: str,
-        shape: Sequence[int] | None,
-        dtype: npt.DTypeLike | None,
-        options: ArrayOptions,
-        error_bound: float | str | None,
-        value_range: Sequence[float] | None,
-    ) -> None:
-        if shape is None or dtype is None:
+        if data is not None:
+            if shape is not None or dtype is not None:
+                raise _core.InvalidError(
+                    f"{path}: expected no shape and dtype, as data determine them, found "
+                    f"shape={shape!r} and dtype={dtype!r}; leave them out"
+                )
+            hints = Hints() if layout is None else _HINTS[layout]
+            write_array(self, path, np.asarray(data), options, **hints)
+        elif shape is None or dtype is None:
             raise _core.InvalidError(
                 f"{path}: expected data, or shape and dtype, found shape={shape!r} and "
                 f"dtype={dtype!r}; give both"
             )
-        if isinstance(shape, Integral):
-            shape = (int(shape),)
-        name, kind = describe(dtype)
-        bound = None if error_bound is None else resolved(error_bound, value_range)
-        self._core.declare(absolute(path), options.spec(name, shape, kind, bound))
-        self._limit(path, error_bound, value_range)
-
-    def _limit(
-        self,
-        path: str,
-        error_bound: float | str | None,
-        value_range: Sequence[float] | None,
-    ) -> None:
-        """Remember the value range that the error bound of an array was computed from."""
-        path = absolute(path)
-        limits = limits_of(error_bound, value_range)
-        if limits is None:
-            self._limits.pop(path, None)
         else:
-            self._limits[path] = limits
+            shape = (int(shape),) if isinstance(shape, Integral) else shape
+            self._core.declare(absolute(path), options.declared(dtype, shape))
+            self._limit(path, options.limits)
+
+    def _limit(self, path: str, limits: tuple[float, float] | None) -> None:
+        """Remember the value range that the error bound of an array was computed from."""
+        self._limits.pop(absolute(path), None)
+        if limits is not None:
+            self._limits[absolute(path)] = limits
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array of the same dtype.
@@ -470,19 +453,19 @@ def write_array(
     path: str,
     values: npt.NDArray[Any],
     options: ArrayOptions,
-    error_bound: float | str | None,
-    value_range: Sequence[float] | None = None,
     **hints: Unpack[Hints],
 ) -> None:
     """Write an array as `Writer.create_array` does, with any combination of hints."""
     name, native = to_core(values)
-    bound: float | str | None = None if error_bound is None else as_text(error_bound)
-    if bound is not None and value_range is not None:
-        check_range(path, values, limits_of(bound, value_range))
-        bound = resolved(bound, value_range)
+    bound: float | str | None = None
+    if options.error_bound is not None:
+        bound = as_text(options.error_bound)
+    if bound is not None and options.value_range is not None:
+        check_range(path, values, options.limits)
+        bound = resolved(bound, options.value_range)
     spec = options.spec(name, values.shape, values.dtype, bound, **hints)
     writer._core.array(absolute(path), native, spec)
-    writer._limit(path, error_bound, value_range)
+    writer._limit(path, options.limits)
 
 
 def create(

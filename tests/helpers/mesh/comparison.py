@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 from vtkmodules.vtkCommonCore import vtkIdList, vtkInformationIterator
-from vtkmodules.vtkCommonDataModel import (
-    vtkDataObjectTypes,
-    vtkDataSetAttributes,
-    vtkHyperTreeGridNonOrientedCursor,
-)
+from vtkmodules.vtkCommonDataModel import vtkDataObjectTypes, vtkDataSetAttributes
 
 COMPOSITES = {
     "vtkMultiBlockDataSet": ("GetNumberOfBlocks", "GetBlock"),
@@ -43,12 +39,8 @@ def assert_same(one: Any, two: Any, where: str = "mesh") -> None:
     assert kind == type_of(two), where
     if kind in COMPOSITES:
         _same_blocks(one, two, COMPOSITES[kind], where)
-    elif kind.endswith("AMR"):
-        _same_amr(one, two, where)
     elif kind == "vtkTable":
         _same_fields(one.GetRowData(), two.GetRowData(), f"{where} row data")
-    elif kind == "vtkHyperTreeGrid":
-        _same_trees(one, two, where)
     else:
         _same_geometry(one, two, where)
         _same_cells(one, two, where)
@@ -77,44 +69,6 @@ def _indent() -> Any:
     from vtkmodules.vtkCommonCore import vtkIndent
 
     return vtkIndent()
-
-
-def _same_amr(one: Any, two: Any, where: str) -> None:
-    assert one.GetNumberOfLevels() == two.GetNumberOfLevels(), where
-    assert one.GetGridDescription() == two.GetGridDescription(), where
-    overlapping = hasattr(one, "GetAMRBox")
-    if overlapping:
-        assert _origin(one) == _origin(two), where
-    for level in range(one.GetNumberOfLevels()):
-        assert one.GetNumberOfBlocks(level) == two.GetNumberOfBlocks(level), where
-        if overlapping:
-            spacings = np.zeros((2, 3))
-            for mesh, spacing in zip((one, two), spacings, strict=True):
-                mesh.GetSpacing(level, spacing)
-            assert spacings[0].tobytes() == spacings[1].tobytes(), where
-        for index in range(one.GetNumberOfBlocks(level)):
-            at = f"{where} level {level} block {index}"
-            if overlapping:
-                boxes = [mesh.GetAMRBox(level, index) for mesh in (one, two)]
-                assert _corners(boxes[0]) == _corners(boxes[1]), at
-            assert_same(
-                one.GetDataSetAsCartesianGrid(level, index),
-                two.GetDataSetAsCartesianGrid(level, index),
-                at,
-            )
-
-
-def _origin(mesh: Any) -> list[float]:
-    origin = [0.0] * 3
-    if mesh.GetNumberOfLevels():
-        mesh.GetOverlappingAMRMetaData().GetOrigin(origin)
-    return origin
-
-
-def _corners(box: Any) -> list[int]:
-    corners = [0] * 6
-    box.GetDimensions(corners)
-    return corners
 
 
 def _same_geometry(one: Any, two: Any, where: str) -> None:
@@ -238,52 +192,4 @@ def _information(information: Any) -> dict[str, Any]:
             elif kind.endswith(("StringKey", "DoubleKey", "IntegerKey", "IdTypeKey")):
                 found[name] = information.Get(key)
         walk.GoToNextItem()
-    return found
-
-
-def _same_trees(one: Any, two: Any, where: str) -> None:
-    for name in ("Dimensions", "Extent"):
-        assert tuple(getattr(one, f"Get{name}")()) == tuple(getattr(two, f"Get{name}")()), where
-    for name in (
-        "BranchFactor",
-        "TransposedRootIndexing",
-        "DepthLimiter",
-        "HasInterface",
-        "InterfaceNormalsName",
-        "InterfaceInterceptsName",
-    ):
-        assert getattr(one, f"Get{name}")() == getattr(two, f"Get{name}")(), f"{where} {name}"
-    for axis in "XYZ":
-        first, second = (getattr(mesh, f"Get{axis}Coordinates")() for mesh in (one, two))
-        assert_same_array(first, second, f"{where} {axis}")
-    assert one.GetNumberOfCells() == two.GetNumberOfCells(), where
-    data = one.GetCellData(), two.GetCellData()
-    assert data[0].GetNumberOfArrays() == data[1].GetNumberOfArrays(), where
-    for number in range(one.GetMaxNumberOfTrees()):
-        trees = one.GetTree(number), two.GetTree(number)
-        assert (trees[0] is None) == (trees[1] is None), f"{where} tree {number}"
-        if trees[0] is not None:
-            vertices = [_vertices(mesh, number) for mesh in (one, two)]
-            assert vertices[0] == vertices[1], f"{where} tree {number}"
-
-
-def _vertices(mesh: Any, number: int) -> list[Any]:
-    """Return depth, mask and values of every vertex of a tree, from the root down."""
-    found: list[Any] = []
-    cursor = vtkHyperTreeGridNonOrientedCursor()
-    mesh.InitializeNonOrientedCursor(cursor, number)
-    data = mesh.GetCellData()
-    arrays = [data.GetAbstractArray(i) for i in range(data.GetNumberOfArrays())]
-
-    def visit() -> None:
-        at = cursor.GetGlobalNodeIndex()
-        values = [array.GetTuple(at) for array in arrays]
-        found.append((cursor.GetLevel(), bool(cursor.IsMasked()), values))
-        if not cursor.IsLeaf():
-            for child in range(cursor.GetNumberOfChildren()):
-                cursor.ToChild(child)
-                visit()
-                cursor.ToParent()
-
-    visit()
     return found

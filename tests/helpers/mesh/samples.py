@@ -9,7 +9,6 @@ import numpy as np
 import pyvista as pv
 from vtkmodules import vtkCommonCore, vtkCommonDataModel
 from vtkmodules.util.numpy_support import numpy_to_vtk
-from vtkmodules.vtkFiltersSources import vtkRandomHyperTreeGridSource
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 VTK_ARRAYS = [
@@ -290,61 +289,6 @@ def collection() -> Any:
     return mesh
 
 
-def hyper_trees(mask: bool = False) -> Any:
-    source = vtkRandomHyperTreeGridSource()
-    source.SetDimensions(4, 3, 5)
-    source.SetMaxDepth(4)
-    source.SetSeed(7)
-    source.SetMaskedFraction(0.3 if mask else 0.0)
-    source.Update()
-    mesh = source.GetOutput()
-    rng = np.random.default_rng(5)
-    for name, components in (("p", 1), ("v", 3)):
-        array = numpy_to_vtk(rng.random((mesh.GetNumberOfCells(), components)), deep=1)
-        array.SetName(name)
-        mesh.GetCellData().AddArray(array)
-    mesh.GetCellData().SetActiveScalars("p")
-    mesh.SetHasInterface(True)
-    mesh.SetInterfaceNormalsName("v")
-    mesh.SetInterfaceInterceptsName("p")
-    return mesh
-
-
-def masked_trees() -> Any:
-    return hyper_trees(mask=True)
-
-
-def amr() -> Any:
-    """Two levels, one of whose blocks is not there."""
-    mesh = vtkCommonDataModel.vtkOverlappingAMR()
-    mesh.Initialize([1, 2])
-    mesh.SetOrigin([0.5, 0, -1])
-    mesh.SetGridDescription(vtkCommonDataModel.vtkStructuredData.VTK_STRUCTURED_XYZ_GRID)
-    for level, spacing in enumerate((1.0, 0.5)):
-        mesh.SetSpacing(level, [spacing] * 3)
-    boxes = [(0, 0, [0, 0, 0, 7, 7, 7]), (1, 0, [2, 2, 2, 7, 7, 7]), (1, 1, [8, 8, 8, 11, 11, 11])]
-    for level, index, box in boxes:
-        mesh.SetAMRBox(level, index, vtkCommonDataModel.vtkAMRBox(*box))
-        if (level, index) != (1, 1):
-            grid = vtkCommonDataModel.vtkUniformGrid()
-            spacing = (1.0, 0.5)[level]
-            grid.SetOrigin(*(o + spacing * b for o, b in zip((0.5, 0, -1), box[:3], strict=True)))
-            grid.SetSpacing(spacing, spacing, spacing)
-            grid.SetDimensions(*(box[i + 3] - box[i] + 2 for i in range(3)))
-            with_every_array(grid, seed=level)
-            mesh.SetDataSet(level, index, grid)
-    return mesh
-
-
-def non_overlapping_amr() -> Any:
-    mesh = vtkCommonDataModel.vtkNonOverlappingAMR()
-    mesh.Initialize([2, 1])
-    grid = vtkCommonDataModel.vtkUniformGrid()
-    grid.SetDimensions(3, 3, 3)
-    mesh.SetDataSet(0, 1, with_every_array(grid))
-    return mesh
-
-
 DATASETS: dict[str, Callable[[], Any]] = {
     function.__name__: function
     for function in (
@@ -372,10 +316,6 @@ OTHERS: dict[str, Callable[[], Any]] = {
         raw_blocks,
         partitioned,
         collection,
-        hyper_trees,
-        masked_trees,
-        amr,
-        non_overlapping_amr,
     )
 }
 TYPES = [
@@ -393,9 +333,6 @@ TYPES = [
     "MultiPieceDataSet",
     "PartitionedDataSet",
     "PartitionedDataSetCollection",
-    "HyperTreeGrid",
-    "OverlappingAMR",
-    "NonOverlappingAMR",
 ]
 
 CELLS = [

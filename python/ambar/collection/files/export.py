@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ambar import _core
-from ambar._util.disk_space import check_free_space, write_error
 from ambar._util.optional import require_any
+from ambar._util.output_files import check_free_space, write_error
 from ambar._util.progress import Progress, progress_function
 from ambar.collection.collection import Collection
 from ambar.collection.openers import collection_at

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
-from ambar._util.modes import WriteMode, check_mode
+from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural, size, suggestion
 from ambar.collection.collection import Collection

@@ -13,10 +13,9 @@ from ambar.collection.read.indexing import Piece, by_family
 from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.attributes import Key, parse, plain, restored
 from ambar.collection.storage.catalogue import Catalogue
-from ambar.collection.storage.families import Families
-from ambar.collection.storage.family import Family, open_array
-from ambar.collection.storage.statistics import has_range
-from ambar.collection.storage.times import decoded_dtype
+from ambar.collection.storage.encodings import decoded_dtype
+from ambar.collection.storage.family import Families, Family, open_array
+from ambar.collection.storage.records import has_range
 from ambar.store.array import Array
 from ambar.store.dtypes import common_dtype
 from ambar.store.store import Store

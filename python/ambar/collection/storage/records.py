@@ -9,8 +9,14 @@ import numpy as np
 
 from ambar import _core
 from ambar.collection.storage.attributes import attributes_as_json
-from ambar.collection.storage.strings import MISSING, count_missing, encode_strings
-from ambar.collection.storage.times import dtype_name, encode_times
+from ambar.collection.storage.encodings import (
+    MISSING,
+    NOT_A_TIME,
+    count_missing,
+    dtype_name,
+    encode_strings,
+    encode_times,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,11 +39,11 @@ class Variable(NamedTuple):
     """JSON, by name."""
     coordinate: bool
     times: str | None
-    """CF units of times; see `ambar.collection.storage.times`."""
+    """CF units of times; see `ambar.collection.storage.encodings`."""
     type_name: str
     """NumPy's name of the dtype; "string" or "bytes" for objects."""
     escaped: bool = False
-    """Whether some strings are encoded; see `ambar.collection.storage.strings`."""
+    """Whether some strings are encoded; see `ambar.collection.storage.encodings`."""
 
 
 class Record(NamedTuple):
@@ -269,3 +275,29 @@ def extended(old: Record, new: Record, dim: str) -> Record:
                 f"dataset {old.name!r}: {key} has no dimension {dim!r}, and its values differ"
             )
     return record_of(old.name, variables, old.attributes)
+
+
+def has_range(type_name: str) -> bool:
+    """Whether values of the type have an order: numbers and bools, but not complex ones."""
+    return type_name not in ("string", "bytes") and np.dtype(type_name).kind in "biuf"
+
+
+def measure(values: np.ndarray, times: bool) -> tuple[Any, Any, int, int]:
+    """Return the smallest and the largest value, the number of values and the number of nulls.
+
+    Nulls are NaN and NaT, which do not count in the range. Without other values the range is that
+    of nulls (0 for integers).
+    """
+    kind, size = values.dtype.kind, values.size
+    if size == 0:
+        nothing = np.nan if kind == "f" else NOT_A_TIME if times else 0
+        return nothing, nothing, 0, 0
+    if kind in "cO":
+        return None, None, size, int(np.count_nonzero(np.isnan(values))) if kind == "c" else 0
+    low = values.min()
+    if not (np.isnan(low) if kind == "f" else times and low == NOT_A_TIME):
+        return low, values.max(), size, 0
+    valid = values[~np.isnan(values)] if kind == "f" else values[values != NOT_A_TIME]
+    if not valid.size:
+        return low, low, size, size
+    return valid.min(), valid.max(), size, size - valid.size

@@ -11,11 +11,9 @@ import numpy as np
 
 from ambar.collection.storage import layout
 from ambar.collection.storage.attributes import make_varying, merge
+from ambar.collection.storage.encodings import MISSING, NOT_A_TIME, count_missing
 from ambar.collection.storage.family import Family
-from ambar.collection.storage.records import ROW, Record, Variable
-from ambar.collection.storage.statistics import has_range, measure
-from ambar.collection.storage.strings import MISSING, count_missing
-from ambar.collection.storage.times import NOT_A_TIME
+from ambar.collection.storage.records import ROW, Record, Variable, has_range, measure
 from ambar.store.writer import Writer
 
 BATCH = 16 << 20

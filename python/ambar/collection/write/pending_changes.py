@@ -9,10 +9,9 @@ import numpy as np
 
 from ambar import _core
 from ambar.collection.storage.catalogue import Catalogue
-from ambar.collection.storage.families import Families
-from ambar.collection.storage.family import Column, Family
+from ambar.collection.storage.encodings import dtype_name
+from ambar.collection.storage.family import Column, Families, Family
 from ambar.collection.storage.records import Record, Variable, retyped
-from ambar.collection.storage.times import dtype_name
 from ambar.collection.write.family_writer import Background, FamilyWriter
 from ambar.store.store import Store
 from ambar.store.writer import Writer

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util.disk_space import write_error
+from ambar._util.output_files import write_error
 
 __all__ = ["Hdf5Level", "Hdf5Plotfile", "is_hdf5_plotfile", "read_hdf5"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from xarray import conventions
 
-from ambar._util.modes import WriteMode
+from ambar._util.arguments import WriteMode
 from ambar.interop.xarray.dask_writer import PendingArray, aligned, bound_of, compute_and_write
 from ambar.interop.xarray.encoding import ArrayEncoding, divide
 from ambar.interop.xarray.group_reader import GroupStore

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import glob
+import json
+import math
 import os
+import re
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from xml.etree import ElementTree
 
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.kinds.request import Conversion, ConvertRequest
-from ambar.mesh.files.pyvista_readers import MeshFile, size_of
-from ambar.mesh.files.time_steps import FileStep, steps_in, time_of
+from ambar.kinds.request import Path as AnyPath
+from ambar.mesh.files.pyvista_readers import MeshFile, is_mesh_file, pyvista, size_of
 from ambar.mesh.series import open_series_for_writing
 from ambar.mesh.write import write_mesh
 
@@ -88,3 +94,172 @@ def _convert_steps(
         names[existing:],
         names[:existing],
     )
+
+
+_COLLECTIONS = (".pvd", ".series")
+_TIMES = ("TimeValue", "TIME")
+"""The field arrays in which VTK's writers, and VisIt, store the time."""
+
+
+@dataclass(frozen=True)
+class FileStep:
+    """The file, or the files of parts, of a time step."""
+
+    paths: list[Path]
+    """The files."""
+    parts: list[str | None]
+    """The names of the parts; [None] for a single file."""
+    time: float | None
+    """Its time; None if only the file may contain it."""
+    number: int | None = None
+    """The number of the step in the file; None if the file has a single one."""
+
+    @property
+    def name(self) -> str:
+        """Its name in reports."""
+        step = "" if self.number is None else f" step {self.number}"
+        return f"{self.paths[0].name}{step}"
+
+    def read(self, file: MeshFile | None = None) -> Any:
+        """Return the mesh, for several parts a MultiBlock. `file` is the file, if it is open.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the file does not exist.
+        ValueError
+            If a file of a step has several steps.
+        CorruptError
+            If it cannot be read.
+        """
+        if file is not None:
+            return file.read(self.number or 0)
+        meshes = [_read_alone(path) for path in self.paths]
+        if self.parts == [None]:
+            return meshes[0]
+        blocks = pyvista().MultiBlock()
+        for mesh, name in zip(meshes, self.parts, strict=True):
+            blocks.append(mesh, name)
+        return blocks
+
+
+def _read_alone(path: Path) -> Any:
+    file = MeshFile(path)
+    if file.times:
+        raise _core.InvalidError(
+            f"{path}: expected one time step, found {len(file.times)}: convert the file alone"
+        )
+    return file.read()
+
+
+def is_timed(paths: Sequence[AnyPath]) -> bool:
+    """Whether paths are time steps of meshes: a collection, or several mesh files."""
+    if len(paths) == 1 and Path(paths[0]).suffix.lower() in _COLLECTIONS:
+        return Path(paths[0]).is_file()
+    files = _files(paths)
+    has_several = len(paths) > 1 or _is_glob(paths[0])
+    return has_several and bool(files) and all(is_mesh_file(path) for path in files)
+
+
+def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
+    """Return the time steps in files, sorted by time, or by the numbers in file names.
+
+    Raises
+    ------
+    CorruptError
+        If a collection is damaged.
+    FileNotFoundError
+        If a file that it lists does not exist.
+    """
+    path = Path(paths[0])
+    suffix = path.suffix.lower() if len(paths) == 1 else ""
+    if suffix not in _COLLECTIONS:
+        return [FileStep([file], [None], None) for file in _files(paths)]
+    steps = _steps_of_collection(path)
+    # Checked before the first step is converted, which may take hours.
+    missing = [file for step in steps for file in step.paths if not file.exists()]
+    if missing:
+        raise FileNotFoundError(
+            f"{path} lists {missing[0]}, which does not exist ({len(missing)} missing in total): "
+            "restore it, or remove it from the list"
+        )
+    return steps
+
+
+def time_of(mesh: Any) -> float | None:
+    """Return the time in the information or field data of a mesh; None without one."""
+    from vtkmodules.vtkCommonDataModel import vtkDataObject
+
+    key = vtkDataObject.DATA_TIME_STEP()
+    if mesh.GetInformation().Has(key):
+        return float(mesh.GetInformation().Get(key))
+    for name in _TIMES:
+        array = mesh.GetFieldData().GetArray(name)
+        if array is not None and array.GetNumberOfValues() == 1:
+            return float(array.GetTuple(0)[0])
+    return None
+
+
+def _is_glob(path: AnyPath) -> bool:
+    return glob.has_magic(os.fspath(path)) and not Path(path).exists()
+
+
+def _files(paths: Sequence[AnyPath]) -> list[Path]:
+    """Return the files that match paths and globs, each once, sorted by the numbers in names."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        matches = glob.glob(os.fspath(path)) if _is_glob(path) else [path]  # noqa: PTH207 - of any root
+        found.update(dict.fromkeys(map(Path, matches)))
+    return sorted(found, key=_natural_order)
+
+
+def _natural_order(path: Path) -> list[tuple[int, str]]:
+    """Return a key that sorts step_9 before step_10."""
+    parts = re.split(r"(\d+)", os.fspath(path))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _steps_of_collection(path: Path) -> list[FileStep]:
+    """Return the steps in a .pvd or a .series, with the files of their parts."""
+    is_pvd = path.suffix.lower() == ".pvd"
+    by_time: dict[float, list[tuple[int, str, str]]] = {}
+    try:
+        for at, *part in _listed_in_pvd(path) if is_pvd else _listed_in_series(path):
+            by_time.setdefault(_time(at), []).append((int(part[0]), part[1], str(part[2])))
+        if not by_time:
+            raise ValueError("it lists no files")  # noqa: TRY301 - explained below
+    except (ElementTree.ParseError, KeyError, TypeError, ValueError, RecursionError) as error:
+        what = "a collection of ParaView" if is_pvd else "a series of ParaView"
+        raise _core.CorruptError(
+            f"{path}: expected {what}, found a damaged file: {error!s:.200}; restore it from a copy"
+        ) from error
+    several = any(len(parts) > 1 for parts in by_time.values())
+    steps = []
+    for at, parts in sorted(by_time.items()):
+        ordered = sorted(parts, key=lambda part: part[0])
+        names = [name or f"part {number}" for number, name, _ in ordered]
+        files = [path.parent / file for _, _, file in ordered]
+        steps.append(FileStep(files, [*names] if several else [None], at))
+    return steps
+
+
+def _listed_in_pvd(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield time, part, name and file of each entry of a .pvd, which is XML."""
+    root = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities
+    for entry in root.iterfind("Collection/DataSet"):
+        name = entry.get("name") or entry.get("group") or ""
+        yield entry.get("timestep") or 0, entry.get("part") or 0, name, entry.attrib["file"]
+
+
+def _listed_in_series(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield time, part, name and file of each entry of a .series, which is JSON."""
+    for entry in json.loads(path.read_bytes())["files"]:
+        yield entry["time"], 0, "", entry["name"]
+
+
+def _time(value: Any) -> float:
+    """Return a time; raises ValueError if it is not a finite number."""
+    at = float(value)
+    if not math.isfinite(at):
+        raise ValueError(f"time {value!r}")
+    return at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,30 +13,38 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ambar import _core
-from ambar._util.disk_space import check_free_space
-from ambar._util.hdf5_file import hdf5_file
 from ambar._util.optional import require
+from ambar._util.output_files import check_free_space, hdf5_file
 from ambar._util.progress import Progress
+from ambar.kinds.request import ExportRequest
 from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
-from ambar.mesh.files.tables import write_table
 from ambar.mesh.mesh import read_mesh
 from ambar.parallel.workers import Failure, Workers
 
 if TYPE_CHECKING:
     from ambar.mesh.steps import Steps
 
-VTKHDF = ".vtkhdf"
-STEPS = (VTKHDF, ".pvd")
-"""The suffixes of files with several time steps."""
+_VTKHDF = ".vtkhdf"
 _XML = (".vti", ".vtr", ".vts", ".vtp", ".vtu", ".vtm", ".vtpd")
+_COMPOSITES = (
+    ("GetNumberOfBlocks", "GetBlock"),
+    ("GetNumberOfPartitions", "GetPartition"),
+    ("GetNumberOfPartitionedDataSets", "GetPartitionedDataSet"),
+)
+"""The methods with the number of parts, and for a part, of composite data sets."""
+_LISTS = {"points": "GetPointData", "cells": "GetCellData", "field data": "GetFieldData"}
+_HDF_NAMES = ("/.", "/ and .", "VTKHDF")
+_XML_NAMES = ('<>&"\n', '<, >, & and "', "VTK's XML")
+"""The signs that names cannot have, listed, and the format."""
+_BIT, _STRING = 1, 13  # VTK_BIT, VTK_STRING
 
 
-def export_mesh(store: str | os.PathLike[str], path: Path, threads: int | None = None) -> None:
-    """Write a mesh as a file of the format with the suffix of `path`.
+def export_mesh(request: ExportRequest) -> None:
+    """Write a mesh as a file of the format with the suffix of the target.
 
     PyVista writes ``.vtkhdf``, VTK's XML and legacy formats, ``.stl``, ``.ply`` and others; meshio
     writes other formats. Where PyVista writes no point sets in a format, they are written as
-    surfaces of vertices. Tables are written as ``.csv``, or as ``.parquet`` by PyArrow.
+    surfaces of vertices. Tables are written as ``.csv`` or ``.parquet`` by pandas.
 
     Raises
     ------
@@ -46,7 +54,8 @@ def export_mesh(store: str | os.PathLike[str], path: Path, threads: int | None =
     OSError
         If the file system reports an error.
     """
-    task = (os.fspath(store), path, threads, _core.memory_limit())
+    path = request.target
+    task = (os.fspath(request.store), path, request.threads, _core.memory_limit())
     if path.suffix.lower() in _XML:
         [lost] = _in_child(write_file, [task], path)
     else:
@@ -86,13 +95,10 @@ def write_file(store: str, path: Path, threads: int | None, memory: int) -> list
     """
     _core.set_memory_limit(memory)
     mesh, suffix = read_mesh(store, threads=threads), path.suffix.lower()
-    if mesh.IsA("vtkOverlappingAMR") and suffix == VTKHDF:
-        _write_hdf(path, [mesh], None)
-        return []
-    if mesh.IsA("vtkTable"):
-        write_table(mesh, path)
-        return []
     mesh = _to_writable(mesh, suffix)
+    if mesh.IsA("vtkTable"):
+        _write_table(mesh, path)
+        return []
     if not hasattr(mesh, "save"):
         raise _core.UnsupportedError(
             f"{store} contains a {mesh.GetClassName()}, which PyVista does not write"
@@ -108,59 +114,47 @@ def write_file(store: str, path: Path, threads: int | None, memory: int) -> list
     return [name for name in mesh.array_names if name not in written]
 
 
-def export_steps(
-    meshes: Iterable[Any],
-    times: Sequence[float] | None,
-    path: Path,
-    report: Progress | None = None,
-) -> None:
-    """Write meshes over time as one VTKHDF file.
-
-    Parameters
-    ----------
-    meshes
-        A VTK object for each step; each is requested after the previous ones are written.
-    times
-        Their times; None for a single mesh.
-    path
-        The file, with the suffix ``.vtkhdf``.
-    report
-        A function that is called with the number of written steps and the number of all steps.
-
-    Raises
-    ------
-    UnsupportedError
-        If the suffix differs, or the format does not support a part of the meshes.
-    OSError
-        If the file system reports an error.
-    """
-    _check_steps(times, path)
-    steps = _reported(map(_to_writable, meshes), 1 if times is None else len(times), report)
-    _write_hdf(path, steps, times)
+def _write_table(table: Any, path: Path) -> None:
+    """Write a table as CSV or Parquet; a column for each component of an array."""
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise _core.UnsupportedError(
+            f"{path.name}: expected the suffix .csv or .parquet for a table, found "
+            f"{suffix or 'none'}"
+        )
+    columns: dict[str, Any] = {}
+    for name, values in table.items():
+        parts = enumerate(values.T) if values.ndim == 2 else ()
+        columns |= {f"{name}:{number}": part for number, part in parts} or {name: values}
+    frame = require("pandas", purpose="writing tables", install="pandas").DataFrame(columns)
+    write = frame.to_csv if suffix == ".csv" else frame.to_parquet
+    write(path, index=False)
 
 
-def export_collection_of_steps(
-    store: str | os.PathLike[str],
-    times: Sequence[float],
-    path: Path,
-    threads: int | None = None,
-    report: Progress | None = None,
-) -> None:
+def export_steps(request: ExportRequest, times: Sequence[float], report: Progress | None) -> None:
     """Write a series of meshes as a collection (.pvd) with a file for each step.
 
-    Raises the errors of `export_steps`.
+    Raises the errors of `export_mesh`.
     """
-    _check_steps(times, path)
+    path = request.target
+    if path.suffix.lower() != ".pvd":
+        raise _core.UnsupportedError(
+            f"{path.name}: expected the suffix .pvd for time steps; "
+            "ambar.open(...)[number].read() returns a step, which PyVista saves"
+        )
+    _check_times(times, path)
     folder, memory = path.with_suffix(""), _core.memory_limit()
     folder.mkdir()
-    tasks = [(os.fspath(store), n, folder, threads, memory) for n in range(len(times))]
+    store, threads = os.fspath(request.store), request.threads
+    tasks = [(store, n, folder, threads, memory) for n in range(len(times))]
     root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
     collection = ElementTree.SubElement(root, "Collection")
-    names = _reported(_in_child(write_step, tasks, path), len(times), report)
-    for time, name in zip(times, names, strict=True):
+    for time, name in zip(times, _in_child(write_step, tasks, path), strict=True):
         # repr gives every digit of a time.
         about = {"timestep": repr(time), "part": "0", "file": f"{folder.name}/{name}"}
         ElementTree.SubElement(collection, "DataSet", about)
+        if report is not None:
+            report(len(collection), len(times))
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
@@ -185,34 +179,37 @@ def _steps(store: str) -> Steps:
     return steps_of(store)
 
 
-def _check_steps(times: Sequence[float] | None, path: Path) -> None:
-    if path.suffix.lower() not in STEPS:
-        raise _core.UnsupportedError(
-            f"{path.name}: expected the suffix {' or '.join(STEPS)} for time steps; "
-            "ambar.open(...)[number].read() returns a step, which PyVista saves"
-        )
-    if times is not None and any(b <= a for a, b in pairwise(times)):
-        raise _core.UnsupportedError(f"{path.name}: the times {times} do not increase")
+def export_amr(request: ExportRequest, report: Progress | None) -> None:
+    """Write the cells of an output, or of a series of outputs, as one VTKHDF file.
 
+    All steps have the same levels: from the lowest to the highest level of any step. Raises
+    UnsupportedError if the format does not support the cells, OSError if the file system reports
+    an error.
+    """
+    from ambar.mesh.files.vtkhdf import AmrHdfFile
+    from ambar.mesh.mesh import AmrMesh
+    from ambar.mesh.steps import steps_of
 
-def _reported(items: Iterable[Any], total: int, report: Progress | None) -> Iterator[Any]:
-    """Yield items, and report each one that the caller has finished."""
-    for number, item in enumerate(items):
-        yield item
-        if report is not None:
-            report(number + 1, total)
-
-
-def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None) -> None:
-    from ambar.mesh.files.vtkhdf import VtkHdfFile
-
-    h5py = require("h5py", purpose="writing VTKHDF", install="ambar[mesh]")
+    h5py, path = require("h5py", purpose="writing VTKHDF", install="ambar[mesh]"), request.target
+    steps = steps_of(request.store)
+    meshes, times = [mesh for mesh in steps.meshes if isinstance(mesh, AmrMesh)], steps.times
+    _check_times(times, path)
+    levels = [mesh.amr.levels for mesh in meshes]
+    ends = min(low for low, _ in levels), max(high for _, high in levels)
     with hdf5_file(h5py, path, libver=("earliest", "v110")) as file:
-        writer = VtkHdfFile(file.create_group("VTKHDF"), times)
-        for mesh in meshes:
-            _check_space(mesh, path)
-            writer.add(mesh)
+        writer = AmrHdfFile(file.create_group("VTKHDF"), times or None)
+        for number, mesh in enumerate(meshes, 1):
+            cells = mesh.read(levels=ends if times else None, threads=request.threads)
+            _check_space(cells, path)
+            writer.add(cells)
+            if report is not None:
+                report(number, len(meshes))
         writer.finish()
+
+
+def _check_times(times: Sequence[float], path: Path) -> None:
+    if any(b <= a for a, b in pairwise(times)):
+        raise _core.UnsupportedError(f"{path.name}: the times {times} do not increase")
 
 
 def _to_writable(mesh: Any, suffix: str = ".vtp") -> Any:
@@ -224,13 +221,9 @@ def _to_writable(mesh: Any, suffix: str = ".vtp") -> Any:
 
 def _save(mesh: Any, path: Path) -> None:
     """Write a mesh by PyVista or meshio."""
-    from ambar.mesh.files.export_checks import check_hdf, check_xml
-
     suffix, library = path.suffix.lower(), pyvista()
-    if suffix == VTKHDF:
-        check_hdf(mesh)
-    elif suffix in _XML:
-        check_xml(mesh)
+    if suffix == _VTKHDF or suffix in _XML:
+        _check_parts(mesh, is_hdf=suffix == _VTKHDF)
     known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
     _check_space(mesh, path)
     try:
@@ -255,6 +248,41 @@ def _save(mesh: Any, path: Path) -> None:
 def _check_space(mesh: Any, path: Path) -> None:
     """Raise OSError if the mesh may not fit: VTK's writers can crash when a write fails."""
     check_free_space(mesh.GetActualMemorySize() * 1024, path)
+
+
+def _check_parts(
+    mesh: Any, where: str = "the mesh", name: str | None = None, *, is_hdf: bool
+) -> None:
+    """Raise UnsupportedError for names, bits and strings that VTKHDF or VTK's XML cannot store."""
+    from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet
+
+    names = [] if name is None else [(where, name)]
+    lists = {of: getattr(mesh, get)() for of, get in _LISTS.items() if hasattr(mesh, get)}
+    for of, data in lists.items():
+        for index in range(data.GetNumberOfArrays() if data is not None else 0):
+            array = data.GetAbstractArray(index)
+            names.append((f"{where}: {of}: an array", array.GetName()))
+            kind = array.GetDataType()
+            if is_hdf and (kind == _BIT or (kind == _STRING and of != "field data")):
+                raise _core.UnsupportedError(
+                    f"{where}: {of}: the array {array.GetName()!r} has "
+                    f"{'bits' if kind == _BIT else 'strings'}, which VTKHDF does not support: "
+                    "leave it out, or export to another format"
+                )
+    signs, listed, of = _HDF_NAMES if is_hdf else _XML_NAMES
+    for what, found in names:
+        if not found or any(sign in found for sign in signs):
+            raise _core.UnsupportedError(
+                f"{what} has the name {found!r}: {of} supports names without {listed}: rename "
+                "it, or export to another format"
+            )
+    for count, get in _COMPOSITES:
+        for index in range(getattr(mesh, count)() if hasattr(mesh, get) else 0):
+            info = mesh.GetMetaData(index) if mesh.HasMetaData(index) else None
+            key = vtkCompositeDataSet.NAME()
+            block = info.Get(key) if info is not None and info.Has(key) else None
+            part = getattr(mesh, get)(index)
+            _check_parts(part, f"{where}: block {index}", block, is_hdf=is_hdf)
 
 
 def _rename_output(path: Path) -> None:

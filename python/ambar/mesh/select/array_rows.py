@@ -12,6 +12,7 @@ from ambar import _core
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import ASSOCIATIONS, Association
 from ambar.mesh.storage.references import Key, select_rows
+from ambar.store.array import Selection
 
 Rows: TypeAlias = slice | Sequence[int] | np.ndarray
 
@@ -28,7 +29,14 @@ def read_array_rows(
         entry, where = _find_array(described, reader, name, association)
         shape = reader.shape_of(entry)
     grid = shape[:3] if len(shape) > 2 else shape[:1]
-    wanted = _normalize_rows(rows, math.prod(grid), where)
+    key: Any = slice(None) if rows is None else rows
+    [part] = Selection.of(key, (math.prod(grid),)).parts
+    if isinstance(part, range):
+        wanted: slice | np.ndarray = slice(
+            part.start, part.stop if part.stop >= 0 else None, part.step
+        )
+    else:
+        wanted = part.view(np.int64)
     if len(grid) == 1:
         values = reader.get(select_rows(entry, grid, (wanted,), reader), where)
     else:
@@ -61,26 +69,6 @@ def _find_array(
         raise _core.InvalidError(f"{reader.where}: {found} have the same name; give association=")
     [(of, entry)] = matches
     return entry, f"{of} array {name!r}"
-
-
-def _normalize_rows(rows: Rows | None, count: int, where: str) -> slice | np.ndarray:
-    """Return rows as a slice, or as an int64 array from 0 to `count`."""
-    if rows is None:
-        return slice(None)
-    if isinstance(rows, slice):
-        return rows
-    numbers = np.asarray(rows)
-    if numbers.dtype == bool and numbers.shape == (count,):
-        return np.flatnonzero(numbers)
-    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise _core.InvalidError(
-            f"rows of the {where} are a slice, a list of whole numbers, or {count} bools, not "
-            f"{rows!r:.80}"
-        )
-    bad = (numbers < -count) | (numbers >= count)
-    if bad.any():
-        raise IndexError(f"the {where} has no row {numbers[bad][0]}; it has {count}")
-    return np.where(numbers < 0, numbers + count, numbers).astype(np.int64)
 
 
 def _rows_on_grid(

@@ -1,4 +1,4 @@
-"""Some of the cells of surfaces and unstructured grids, with renumbered points."""
+"""The cells of surfaces and unstructured grids that overlap a box, with renumbered points."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ambar.mesh.select.box_overlap import BoxOverlap
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.connectivity import Connectivity, used_ids
 from ambar.mesh.storage.extents import POLY_CELLS, cell_count, corner_count
 from ambar.mesh.storage.references import Description, Key, RowRanges, in_memory, select_rows
 from ambar.mesh.vtk.cells import CellSelection, read_connectivity
-from ambar.mesh.vtk.points import read_lattice, read_points
+from ambar.mesh.vtk.fields import read_lattice, read_points
+from ambar.snapshot.regions import Bounds, Box, as_box
 
 Tuples = tuple[tuple[int, ...], Key]
 """The shape of the tuples of points or cells, and the selected ones."""
@@ -226,3 +226,65 @@ def _describe_cells(described: Description, cells: Connectivity) -> Description:
         return {**about, "corners": in_memory(cells.table)}
     sizes = cells.sizes.astype(np.int64)
     return {**about, "sizes": in_memory(sizes), "corners": in_memory(cells.ids)}
+
+
+_ALL_SIDES = 0b111111
+_BLOCK = 1 << 14
+"""Number of cells that are compared in one step, so that they stay in the cache."""
+
+
+class BoxOverlap:
+    """Tests whether cells overlap a box: whether their bounds do, edges included.
+
+    Parameters
+    ----------
+    region : Box or (x0, x1, y0, y1, z0, z1)
+        The box in the coordinates of the mesh.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or the box does not have three coordinates.
+    """
+
+    def __init__(self, region: Box | Bounds) -> None:
+        # Arrays of float64: NumPy would round Python floats to coordinates of float32.
+        lo, hi = as_box(region).coordinates()
+        self.lo = np.array(lo)
+        self.hi = np.array(hi)
+
+    def sides(self, points: np.ndarray) -> np.ndarray:
+        """Return for points (..., 3) on which sides of the six faces they are, as bits.
+
+        Each bit says that a point is not beyond a face, as in the outcodes of Cohen and Sutherland.
+        The bounds of a cell overlap the box if its points together have all bits. NaN has none.
+        """
+        found = np.zeros(points.shape[:-1], np.uint8)
+        for axis in range(3):
+            along = points[..., axis]
+            found |= (along >= self.lo[axis]).astype(np.uint8) << (2 * axis)
+            found |= (along <= self.hi[axis]).astype(np.uint8) << (2 * axis + 1)
+        return found
+
+    def cells(self, cells: Connectivity, sides: np.ndarray) -> np.ndarray:
+        """Return which cells overlap the box (cells,), by the `sides` of all points."""
+        if not cells.size:
+            return self.has_all(cells.reduce(np.bitwise_or, sides[cells.ids]))
+        found = np.empty(len(cells), bool)
+        for start in range(0, len(found), _BLOCK):
+            columns = cells.table[start : start + _BLOCK].T
+            of_cells = sides[columns[0]]
+            for column in columns[1:]:
+                of_cells |= sides[column]
+            found[start : start + _BLOCK] = self.has_all(of_cells)
+        return found
+
+    @staticmethod
+    def has_all(sides: np.ndarray) -> np.ndarray:
+        """Return where all six bits are set."""
+        return np.asarray(sides == _ALL_SIDES)
+
+    def bounds(self, bounds: np.ndarray) -> np.ndarray:
+        """Return which bounds (n, 2, 3), lower and upper corner, overlap; those of NaN do not."""
+        overlaps = (bounds[:, 0] <= self.hi) & (bounds[:, 1] >= self.lo)
+        return np.asarray(overlaps.all(axis=1))

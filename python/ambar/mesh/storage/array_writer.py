@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.storage.deduplication import Deduplicator
 from ambar.mesh.storage.packs import PACKED_BELOW, dtype_name, encode_pack
+from ambar.mesh.storage.temporal_deltas import Deduplicator
 from ambar.store.error_bounds import targets_of
 from ambar.store.writer import ArrayOptions, Writer, write_array
 
@@ -146,14 +146,13 @@ class ArrayWriter:
                 return dict(known)
             if digest is not None:
                 self._deduplicator.add(digest, self._base, path)
-        is_read_whole = self._chunk_rows is None
+        chunks, is_read_whole = _chunks(values, role, self._chunk_rows), self._chunk_rows is None
         has_corners = role == "corners" and values.ndim == 2 and is_read_whole
         write_array(
             self._writer,
             f"{self._base}/{path}",
             values,
-            ArrayOptions(dims=dims, chunks=_chunks(values, role, self._chunk_rows)),
-            bound,
+            ArrayOptions(dims, chunks=chunks, error_bound=bound),
             is_grid=is_on_grid,
             is_read_whole=is_read_whole,
             has_corners=has_corners,

@@ -65,7 +65,7 @@ def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any
             block = known[block["same"]]
         else:
             block = _with_shared_blocks(block, at, known)
-            if isinstance(block, dict) and not {"blocks", "levels"} & block.keys():
+            if isinstance(block, dict) and "blocks" not in block:
                 known[at] = block
         found.append(block if info is None else {"block": block, "info": info})
     return {**described, "blocks": found}
@@ -146,8 +146,6 @@ def select_block(described: Any, block: Block | None, where: str) -> Any:
                 f"{where}: no block {step!r}; available: {len(entries)} blocks{named}"
             )
         current = entries[at][1]
-    if isinstance(current, dict) and "type" not in current and "blocks" in current:
-        raise _core.NotFoundError(f"{where}: {block!r} is a level; give level and block")
     return current
 
 
@@ -159,11 +157,9 @@ def split_block(entry: Any) -> tuple[Any, Any]:
 
 
 def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
-    """Return name and description of each block of an object, or each level of AMR data."""
+    """Return name and description of each block of an object."""
     if not isinstance(described, dict):
         return []
-    if isinstance(described.get("levels"), list):
-        return [(None, level) for level in described["levels"]]
     blocks = described.get("blocks")
     found = []
     for entry in blocks if isinstance(blocks, list) else ():
@@ -223,7 +219,7 @@ def select_arrays(
     if id(described) not in selected:
         kept: dict[str, Any] = dict(described)
         selected[id(described)] = kept
-        for key in kept.keys() & {"block", "blocks", "levels"}:
+        for key in kept.keys() & {"block", "blocks"}:
             kept[key] = select_arrays(described[key], names, selected)
         for key, wanted in names.items():
             if wanted is not None and key in kept:

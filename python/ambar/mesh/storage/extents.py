@@ -44,7 +44,7 @@ def lattice_points(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def bounds_of(mesh: Any) -> list[float] | None:
     """Return the bounds (x0, x1, y0, y1, z0, z1) of a VTK object; None if they are not finite."""
-    if not hasattr(mesh, "GetBounds") or mesh.IsA("vtkUniformGridAMR"):
+    if not hasattr(mesh, "GetBounds"):
         return None
     bounds = [0.0] * 6
     mesh.GetBounds(bounds)
@@ -55,7 +55,7 @@ def bounds_of(mesh: Any) -> list[float] | None:
 def counts_of(described: Any, reader: ArrayReader) -> tuple[int, int]:
     """Return the numbers of points and cells of an object and its blocks.
 
-    Rows of tables, and cells of hyper-tree grids, are not counted.
+    Rows of tables are not counted.
     """
     if not isinstance(described, dict):
         return 0, 0
@@ -65,7 +65,7 @@ def counts_of(described: Any, reader: ArrayReader) -> tuple[int, int]:
         shapes = point_shape(described.get("extent")), cell_shape(described.get("extent"))
         points, cells = (math.prod(shape or (0,)) for shape in shapes)
         counts.append((points, cells))
-    elif type_name is not None and "levels" not in described:
+    elif type_name is not None:
         lists = ((described.get(name), described.get("types")) for name in ("cells", *POLY_CELLS))
         cells = sum(cell_count(cells, types, reader) for cells, types in lists)
         counts.append((_point_count(described.get("points"), reader), cells))

@@ -23,7 +23,7 @@ from vtkmodules.vtkCommonCore import vtkCommand, vtkDataArraySelection
 from vtkmodules.vtkCommonDataModel import vtkDataObject
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline as Pipeline
 
-from ambar.mesh.amr_mesh import AmrMesh
+from ambar.mesh.mesh import AmrMesh
 from ambar.mesh.steps import (
     ASSOCIATIONS,
     AnyMesh,

@@ -15,6 +15,7 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
+from ambar.mesh.series import step_at
 from ambar.mesh.steps import (
     ASSOCIATIONS,
     AnyMesh,
@@ -23,7 +24,6 @@ from ambar.mesh.steps import (
     enabled_arrays,
     steps_of,
 )
-from ambar.mesh.times import step_at
 
 __all__ = ["AmbarReader"]
 

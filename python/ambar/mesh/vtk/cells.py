@@ -92,25 +92,10 @@ def types_of(mesh: Any, path: str) -> np.ndarray:
     return np.empty(0, np.uint8) if array is None else values_of(array, path)
 
 
-def polyhedron_faces(mesh: Any, path: str) -> Any:
-    """Return the faces of polyhedra, None without any. VTK before 9.4 has another layout."""
-    if hasattr(mesh, "GetPolyhedronFaces"):
-        faces = mesh.GetPolyhedronFaces()
-        return faces if faces is not None and faces.GetNumberOfCells() else None
-    if mesh.GetFaces() is not None:
-        raise _core.UnsupportedError(f"{path}: polyhedra are written with VTK 9.4 or newer")
-    return None
-
-
-def set_cells(mesh: Any, types: Any, cells: Any, of_cells: Any, faces: Any) -> None:
-    """Set the cells; polyhedra of VTK before 9.4 have another layout."""
-    if hasattr(mesh, "SetPolyhedralCells"):
-        # SetCells would search all cells for polyhedra.
-        mesh.SetPolyhedralCells(types, cells, of_cells, faces)
-    elif faces is None:
-        mesh.SetCells(types, cells)
-    else:
-        raise _core.UnsupportedError("polyhedra are read with VTK 9.4 or newer")
+def polyhedron_faces(mesh: Any) -> Any:
+    """Return the faces of polyhedra, None without any."""
+    faces = mesh.GetPolyhedronFaces()
+    return faces if faces is not None and faces.GetNumberOfCells() else None
 
 
 def connectivity_of(cells: Any, path: str, points: int, what: str = "point") -> Connectivity:

@@ -20,12 +20,19 @@ from ambar.mesh.vtk.cells import (
     describe_cells,
     is_new,
     polyhedron_faces,
-    set_cells,
     types_of,
 )
-from ambar.mesh.vtk.fields import about_array, describe_fields, named_array, restore_fields
-from ambar.mesh.vtk.information import information_of, numbers, restore_information
-from ambar.mesh.vtk.points import describe_points, points_of
+from ambar.mesh.vtk.fields import (
+    about_array,
+    describe_fields,
+    describe_points,
+    information_of,
+    named_array,
+    numbers,
+    points_of,
+    restore_fields,
+    restore_information,
+)
 from ambar.mesh.vtk.pyvista_wrapping import pyvista_types
 from ambar.mesh.vtk.reordering import describe_order, reorder_cells
 
@@ -308,7 +315,7 @@ def _describe_unstructured(mesh: Any, writer: ArrayWriter, path: str) -> Descrip
     else:
         described["cells"] = describe_cells(mesh.GetCells(), writer, where, count, types=types)
         described["types"] = writer.put(below(path, "types"), types, role="types", dims=("cell",))
-    if faces := polyhedron_faces(mesh, below(path, "faces")):
+    if faces := polyhedron_faces(mesh):
         described["faces"] = describe_cells(faces, writer, below(path, "faces"), count)
         of_cells, count = mesh.GetPolyhedronFaceLocations(), faces.GetNumberOfCells()
         where = below(path, "cell_faces")
@@ -341,7 +348,7 @@ def _build_unstructured(mesh: Any, described: Description, reader: ArrayReader) 
         if of_cells.GetNumberOfCells() != len(types):
             count = of_cells.GetNumberOfCells()
             raise reader.damaged(f"faces are of {count} cells, not {len(types)}")
-    set_cells(mesh, array_of(types), cells, of_cells, faces)
+    mesh.SetPolyhedralCells(array_of(types), cells, of_cells, faces)
 
 
 _IMAGE = (_describe_image, _build_image)

@@ -1,11 +1,13 @@
-"""Arrays on points, cells or rows, or in field data, and their active attributes."""
+"""Points, arrays on points, cells or rows and in field data, and the information on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from vtkmodules.vtkCommonCore import vtkInformationIterator, vtkInformationKeyLookup, vtkPoints
 from vtkmodules.vtkCommonDataModel import vtkDataSetAttributes
 
 from ambar import _core
@@ -18,7 +20,8 @@ from ambar.interop.vtk_arrays import (
 )
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_writer import ArrayWriter
-from ambar.mesh.vtk.information import information_of, restore_information
+from ambar.mesh.storage.extents import lattice_points
+from ambar.mesh.storage.references import Description
 
 ROLES = {
     vtkDataSetAttributes.GetAttributeTypeAsString(number): number
@@ -79,11 +82,6 @@ def describe_fields(
                 "it a tuple for each"
             )
         if order is not None:
-            if order.max(initial=-1) >= len(values):
-                raise _core.InvalidError(
-                    f"{where} has {len(values)} tuples, the trees refer to tuple {order.max()}: "
-                    "remove the array, or give it a tuple for each"
-                )
             values = values[order]
         extras = {
             "components": component_names(array),
@@ -149,3 +147,179 @@ def restore_fields(
         for role in entry.get("active", ()) if isinstance(data, vtkDataSetAttributes) else ():
             if role in ROLES:
                 data.SetActiveAttribute(index, ROLES[role])
+
+
+# How the names of keys begin whose values VTK computes from the data, and those of the pipeline.
+_CACHES = (
+    *("L2_NORM", "COMPONENT_RANGE", "PER_COMPONENT", "PER_FINITE_COMPONENT", "DISCRETE_VALUE"),
+    *("DATA_EXTENT_TYPE", "DATA_PIECE_NUMBER", "DATA_NUMBER_OF"),
+)
+_VALUES: dict[str, Callable[[Any], Any]] = {
+    "String": str,
+    "Double": float,
+    "Integer": int,
+    "IdType": int,
+    "UnsignedLong": int,
+}
+
+
+def information_of(information: Any) -> list[list[Any]] | None:
+    """Return the entries of a vtkInformation as lists [location, name, value]; None if it is empty.
+
+    Only numbers, strings and lists of these are returned, and no computed values.
+    """
+    if information is None or information.GetNumberOfKeys() == 0:
+        return None
+    found = []
+    walk = vtkInformationIterator()
+    walk.SetInformation(information)
+    walk.InitTraversal()
+    while not walk.IsDoneWithTraversal():
+        key = walk.GetCurrentKey()
+        convert, is_list = _kind_of(key)
+        if convert is not None and not key.GetName().startswith(_CACHES):
+            if is_list:
+                value = [_plain(information.Get(key, i)) for i in range(information.Length(key))]
+            else:
+                value = _plain(information.Get(key))
+            found.append([key.GetLocation(), key.GetName(), value])
+        walk.GoToNextItem()
+    return sorted(found, key=lambda entry: entry[:2]) or None
+
+
+def restore_information(information: Any, entries: list[list[Any]]) -> None:
+    """Set the entries that `information_of` returned; keys that VTK does not know are ignored."""
+    for location, name, value in entries:
+        key = vtkInformationKeyLookup.Find(str(name), str(location))
+        convert, is_list = _kind_of(key)
+        if convert is not None and is_list:
+            for item in value:
+                information.Append(key, convert(item))
+        elif convert is not None:
+            information.Set(key, convert(value))
+
+
+def _kind_of(key: Any) -> tuple[Callable[[Any], Any] | None, bool]:
+    """Return the type of the values of a key, None for objects, and whether it has several."""
+    kind = type(key).__name__.removeprefix("vtkInformation").removesuffix("Key")
+    return _VALUES.get(kind.removesuffix("Vector")), kind.endswith("Vector")
+
+
+def _plain(value: Any) -> Any:
+    """Return NaN and infinities as strings, which JSON lacks and `float` reads."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def numbers(values: Any) -> list[float | str]:
+    """Return floats for JSON; those that are not finite are strings."""
+    return [_plain(float(value)) for value in values]
+
+
+_LATTICE_ABOVE = 64
+"""Number of points up to which a lattice is not detected."""
+
+
+def describe_points(
+    points: Any, writer: ArrayWriter, path: str, *, lattice: bool = False, grid: Any = None
+) -> Description | None:
+    """Write the coordinates of a vtkPoints, and return their description.
+
+    Parameters
+    ----------
+    points : vtkPoints or None
+        The points.
+    writer : ArrayWriter
+        Writes the arrays.
+    path : str
+        The path of the arrays.
+    lattice : bool, default False
+        Whether to detect a lattice.
+    grid : tuple of int, optional
+        The shape (z, y, x) of the structured grid that the points form.
+    """
+    if points is None:
+        return None
+    array = points.GetData()
+    values = values_of(array, path)
+    described = about_array(array, values, "Points")
+    axes = _axes(values) if lattice and len(values) > _LATTICE_ABOVE else None
+    if axes is not None:
+        references = [
+            writer.put(f"{path}/{name}", axis, role="points", dims=(name,))
+            for name, axis in zip("xyz", axes, strict=True)
+        ]
+        return described | {"lattice": references}
+    dims: tuple[str, ...] = ("point", "xyz")
+    if grid is not None and values.size:
+        values, dims = values.reshape(*grid, 3), ("z", "y", "x", "xyz")
+    return described | writer.put(path, values, role="points", dims=dims)
+
+
+def points_of(described: Any, reader: ArrayReader, most: int) -> Any:
+    """Return the vtkPoints of a description.
+
+    Raises CorruptError if the points are not three coordinates each, or if a lattice has more than
+    `most` points.
+    """
+    if "lattice" in described:
+        values = read_lattice(described["lattice"], reader, most)
+    else:
+        values = read_points(described, reader)
+    return vtk_points(values, described)
+
+
+def vtk_points(values: np.ndarray, about: Mapping[str, Any]) -> Any:
+    """Return a vtkPoints with these coordinates, of the type and name that `about` has."""
+    points = vtkPoints()
+    points.SetData(named_array(values, about, "Points"))
+    return points
+
+
+def read_points(described: Any, reader: ArrayReader) -> np.ndarray:
+    """Return coordinates (points, 3); raises CorruptError if there are not three of each point."""
+    values = reader.get(described, "points", ndim=(2, 4), kinds="iuf")
+    if values.shape[-1] != 3:
+        raise reader.damaged(f"points have shape {values.shape}")
+    return values.reshape(-1, 3)
+
+
+def _axes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the axes of the lattice that points form bit for bit, x fastest; else None."""
+    bits = values.view(f"u{values.itemsize}")
+    row = _run_length(bits[:, 1:], 1, len(bits))
+    layer = _run_length(bits[:, 2:], row, len(bits))
+    if len(bits) % layer or layer % row or row + layer // row + len(bits) // layer > len(bits) // 4:
+        return None
+    grid = bits.reshape(-1, layer // row, row, 3)
+    x, y, z = grid[0, 0, :, 0], grid[0, :, 0, 1], grid[:, 0, 0, 2]
+    for number, layer_bits in enumerate(grid):
+        if not (
+            (layer_bits[:, :, 2] == z[number]).all()
+            and (layer_bits[:, :, 1] == y[:, None]).all()
+            and (layer_bits[:, :, 0] == x).all()
+        ):
+            return None
+    ax, ay, az = (np.ascontiguousarray(axis).view(values.dtype) for axis in (x, y, z))
+    return ax, ay, az
+
+
+def _run_length(bits: np.ndarray, step: int, count: int) -> int:
+    """Return how many points from the first on have equal `bits`, compared in steps of `step`."""
+    stop = step
+    while stop < count:
+        stop = min(2 * stop, count)
+        differs = (bits[:stop:step] != bits[0]).any(axis=1)
+        if differs.any():
+            return int(differs.argmax()) * step
+    return count
+
+
+def read_lattice(axes: Any, reader: ArrayReader, most: int) -> np.ndarray:
+    """Return the points (points, 3) of a lattice; raises CorruptError above `most` points."""
+    if not isinstance(axes, list) or len(axes) != 3:
+        raise reader.damaged("points: expected three axes of a lattice")
+    x, y, z = (reader.get(axis, "axis of points", ndim=(1,), kinds="iuf") for axis in axes)
+    count = len(x) * len(y) * len(z)
+    if count > most or not x.dtype == y.dtype == z.dtype:
+        raise reader.damaged(f"points: expected a lattice of at most {most} points, found {count}")
+    return lattice_points(x, y, z)

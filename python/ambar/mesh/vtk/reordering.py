@@ -19,12 +19,10 @@ from ambar.mesh.vtk.cells import (
     is_fixed,
     is_new,
     polyhedron_faces,
-    set_cells,
     starts_of,
     types_of,
 )
-from ambar.mesh.vtk.fields import about_array
-from ambar.mesh.vtk.points import vtk_points
+from ambar.mesh.vtk.fields import about_array, vtk_points
 
 _CHUNKS = 1024
 _LEAST_ROWS, _MOST_ROWS = 2048, 32768
@@ -88,7 +86,7 @@ def reorder_cells(mesh: Any, path: str) -> ReorderedMesh:
         base += len(cells)
     ids = [cells.ids for cells in connectivity.values()]
     faces = of_cells = None
-    if "cells" in arrays and polyhedron_faces(mesh, path):
+    if "cells" in arrays and polyhedron_faces(mesh):
         of_cells, faces = _reorder_faces(mesh, numbers[-1], len(xyz), path)
         ids.append(faces.ids)
     order, new = order_by_first_use(np.concatenate([np.zeros(0, np.int64), *ids]), len(xyz))
@@ -106,7 +104,8 @@ def reorder_cells(mesh: Any, path: str) -> ReorderedMesh:
         if of_cells is not None and faces is not None:
             polyhedra = cell_array(of_cells), cell_array(faces.with_ids(new[faces.ids]))
         types = types_of(mesh, path)[numbers[-1]]
-        set_cells(made, array_of(types), array, *polyhedra)
+        # SetCells would search all cells for polyhedra.
+        made.SetPolyhedralCells(array_of(types), array, *polyhedra)
     return ReorderedMesh(made, order, np.concatenate(numbers), connectivity, rows, boxes)
 
 

@@ -1,16 +1,18 @@
-"""Publishing of files and folders: they get their names when they are complete."""
+"""Output files: published when they are complete, with free space checked and errors explained."""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ambar import _core
-from ambar._util.disk_space import write_error
 
 _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """Error numbers of moving a file or folder to a name that is not free."""
@@ -122,3 +124,83 @@ def _is_export(path: Path) -> bool:
     if path.is_dir():
         return path.suffix == ".zarr" or all(map(_is_export, path.iterdir()))
     return path.suffix == ".nc" or path.name.startswith("step_")
+
+
+_ADVICE = "free some, or choose another disk"
+
+
+def check_free_space(needed: int, place: Path) -> None:
+    """Raise OSError (ENOSPC) if the disk of the file `place` has fewer than `needed` free bytes."""
+    folder = next(parent for parent in place.absolute().parents if parent.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise OSError(
+            errno.ENOSPC,
+            f"expected {needed:,} bytes of free space for the export, found {free:,}; {_ADVICE}",
+            os.fspath(place),
+        )
+
+
+def write_error(error: OSError, place: Path) -> OSError:
+    """Return an error of writing a file with the path that the user gave, and advice."""
+    what = error.strerror or str(error)
+    if error.errno == errno.ENOSPC and _ADVICE not in what:
+        what = f"no space left on the disk; {_ADVICE}"
+    return OSError(error.errno or errno.EIO, what, os.fspath(place))
+
+
+class _Output(io.FileIO):
+    """A file whose writes never fail: they do nothing after the first error.
+
+    libhdf5 keeps what it could not write, tries again at the end of the program, and crashes.
+    """
+
+    error: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Write all bytes."""
+        rest = memoryview(data)
+        try:
+            while self.error is None and rest:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self.error = error
+        return len(data)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Set the size of the file."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+
+@contextmanager
+def hdf5_file(h5py: Any, path: Path, **options: Any) -> Iterator[Any]:
+    """Yield a new file of h5py at `path`.
+
+    Parameters
+    ----------
+    h5py
+        The module.
+    path
+        The file to write.
+    **options
+        Options of ``h5py.File``.
+
+    Raises
+    ------
+    OSError
+        If the file system reports an error.
+    """
+    with _Output(path, "w+b") as output:
+        try:
+            with h5py.File(output, "w", **options) as file:
+                yield file
+        except Exception:
+            # Another error may follow from values that are not in the file.
+            if output.error is None:
+                raise
+        if output.error is not None:
+            raise write_error(output.error, path) from output.error
