@@ -629,7 +629,6 @@ def test_a_comparison_is_printed_as_a_table(pair: tuple[Path, Path]) -> None:
     assert [line.split()[0] for line in lines[-3:-1]] == ["density", "Temp"]
     assert all("1e-3 of range" in line and "  yes  " in line for line in lines[-3:-1])
     assert lines[-1] == "  all bounds hold"
-    assert found._repr_html_().count("<tr>") == len(lines) - 3
     exceeding = ambar.compare(*pair, bound="1e-6 of range")
     assert "NO" in repr(exceeding)
     assert exceeding.verdict == "2 fields exceed their bounds: density, Temp"

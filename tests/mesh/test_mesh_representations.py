@@ -41,7 +41,6 @@ def test_a_mesh_lists_its_arrays(tmp_path: Path) -> None:
     title, shape, *_ = repr(array).splitlines()
     assert title == "<ambar.MeshArray> point '<b>&'"
     assert shape.split() == ["Shape:", "(3,", "4,", "5)"]
-    assert "(3, 4, 5)" in cells_of(array._repr_html_())
 
 
 def test_only_the_first_arrays_are_listed(tmp_path: Path) -> None:

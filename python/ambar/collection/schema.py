@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ambar._util import html, text
+from ambar._util import text
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Families, Family
 
@@ -144,23 +144,11 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
 
     def __repr__(self) -> str:
         return text.representation(
-            f"<ambar.Schema> {self._content}",
+            f"<ambar.Schema> {len(self)} variables of {self._total:,} datasets",
             {},
             text.columns((name, *self.summary(name)) for name in self),
             (f"  ! {line}" for line in self.differences),
         )
-
-    def _repr_html_(self) -> str:
-        rows = [(name, *self.summary(name)) for name in self]
-        sections = [html.table(rows, ("variable", "dimensions", "dtype"))]
-        if differences := self.differences:
-            lines = html.table([(line,) for line in differences])
-            sections.append(html.details("differences between datasets", lines))
-        return html.representation(f"ambar.Schema {self._content}", {}, *sections)
-
-    @property
-    def _content(self) -> str:
-        return f"{len(self)} variables of {self._total:,} datasets"
 
 
 def _layout(family: Family, name: str, count: int) -> VariableLayout:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util import html, text
+from ambar._util import text
 from ambar.comparison.bounds import CheckedBound, check_bounds
 from ambar.comparison.error_metrics import (
     Scale,
@@ -218,34 +218,7 @@ class Comparison:
         return plain
 
     def __repr__(self) -> str:
-        sections: list[list[str]] = []
-        if self.fields:
-            sections += [["  Fields:"], text.columns([_FIELD_HEADER, *_field_rows(self)], 4)]
-        if self.tables:
-            sections += [["  Rows:"], text.columns([_COLUMN_HEADER, *_column_rows(self)], 4)]
-            sections.append([f"    {table.summary}" for table in self.tables])
-        sections.append([f"  {self.verdict}"])
-        return text.representation(f"<{self._title}", self._properties(), *sections)
-
-    def _repr_html_(self) -> str:
-        sections = [
-            html.details(f"{len(rows)} {what}", html.table(rows, header), is_open=True)
-            for what, header, rows in (
-                ("fields", _FIELD_HEADER, _field_rows(self)),
-                ("columns of rows", _COLUMN_HEADER, _column_rows(self)),
-            )
-            if rows
-        ]
-        sections.append(f"<p>{html.escape(self.verdict)}</p>")
-        title = self._title.replace(">", "", 1)
-        return html.representation(title, self._properties(), *sections)
-
-    @property
-    def _title(self) -> str:
-        return f"ambar.Comparison> {self.original} and {self.other}"
-
-    def _properties(self) -> dict[str, object]:
-        return {
+        properties = {
             "Values": f"{self.cells:,} of each field" if self.fields else None,
             "Not compared": ", ".join(self.not_compared) or None,
             "Only in the original": ", ".join(self.only_in_original) or None,
@@ -253,6 +226,14 @@ class Comparison:
             "Datasets only in the original": _first(self.datasets_only_in_original) or None,
             "Datasets only in the other": _first(self.datasets_only_in_other) or None,
         }
+        sections: list[list[str]] = []
+        if self.fields:
+            sections += [["  Fields:"], text.columns([_FIELD_HEADER, *_field_rows(self)], 4)]
+        if self.tables:
+            sections += [["  Rows:"], text.columns([_COLUMN_HEADER, *_column_rows(self)], 4)]
+            sections.append([f"    {table.summary}" for table in self.tables])
+        title = f"<ambar.Comparison> {self.original} and {self.other}"
+        return text.representation(title, properties, *sections, [f"  {self.verdict}"])
 
 
 _BOUND_HEADER = ("max error", "error bound", "given bound", "held")

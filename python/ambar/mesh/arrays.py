@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar._util import html, text
+from ambar._util import text
 from ambar._util.properties import cached_property
 from ambar.mesh.storage.array_reader import ArrayReader, ArrayStorage
 from ambar.mesh.storage.description import ASSOCIATIONS, blocks_of, field_entries
@@ -140,9 +140,10 @@ class MeshArray:
         row = (self.association, str(self.name), str(self.shape), self.dtype, size, self.codecs)
         return (*row, f"block {block}") if block else row
 
-    def _properties(self) -> dict[str, object]:
+    def __repr__(self) -> str:
+        """Return a line for each property."""
         _, _, shape, dtype, size, codecs, *_ = self._summary()
-        return {
+        properties = {
             "Shape": shape,
             "Dtype": dtype,
             "Size": size,
@@ -151,16 +152,8 @@ class MeshArray:
             "Block": "/".join(map(str, self.block)) or None,
             "Paths": ", ".join(self.paths) or None,
         }
-
-    def __repr__(self) -> str:
-        """Return a line for each property."""
         title = f"<ambar.MeshArray> {self.association} {self.name!r}"
-        return text.representation(title, self._properties())
-
-    def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks."""
-        title = f"ambar.MeshArray {self.association} {self.name!r}"
-        return html.representation(title, self._properties())
+        return text.representation(title, properties)
 
 
 def field_arrays(described: Any, reader: ArrayReader) -> Iterator[MeshArray]:

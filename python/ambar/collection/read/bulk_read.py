@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar._util import html, text
+from ambar._util import text
 from ambar.collection.read.indexing import Isel, Piece, as_slice, row_ranges, with_leading
 from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.encodings import MISSING, decode_strings, decoded_dtype
@@ -66,26 +66,14 @@ class CollectionData(Mapping[str, Any]):
         return len(self._arrays)
 
     def __repr__(self) -> str:
-        return text.representation(
-            f"<ambar.CollectionData> {self._counts}", {}, text.columns(self._rows())
-        )
-
-    def _repr_html_(self) -> str:
-        rows = [(*row, int(np.count_nonzero(self.missing[row[0]]))) for row in self._rows()]
-        table = html.table(rows, ("variable", "shape", "dtype", "missing in datasets"))
-        return html.representation(f"ambar.CollectionData {self._counts}", {}, table)
-
-    @property
-    def _counts(self) -> str:
-        return f"{len(self)} variables of {len(self.names):,} datasets"
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        return [
-            (name, "ragged", str(array.values.dtype))
+        rows: list[tuple[object, ...]] = [
+            (name, "ragged", array.values.dtype)
             if isinstance(array, RaggedArray)
-            else (name, str(array.shape), str(array.dtype))
+            else (name, array.shape, array.dtype)
             for name, array in self._arrays.items()
         ]
+        title = f"<ambar.CollectionData> {len(self)} variables of {len(self.names):,} datasets"
+        return text.representation(title, {}, text.columns(rows))
 
 
 class Reader:
