@@ -230,11 +230,11 @@ def test_peers_are_measured_where_they_are_installed(plotfile: Path) -> None:
 
 
 def test_what_is_not_there_is_told(plotfile: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="no field 'gas'; there are: density, Temp"):
+    with pytest.raises(KeyError, match="no field 'gas'; available: density, Temp"):
         study.run_study(plotfile, fields=["gas"])
-    with pytest.raises(KeyError, match="no method 'zip'; there are: amrex-1d, "):
+    with pytest.raises(KeyError, match="no method 'zip'; available: amrex-1d, "):
         study.run_study(plotfile, keys=["zip"])
-    with pytest.raises(ValueError, match="no native AMReX plotfile"):
+    with pytest.raises(ValueError, match="not a native AMReX plotfile"):
         study.run_study(tmp_path)
     cut = write_plotfile(tmp_path / "cut")
     file = cut / "Level_0" / "Cell_D_00000"

@@ -262,15 +262,15 @@ def test_a_layout_that_cannot_be_written_is_left_out(
 
 
 def test_invalid_requests_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="no case 'waves'; there are: profile, gridded"):
+    with pytest.raises(KeyError, match="no case 'waves'; available: profile, gridded"):
         study.run_study("waves", tmp_path)
-    with pytest.raises(KeyError, match="no row 'atlas'; there are: netcdf-dask"):
+    with pytest.raises(KeyError, match="no row 'atlas'; available: netcdf-dask"):
         study.run_study("sensors", tmp_path, keys=["atlas"])
     for wrong in ({"datasets": [0]}, {"fraction": 0.0}, {"fraction": 1.5}, {"offset": -1}):
         options: dict[str, Any] = wrong
-        with pytest.raises(ValueError, match="give"):
+        with pytest.raises(ValueError, match="expected"):
             study.run_study("sensors", tmp_path, **options)
-    with pytest.raises(ValueError, match="give 1 or more"):
+    with pytest.raises(ValueError, match="expected 1 or more"):
         run_scale("sensors", tmp_path, datasets=0)
 
 

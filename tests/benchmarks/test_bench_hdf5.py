@@ -42,5 +42,5 @@ def test_the_study_writes_its_tables(tmp_path: Path) -> None:
 
 
 def test_chunks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="do not fill"):
+    with pytest.raises(ValueError, match="expected chunks that divide"):
         run_study(tmp_path, side=32, sides=[20])

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from ambar_bench.cli import app
 from ambar_bench.files import size_on_disk
-from ambar_bench.parallel import asked, model, report, study
 from ambar_bench.parallel import build as building
+from ambar_bench.parallel import model, report, study, targets
 from ambar_bench.parallel.launch import Launcher, Task, launcher
 from ambar_bench.parallel.plan import Job, require
 from ambar_bench.parallel.results import Back, Row, Study
@@ -200,9 +200,9 @@ def test_holes_take_no_room(tmp_path: Path) -> None:
 
 
 def test_invalid_requests_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="no data 'rough'; there are: random"):
+    with pytest.raises(KeyError, match="no data 'rough'; available: random"):
         study.run_study(tmp_path, data=["rough"])
-    with pytest.raises(KeyError, match="no version 'tape'; there are: serial-ascii"):
+    with pytest.raises(KeyError, match="no version 'tape'; available: serial-ascii"):
         study.run_study(tmp_path, keys=["tape"])
     wrong: list[dict[str, Any]] = [
         {"doubles": 2},
@@ -212,7 +212,7 @@ def test_invalid_requests_are_refused(tmp_path: Path) -> None:
         {"bandwidths": [0]},
     ]
     for options in wrong:
-        with pytest.raises(ValueError, match="give"):
+        with pytest.raises(ValueError, match="expected"):
             study.run_study(tmp_path, **options)
 
 
@@ -237,7 +237,7 @@ def fabricated(found: Study) -> Study:
 
 
 def test_what_was_asked_stands_beside_what_was_measured(fabricated: Study) -> None:
-    lines = asked.lines(fabricated)
+    lines = targets.lines(fabricated)
     measured = [line.split("measured")[1] for line in lines]
     assert measured == [
         ": smooth: 1.05 (2 ranks)",
@@ -248,8 +248,8 @@ def test_what_was_asked_stands_beside_what_was_measured(fabricated: Study) -> No
         ": other values: ambar-raw by 3 ranks",
     ]
     fabricated.backs.pop()
-    assert asked.lines(fabricated)[-1].endswith("bit for bit; measured: so are all 1 reads")
-    assert asked.lines(replace(fabricated, rows=[], backs=[])) == []
+    assert targets.lines(fabricated)[-1].endswith("bit for bit; measured: so are all 1 reads")
+    assert targets.lines(replace(fabricated, rows=[], backs=[])) == []
 
 
 def test_the_model_divides_the_work_and_not_the_bytes(fabricated: Study) -> None:

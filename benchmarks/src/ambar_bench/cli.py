@@ -66,7 +66,7 @@ def ramses(
 ) -> None:
     """Measure the loading of a RAMSES output: time, memory and size of every way.
 
-    Each way has a process of its own, and all take turns. What each loads is checked: the same
+    Each row runs in a separate process, in turn. Loaded values are checked: the same
     columns, with the same sums.
 
     [bold]Examples[/bold]
@@ -156,7 +156,7 @@ def collection(
     ] = None,
     scale: Annotated[
         int | None,
-        typer.Option(min=1, help="Measure single datasets among so many, and nothing else."),
+        typer.Option(min=1, help="Measure single datasets among N datasets, and nothing else."),
     ] = None,
     threads: Threads = None,
     rounds: Rounds = 5,
@@ -424,5 +424,5 @@ def _profiles(text: str) -> list[Profile]:
     names = parse_list(text) or []
     unknown = [name for name in names if name not in PROFILES]
     if unknown:
-        raise typer.BadParameter(f"no profile {unknown[0]!r}; there are: {', '.join(PROFILES)}")
+        raise typer.BadParameter(f"no profile {unknown[0]!r}; available: {', '.join(PROFILES)}")
     return [profile for profile in PROFILES if profile in names]

@@ -26,15 +26,15 @@ def screen_table(
     table.padding = (0, 0, 0, 1)
     for column in table.columns:
         column.no_wrap = True
-    for texts, ours in rows:
-        table.add_row(*texts, style="" if ours else "dim")
+    for cells, ours in rows:
+        table.add_row(*cells, style="" if ours else "dim")
     return table
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table in Markdown, its first column aligned to the left."""
     lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
-    return lines + ["| " + " | ".join(texts) + " |" for texts in rows]
+    return lines + ["| " + " | ".join(cells) + " |" for cells in rows]
 
 
 def machine_lines(machine: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Processes that measure: asked in turn for JSON, restarted where they crash, given up."""
+"""Worker processes: they answer requests with JSON, and are restarted after a crash."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def take_turns(
 
 
 class Worker:
-    """A process that does what it is asked, again and again, and what it answered.
+    """A process that answers requests, and its answers.
 
     `module` is run with `task` as its argument, and calls `serve`.
     """
@@ -75,7 +75,7 @@ class Worker:
         return [answer["seconds"] for answer in self.answers]
 
     def turn(self) -> None:
-        """Have the task done once more and keep the answer, or why there is none."""
+        """Run the task once more, and record the answer or the failure."""
         try:
             self.answers.append(self.ask())
         except Failure as failure:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar import _core
+import ambar
 from ambar_bench.amr.hierarchy import Values
 
 SCHEMES = ("1d", "lorenzo-regression", "interpolation-linear", "interpolation-clustered")
@@ -81,18 +81,18 @@ def decode(scheme: str, stream: bytes, dtype: str, shape: tuple[int, ...]) -> Va
 
 def _blocks(scheme: str, values: Values) -> _Blocks:
     if values.dtype not in (np.float32, np.float64):
-        raise _core.InvalidError(f"values must be float32 or float64, not {values.dtype}")
+        raise ambar.InvalidError(f"expected float32 or float64 values, found {values.dtype}")
     side = 1
     if scheme != "1d":
         if values.ndim != 4 or len(set(values.shape[1:])) != 1:
-            raise _core.InvalidError(f"expected unit blocks (n, u, u, u), not {values.shape}")
+            raise ambar.InvalidError(f"expected unit blocks (n, u, u, u), found {values.shape}")
         side = values.shape[-1]
     return _Blocks(SCHEMES.index(scheme), values.itemsize, values.size, side)
 
 
 def _check(message: bytes | None) -> None:
     if message is not None:
-        raise _core.InvalidError(message.decode())
+        raise ambar.InvalidError(message.decode())
 
 
 @cache

@@ -11,12 +11,12 @@ import numpy as np
 from ambar_bench.amr.hierarchy import Hierarchy, Level, Values
 
 PADDING = 10
-"""Unit blocks of a side are taken where padding is at most one cell in so many, as a store does."""
+"""Unit blocks are used if padding is at most one cell in this number, as in a store."""
 
 
 @dataclass
 class Piece:
-    """An array that a method compresses at once."""
+    """An array that a method compresses in one call."""
 
     values: Values
     counted: np.ndarray

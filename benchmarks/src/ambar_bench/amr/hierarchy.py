@@ -29,7 +29,7 @@ class Box:
 
     @property
     def hi(self) -> np.ndarray:
-        """The cell behind the last one, z, y, x."""
+        """The cell after the last one, z, y, x."""
         return self.lo + self.shape
 
 
@@ -41,7 +41,7 @@ class Level:
     ratio: np.ndarray = field(default_factory=lambda: np.ones(3, np.int64))
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first cell of all boxes and the one behind the last."""
+        """Return the first cell of all boxes and the one after the last."""
         lo = np.min([box.lo for box in self.boxes], axis=0)
         return lo, np.max([box.hi for box in self.boxes], axis=0)
 

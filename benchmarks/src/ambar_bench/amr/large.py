@@ -96,7 +96,7 @@ def write(folder: Path, refined: bool) -> Path:
 
 
 def seconds(threads: int, what: Callable[..., Any], *columns: Sequence[Any]) -> float:
-    """Return how long `what` takes for all rows of the columns on so many threads, a median."""
+    """Return the median time of `what` for all rows of the columns with this number of threads."""
     with ThreadPoolExecutor(threads) as pool:
         times = []
         for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""All of a plotfile at once, covered cells too: native ones, and those in HDF5.
+"""Whole plotfiles with covered cells: native ones, and those in HDF5.
 
 `ambar.open` gives leaf cells alone, which is not what AMReX writes.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import ambar
 from ambar import _core
 from ambar_bench.amr.hierarchy import Box, Hierarchy, Level, Values
 
@@ -24,7 +25,7 @@ def read_plotfile(path: Path) -> Hierarchy:
         If it was cut short.
     """
     if not _core.is_plotfile(str(path)):
-        raise _core.InvalidError(f"{path} is no native AMReX plotfile: it has no Header")
+        raise ambar.InvalidError(f"{path} is not a native AMReX plotfile: it has no Header")
     core = _core.Amrex(str(path))
     info = core.info
     fields, ndim = list(info["fields"]), int(info["ndim"])
@@ -54,7 +55,7 @@ def read_hdf5_plotfile(path: Path) -> Hierarchy:
     from ambar.formats.amrex.hdf5 import is_hdf5_plotfile, read_hdf5
 
     if not is_hdf5_plotfile(path):
-        raise _core.InvalidError(f"{path} is no AMReX plotfile")
+        raise ambar.InvalidError(f"{path} is not an AMReX plotfile")
     levels = []
     with read_hdf5(path) as file:
         missing = 3 - file.ndim

@@ -18,7 +18,7 @@ OWN_LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 
 
 def cells_of(row: Row) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     speed = f"{row.compress_speed / 1e6:,.0f}"
     if row.compress_speed_alone > 1.02 * row.compress_speed:
         speed += f" ({row.compress_speed_alone / 1e6:,.0f})"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import ambar
 from ambar_bench.amr.cutting import Piece
 from ambar_bench.amr.hierarchy import Hierarchy, Values
 from ambar_bench.amr.methods import Method, Variant
@@ -67,10 +68,8 @@ class StoreAuto(Method):
 
     def _prepare_reading(self, piece: Piece) -> None:
         """Keep what does not change from round to round: the order of cells, the size."""
-        from ambar.store.store import Store
-
         name = piece.state["name"]
-        store = Store._open(self._target)
+        store = ambar.open_store(self._target)
         arrays = [path for path in store if path.endswith(f"/{name}") and "/index/" not in path]
         piece.state["bytes"] = sum(store[path].stored_bytes for path in arrays)
         cells = _cells(self._target, self._places(piece.state["ndim"], name))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar import _core
+import ambar
 from ambar.comparison.error_metrics import errors, psnr
 from ambar_bench.amr import methods, peers, stores
 from ambar_bench.amr.hierarchy import Hierarchy, load_levels
@@ -197,7 +197,7 @@ def run_study(
     Raises
     ------
     KeyError
-        If there is no such field or method.
+        If a field or method does not exist.
     ValueError
         If it is no plotfile.
     """
@@ -238,7 +238,7 @@ def run_study(
 def _chosen(wanted: Sequence[str] | None, there: list[str], what: str) -> list[str]:
     for name in wanted or ():
         if name not in there:
-            raise _core.NotFoundError(f"no {what} {name!r}; there are: {', '.join(there)}")
+            raise ambar.NotFoundError(f"no {what} {name!r}; available: {', '.join(there)}")
     return there if wanted is None else list(wanted)
 
 
@@ -256,7 +256,7 @@ def _measure(
     relative: float,
     rounds: int,
 ) -> FieldResult:
-    """Return what a method makes of a field; each part has the bound of its own range."""
+    """Return the results of a method for a field; each part has the bound of its range."""
     value_range = hierarchy.value_range(name)
     result = FieldResult(name, hierarchy.raw_bytes(name), 0, 0.0, 0.0, "")
     result.compress_seconds = [0.0] * rounds
@@ -294,7 +294,7 @@ def _smallest(
         if size < least:
             best, least = (variant, packed), size
     if best is None:
-        raise _core.InvalidError(f"{method.name} has no way to compress {name}")
+        raise ambar.InvalidError(f"{method.name} does not compress {name}")
     return best
 
 

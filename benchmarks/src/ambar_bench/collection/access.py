@@ -46,7 +46,7 @@ class Access(ABC):
 
 
 class AtlasAccess(Access):
-    """Atlas, whose xarray Datasets are in memory at once where an array is one chunk."""
+    """Atlas, whose xarray Datasets are loaded when they are opened if an array is one chunk."""
 
     layout = AtlasStore
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ambar import _core
+import ambar
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +46,7 @@ class Dimension:
     last: float = math.nan
 
     def coordinate(self) -> Values:
-        """Return the coordinate: float32, or datetime64[ns] where there is no `first`."""
+        """Return the coordinate: float32, or datetime64[ns] without `first`."""
         if math.isnan(self.first):
             start = np.datetime64("2024-01-01", "ns")
             return start + np.arange(self.size) * np.timedelta64(1, "h")
@@ -63,7 +63,7 @@ class Case:
     identifier: str
     """The attribute that holds a dataset's number."""
     chunks: tuple[int, ...] | None = None
-    """Chunks that peers are told to use; None: an array is one chunk. ambar chooses its own."""
+    """Chunks that peers use; None: an array is one chunk. ambar chooses its own."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ class Case:
         if count is None:
             return self
         if count < 1:
-            raise _core.InvalidError(f"a dataset of {count} variables cannot be; give 1 or more")
+            raise ambar.InvalidError(f"expected 1 or more variables, found {count}")
         there = len(self.variables)
         chosen = [
             self.variables[number]
@@ -162,10 +162,10 @@ def find_case(name: str) -> Case:
     Raises
     ------
     KeyError
-        If there is none.
+        If the case does not exist.
     """
     if name not in CASES:
-        raise _core.NotFoundError(f"no case {name!r}; there are: {', '.join(CASES)}")
+        raise ambar.NotFoundError(f"no case {name!r}; available: {', '.join(CASES)}")
     return CASES[name]
 
 

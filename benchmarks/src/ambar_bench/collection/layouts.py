@@ -118,7 +118,7 @@ def delayed(function: Callable[[str], Any], names: Iterable[str], threads: int) 
 
 
 def dask_threads(threads: int) -> AbstractContextManager[Any]:
-    """Return what makes dask use so many threads within."""
+    """Return a context in which dask uses this number of threads."""
     dask: Any = import_module("dask")
     context: AbstractContextManager[Any] = dask.config.set(scheduler="threads", num_workers=threads)
     return context

@@ -20,7 +20,7 @@ COMPARED = (
 
 
 def cells_of(row: Row, study: Study) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     peer = study.fastest_peer(row.datasets)
     return [
         row.name,
@@ -122,7 +122,7 @@ def markdown(study: Study) -> str:
 
 
 def name_of(study: Study) -> str:
-    """Return what the files are called: the case, and what of it is not as usual."""
+    """Return the stem of the file names: the case, and its settings that are not the defaults."""
     start = max((window[0] for window in study.window.values()), default=0)
     return study.case + (f"_offset{start}" if start else "")
 

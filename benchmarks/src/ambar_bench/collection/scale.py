@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ambar import _core
+import ambar
 from ambar_bench.collection.access import ACCESSES
 from ambar_bench.collection.cases import find_case
 from ambar_bench.collection.layouts import lacking
@@ -91,13 +91,13 @@ def run_scale(
     Raises
     ------
     KeyError
-        If there is no such case.
+        If the case does not exist.
     ValueError
         If there are no datasets or variables to write.
     """
     chosen = find_case(case).with_variables(n_vars)
     if datasets < 1:
-        raise _core.InvalidError(f"{datasets} datasets cannot be; give 1 or more")
+        raise ambar.InvalidError(f"expected 1 or more datasets, found {datasets}")
     scale = Scale(
         case=case,
         variables=chosen.names,

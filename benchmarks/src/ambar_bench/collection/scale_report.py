@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def cells_of(row: Scaled) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     return [
         row.name,
         f"{row.median('write'):.2f}",

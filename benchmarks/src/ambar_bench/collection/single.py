@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ambar import _core
+import ambar
 from ambar_bench.collection.access import ACCESSES, Access
 from ambar_bench.collection.cases import Case, dataset_name
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAMES = 100
 """Datasets that a turn loads by name."""
 ADDED = 10
-"""Datasets that a turn adds, each with a commit of its own."""
+"""Datasets that a turn adds, with one commit per dataset."""
 CHECKED = 997
 """Every dataset whose number is a multiple of this is compared with what was generated."""
 
@@ -58,8 +58,8 @@ class Single:
         if not found.identical(expected):
             self.other_attributes.add(number)
         if not found.equals(expected):
-            raise _core.CorruptError(
-                f"{self.folder}: {dataset_name(number)} is not as it was written: "
+            raise ambar.CorruptError(
+                f"{self.folder}: {dataset_name(number)} differs from what was written: "
                 f"expected {expected}, found {found}"
             )
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ambar import _core
+import ambar
 from ambar_bench.collection.cases import find_case
 from ambar_bench.collection.layouts import Reader, lacking
 from ambar_bench.collection.rows import READERS
@@ -33,7 +33,7 @@ PACKAGES = (
     "atlas-python",
 )
 TOGETHER_BYTES = 2 << 30
-"""Raw bytes up to which all layouts are there at once; larger ones are measured one by one."""
+"""Raw bytes up to which all layouts are on disk together; larger ones are measured one by one."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Study:
     """Rows that were not measured, and why."""
 
     def at(self, datasets: int) -> list[Row]:
-        """Return the rows of so many datasets."""
+        """Return the rows of a number of datasets."""
         return [row for row in self.rows if row.datasets == datasets]
 
     def fastest_peer(self, datasets: int) -> Row | None:
@@ -129,7 +129,7 @@ def run_study(
     Raises
     ------
     KeyError
-        If there is no such case, or none of `keys` (all rows by default).
+        If the case or a row of `keys` (all by default) does not exist.
     ValueError
         If there are no datasets or variables to write, or no slice to read.
     """
@@ -162,18 +162,18 @@ def run_study(
 
 def _require(datasets: Sequence[int], fraction: float, offset: int) -> None:
     if not datasets or min(datasets) < 1:
-        raise _core.InvalidError(f"{list(datasets)} datasets cannot be; give 1 or more")
+        raise ambar.InvalidError(f"expected 1 or more datasets, found {list(datasets)}")
     if not 0 < fraction <= 1:
-        raise _core.InvalidError(f"a slice of {fraction:g} of each dimension: give 0 < F <= 1")
+        raise ambar.InvalidError(f"expected a fraction with 0 < F <= 1, found {fraction:g}")
     if offset < 0:
-        raise _core.InvalidError(f"a slice that begins at {offset}: give 0 or more")
+        raise ambar.InvalidError(f"expected an offset of 0 or more, found {offset}")
 
 
 def _installed(study: Study, keys: Sequence[str] | None) -> list[type[Reader]]:
-    """Return the readers asked for whose libraries are there; note the others."""
+    """Return the requested readers whose libraries are installed; record the others."""
     for key in keys or ():
         if key not in READERS:
-            raise _core.NotFoundError(f"no row {key!r}; there are: {', '.join(READERS)}")
+            raise ambar.NotFoundError(f"no row {key!r}; available: {', '.join(READERS)}")
     found = []
     for reader in READERS.values():
         if keys is not None and reader.key not in keys:

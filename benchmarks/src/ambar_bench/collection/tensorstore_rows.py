@@ -1,4 +1,4 @@
-"""TensorStore: a Zarr array for each variable of each dataset, all opened and read at once."""
+"""TensorStore: a Zarr array for each variable of each dataset, all opened and read concurrently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = 1000
 
 
 class TensorstoreArrays(Layout):
-    """Zarr v3 arrays, zstd 3, written by many calls at once."""
+    """Zarr v3 arrays, zstd 3, written by concurrent calls."""
 
     key = "tensorstore"
     name = "TensorStore arrays"
@@ -81,7 +81,7 @@ def _limits(threads: int) -> dict[str, Any]:
 
 
 class TensorstoreReads(Reader):
-    """All arrays opened at once, all windows read at once."""
+    """All arrays are opened concurrently, and all windows are read concurrently."""
 
     key = "tensorstore"
     name = "tensorstore"

@@ -26,7 +26,7 @@ class Plan:
     report: Callable[[str], None]
 
     def worker(self, do: str, key: str, layout: str, **more: Any) -> Worker:
-        """Return a worker that is told what to do with a row or layout, and where it lies."""
+        """Return a worker for a row or layout, which receives tasks and the path of the files."""
         task = {
             "do": do,
             "key": key,

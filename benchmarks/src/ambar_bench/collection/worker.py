@@ -103,7 +103,7 @@ class Reading:
 
 
 def digest(values: Any) -> str:
-    """Return what tells arrays apart: type, shape and values, by SHA-256."""
+    """Return a fingerprint of an array: SHA-256 of type, shape and values."""
     text = f"{values.dtype.str}{values.shape}"
     return text + hashlib.sha256(values.tobytes()).hexdigest()
 

@@ -58,7 +58,7 @@ class OneByOne(Reader):
 
     @abstractmethod
     def datasets(self) -> Iterator[xr.Dataset]:
-        """Open each; it is closed when the next is asked for."""
+        """Open each; it is closed before the next is opened."""
 
     def read(self) -> Any:
         """Open, select and load each."""

@@ -15,7 +15,7 @@ COLUMNS = ("", "ratio", "codec MB/s", "filter MB/s", "overhead", "with HDF5's ow
 
 
 def cells_of(row: Row, way: Direction) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     kind = f"{row.bound:g} of range" if row.bound else "lossless"
     return [
         f"{row.dtype}, {row.side}³, {kind}",

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ambar import _core, hdf5
+import ambar
+from ambar import codecs, hdf5
 from ambar_bench.machine import machine
 
 SIDES = (32, 64, 128)
@@ -94,7 +95,9 @@ def run_study(
     """
     hdf5.filter()
     if any(side % chunk for chunk in sides):
-        raise _core.InvalidError(f"chunks of {list(sides)} do not fill a field of side {side}")
+        raise ambar.InvalidError(
+            f"expected chunks that divide a field of side {side}, found sides {list(sides)}"
+        )
     study = Study(side, rounds, machine(PACKAGES))
     values = turbulence(side)
     for dtype in DTYPES:
@@ -132,7 +135,7 @@ class _Case:
 
     def row(self, rounds: int) -> Row:
         """Measure: every round has all ways, the fastest of each counts."""
-        streams = [_core.codec_encode(chunk, None, self.bound) for chunk in self.chunks]
+        streams = [codecs.encode(chunk, self.bound) for chunk in self.chunks]
         ways: list[Callable[[], list[float]]] = [
             self._encode,
             lambda: self._write(True),
@@ -155,13 +158,11 @@ class _Case:
         )
 
     def _encode(self) -> list[float]:
-        return [
-            _seconds(partial(_core.codec_encode, chunk, None, self.bound)) for chunk in self.chunks
-        ]
+        return [_seconds(partial(codecs.encode, chunk, self.bound)) for chunk in self.chunks]
 
     def _decode(self, streams: Sequence[bytes]) -> list[float]:
-        dtype, shape = str(self.values.dtype), self.chunks[0].shape
-        return [_seconds(partial(_core.codec_decode, stream, dtype, shape)) for stream in streams]
+        dtype, shape = self.values.dtype, self.chunks[0].shape
+        return [_seconds(partial(codecs.decode, stream, dtype, shape)) for stream in streams]
 
     def _write(self, filtered: bool) -> list[float]:
         import h5py

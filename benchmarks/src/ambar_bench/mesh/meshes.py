@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar import _core
+import ambar
 
 Values = np.ndarray[Any, np.dtype[Any]]
 GRIDS = {"random": "grid, random values", "smooth": "grid, smooth values"}
@@ -213,7 +213,7 @@ def make(name: str, sizes: Sizes) -> Any:
     Raises
     ------
     KeyError
-        If there is none of that name.
+        If the mesh does not exist.
     """
     if name in MADE:
         return MADE[name](sizes)
@@ -221,7 +221,7 @@ def make(name: str, sizes: Sizes) -> Any:
         return delaunay(of_steps(sizes))
     if name.startswith(EXAMPLE):
         return getattr(import_module("pyvista.examples.examples"), "load_" + name[len(EXAMPLE) :])()
-    raise _core.NotFoundError(f"no mesh {name!r}; there are: {', '.join(MADE)}, {EXAMPLE}NAME")
+    raise ambar.NotFoundError(f"no mesh {name!r}; available: {', '.join(MADE)}, {EXAMPLE}NAME")
 
 
 def real() -> list[str]:

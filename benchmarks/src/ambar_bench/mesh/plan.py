@@ -70,7 +70,7 @@ class Job:
 
 @dataclass
 class Plan:
-    """The settings of a study, the processes that do them, and what these are told."""
+    """The settings of a study, its processes, and the tasks that they receive."""
 
     study: Study
     sizes: Sizes
@@ -124,7 +124,7 @@ class Plan:
         return [_array(mesh, setting, job.answers) for setting, job in jobs.items() if job.answers]
 
     def time_steps(self, mesh: str, steps: int) -> list[Row]:
-        """Return the rows of so many time steps of a mesh; those that failed are noted."""
+        """Return the rows of a number of time steps of a mesh, and record those that failed."""
         ways = [way for way in self.ways if way.key in SERIES_WAYS]
         settings = [Setting(way.key, way.level, self.study.threads) for way in ways]
         jobs = {setting: self._job("series", mesh, setting, steps) for setting in settings}

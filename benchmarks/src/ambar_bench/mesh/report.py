@@ -31,7 +31,7 @@ class Section(NamedTuple):
 
 
 def cells_of(row: Row, name: str) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     few = " *" if len(row.write) < 2 else ""
     return [
         name,
@@ -233,8 +233,8 @@ def markdown(study: Study) -> str:
     """Return everything as Markdown."""
     lines = ["# Meshes", "", headline(study) + ".", ""]
     for title, columns, rows in sections(study):
-        texts = [cells for cells, _ in rows]
-        lines += [f"## {title}", "", *output.markdown_table(columns, texts), ""]
+        printed = [cells for cells, _ in rows]
+        lines += [f"## {title}", "", *output.markdown_table(columns, printed), ""]
     lines += [f"- {note}" for note in notes(study)]
     lines += ["", *output.machine_lines(study.machine)]
     return "\n".join(lines) + "\n"

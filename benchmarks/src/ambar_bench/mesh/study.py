@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ambar import _core
+import ambar
 from ambar_bench.machine import machine
 from ambar_bench.mesh import meshes
 from ambar_bench.mesh.plan import Plan
@@ -64,12 +64,12 @@ def run_study(
     rounds, patience
         How often each row is measured, and for how many seconds at most.
     report
-        Is told what is being done.
+        Called with the description of each step.
 
     Raises
     ------
     KeyError
-        If there is no such part, kind of data, way or mesh.
+        If a part, kind of data, library or mesh does not exist.
     ValueError
         If a size or level cannot be.
     """
@@ -128,23 +128,23 @@ def _measure(plan: Plan, only: Sequence[str] | None) -> None:
 
 def _require(n: int, points: int, levels: Sequence[int], steps: int) -> None:
     if steps < 1:
-        raise _core.InvalidError(f"{steps} time steps cannot be; give 1 or more")
+        raise ambar.InvalidError(f"expected 1 or more time steps, found {steps}")
     if n < 2:
-        raise _core.InvalidError(f"a grid of {n} points a side has no cells; give 2 or more")
+        raise ambar.InvalidError(f"expected 2 or more points a side of a grid, found {n}")
     if points < 5:
-        raise _core.InvalidError(f"{points} points make no Delaunay mesh; give 5 or more")
+        raise ambar.InvalidError(f"expected 5 or more points of a Delaunay mesh, found {points}")
     if wrong := [level for level in levels if not -22 <= level <= 22]:
-        raise _core.InvalidError(f"there is no level {wrong[0]}; give levels from -22 to 22")
+        raise ambar.InvalidError(f"expected levels from -22 to 22, found {wrong[0]}")
 
 
 def _known(what: str, names: Sequence[str], there: Sequence[str]) -> None:
     for name in names:
         if name not in there:
-            raise _core.NotFoundError(f"no {what} {name!r}; there are: {', '.join(there)}")
+            raise ambar.NotFoundError(f"no {what} {name!r}; available: {', '.join(there)}")
 
 
 def _installed(study: Study, keys: Sequence[str] | None) -> list[type[Way]]:
-    """Return the ways asked for whose packages are there; note the others."""
+    """Return the requested libraries that are installed; record the others."""
     found = []
     for way in WAYS.values():
         if keys is not None and way.key not in keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ambar import _core
+import ambar
 from ambar_bench.mesh.ways import NAMES, Way, written
 
 EXTENSIONS = {
@@ -30,7 +30,7 @@ class XmlZlib(Way):
     def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:  # noqa: ARG002
         """Save it."""
         if (extension := EXTENSIONS.get(type(mesh).__name__)) is None:
-            raise _core.UnsupportedError(f"{type(mesh).__name__} has no XML format here")
+            raise ambar.UnsupportedError(f"{type(mesh).__name__} does not have an XML format")
         mesh.save(folder / f"mesh{extension}", compression=self.compression)
 
     def read(self, folder: Path, threads: int) -> Any:  # noqa: ARG002

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ambar import _core
+import ambar
 
 NAMES = {"point": "pdata", "cell": "cdata"}
 """The arrays of the grids of tetrahedra."""
@@ -47,14 +47,14 @@ class Way(ABC):
 
     @abstractmethod
     def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:
-        """Write a mesh into an empty folder; nobody calls fsync."""
+        """Write a mesh into an empty folder, without fsync."""
 
     @abstractmethod
     def read(self, folder: Path, threads: int) -> Any:
         """Return the mesh, or its arrays as `contents` names them."""
 
     def write_step(self, mesh: Any, number: int, folder: Path, threads: int) -> None:
-        """Write a time step, after those before it: a file of its own."""
+        """Write the next time step as a separate file."""
         own = folder / f"{number:04d}"
         own.mkdir()
         self.write(mesh, own, self.level, threads)
@@ -71,7 +71,7 @@ class Way(ABC):
         """Return the cells whose bounds touch a box (x, x, y, y, z, z): of all that is read."""
         mesh = self.read(folder, threads)
         if not hasattr(mesh, "find_cells_within_bounds"):
-            raise _core.UnsupportedError(f"{self.name} gives arrays, no cells")
+            raise ambar.UnsupportedError(f"{self.name} returns arrays without cells")
         return mesh.extract_cells(mesh.find_cells_within_bounds(bounds))
 
     def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:  # noqa: ARG002
@@ -82,7 +82,7 @@ class Way(ABC):
         UnsupportedError
             If the format cannot do so.
         """
-        raise _core.UnsupportedError(f"{self.name}: no way of reading one array alone is known")
+        raise ambar.UnsupportedError(f"{self.name} does not read single arrays")
 
 
 def written(path: Path) -> None:
@@ -91,7 +91,7 @@ def written(path: Path) -> None:
     Raises
     ------
     UnsupportedError
-        If there is no file.
+        If the file does not exist.
     """
     if not path.exists():
-        raise _core.UnsupportedError(f"{path.name} was not written; such a mesh is not supported")
+        raise ambar.UnsupportedError(f"{path.name} was not written: the mesh is not supported")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar import _core
+import ambar
 from ambar_bench.files import size_and_files
 from ambar_bench.mesh.contents import Values, contents, differences, raw_bytes, retyped
 from ambar_bench.mesh.meshes import Sizes, make, step
@@ -114,7 +114,7 @@ class Server:
             self.checked[key] = self.compared(way.read(self.folder, threads))
         return {
             "seconds": sum(write) + sum(read),
-            **self.told(statistics.median(write), statistics.median(read), self.checked[key]),
+            **self.result_of(statistics.median(write), statistics.median(read), self.checked[key]),
         }
 
     def compared(self, found: Any) -> list[str]:
@@ -127,10 +127,12 @@ class Server:
         """
         arrays = contents(found)
         if wrong := differences(self.truth, arrays):
-            raise _core.CorruptError(f"it reads other values of {', '.join(wrong)}")
+            raise ambar.CorruptError(f"expected equal values, found others in {', '.join(wrong)}")
         return retyped(self.truth, arrays)
 
-    def told(self, write: float, read: float, other: list[str], steps: int = 1) -> dict[str, Any]:
+    def result_of(
+        self, write: float, read: float, other: list[str], steps: int = 1
+    ) -> dict[str, Any]:
         """Return an answer on files that are still there."""
         stored, files = size_and_files(self.folder)
         return {
@@ -167,7 +169,7 @@ class Server:
             last = found
         read = time.perf_counter() - started
         self.truth = contents(self.mesh)
-        answer = self.told(write, read, self.compared(last), steps)
+        answer = self.result_of(write, read, self.compared(last), steps)
         return {"seconds": write + read, **answer}
 
     def read(self, way: Way, threads: int) -> float:
@@ -192,7 +194,7 @@ class Server:
             way, request, lambda: way.read_array(self.folder, threads)
         )
         if not np.array_equal(values, truth):
-            raise _core.CorruptError("it reads other values")
+            raise ambar.CorruptError("expected equal values, found others")
         del kept
         return {**answer, "raw": truth.nbytes}
 
@@ -217,9 +219,9 @@ class Server:
         if found.n_cells != truth.n_cells or not np.array_equal(
             np.sort(found[name], axis=0), np.sort(truth[name], axis=0)
         ):
-            raise _core.CorruptError("it reads other cells")
+            raise ambar.CorruptError("expected equal cells, found others")
         if type(way).read_box is Way.read_box:
-            answer["asked"] = answer["bytes"]  # all is read, and let go when it is cut
+            answer["asked"] = answer["bytes"]  # everything is read, and released when it is cut
         return {**answer, "raw": raw_bytes(contents(truth))}
 
     def part(

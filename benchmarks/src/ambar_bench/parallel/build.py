@@ -9,12 +9,12 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ambar import _core
+import ambar
 from ambar_bench.process import Failure
 
 SOURCES = Path(__file__).with_name("native")
 TREE = SOURCES.parents[4]
-"""The source tree, where this package lies in one."""
+"""The source tree that contains this package."""
 # Without contraction every machine's multiplications and additions give the same doubles.
 FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=off", "-Wall")
 PACKAGES = {
@@ -51,12 +51,12 @@ def compiler() -> str:
     Raises
     ------
     KeyError
-        If there is none.
+        If it does not exist.
     """
     name = os.environ.get("MPICC", "mpicc")
     found = shutil.which(name)
     if found is None:
-        raise _core.NotFoundError(
+        raise ambar.NotFoundError(
             f"{name}: no such compiler; the study compiles its programs with MPI's: make peers, or "
             "apt-get install libopenmpi-dev openmpi-bin"
         )
@@ -64,12 +64,12 @@ def compiler() -> str:
 
 
 def build(folder: Path, programs: set[str]) -> Programs:
-    """Compile programs into a folder; what cannot be is told in `missing`.
+    """Compile programs into a folder; `missing` has the reasons of failures.
 
     Raises
     ------
     KeyError
-        If there is no compiler.
+        If no compiler is installed.
     """
     mpicc = compiler()
     made = Programs(folder)
@@ -114,7 +114,7 @@ def _flags(program: str) -> list[list[str]]:
 
 
 def _adios2() -> list[list[str]]:
-    """Return the flags that ADIOS2 tells: of `$ADIOS2_DIR`, of make peers, of what is installed."""
+    """Return the flags of ADIOS2: of `$ADIOS2_DIR`, of `make peers`, or of the installed one."""
     commands: list[Path | str] = [TREE / "target" / "peers" / "adios2" / "bin" / "adios2-config"]
     commands.append("adios2-config")
     if given := os.environ.get("ADIOS2_DIR"):
@@ -151,7 +151,7 @@ def _run(command: list[str]) -> str:
     Raises
     ------
     Failure
-        If it fails, with the first of its lines that tells of an error.
+        If it fails, with the first line that mentions an error.
     """
     try:
         done = subprocess.run(  # noqa: S603 - compilers and our own programs

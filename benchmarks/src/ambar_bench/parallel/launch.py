@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ambar import _core
+import ambar
 from ambar_bench.parallel.build import Programs, quiet
 from ambar_bench.parallel.versions import Version
 from ambar_bench.process import CRASHES, TURN_LIMIT, Failure
@@ -103,7 +103,7 @@ def _finished(command: list[str]) -> tuple[int, str, str]:
 
 
 def _complaint(text: str) -> tuple[str, bool]:
-    """Return the line of a failed run that tells most, and whether it is about a rank."""
+    """Return the most informative line of a failed run, and whether it names a rank."""
     lines = [line.strip() for line in text.splitlines() if line.strip("-* \t")]
     own = [line.removeprefix("study: ") for line in lines if line.startswith("study: ")]
     raised = [line for line in lines if "Error: " in line or "on signal" in line]
@@ -121,7 +121,7 @@ def launcher(programs: Programs, command: str | None) -> Launcher:
     if command is not None:
         return Launcher(programs, shlex.split(command))
     try:
-        told = subprocess.run(
+        version = subprocess.run(
             ["mpirun", "--version"],  # noqa: S607 - the user's own MPI
             capture_output=True,
             text=True,
@@ -129,15 +129,15 @@ def launcher(programs: Programs, command: str | None) -> Launcher:
             env=quiet(),
         ).stdout
     except OSError as error:
-        raise _core.NotFoundError(
+        raise ambar.NotFoundError(
             f"mpirun: {error.strerror}; give --launcher, or make peers"
         ) from error
-    many: Sequence[str] = ("--oversubscribe", "--bind-to", "none") if "Open MPI" in told else ()
+    many: Sequence[str] = ("--oversubscribe", "--bind-to", "none") if "Open MPI" in version else ()
     return Launcher(programs, ["mpirun", *many])
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of ranks: with HDF5's plugins, as far as they are installed."""
+    """Return the environment of ranks: with the installed plugins of HDF5."""
     values = quiet()
     # Many ranks on few cores: what waits for another rank lets it run.
     values.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")

@@ -1,4 +1,4 @@
-"""How the study of many ranks is done: versions take turns, each in processes of its own."""
+"""The procedure of the study of many ranks: versions take turns, each in separate processes."""
 
 from __future__ import annotations
 

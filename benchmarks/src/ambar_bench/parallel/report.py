@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ambar._util.text import size
 from ambar_bench import output
-from ambar_bench.parallel import asked, charts, model
+from ambar_bench.parallel import charts, model, targets
 from ambar_bench.parallel.results import Back, Row, Study
 from ambar_bench.parallel.versions import VERSIONS, Kind
 
@@ -38,7 +38,7 @@ class Section(NamedTuple):
 
 
 def cells_of(row: Row, study: Study) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     few = " *" if len(row.write) < study.rounds else ""
     fewer = f" ({row.doubles:,})" if row.doubles != study.doubles else ""
     return [
@@ -131,7 +131,7 @@ def notes(study: Study) -> list[str]:
     """Return what to know when reading the tables, and what was asked and measured."""
     lines = [
         "write s: from memory to closed files that fsync has put on the disk, the slowest rank's; "
-        "cold s: read after the system was told to forget the files; warm s: read once more.",
+        "cold s: read after the page cache dropped the files; warm s: read once more.",
         "CPU s: of all ranks together, each until it was done; waiting for others within a "
         "library's calls counts. MB/s, ratio: by the doubles' bytes.",
         f"Every read was compared with what was written: bit for bit, or within {study.bound:g}.",
@@ -153,7 +153,7 @@ def notes(study: Study) -> list[str]:
         )
     if any(len(row.write) < study.rounds for row in study.rows):
         lines.append(f"*: fewer rounds, because they took {study.patience:g} s together.")
-    lines += asked.lines(study)
+    lines += targets.lines(study)
     return lines + [f"left out: {name}: {why.rstrip('.')}." for name, why in study.left_out.items()]
 
 
@@ -161,8 +161,8 @@ def markdown(study: Study) -> str:
     """Return everything as Markdown."""
     lines = ["# One array, many ranks", "", headline(study) + ".", ""]
     for title, columns, rows in sections(study):
-        texts = [cells for cells, _ in rows]
-        lines += [f"## {title}", "", *output.markdown_table(columns, texts), ""]
+        printed = [cells for cells, _ in rows]
+        lines += [f"## {title}", "", *output.markdown_table(columns, printed), ""]
     lines += [f"- {note}" for note in notes(study)]
     lines += ["", *output.machine_lines(study.machine)]
     return "\n".join(lines) + "\n"

@@ -108,7 +108,7 @@ class Study:
         return sorted(rows, key=lambda row: row.ranks)
 
     def uncompressed(self, data: str, ranks: int) -> list[Row]:
-        """Return the rows of all versions that write doubles as they are."""
+        """Return the rows of all versions that write unencoded doubles."""
         return [row for row in self.of(data, ranks) if row.made_by.kind is Kind.RAW]
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from ambar import _core
+import ambar
 from ambar_bench.machine import machine
 from ambar_bench.parallel.build import Programs, build
 from ambar_bench.parallel.launch import launcher
@@ -80,12 +80,12 @@ def run_study(
     rounds, patience
         How often each row is measured, and for how many seconds at most.
     report
-        Is told what is being done.
+        Called with the description of each step.
 
     Raises
     ------
     KeyError
-        If there is no such kind of data or version, or no compiler for MPI.
+        If a kind of data, a version or an MPI compiler does not exist.
     ValueError
         If a number cannot be.
     """
@@ -130,21 +130,21 @@ def _require(
 ) -> None:
     most = max(ranks, default=1)
     if min(ranks, default=1) < 1:
-        raise _core.InvalidError(f"{min(ranks)} ranks write nothing; give 1 or more")
+        raise ambar.InvalidError(f"expected 1 or more ranks, found {min(ranks)}")
     if doubles < most:
-        raise _core.InvalidError(f"{doubles} doubles are too few for {most} ranks; give one each")
+        raise ambar.InvalidError(f"expected at least {most} doubles, one a rank; found {doubles}")
     if not 0 < text_share <= 1:
-        raise _core.InvalidError(f"{text_share:g} is no share of the doubles; give 0.1, or up to 1")
+        raise ambar.InvalidError(f"expected a share up to 1, such as 0.1, found {text_share:g}")
     if not bound > 0:
-        raise _core.InvalidError(f"{bound:g} is no error bound; give one above 0, such as 1e-4")
+        raise ambar.InvalidError(f"expected an error bound above 0, such as 1e-4, found {bound:g}")
     if wrong := [value for value in bandwidths if not value > 0]:
-        raise _core.InvalidError(f"{wrong[0]:g} GB/s is no bandwidth; give one above 0")
+        raise ambar.InvalidError(f"expected a bandwidth above 0 GB/s, found {wrong[0]:g}")
 
 
 def _known(what: str, names: Sequence[str], there: Sequence[str]) -> None:
     for name in names:
         if name not in there:
-            raise _core.NotFoundError(f"no {what} {name!r}; there are: {', '.join(there)}")
+            raise ambar.NotFoundError(f"no {what} {name!r}; available: {', '.join(there)}")
 
 
 def _fitting(doubles: int, text_share: float, scratch: Path) -> int:

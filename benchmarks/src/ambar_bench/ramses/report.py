@@ -27,7 +27,7 @@ _NOT_ON_SCREEN = COLUMNS.index("loaded MB")
 
 
 def cells_of(row: Row, study: Study) -> list[str]:
-    """Return the texts of a row, one for each of `COLUMNS`."""
+    """Return the cells of a row, one per column of `COLUMNS`."""
     peer = study.fastest_peer(row.component)
     whole = study.component_bytes[row.component]
     return [
@@ -56,12 +56,12 @@ def tables(study: Study) -> Iterator[Table]:
     """Yield a table for the screen per component."""
     for component in study.component_bytes:
         rows = rows_of(study, component)
-        texts = ((_on_screen(cells_of(row, study)), row.reader == "ambar") for row in rows)
-        yield output.screen_table(component, _on_screen(COLUMNS), texts)
+        cells = ((_on_screen(cells_of(row, study)), row.reader == "ambar") for row in rows)
+        yield output.screen_table(component, _on_screen(COLUMNS), cells)
 
 
-def _on_screen(texts: Sequence[str]) -> list[str]:
-    return [text for number, text in enumerate(texts) if number != _NOT_ON_SCREEN]
+def _on_screen(cells: Sequence[str]) -> list[str]:
+    return [text for number, text in enumerate(cells) if number != _NOT_ON_SCREEN]
 
 
 def rows_of(study: Study, component: str) -> list[Row]:
@@ -99,11 +99,11 @@ def markdown(study: Study) -> str:
 
 def stores(study: Study) -> str:
     """Return the sizes of the stores, as text."""
-    texts = [
+    cells = [
         f"{profile} {stored / 1e6:.2f} MB ({study.output_bytes / stored:.2f} times smaller)"
         for profile, stored in study.store_bytes.items()
     ]
-    return ", ".join(texts) or "none"
+    return ", ".join(cells) or "none"
 
 
 def write(study: Study, folder: Path) -> list[Path]:

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import ambar
-from ambar import _core
 from ambar.formats.ramses.kind import files_of
-from ambar.store.store import Store
 from ambar.store.writer import Profile
 from ambar_bench.machine import machine
 from ambar_bench.ramses.readers import CELL_COMPONENTS, PEERS, READERS, parts_of
@@ -127,7 +125,7 @@ class Worker:
         """Load once more and return the seconds it took."""
         process = self._process
         if process is None or process.stdin is None:
-            raise _core.InvalidError("the first load comes first")
+            raise ambar.InvalidError("expected the first load before others")
         process.stdin.write("load\n")
         process.stdin.flush()
         return float(self._answer(process)["seconds"])
@@ -163,9 +161,9 @@ def run_study(
 ) -> Study:
     """Measure every way of loading the output at `path`; stores are written into `scratch`.
 
-    Each row has a process of its own. Rounds go through all rows of a component in turn, each
+    Each row runs in a separate process. Rounds go through all rows of a component in turn, each
     round starting with another one, so that whatever else the machine does hits all alike.
-    `report` is told what is being done.
+    `report` is called with the description of each step.
 
     Raises
     ------
@@ -212,12 +210,12 @@ def _require(
 ) -> None:
     for component in components:
         if component not in (*FILES, "all"):
-            raise _core.NotFoundError(
-                f"no component {component!r}; there are: {', '.join(FILES)}, all"
+            raise ambar.NotFoundError(
+                f"no component {component!r}; available: {', '.join(FILES)}, all"
             )
         if component != "all" and component not in there:
             why = output.missing.get(component, "its files are not there")
-            raise _core.NotFoundError(
+            raise ambar.NotFoundError(
                 f"{path}: no {component}: {why}; choose among --components {','.join(there)},all"
             )
 
@@ -252,7 +250,7 @@ def _rows(
 
 
 def _stored_bytes(path: Path, parts: list[str]) -> int:
-    store = Store._open(path)
+    store = ambar.open_store(path)
     components = store.attrs["ambar"]["components"]
     names = [
         f"amr/{name}" for part in parts if part in CELL_COMPONENTS for name in components[part]
@@ -305,9 +303,9 @@ def differences(ours: dict[str, list[float]], theirs: dict[str, list[float]]) ->
         if name in theirs
         and any(abs(a - b) > _AGREE for a, b in zip(ours[name], theirs[name], strict=True))
     ]
-    texts = [f"lacks {', '.join(lacking)}"] if lacking else []
-    texts += [f"other values in {', '.join(other)}"] if other else []
-    return "; ".join(texts)
+    parts = [f"lacks {', '.join(lacking)}"] if lacking else []
+    parts += [f"other values in {', '.join(other)}"] if other else []
+    return "; ".join(parts)
 
 
 def drop_cache(path: Path) -> str:

@@ -24,7 +24,7 @@ TURN_SECONDS = 0.3
 
 
 def serve(task: dict[str, Any]) -> None:
-    """Load at once, and for every line of the standard input until warm; answer with the seconds.
+    """Load now, and for every line of the standard input until warm; answer with the seconds.
 
     The first answer also has the seconds of the imports, the peak of resident memory, the bytes of
     the columns, and what `fingerprints` says of them.
@@ -67,7 +67,7 @@ def turn(reader: Any) -> float:
 
 
 def fingerprints(columns: dict[str, Any]) -> dict[str, list[float]]:
-    """Return what tells columns apart whatever their unit, type and order of rows.
+    """Return fingerprints of columns that ignore their unit, type and order of rows.
 
     That is per column the number of rows, the sum, and the largest magnitude, the last two divided
     by the sum of the magnitudes; all of what is finite.
@@ -93,7 +93,7 @@ def peak_memory() -> int:
     kilobytes = sum(_status(process, "VmHWM") for process in family)
     if kilobytes:
         return kilobytes * 1024
-    import resource  # where there is no /proc: macOS, which counts in bytes
+    import resource  # without /proc: macOS, which counts in bytes
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

@@ -18,7 +18,7 @@ static adios2_adios *begin(const job *j, adios2_io **io) {
     return adios;
 }
 
-/* It has no fsync of its own: the files of its folder are few, and each rank waits for them all. */
+/* ADIOS2 does not call fsync: the files of its folder are few, and each rank waits for them all. */
 static void sync_folder(const job *j) {
     static const char *const whole[] = {"md.idx", "md.0", "mmd.0"};
     char name[4096];

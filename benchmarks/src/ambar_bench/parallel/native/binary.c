@@ -1,4 +1,4 @@
-/* Doubles as they are, a file a rank. */
+/* Unencoded doubles, one file per rank. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -34,7 +34,7 @@ static double random_at(uint64_t place) {
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-/* One whole block: the same numbers whoever asks for some of them. */
+/* One whole block; parts of it have the same numbers. */
 static void make_block(int kind, uint64_t block, double *out) {
     if (kind == RANDOM) {
         for (uint64_t i = 0; i < BLOCK; i++) out[i] = random_at(block * BLOCK + i);

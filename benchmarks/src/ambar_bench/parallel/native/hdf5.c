@@ -13,7 +13,7 @@ static hid_t require(hid_t id, const job *j, const char *what) {
 }
 
 /* The longest chunk of which every rank has whole ones, so that none is compressed by one rank for
- * another; where there is no such chunk of half the length, the longest. */
+ * another; without such a chunk of half the length, the longest. */
 static hsize_t chunk_of(const job *j) {
     uint64_t part = j->doubles / (uint64_t)j->ranks;
     if (part < CHUNK) return part ? part : 1;

@@ -126,7 +126,7 @@ static void read_and_compare(const char *name, const version *v, const job *j, i
 static const version *find(const char *name) {
     const version *v = versions;
     while (v->name && strcmp(v->name, name)) v++;
-    if (!v->name) fail("there is no version '%s'", name);
+    if (!v->name) fail("no version '%s'", name);
     return v;
 }
 

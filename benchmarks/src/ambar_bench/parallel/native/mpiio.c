@@ -1,4 +1,4 @@
-/* Doubles as they are, in one file, by MPI-IO. */
+/* Unencoded doubles in one file, by MPI-IO. */
 #include "study.h"
 
 static MPI_File open_file(const job *j, int mode) {

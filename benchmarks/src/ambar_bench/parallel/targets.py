@@ -1,4 +1,4 @@
-"""What ambar is asked to reach with many ranks, and what was measured: a line each."""
+"""Performance targets of ambar with many ranks, and the measured values: one line each."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CPU_SHARE = 0.5
 
 
 def lines(study: Study) -> list[str]:
-    """Return a line for each thing asked, of those that were measured."""
+    """Return a line for each target that was measured."""
     return [*_raw(study), *_lossless(study), *_bounded(study), *_back(study)]
 
 
 def _all(study: Study, data: Sequence[str], tell: Callable[[str, int], str | None]) -> str:
-    """Return what is told of each kind of data and number of ranks, as text."""
-    texts = []
+    """Return the description of each kind of data and number of ranks, as text."""
+    parts = []
     for kind in data:
-        told = [(ranks, tell(kind, ranks)) for ranks in study.ranks]
-        if found := [f"{text} ({ranks} ranks)" for ranks, text in told if text]:
-            texts.append(f"{kind}: {', '.join(found)}")
-    return "; ".join(texts)
+        described = [(ranks, tell(kind, ranks)) for ranks in study.ranks]
+        if found := [f"{text} ({ranks} ranks)" for ranks, text in described if text]:
+            parts.append(f"{kind}: {', '.join(found)}")
+    return "; ".join(parts)
 
 
 def _raw(study: Study) -> Iterator[str]:
@@ -38,7 +38,7 @@ def _raw(study: Study) -> Iterator[str]:
 
         if text := _all(study, study.data, compared):
             yield (
-                f"asked: raw, one file, {name} in no more than {RAW_FACTOR} times the seconds of a "
+                f"target: raw, one file, {name} in at most {RAW_FACTOR} times the seconds of a "
                 f"binary file a rank; measured: {text}"
             )
 
@@ -55,7 +55,7 @@ def _lossless(study: Study) -> Iterator[str]:
 
         if text := _all(study, study.data, compared):
             yield (
-                f"asked: a lossless write in at most {CPU_SHARE} of the CPU seconds of HDF5's "
+                f"target: a lossless write in at most {CPU_SHARE} of the CPU seconds of HDF5's "
                 f"collective shuffle and zstd for no worse a ratio; measured, {key}: {text}"
             )
 
@@ -73,8 +73,8 @@ def _bounded(study: Study) -> Iterator[str]:
 
         if text := _all(study, ["smooth"], compared):
             yield (
-                f"asked: smooth data with an error bound of {study.bound:g} written faster than by "
-                f"every uncompressed version; measured, {key} by the fastest of them: {text}"
+                f"target: smooth data with an error bound of {study.bound:g} written faster than "
+                f"by every uncompressed version; measured, {key} by the fastest of them: {text}"
             )
 
 
@@ -88,7 +88,7 @@ def _back(study: Study) -> Iterator[str]:
         wrong = [f"{b.version} by {b.readers} ranks" for b in ours if b.differing]
         counts = ", ".join(str(n) for n in study.readers)
         yield (
-            f"asked: written by {ours[0].writers} ranks, read by {counts}, bit for bit; measured: "
+            f"target: written by {ours[0].writers} ranks, read by {counts}, bit for bit; measured: "
             + (f"other values: {'; '.join(wrong)}" if wrong else f"so are all {len(ours)} reads")
         )
 
