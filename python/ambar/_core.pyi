@@ -5,20 +5,13 @@ Positions, sizes and regions are in code length. All functions that read or writ
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self, TypeAlias, TypedDict, final, overload
+from typing import Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypedDict, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, CapsuleType
 
 # Names that only this file has begin with an underscore: stubtest looks for the others at runtime.
-_Periodic: TypeAlias = tuple[Sequence[float], Sequence[float]]
-"""Lower corner and sides of the box; a side is infinite where the box is not periodic."""
-_Region: TypeAlias = (
-    tuple[Literal["box"], Sequence[float], Sequence[float], _Periodic]
-    | tuple[Literal["sphere"], Sequence[float], float, _Periodic]
-    | tuple[Literal["shell"], Sequence[float], float, float, _Periodic]
-)
 _Progress: TypeAlias = Callable[[int, int], None]
 _Path: TypeAlias = str | PathLike[str]
 _Array: TypeAlias = NDArray[Any]
@@ -370,6 +363,25 @@ class RankWriter:
     def close(self) -> None: ...
 
 @final
+class Region:
+    """A part of the domain, in code length: see the regions of the package."""
+
+    @staticmethod
+    def box(lo: Sequence[float], hi: Sequence[float]) -> Region: ...
+    @staticmethod
+    def sphere(center: Sequence[float], radius: float) -> Region: ...
+    @staticmethod
+    def shell(center: Sequence[float], inner: float, outer: float) -> Region: ...
+    def in_periodic_box(self, lower: Sequence[float], sides: Sequence[float]) -> Region:
+        """Return the region in a box; a side is infinite where the box is not periodic."""
+
+    def may_overlap(self, lower: Sequence[float], upper: Sequence[float]) -> bool:
+        """Return False only if no point of a box is inside."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
 class Amr:
     """The leaf cells of a hierarchy, in a store or in memory."""
 
@@ -405,14 +417,14 @@ class Amr:
     def dtype(self, name: str) -> str: ...
     def chunks_touched(
         self,
-        region: _Region | None = None,
+        region: Region | None = None,
         levels: tuple[int, int] | None = None,
         condition: Condition | None = None,
     ) -> int: ...
     def cells(
         self,
         columns: Sequence[str],
-        region: _Region | None = None,
+        region: Region | None = None,
         levels: tuple[int, int] | None = None,
         condition: Condition | None = None,
         threads: int | None = None,
@@ -427,7 +439,7 @@ class Amr:
     def load(
         self,
         fields: Sequence[str],
-        region: _Region | None = None,
+        region: Region | None = None,
         levels: tuple[int, int] | None = None,
         max_level: int | None = None,
         threads: int | None = None,
@@ -479,7 +491,7 @@ class Table:
     def read(
         self,
         columns: Sequence[str],
-        region: _Region | None = None,
+        region: Region | None = None,
         condition: Condition | None = None,
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
@@ -493,10 +505,23 @@ class Table:
     def load(
         self,
         columns: Sequence[str],
-        region: _Region | None = None,
+        region: Region | None = None,
         threads: int | None = None,
     ) -> Table:
         """Return rows in memory."""
+
+@final
+class Quantity:
+    """A physical quantity, such as velocity, with its units."""
+
+    def __new__(
+        cls, name: str, *, dimension: tuple[float, float, float], units: dict[str, float]
+    ) -> Self:
+        """Describe a quantity.
+
+        `dimension` has the exponents of length, mass and time, `units` the factors that values in
+        code units are multiplied by.
+        """
 
 @final
 class Condition:
@@ -518,16 +543,15 @@ class Condition:
 
     def convert_units(
         self,
-        quantities: Sequence[tuple[str, tuple[float, float, float], Sequence[tuple[str, float]]]],
+        quantities: Sequence[Quantity],
         fields: dict[str, str],
         spellings: dict[str, str],
     ) -> Condition:
         """Return the condition with numbers in code units in place of numbers with a unit.
 
-        `quantities` are names, exponents of length, mass and time, and units with the factors that
-        values in code units are multiplied by. `fields` and `spellings` are dicts from fields to
-        quantities and from other names of units to units. Raises ValueError, with the position, for
-        an unknown unit, another dimension, or a field that is not among `fields`.
+        `fields` and `spellings` are dicts from fields to quantities and from other names of units
+        to units. Raises ValueError, with the position, for an unknown unit, another dimension, or a
+        field that is not among `fields`.
         """
 
     def evaluate(self, columns: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -554,7 +578,7 @@ class Ramses:
         self,
         components: Sequence[str] | None = None,
         fields: Sequence[str] | None = None,
-        region: _Region | None = None,
+        region: Region | None = None,
         levels: tuple[int, int] | None = None,
         max_level: int | None = None,
         threads: int | None = None,
@@ -563,7 +587,7 @@ class Ramses:
     def particles(
         self,
         fields: Sequence[str] | None = None,
-        region: _Region | None = None,
+        region: Region | None = None,
         threads: int | None = None,
         progress: _Progress | None = None,
     ) -> Table: ...
@@ -575,6 +599,19 @@ class Ramses:
 
     def sinks(self) -> Table | None: ...
     def clumps(self) -> Table | None: ...
+
+@final
+class StreamInfo:
+    """The header of a stream of the codec."""
+
+    @property
+    def dtype(self) -> _FloatName: ...
+    @property
+    def values(self) -> int:
+        """The number of values."""
+
+    @property
+    def error_bound(self) -> float | str: ...
 
 @final
 class CodecPlan:
@@ -703,9 +740,7 @@ def decode_bare_array(
 ) -> None:
     """Decode the result of `encode_bare_array` into `out`."""
 
-def codec_inspect(stream: _Buffer) -> tuple[_FloatName, int, float | str]:
-    """Return type and number of a stream's values, and its bound."""
-
+def codec_inspect(stream: _Buffer) -> StreamInfo: ...
 def codec_tune(
     values: _Floats, origins: NDArray[np.int64] | None, bound: float | str, small: bool = False
 ) -> CodecPlan: ...

@@ -217,7 +217,7 @@ def test_levels_and_boxes_of_trees(profile: Any, tmp_path: Path) -> None:
     store = open_store(target)
     (group,) = (path for path in store.groups if path.strip("/") == "amr")
     own = store._ambar_attributes(group)
-    assert own["bounds_asked"] == bounds
+    assert own["requested_bounds"] == bounds
     assert own["error_bounds"]["density"] == "1e-5 relative"
     found = ambar.compare(source, target)
     assert found.held
@@ -300,7 +300,7 @@ def test_levels_and_boxes_of_plotfiles(tmp_path: Path) -> None:
     found = ambar.compare(source, target)
     assert found.held
     own = open_store(target)._ambar_attributes("amr")
-    assert own["bounds_asked"] == {
+    assert own["requested_bounds"] == {
         "density": "1e-2 relative",
         "density@1": "1e-4 relative",
         "density@[0:0.2, :, :]": "1e-6 relative",
@@ -373,7 +373,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     }
     result = run(app, ["info", str(target), "--json"])
     (group,) = (one for one in json.loads(result.stdout)["groups"] if one["path"] == "amr")
-    assert group["bounds_asked"] == asked
+    assert group["requested_bounds"] == asked
     for command in (["info", str(target)], ["compare", str(source), str(target)]):
         result = run(app, command)
         assert result.exit_code == 0, result.output

@@ -300,7 +300,7 @@ def test_run_information(small: Path, converted: dict[str, Path]) -> None:
         assert (info.boxlen, info.box_size) == (2.0, (2.0, 1.0, 1.0))
         assert [level.boxes for level in info.levels] == [2, 3]
         assert info.levels[0].ratio == (2, 2, 2)
-        assert info.texts == ("job_info",)
+        assert info.text_files == ("job_info",)
         assert snapshot.amr.levels == (0, 1)
         assert snapshot.amr.cells_per_level[0] == 16 * 8 * 8 - plotfiles.covered().sum()
         boxes = np.array(plotfiles.BOXES[1])
@@ -441,7 +441,7 @@ def test_times_that_are_not_finite(
     assert ambar.compare(plotfile, store).held
     ambar.export(store, tmp_path / "again")
     same_files(plotfile, tmp_path / "again")
-    # Other programs write other texts, which are kept.
+    # Other programs write other text files, which are kept.
     header.write_text(header.read_text().replace("HyperCLaw-V1.1\n2\n", "HyperCLaw-V1.1\n 2\n"))
     ambar.convert(plotfile, store, mode="w")
     ambar.export(store, tmp_path / "again", mode="w")

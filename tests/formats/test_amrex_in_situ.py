@@ -246,7 +246,7 @@ def test_bounds_differ_by_level_and_box(mpi: Mpi, folder: Path, tmp_path: Path) 
     assert plotfile_program(mpi, folder, box, path, 1.0) == []
     assert 0 < errors_of_blocks(path, 0)[0] <= 1e-4
     assert all(1e-4 < error <= 0.1 for error in errors_of_blocks(path, 1))
-    told = _core.Store(path).attributes("/amr")["ambar"]["bounds_asked"]
+    told = _core.Store(path).attributes("/amr")["ambar"]["requested_bounds"]
     assert told == {"phi": "1e-1", "phi@0@[0:0.4, :, :]": "1e-4"}
 
 

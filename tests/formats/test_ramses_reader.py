@@ -489,11 +489,32 @@ def test_a_component_that_lacks_a_domain_is_told_by_the_file(
         ambar.open_snapshot(truth.folder).load(component)
 
 
+def test_regions_of_sinks_have_the_dimensions_of_the_run(way: str, tmp_path: Path) -> None:
+    """Sinks have three coordinates in all runs: a region of a 2-D run selects columns."""
+    plane = write_output(tmp_path, SYNTHETIC["everything_2d"])
+    assert plane.sinks is not None
+    half = ambar.Box((None, None), (0.5, None), "code")
+    ids = read(plane.folder, way, tmp_path).sinks.read("id", region=half)["id"]
+    np.testing.assert_array_equal(ids, plane.sinks["id"][plane.sinks["x"] < 0.5])
+    assert 0 < len(ids) < 5
+    solid = write_output(tmp_path / "3d", FULL)
+    snapshot = read(solid.folder, way, tmp_path / "3d")
+    for region in (half, ambar.Sphere((0.5, 0.5), 0.5)):
+        for rows in (snapshot.sinks, snapshot.clumps):
+            with pytest.raises(ValueError, match=r"expected .* of 3 numbers"):
+                rows.read(region=region)
+        with pytest.raises(ValueError, match=r"expected .* of 3 numbers"):
+            snapshot.load(region=region)
+
+
 def test_an_output_that_lacks_a_tree_is_an_error(tmp_path: Path) -> None:
     truth = write_output(tmp_path, FULL)
-    (truth.folder / "amr_00007.out00002").unlink()
-    with pytest.raises(KeyError, match=r"amr_00007\.out00002"):
-        everything(ambar.open_snapshot(truth.folder).load())
+    for lacking, first in (("amr_00007.out00002", 2), ("amr_*", 1)):
+        for file in truth.folder.glob(lacking):
+            file.unlink()
+        with pytest.raises(FileNotFoundError, match="copy the output again") as found:
+            everything(ambar.open_snapshot(truth.folder).load())
+        assert found.value.filename == str(truth.folder / f"amr_00007.out{first:05d}")
 
 
 def everything(snapshot: ambar.Snapshot) -> None:

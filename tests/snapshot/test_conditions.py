@@ -116,6 +116,9 @@ def test_units_are_those_of_the_snapshot(gravpart: ambar.Snapshot) -> None:
         ("level > 1 kpc", 'expected fields of known units, found "level"'),
         ("rho > 1 furlong", 'unknown unit "furlong"; available: length'),
         ("rho > 1g/cm3", "put a space before a unit"),
+        ("rho = 1", 'character 5: "=" is not an operator; write =='),
+        ("rho > nan", "found nan, which equals no value"),
+        ("(rho > 1", r'expected "\)" to close "\("'),
         ("rho >", "character 6: expected a field or a number, found the end"),
         ("rho > 'a'", "found a string"),
         ("rho(1) > 2", 'unknown function "rho"'),
@@ -126,6 +129,8 @@ def test_wrong_conditions_say_where(gravpart: ambar.Snapshot, where: str, messag
         gravpart.amr.read(["rho"], where=where)
     with pytest.raises(KeyError, match="entropy"):
         gravpart.amr.read(["rho"], where="2 * entropy > 1")
+    with pytest.raises(KeyError, match="write the unit g/cm3 without spaces"):
+        gravpart.amr.read(["rho"], where="rho > 1 g / cm3")
 
 
 def test_conformal_times_have_no_units() -> None:

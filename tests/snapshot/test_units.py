@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import ambar
+from ambar import _core
+from ambar.snapshot.regions import region_in_code
 
 GALAXY = ambar.RamsesInfo(
     ndim=3,
@@ -67,17 +69,19 @@ def test_unknown_units_name_those_there_are() -> None:
 
 
 def test_regions_in_physical_units() -> None:
-    sphere: tuple[Any, ...] = ambar.Sphere("bc", 10, "kpc")._to_code(GALAXY)
-    kind, centre, radius, periodic = sphere
-    assert periodic == ((0.0,) * 3, (math.inf,) * 3)
-    assert (kind, centre) == ("sphere", (50.0, 50.0, 50.0))
+    radius = 10 / GALAXY.units.length("kpc")
     assert radius == pytest.approx(10.0, rel=1e-6)
+    sphere = ambar.Sphere("bc", 10, "kpc")._to_code(GALAXY)
+    assert sphere == _core.Region.sphere((50.0,) * 3, radius)
     box = ambar.Box((-1, -1, None), (1, 1, None), unit="kpc", center=("bc", "bc", 0))
     lo, hi = box.corners(GALAXY)
     assert lo[:2] == pytest.approx((49, 49))
     assert (lo[2], hi[2]) == (-math.inf, math.inf)
-    assert ambar.Box((0, 0, 0), (1, 1, 1))._to_code(GALAXY)[2] == (100.0, 100.0, 100.0)
-    assert ambar.Shell((1, 2, 3), 0, 1, "code")._to_code(GALAXY)[1] == (1.0, 2.0, 3.0)
+    box = ambar.Box((0, 0, 0), (1, 1, 1))
+    assert box._to_code(GALAXY) == _core.Region.box((0.0,) * 3, (100.0,) * 3)
+    shell = ambar.Shell((1, 2, 3), 0.5, 1, "code")
+    assert shell._to_code(GALAXY) == _core.Region.shell((1.0, 2.0, 3.0), 0.5, 1.0)
+    assert shell._to_code(GALAXY) != _core.Region.sphere((1.0, 2.0, 3.0), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +117,10 @@ def test_ages() -> None:
 def test_boxes_of_several_root_cells() -> None:
     info = ambar.RamsesInfo(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1))
     assert info.box_size == (2.0, 1.0)
-    assert ambar.Sphere("bc", 0.5)._to_code(info)[:3] == ("sphere", (1.0, 0.5), 1.0)
+    disc = _core.Region.sphere((1.0, 0.5), 1.0)
+    assert region_in_code(ambar.Sphere("bc", 0.5), info) == disc
     periodic = ambar.RamsesInfo(
         ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1), periodic=(True, False)
     )
-    assert ambar.Sphere("bc", 0.5)._to_code(periodic)[3] == ((0.0, 0.0), (2.0, math.inf))
+    found = region_in_code(ambar.Sphere("bc", 0.5), periodic)
+    assert found == disc.in_periodic_box((0.0, 0.0), (2.0, math.inf)) != disc

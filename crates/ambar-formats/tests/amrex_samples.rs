@@ -82,7 +82,7 @@ fn entries_besides_the_levels_are_listed() {
     let plotfile = Plotfile::open(&path).unwrap();
     assert_eq!(plotfile.species()[0].name, "DM");
     assert_eq!(plotfile.species()[0].missing(), None);
-    let texts = plotfile.texts();
+    let texts = plotfile.text_files();
     assert_eq!(texts["comoving_a"], "0.153055027728282\n");
     assert!(texts["the_parameters"].starts_with("DistributionMapping.verbose = 0\n"));
     assert_eq!(texts.len(), 2);

@@ -167,7 +167,7 @@ fn an_existing_target_is_an_error_and_failures_leave_nothing() {
     let error = write_plotfile(&target, &request).unwrap_err();
     assert!(error.to_string().contains("\"grid\""), "{error}");
     let mut bad = plotfile.run();
-    bad.texts.insert("../escape".into(), String::new());
+    bad.text_files.insert("../escape".into(), String::new());
     request.species = &[];
     request.run = &bad;
     assert_eq!(
@@ -195,7 +195,7 @@ fn the_run_information_is_json() {
     assert_eq!(info["particles"][0]["fields"][3], "mass");
     assert_eq!(info["dtype"], "float64");
     assert_eq!(
-        info["texts"],
+        info["text_files"],
         serde_json::json!(["comoving_a", "the_parameters"])
     );
     assert!(info["bytes"].as_u64().unwrap() > 30_000_000);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ambar::kinds::amr::patches::{IndexBox, PatchSource};
 use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
-use ambar::kinds::region::Region;
+use ambar::kinds::region;
 use ambar::kinds::select::Selection;
 use ambar::{Column, DataType};
 use ambar_formats::ramses::OutputCells;
@@ -16,6 +16,7 @@ use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::kinds::{fill, lend_whole, selection};
 use crate::memory::{numpy_dtype, to_numpy};
+use crate::region::Region;
 use crate::threads::detached;
 
 /// A hierarchy of any layout.
@@ -66,7 +67,7 @@ impl Amr {
     }
 
     fn window(&self, py: Python<'_>, level: u8, lo: &[f64], hi: &[f64]) -> PyResult<Window> {
-        let region = Region::cuboid(lo, hi).or_raise()?;
+        let region = region::Region::cuboid(lo, hi).or_raise()?;
         let cells = &*self.inner;
         detached(
             py,
@@ -281,11 +282,11 @@ impl Amr {
     fn chunks_touched(
         &self,
         py: Python<'_>,
-        region: Option<&Bound<'_, PyAny>>,
+        region: Option<&Region>,
         levels: Option<(u8, u8)>,
         condition: Option<&Condition>,
     ) -> PyResult<u64> {
-        let selection = selection(region, levels, condition, None)?;
+        let selection = selection(region, levels, condition, None);
         let cells = &*self.inner;
         detached(
             py,
@@ -311,12 +312,12 @@ impl Amr {
         &self,
         py: Python<'_>,
         fields: Vec<String>,
-        region: Option<&Bound<'_, PyAny>>,
+        region: Option<&Region>,
         levels: Option<(u8, u8)>,
         max_level: Option<usize>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
-        let selection = selection(region, levels, None, None)?;
+        let selection = selection(region, levels, None, None);
         let names: Vec<&str> = fields.iter().map(String::as_str).collect();
         match &*self.inner {
             Cells::Tree(tree) => {
@@ -344,13 +345,13 @@ impl Amr {
         &self,
         py: Python<'py>,
         columns: Vec<String>,
-        region: Option<&Bound<'py, PyAny>>,
+        region: Option<&Region>,
         levels: Option<(u8, u8)>,
         condition: Option<&Condition>,
         threads: Option<usize>,
         chunks: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, levels, condition, chunks)?;
+        let selection = selection(region, levels, condition, chunks);
         let dict = PyDict::new(py);
         let rest = self.lend(&dict, columns, &selection, threads)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();

@@ -19,6 +19,7 @@ const MAX_CACHED_WORKSPACE: usize = 1 << 21;
 /// Adds the functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CodecPlan>()?;
+    module.add_class::<StreamInfo>()?;
     module.add_function(wrap_pyfunction!(codec_tune, module)?)?;
     module.add_function(wrap_pyfunction!(codec_encode, module)?)?;
     module.add_function(wrap_pyfunction!(codec_decode, module)?)?;
@@ -243,9 +244,18 @@ fn encode<'py, T: Value>(
     Ok(PyBytes::new(py, &codec_result(stream)?))
 }
 
-/// Returns type and number of the values of a stream, and their bound.
+/// The header of a stream.
+#[pyclass(frozen, get_all, module = "ambar._core")]
+pub struct StreamInfo {
+    dtype: &'static str,
+    /// The number of values.
+    values: usize,
+    error_bound: BoundOutput,
+}
+
+/// Reads the header of a stream.
 #[pyfunction]
-fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, BoundOutput)> {
+fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<StreamInfo> {
     let stream = StableBytes::new(stream)?;
     let info = codec_result(ambar_codec::inspect(stream.bytes()))?;
     let dtype = if info.value_size == f32::SIZE {
@@ -253,7 +263,11 @@ fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, Bo
     } else {
         "float64"
     };
-    Ok((dtype, info.values, info.bound.into()))
+    Ok(StreamInfo {
+        dtype,
+        values: info.values,
+        error_bound: info.bound.into(),
+    })
 }
 
 /// Decodes a stream of values of this type and shape.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use ambar::condition::{self, ColumnValues, Quantity, UnitSystem, Value};
+use ambar::condition::{self, ColumnValues, UnitSystem, Value};
 use ambar::{Column, DataType};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::errors::{OrRaise, exception};
 use crate::memory::{BorrowedBuffer, to_numpy};
@@ -18,8 +18,26 @@ pub struct Condition {
     text: String,
 }
 
-/// The name of a quantity, its exponents of length, mass and time, and the factors of its units.
-type NamedQuantity = (String, [f64; 3], Vec<(String, f64)>);
+/// A physical quantity.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Quantity(condition::Quantity);
+
+#[pymethods]
+impl Quantity {
+    /// `dimension` has the exponents of length, mass and time, `units` the factors that values in code
+    /// units are multiplied by.
+    #[new]
+    #[pyo3(signature = (name, *, dimension, units))]
+    fn new(name: String, dimension: [f64; 3], units: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let units = units.iter();
+        let units = units.map(|(unit, factor)| Ok((unit.extract()?, factor.extract()?)));
+        Ok(Self(condition::Quantity {
+            name,
+            dimension,
+            units: units.collect::<PyResult<_>>()?,
+        }))
+    }
+}
 
 #[pymethods]
 impl Condition {
@@ -48,17 +66,15 @@ impl Condition {
 
     fn convert_units(
         &self,
-        quantities: Vec<NamedQuantity>,
+        quantities: Vec<PyRef<'_, Quantity>>,
         fields: HashMap<String, String>,
         spellings: HashMap<String, String>,
     ) -> PyResult<Self> {
-        let quantity = |(name, dimension, units)| Quantity {
-            name,
-            dimension,
-            units,
-        };
         let system = UnitSystem {
-            quantities: quantities.into_iter().map(quantity).collect(),
+            quantities: quantities
+                .iter()
+                .map(|quantity| quantity.0.clone())
+                .collect(),
             spellings,
             fields,
         };

@@ -2,17 +2,16 @@
 
 use ambar::Column;
 use ambar::kinds::particles::Particles;
-use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
 use ambar::kinds::source::ColumnSource;
 use ambar::kinds::table::Table as Rows;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
+use crate::region::Region;
 use crate::threads::detached;
 
 /// Adds those columns of `names` to `dict` that are completely in memory and completely selected, without
@@ -45,42 +44,19 @@ pub fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResul
     Ok(())
 }
 
-/// A region from a Python tuple: `("box", lo, hi, periodic)`, `("sphere", center, radius, periodic)`
-/// or `("shell", center, inner, outer, periodic)`, in code length. `periodic` has the lower corner
-/// and the sides of the box, which are infinite in non-periodic dimensions.
-pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
-    let form: String = tuple.get_item(0)?.extract()?;
-    let point = |index: usize| tuple.get_item(index)?.extract::<Vec<f64>>();
-    let number = |index: usize| tuple.get_item(index)?.extract::<f64>();
-    let region = match form.as_str() {
-        "box" => Region::cuboid(&point(1)?, &point(2)?),
-        "sphere" => Region::sphere(&point(1)?, number(2)?),
-        "shell" => Region::shell(&point(1)?, number(2)?, number(3)?),
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "invalid region: {other:?}; must be \"box\", \"sphere\" or \"shell\""
-            )));
-        }
-    };
-    let (lower, size): (Vec<f64>, Vec<f64>) = tuple.get_item(tuple.len()? - 1)?.extract()?;
-    region
-        .and_then(|region| region.in_periodic_box(&lower, &size))
-        .or_raise()
-}
-
 /// A selection from a region, levels and a condition in Python.
 pub fn selection(
-    region: Option<&Bound<'_, PyAny>>,
+    region: Option<&Region>,
     levels: Option<(u8, u8)>,
     condition: Option<&Condition>,
     chunks: Option<(u64, u64)>,
-) -> PyResult<Selection> {
-    Ok(Selection {
+) -> Selection {
+    Selection {
         chunks: chunks.map(|(start, end)| start..end),
-        region: region.map(self::region).transpose()?,
+        region: region.map(|region| region.inner),
         levels,
         condition: condition.map(|condition| condition.inner.clone()),
-    })
+    }
 }
 
 /// Rows of particles, or of a table without positions.
@@ -146,10 +122,10 @@ impl Table {
         &self,
         py: Python<'_>,
         columns: Vec<String>,
-        region: Option<&Bound<'_, PyAny>>,
+        region: Option<&Region>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
-        let selection = selection(region, None, None, None)?;
+        let selection = selection(region, None, None, None);
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         let rows = detached(py, threads, || self.rows_of().load(&names, &selection))?;
         Ok(Self::of_rows(rows))
@@ -160,12 +136,12 @@ impl Table {
         &self,
         py: Python<'py>,
         columns: Vec<String>,
-        region: Option<&Bound<'py, PyAny>>,
+        region: Option<&Region>,
         condition: Option<&Condition>,
         threads: Option<usize>,
         chunks: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, None, condition, chunks)?;
+        let selection = selection(region, None, condition, chunks);
         let dict = PyDict::new(py);
         if selection.is_all() {
             let names: Vec<&str> = columns.iter().map(String::as_str).collect();

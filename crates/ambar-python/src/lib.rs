@@ -15,6 +15,7 @@ mod memory;
 mod progress;
 mod ramses;
 mod ranks;
+mod region;
 mod spec;
 mod store;
 mod threads;
@@ -58,6 +59,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<condition::Condition>()?;
+    module.add_class::<condition::Quantity>()?;
+    module.add_class::<region::Region>()?;
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
     module.add_function(wrap_pyfunction!(hdf5::hdf5_boxes, module)?)?;

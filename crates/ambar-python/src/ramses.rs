@@ -18,8 +18,9 @@ use pyo3::prelude::*;
 use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::json::{Json, JsonObject};
-use crate::kinds::{Table, region};
+use crate::kinds::Table;
 use crate::progress::Progress;
+use crate::region::Region;
 use crate::threads::detached;
 use crate::writer::{compression, durability};
 
@@ -83,7 +84,7 @@ impl Ramses {
         py: Python<'_>,
         components: Option<Vec<String>>,
         fields: Option<Vec<String>>,
-        region: Option<&Bound<'_, PyAny>>,
+        region: Option<&Region>,
         levels: Option<(u8, u8)>,
         max_level: Option<u8>,
         threads: Option<usize>,
@@ -99,7 +100,7 @@ impl Ramses {
                     .collect()
             }),
             fields,
-            region: region.map(crate::kinds::region).transpose()?,
+            region: region.map(|region| region.inner),
             levels,
             max_level,
             domain: false,
@@ -117,16 +118,15 @@ impl Ramses {
         &self,
         py: Python<'_>,
         fields: Option<Vec<String>>,
-        region: Option<&Bound<'_, PyAny>>,
+        region: Option<&Region>,
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Table> {
         let progress = Progress::new(progress);
         let report = |done, total| check_cancelled(progress.report(done, total));
-        let region = region.map(self::region).transpose()?;
         let request = ParticlesRequest {
             fields,
-            region,
+            region: region.map(|region| region.inner),
             domain: false,
             progress: Some(&report),
         };

@@ -198,7 +198,7 @@ def _given_bounds(found: dict[str, Any]) -> dict[str, str]:
     given: dict[str, str] = {}
     groups = []
     for group in found["groups"]:
-        bounds = group.get("bounds_asked") or {}
+        bounds = group.get("requested_bounds") or {}
         path = group["path"].strip("/")
         groups += [f"{path}/"] if bounds else []
         given |= {f"{path}/{target}".lstrip("/"): str(bound) for target, bound in bounds.items()}

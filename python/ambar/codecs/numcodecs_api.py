@@ -47,6 +47,6 @@ class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Return the values of a stream as a 1-D array, or decode them into `out`."""
         stream = ensure_bytes(buf)
-        dtype, count, _ = _core.codec_inspect(stream)
-        values = _core.codec_decode(stream, dtype, (count,))
+        info = _core.codec_inspect(stream)
+        values = _core.codec_decode(stream, info.dtype, (info.values,))
         return values if out is None else ndarray_copy(values, out)

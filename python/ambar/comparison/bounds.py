@@ -100,7 +100,7 @@ def recorded_bounds(attributes: Mapping[str, Any] | None, name: str) -> list[Par
     """Return the bounds that a field was written with, from the attributes of its group."""
     rules = [
         (target, bound)
-        for target, bound in (attributes or {}).get("bounds_asked", {}).items()
+        for target, bound in (attributes or {}).get("requested_bounds", {}).items()
         if target.partition("@")[0] == name
     ]
     return (select_bounds(rules, [name]) or []) if rules else []

@@ -80,7 +80,7 @@ class AmrexInfo(Summary):
     """Format of the plotfile, such as "HyperCLaw-V1.1"."""
     aexp: float | None = None
     """Expansion factor, if the plotfile states it (Nyx)."""
-    texts: tuple[str, ...] = ()
+    text_files: tuple[str, ...] = ()
     """Names of text files, such as "job_info"."""
     periodic: tuple[bool, ...] = ()
     """Whether the domain is periodic, in each dimension; empty if unknown, as in plotfiles."""
@@ -122,7 +122,7 @@ class AmrexInfo(Summary):
                 coordinates=str(values.get("coordinates", "cartesian")),
                 format=str(values.get("format", "")),
                 aexp=None if aexp is None else float(aexp),
-                texts=tuple(map(str, values.get("texts", ()))),
+                text_files=tuple(map(str, values.get("text_files", ()))),
                 periodic=tuple(map(bool, values.get("periodic", ()))),
             )
             info._check()

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ambar._core import Amr as CoreAmr
-    from ambar._core import Condition, _Region
+    from ambar._core import Condition
+    from ambar._core import Region as CoreRegion
     from ambar._core import Table as CoreTable
     from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.loading import Source
@@ -182,7 +183,7 @@ class FieldRows(ABC):
         arrays = lazy_columns(self, self._resolved(names))
         return xr.Dataset({name: (dim, array) for name, array in arrays.items()})
 
-    def _region(self, region: Region | None) -> _Region | None:
+    def _region(self, region: Region | None) -> CoreRegion | None:
         return region_in_code(region, self._info)
 
     def _condition(self, where: str | None) -> Condition | None:

@@ -175,7 +175,7 @@ def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[
     for path in store.groups:
         own = store._ambar_attributes(path)
         for field, median in own.get("medians", {}).items():
-            given, bound = own["bounds_asked"].get(field, "0"), own["error_bounds"][field]
+            given, bound = own["requested_bounds"].get(field, "0"), own["error_bounds"][field]
             if message := loose_bound(field, given, bound, median):
                 found.setdefault(field, message)
     for message in found.values():

@@ -113,7 +113,7 @@ class LoadRequest:
                 f"invalid max_level: {self.max_level}; expected a number from 0 to 255"
             )
 
-    def code_region(self, info: RunInfo) -> _core._Region | None:
+    def code_region(self, info: RunInfo) -> _core.Region | None:
         """Return the region in code length."""
         return region_in_code(self.region, info)
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ambar import _core
 from ambar._core import InvalidError
 
 if TYPE_CHECKING:
-    from ambar._core import _Periodic as Periodic
-    from ambar._core import _Region as CoreRegion
     from ambar.snapshot.run_info import RunInfo
 
 Levels: TypeAlias = tuple[int, int]
@@ -29,7 +28,7 @@ AXES = "xyz"
 _CENTER_NAMES = ("bc", "boxcenter")
 
 
-def region_in_code(region: Region | None, info: RunInfo) -> CoreRegion | None:
+def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
     """Return a region in code length, None for None; raises TypeError if it is not a region."""
     if region is None:
         return None
@@ -38,19 +37,17 @@ def region_in_code(region: Region | None, info: RunInfo) -> CoreRegion | None:
             f"expected an ambar.Box, Sphere or Shell as the region, found {region!r:.80}"
         )
     code = region._to_code(info)
-    center, radius = (code[1], code[-2]) if code[0] != "box" else ((), 0.0)
-    low, high = code[1:3] if code[0] == "box" else (center, center)
-    upper = [start + size for start, size in zip(info.lower, info.box_size, strict=True)]
-    gaps = [
-        max(start - b, a - end, 0.0)
-        for a, b, start, end in zip(low, high, info.lower, upper, strict=True)
-    ]
-    if math.hypot(*gaps) > radius:
+    upper = tuple(start + size for start, size in zip(info.lower, info.box_size, strict=True))
+    if not code.may_overlap(info.lower, upper):
         raise InvalidError(
             f"the region {region} does not overlap the box of the simulation, from {info.lower} to "
-            f"{tuple(upper)} in code length; check the unit of the region"
+            f"{upper} in code length; check the unit of the region"
         )
-    return code
+    periodic = info.periodic or (False,) * info.ndim
+    sides = [
+        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
+    ]
+    return code.in_periodic_box(info.lower, sides)
 
 
 def checked_levels(levels: Levels | None) -> Levels | None:
@@ -132,15 +129,6 @@ def _start(info: RunInfo, unit: str) -> tuple[float, ...]:
     return info.lower if unit == "box" else (0.0,) * info.ndim
 
 
-def _periodic(info: RunInfo) -> Periodic:
-    """Return the lower corner and the sides of the box; infinite if it is not periodic."""
-    periodic = info.periodic or (False,) * info.ndim
-    sides = (
-        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
-    )
-    return info.lower, tuple(sides)
-
-
 def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise InvalidError(f"invalid coordinate of a region: {value}; expected a finite number")
@@ -193,9 +181,8 @@ class Box:
     unit: str = "box"
     center: Center | None = None
 
-    def _to_code(self, info: RunInfo) -> CoreRegion:
-        """Return the region in code length, as the extension module expects it."""
-        return ("box", *self.corners(info), _periodic(info))
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        return _core.Region.box(*self.corners(info))
 
     def coordinates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners as coordinates of a mesh, which has neither a box nor a unit.
@@ -335,10 +322,10 @@ class Sphere:
     radius: float
     unit: str = "box"
 
-    def _to_code(self, info: RunInfo) -> CoreRegion:
+    def _to_code(self, info: RunInfo) -> _core.Region:
         scale = length_of_unit(info, self.unit)
         center = _center(self.center, info, self.unit)
-        return ("sphere", center, _radius(self.radius, scale), _periodic(info))
+        return _core.Region.sphere(center, _radius(self.radius, scale))
 
 
 @dataclass(frozen=True)
@@ -368,7 +355,7 @@ class Shell:
     outer: float
     unit: str = "box"
 
-    def _to_code(self, info: RunInfo) -> CoreRegion:
+    def _to_code(self, info: RunInfo) -> _core.Region:
         scale = length_of_unit(info, self.unit)
         inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
         if inner > outer:
@@ -376,7 +363,7 @@ class Shell:
                 f"expected inner <= outer, found the radii {self.inner}, {self.outer}"
             )
         center = _center(self.center, info, self.unit)
-        return ("shell", center, inner, outer, _periodic(info))
+        return _core.Region.shell(center, inner, outer)
 
 
 Region: TypeAlias = Box | Sphere | Shell

@@ -437,7 +437,7 @@ def parse_where(
     if not isinstance(where, str):
         raise TypeError(f"expected a condition such as 'rho > 1', found {where!r:.80}")
     condition = _core.Condition(where)
-    condition = condition.rename({name: name_of(name) for name in condition.fields})
+    condition = _with_columns(condition, name_of, units)
     if not condition.units:
         return condition
     if not units.factors:
@@ -453,7 +453,21 @@ def parse_where(
         elif quantity := quantity_of(name):
             fields[name] = quantity
     quantities = [
-        (quantity, DIMENSIONS[quantity], list(factors.items()))
+        _core.Quantity(quantity, dimension=DIMENSIONS[quantity], units=factors)
         for quantity, factors in units.factors.items()
     ]
     return condition.convert_units(quantities, fields, SPELLINGS)
+
+
+def _with_columns(
+    condition: _core.Condition, name_of: Callable[[str], str], units: Units
+) -> _core.Condition:
+    """Return a condition with columns in place of the names that the user gave."""
+    try:
+        return condition.rename({name: name_of(name) for name in condition.fields})
+    except _core.NotFoundError as error:
+        known = {unit for factors in units.factors.values() for unit in factors}
+        spaced = {f"{unit}/{name}" for unit in condition.units for name in condition.fields}
+        for unit in known & spaced:
+            raise _core.NotFoundError(f"{error}; write the unit {unit} without spaces") from None
+        raise

@@ -171,7 +171,7 @@ impl RunInformation<'_> {
                     "dtype": fields.first().map(|(_, dtype)| dtype.to_string()),
                     "levels": levels.collect::<Vec<_>>(),
                     "particles": [],
-                    "texts": [],
+                    "text_files": [],
                     "left_out": {},
                 },
                 "components": components,
@@ -197,7 +197,7 @@ impl RunInformation<'_> {
             "boundary": 0,
             "levels": levels.collect::<Vec<_>>(),
             "rest": "",
-            "texts": {},
+            "text_files": {},
         })
     }
 }

@@ -9,7 +9,7 @@ use super::plotfile::{Plotfile, Species};
 /// The run information: `format`, `ndim`, `time`, `steps`, `coordinates` (`cartesian`, `cylindrical` or
 /// `spherical`), `aexp` (`comoving_a` of Nyx, else null), `lower`, `upper`, `fields`, `dtype`, `levels`
 /// (each with `domain`, inclusive `lo` and `hi`, `cell_size`, `ratio` to the next level, number of
-/// `boxes` and `cells`, `ghosts`), `particles`, names of `texts`, entries that are `left_out` with the
+/// `boxes` and `cells`, `ghosts`), `particles`, names of `text_files`, entries that are `left_out` with the
 /// reasons, `files` and `bytes`.
 pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
     let ndim = plotfile.ndim();
@@ -25,7 +25,7 @@ pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
         "coordinates",
         json!(coordinates.get(plotfile.coordinates() as usize)),
     );
-    let aexp = plotfile.texts().get("comoving_a");
+    let aexp = plotfile.text_files().get("comoving_a");
     let aexp = aexp.and_then(|text| text.trim().parse::<f64>().ok());
     add("aexp", json!(aexp));
     add("lower", json!(hierarchy.lower[..ndim]));
@@ -50,8 +50,12 @@ pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
     add("levels", levels.collect());
     add("particles", components(plotfile.species()));
     add(
-        "texts",
-        plotfile.texts().keys().map(|name| json!(name)).collect(),
+        "text_files",
+        plotfile
+            .text_files()
+            .keys()
+            .map(|name| json!(name))
+            .collect(),
     );
     let ignored = plotfile.ignored().iter();
     add(

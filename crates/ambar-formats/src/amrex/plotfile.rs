@@ -119,7 +119,7 @@ impl Plotfile {
     /// Opens a plotfile: reads `Header`, the `Cell_H` of each level, and the line before each FAB.
     ///
     /// # Errors
-    /// `NotFound` if the folder or a `Header` in it does not exist; `Corrupt` if texts are damaged or
+    /// `NotFound` if the folder or a `Header` in it does not exist; `Corrupt` if text files are damaged or
     /// contradict each other, or files are missing or truncated; `Unsupported` for values on nodes or
     /// FABs of text; `Io`.
     pub fn open(path: &Path) -> Result<Self> {
@@ -223,10 +223,10 @@ impl Plotfile {
             .map_or([0; 3], |level| level.header.ghosts)
     }
 
-    /// The other texts in the plotfile's folder, such as `job_info` or `comoving_a`, by name; at most
+    /// The other text files in the plotfile's folder, such as `job_info` or `comoving_a`, by name; at most
     /// 1 MiB each.
-    pub fn texts(&self) -> &BTreeMap<String, String> {
-        &self.contents.texts
+    pub fn text_files(&self) -> &BTreeMap<String, String> {
+        &self.contents.text_files
     }
 
     /// The particle species: folders with a `Header` of particles.

@@ -82,7 +82,7 @@ fn token(text: &[char]) -> Result<(Token, usize), String> {
         (',', _) => (Token::Comma, 1),
         ('`', _) => {
             let len = text[1..].iter().position(|c| *c == '`');
-            let len = len.ok_or("\"`\" without another after the name")?;
+            let len = len.ok_or("expected a closing ` after the name, found the end")?;
             (Token::Quoted(text[1..=len].iter().collect()), len + 2)
         }
         ('"' | '\'', _) => string(text)?,
@@ -92,12 +92,12 @@ fn token(text: &[char]) -> Result<(Token, usize), String> {
         }
         (c, _) if c.is_ascii_digit() => number(text)?,
         ('.', c) if c.is_ascii_digit() => number(text)?,
-        ('=', _) => return Err("write == for equality".into()),
-        ('^', _) => return Err("'^' is not an operator; write ** for a power".into()),
+        ('=', _) => return Err("\"=\" is not an operator; write == for equality".into()),
+        ('^', _) => return Err("\"^\" is not an operator; write ** for a power".into()),
         (c @ ('&' | '|' | '~' | '!'), _) => {
-            return Err(format!("{c:?} is not an operator; write and, or, not"));
+            return Err(format!("\"{c}\" is not an operator; write and, or, not"));
         }
-        (c, _) => return Err(format!("{c:?} is not part of an expression")),
+        (c, _) => return Err(format!("unexpected character \"{}\"", c.escape_debug())),
     })
 }
 
@@ -116,8 +116,8 @@ fn word(name: String) -> Result<Token, String> {
         "False" => Token::Number(Literal::integer(0)),
         "nan" => {
             return Err(
-                "\"nan\" is not a number; to find NaN, compare a field with itself: \
-                        rho != rho"
+                "expected a number, found nan, which equals no value; to select NaN, compare a \
+                 field with itself: rho != rho"
                     .into(),
             );
         }
@@ -147,7 +147,12 @@ fn string(text: &[char]) -> Result<(Token, usize), String> {
     let mut at = 1;
     loop {
         match text.get(at) {
-            None => return Err(format!("{} without another after the string", text[0])),
+            None => {
+                return Err(format!(
+                    "expected a closing {} after the string, found the end",
+                    text[0]
+                ));
+            }
             Some(c) if *c == text[0] => return Ok((Token::Text(value), at + 1)),
             Some('\\') => {
                 at += 1;
@@ -155,7 +160,7 @@ fn string(text: &[char]) -> Result<(Token, usize), String> {
                     Some('n') => '\n',
                     Some('t') => '\t',
                     Some(c @ ('\\' | '"' | '\'')) => *c,
-                    _ => return Err(r#"unknown escape; known: \\ \" \' \n \t"#.into()),
+                    _ => return Err(r#"unknown escape sequence; available: \\ \" \' \n \t"#.into()),
                 });
             }
             Some(c) => value.push(*c),

@@ -237,7 +237,10 @@ impl Parser {
                 Token::End => {
                     self.reduce(1, &located)?;
                     if let Some((_, start)) = self.pending.pop() {
-                        return Err(Problem::new(start, "\"(\" without \")\" after it"));
+                        return Err(Problem::new(
+                            start,
+                            "expected \")\" to close \"(\", found the end",
+                        ));
                     }
                     match goal {
                         Goal::Condition => self.check_condition(&located)?,
@@ -340,7 +343,8 @@ impl Parser {
 
     fn add(&mut self, node: Node, start: usize) -> Result<usize, Problem> {
         if self.tree.nodes.len() >= MAX_NODES {
-            let message = format!("more than {MAX_NODES} fields, numbers and operators");
+            let message =
+                format!("expected at most {MAX_NODES} fields, numbers and operators, found more");
             return Err(Problem::new(start, message));
         }
         self.tree.nodes.push(node);
@@ -547,7 +551,7 @@ impl Parser {
     fn close(&mut self, cause: &Located) -> Result<(), Problem> {
         self.reduce(1, cause)?;
         match self.pending.pop() {
-            None => Err(Problem::new(cause.start, "\")\" without \"(\" before it")),
+            None => Err(Problem::new(cause.start, "\")\" has no matching \"(\"")),
             Some((Pending::Call { callee, arguments }, start)) => {
                 self.call(callee, arguments, start)
             }

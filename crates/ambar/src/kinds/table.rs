@@ -163,6 +163,9 @@ impl Table {
     /// Columns of the selected rows, in the order of the file. Only chunks that may contain such rows
     /// are read.
     ///
+    /// A region of fewer dimensions than the positions selects a column: RAMSES sinks have three
+    /// coordinates in runs of all dimensions. The caller checks the dimensions of the run.
+    ///
     /// # Errors
     /// `NotFound` for a column that does not exist; `Unsupported` for strings of variable
     /// length; `Invalid` for a region without positions, for levels, and for a condition on columns that

@@ -145,7 +145,7 @@ pub(crate) fn add_bounds<'a>(own: &mut Attributes, fields: impl Iterator<Item = 
             medians.insert(field.field.to_owned(), json!(median));
         }
     }
-    for (key, values) in ["error_bounds", "bounds_asked", "medians"]
+    for (key, values) in ["error_bounds", "requested_bounds", "medians"]
         .into_iter()
         .zip(all)
     {

@@ -104,7 +104,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         "boundary": 0,
         "levels": steps,
         "rest": "",
-        "texts": {},
+        "text_files": {},
     }
     description = shared | {
         "dtype": str(file.dtype),

@@ -1,4 +1,4 @@
-//! The entries of a plotfile's folder besides the levels: texts, particles, and entries that are not
+//! The entries of a plotfile's folder besides the levels: text files, particles, and entries that are not
 //! read.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct FolderUsage {
 #[derive(Debug, Default)]
 pub struct FolderContents {
     /// Texts by name.
-    pub texts: BTreeMap<String, String>,
+    pub text_files: BTreeMap<String, String>,
     /// Names of the folders of particles.
     pub species: Vec<String>,
     /// Entries that are not read.
@@ -111,7 +111,7 @@ impl FolderContents {
             }
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => {
-                    self.texts.insert(name.to_owned(), text);
+                    self.text_files.insert(name.to_owned(), text);
                 }
                 Err(_) => self.ignore(name, "a file that is not UTF-8 text".into()),
             },

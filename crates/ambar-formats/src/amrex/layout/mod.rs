@@ -66,8 +66,8 @@ pub struct SpeciesLayout {
     pub digits: usize,
     /// The `Particle_H` of each level.
     pub boxes: Vec<ParticleBoxes>,
-    /// Other texts in its folder, by name.
-    pub texts: BTreeMap<String, String>,
+    /// Other text files in its folder, by name.
+    pub text_files: BTreeMap<String, String>,
 }
 
 /// The list of boxes in a level's `Particle_H`.

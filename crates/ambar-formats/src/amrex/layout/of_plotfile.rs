@@ -33,13 +33,13 @@ impl Plotfile {
             boundary: self.header.boundary,
             levels: self.header.levels.iter().map(level).collect(),
             rest: self.header.rest.clone(),
-            texts: self.texts().clone(),
+            text_files: self.text_files().clone(),
             renamed: renamed(self.names(), &self.header.fields),
         }
     }
 
     /// The layout of the plotfile's files, with which `write_plotfile` writes the same files again. Reads
-    /// the texts again.
+    /// the text files again.
     ///
     /// # Errors
     /// As `open`.
@@ -185,14 +185,14 @@ fn species_layout(
         ints: species.record.ints > 0,
         digits: species.digits,
         boxes: lists,
-        texts: texts_beside(&species.folder)?,
+        text_files: text_files_beside(&species.folder)?,
     })
 }
 
-/// The texts in a species' folder, except its `Header`.
-fn texts_beside(folder: &Path) -> Result<BTreeMap<String, String>> {
+/// The text files in a species' folder, except its `Header`.
+fn text_files_beside(folder: &Path) -> Result<BTreeMap<String, String>> {
     let io = |e| Error::io(e, folder, "listing a folder of particles");
-    let mut texts = BTreeMap::new();
+    let mut text_files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(io)? {
         let entry = entry.map_err(io)?;
         let Ok(name) = entry.file_name().into_string() else {
@@ -201,8 +201,8 @@ fn texts_beside(folder: &Path) -> Result<BTreeMap<String, String>> {
         if name != "Header"
             && let Some(text) = small_text(&entry.path())
         {
-            texts.insert(name, text);
+            text_files.insert(name, text);
         }
     }
-    Ok(texts)
+    Ok(text_files)
 }

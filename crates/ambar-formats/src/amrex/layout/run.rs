@@ -1,4 +1,4 @@
-//! Run information of a plotfile: time, steps and texts.
+//! Run information of a plotfile: time, steps and text files.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub struct RunInfo {
     pub levels: Vec<RunLevel>,
     /// The text of `Header` after the last level.
     pub rest: String,
-    /// The other texts in the plotfile's folder, by name.
-    pub texts: BTreeMap<String, String>,
+    /// The other text files in the plotfile's folder, by name.
+    pub text_files: BTreeMap<String, String>,
     /// The names in `Header` of the fields that are stored under another name; see `field_names`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<String, String>,
@@ -51,7 +51,7 @@ impl Default for RunInfo {
             boundary: 0,
             levels: Vec::new(),
             rest: String::new(),
-            texts: BTreeMap::new(),
+            text_files: BTreeMap::new(),
             renamed: BTreeMap::new(),
         }
     }

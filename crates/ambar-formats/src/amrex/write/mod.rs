@@ -66,7 +66,7 @@ fn write_files(folder: &Path, request: &WriteRequest<'_>) -> Result<()> {
         let layout = names.iter().find(|layout| layout.name == species.name);
         particles::write(folder, hierarchy, species, layout.copied())?;
     }
-    for (name, text) in &request.run.texts {
+    for (name, text) in &request.run.text_files {
         check_entry(name)?;
         write_text(&folder.join(name), text)?;
     }

@@ -35,7 +35,7 @@ pub fn write(
         rows.write_level(&files, level, layout, hierarchy)
             .map_err(at)?;
     }
-    for (name, text) in layout.iter().flat_map(|layout| &layout.texts) {
+    for (name, text) in layout.iter().flat_map(|layout| &layout.text_files) {
         if name.contains('/') || check_path(name).is_err() {
             return Err(at(Error::invalid(format!(
                 "invalid name of a text: {name:?}; expected a file name; rename it"

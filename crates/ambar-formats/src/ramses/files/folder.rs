@@ -193,16 +193,13 @@ impl Folder {
     /// # Errors
     /// `NotFound`, naming the file.
     pub fn domain(&self, start: &str, domain: u64) -> Result<PathBuf> {
-        self.numbered(start, &format!(".out{:05}", domain + 1))
-            .ok_or_else(|| {
-                Error::not_found(format!(
-                    "expected the file {start}_{}.out{:05}, which does not exist; copy the output \
-                     again",
-                    self.number,
-                    domain + 1
-                ))
-                .in_file(self.path.display())
-            })
+        let name = format!("{start}_{}.out{:05}", self.number, domain + 1);
+        self.file(&name).ok_or_else(|| {
+            Error::missing_file(
+                "the output is not complete: this file does not exist; copy the output again",
+            )
+            .in_file(self.path.join(name).display())
+        })
     }
 
     /// Why a component with one file per domain cannot be read; `None` if it can.

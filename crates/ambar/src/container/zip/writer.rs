@@ -55,10 +55,15 @@ impl ZipWriter {
             Err(_) => None,
             Ok(_) if !options.overwrite => return Err(file::already_exists(&path)),
             Ok(found) if found.is_file() => Some((file::open_locked(&path)?, found)),
-            Ok(_) => {
-                return Err(Error::invalid(
-                    "expected a path that is free or a file, found something else; choose another path",
-                )
+            Ok(found) => {
+                let found = if found.is_dir() {
+                    "folder"
+                } else {
+                    "FIFO, socket or device"
+                };
+                return Err(Error::invalid(format!(
+                    "expected a file to replace, found a {found}; choose another name, or remove it"
+                ))
                 .in_file(path.display()));
             }
         };

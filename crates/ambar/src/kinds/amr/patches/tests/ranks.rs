@@ -169,7 +169,7 @@ proptest! {
         let without_bounds = |patches: &PatchAmr| {
             let mut attributes = patches.attributes().clone();
             attributes.remove("error_bounds");
-            attributes.remove("bounds_asked");
+            attributes.remove("requested_bounds");
             attributes.remove("medians");
             attributes
         };
