@@ -432,8 +432,8 @@ def test_a_zip_of_zarr_is_no_store_of_ambar(tmp_path: Path) -> None:
     with pytest.raises(ambar.UnsupportedError, match="expected a NetCDF"):
         ambar.ingest(path, tmp_path / "x.ambar")
     assert not ambar.ingest(path, tmp_path / "x.ambar", engine="ambar").failed
-    fleet = ambar.open_collection(tmp_path / "x.ambar")
-    np.testing.assert_array_equal(fleet["x"].a, np.arange(3.0))
+    profiles = ambar.open_collection(tmp_path / "x.ambar")
+    np.testing.assert_array_equal(profiles["x"].a, np.arange(3.0))
 
 
 def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> None:
@@ -443,12 +443,12 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
     ambar.convert(plotfile, kept, fsync=False)
     netcdf = tmp_path / "x.nc"
     xr.Dataset({"v": ("x", [1.0, 2.0])}).to_netcdf(netcdf)
-    fleet = tmp_path / "fleet.ambar"
-    ambar.convert(netcdf, fleet)
+    profiles = tmp_path / "profiles.ambar"
+    ambar.convert(netcdf, profiles)
     exports: list[tuple[Path, dict[str, Any]]] = [
         (kept, {}),
-        (fleet, {}),
-        (fleet, {"format": "zarr"}),
+        (profiles, {}),
+        (profiles, {"format": "zarr"}),
     ]
     for number, (source, options) in enumerate(exports):
         target = tmp_path / f"target{number}"

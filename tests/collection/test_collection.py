@@ -20,23 +20,23 @@ ISEL = {"depth": slice(0, 5), "time": slice(2, None, 3)}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.ambar"
+    return tmp_path / "profiles.ambar"
 
 
 def test_datasets_come_back_identical(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(40)}
-    fleet = written(path, datasets)
-    assert fleet.names == list(datasets)
-    assert len(fleet) == 40
-    assert "d7" in fleet
-    assert "x" not in fleet
-    assert list(fleet) == list(datasets)
-    assert len(fleet.families) == 1
+    profiles = written(path, datasets)
+    assert profiles.names == list(datasets)
+    assert len(profiles) == 40
+    assert "d7" in profiles
+    assert "x" not in profiles
+    assert list(profiles) == list(datasets)
+    assert len(profiles.families) == 1
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet[name].load(), dataset)
-        xr.testing.assert_identical(fleet.load(name), dataset)
-        assert fleet[name].attrs == dataset.attrs
-    text, page = repr(fleet), fleet._repr_html_()
+        xr.testing.assert_identical(profiles[name].load(), dataset)
+        xr.testing.assert_identical(profiles.load(name), dataset)
+        assert profiles[name].attrs == dataset.attrs
+    text, page = repr(profiles), profiles._repr_html_()
     for part in ("Datasets:    40", "Attributes:  ", "temperature  (depth: 12, time: 9)  float32"):
         assert part in text
     assert "<td" in page
@@ -59,8 +59,8 @@ def test_datasets_come_back_identical(path: Path) -> None:
 )
 def test_bulk_reads_equal_stacking(path: Path, choice: Any) -> None:
     datasets = {f"d{n}": profile(n) for n in range(40)}
-    fleet = written(path, datasets)
-    got = fleet.read(["temperature", "count", "depth", "quality"], choice, isel=ISEL)
+    profiles = written(path, datasets)
+    got = profiles.read(["temperature", "count", "depth", "quality"], choice, isel=ISEL)
     if isinstance(choice, str):
         expected = [
             n for n, d in datasets.items() if d.platform == "argo" and d.temperature.max() > 18
@@ -90,7 +90,7 @@ def test_bulk_reads_equal_stacking(path: Path, choice: Any) -> None:
 
 def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(10)}
-    fleet = written(path, datasets)
+    profiles = written(path, datasets)
     whole = np.stack([d.temperature.values for d in datasets.values()])
     cases: list[tuple[dict[str, Any], Any]] = [
         ({"depth": 3}, np.s_[:, 3]),
@@ -99,7 +99,7 @@ def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
         ({"depth": np.arange(12) > 7}, np.s_[:, 8:]),
     ]
     for isel, key in cases:
-        got = fleet.read("temperature", isel=isel)["temperature"]
+        got = profiles.read("temperature", isel=isel)["temperature"]
         np.testing.assert_array_equal(got, whole[key])
     sel = {"depth": slice(100, 300), "time": "2020-01-01T03"}
     expected = np.stack(
@@ -109,43 +109,43 @@ def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
         ]
     )
     np.testing.assert_array_equal(
-        fleet.read("temperature", sel=sel)["temperature"], expected.reshape(len(datasets), -1)
+        profiles.read("temperature", sel=sel)["temperature"], expected.reshape(len(datasets), -1)
     )
     out = np.empty((10, 12), "f4")
-    got = fleet.read("temperature", isel={"time": 0}, out=out)["temperature"]
+    got = profiles.read("temperature", isel={"time": 0}, out=out)["temperature"]
     assert got is out
     np.testing.assert_array_equal(out, whole[:, :, 0])
     with pytest.raises(ValueError, match="no variable read has a dimension 'x'"):
-        fleet.read("temperature", isel={"x": 0})
+        profiles.read("temperature", isel={"x": 0})
     with pytest.raises(ValueError, match="out="):
-        fleet.read("temperature", out=np.empty(3))
+        profiles.read("temperature", out=np.empty(3))
     with pytest.raises(IndexError):
-        fleet.read("temperature", isel={"depth": 12})
-    with pytest.raises(KeyError, match="no variable 'wind'"):
-        fleet.read("wind")
-    with pytest.raises(KeyError, match="no dataset 'd10'"):
-        fleet.read("temperature", ["d10"])
+        profiles.read("temperature", isel={"depth": 12})
+    with pytest.raises(KeyError, match="profiles.ambar: no variable 'wind'"):
+        profiles.read("wind")
+    with pytest.raises(KeyError, match="profiles.ambar: no dataset 'd10'"):
+        profiles.read("temperature", ["d10"])
     with pytest.raises(KeyError, match="no label"):
-        fleet.read("temperature", sel={"depth": 1.0})
+        profiles.read("temperature", sel={"depth": 1.0})
     for bad in ["temperature.max +", "temperature.max", "__import__('os')", "id < (lambda: 1)"]:
         with pytest.raises(ValueError, match="invalid condition at character"):
-            fleet.read("temperature", bad)
+            profiles.read("temperature", bad)
     with pytest.raises(KeyError, match="statistic 'mean' of 'temperature' does not exist"):
-        fleet.read("temperature", "temperature.mean > 1")
+        profiles.read("temperature", "temperature.mean > 1")
 
 
 def test_coordinates_that_differ_are_kept_by_dataset(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(6)}
     datasets["late"] = profile(6).assign_coords(time=datasets["d0"].time + np.timedelta64(4, "h"))
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
-        fleet.add_many(itertools.islice(datasets.items(), 6))
-    with ambar.open_collection(path, "a", fsync=False) as fleet:
-        fleet.add("late", datasets["late"])
-    fleet = ambar.open_collection(path)
-    assert len(fleet.families) == 1
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add_many(itertools.islice(datasets.items(), 6))
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.add("late", datasets["late"])
+    profiles = ambar.open_collection(path)
+    assert len(profiles.families) == 1
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet[name].load(), dataset)
-    got = fleet.read("temperature", sel={"time": slice("2020-01-01T05", "2020-01-01T09")})
+        xr.testing.assert_identical(profiles[name].load(), dataset)
+    got = profiles.read("temperature", sel={"time": slice("2020-01-01T05", "2020-01-01T09")})
     values = got["temperature"]
     assert isinstance(values, ambar.RaggedArray)
     for part, dataset in zip(values, datasets.values(), strict=True):
@@ -168,12 +168,12 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
         )
         for n, length in enumerate(lengths)
     }
-    fleet = written(path, datasets)
-    assert [family.ragged for family in fleet.families] == [("obs",)]
+    profiles = written(path, datasets)
+    assert [family.ragged for family in profiles.families] == [("obs",)]
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet[name].load(), dataset)
-        xr.testing.assert_identical(fleet.load(name), dataset)
-    got = fleet.read(["t", "uv", "station"], isel={"obs": slice(1, None, 2)})
+        xr.testing.assert_identical(profiles[name].load(), dataset)
+        xr.testing.assert_identical(profiles.load(name), dataset)
+    got = profiles.read(["t", "uv", "station"], isel={"obs": slice(1, None, 2)})
     for variable in ("t", "uv"):
         values = got[variable]
         assert isinstance(values, ambar.RaggedArray)
@@ -181,18 +181,18 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
         for part, dataset in zip(values, datasets.values(), strict=True):
             np.testing.assert_array_equal(part, dataset[variable][1::2])
     assert np.asarray(got["station"]).tolist() == [f"s{n}" for n in range(len(lengths))]
-    same = fleet.read("t", ["d0", "d1"])["t"]
+    same = profiles.read("t", ["d0", "d1"])["t"]
     np.testing.assert_array_equal(same, [datasets["d0"].t, datasets["d1"].t])
-    last = fleet.read("t", ["d2", "d6"], isel={"obs": -1})["t"]
+    last = profiles.read("t", ["d2", "d6"], isel={"obs": -1})["t"]
     np.testing.assert_array_equal(last, [datasets["d2"].t[-1], datasets["d6"].t[-1]])
     with pytest.raises(IndexError, match="out of range of dimension 'obs' of 1 datasets"):
-        fleet.read("t", ["d3", "d2"], isel={"obs": 0})
+        profiles.read("t", ["d3", "d2"], isel={"obs": 0})
     # The whole is a contiguous ragged array, as CF has it.
-    whole = fleet.to_xarray(["d2", "d4", "d6"])
+    whole = profiles.to_xarray(["d2", "d4", "d6"])
     assert whole.obs_count.attrs["sample_dimension"] == "obs"
     assert whole.obs_count.values.tolist() == [8, 3, 100]
     np.testing.assert_array_equal(whole.t[8:11], datasets["d4"].t)
-    assert fleet.to_xarray().obs_count.values.tolist() == lengths
+    assert profiles.to_xarray().obs_count.values.tolist() == lengths
     with ambar.open_collection(path, "a", fsync=False) as more:
         more.add("other", {"t": ("obs", [1, 2])})
     with pytest.raises(ValueError, match="2 families"):
@@ -201,12 +201,12 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
 
 def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
     datasets = {f"d{n}": profile(n, depth=12 if n % 3 else 7) for n in range(9)}
-    fleet = written(path, datasets)
-    got = fleet.read("temperature", isel={"depth": slice(0, 20, 2)})["temperature"]
+    profiles = written(path, datasets)
+    got = profiles.read("temperature", isel={"depth": slice(0, 20, 2)})["temperature"]
     assert isinstance(got, ambar.RaggedArray)
     for part, dataset in zip(got, datasets.values(), strict=True):
         np.testing.assert_array_equal(part, dataset.temperature[::2])
-    stacked = fleet.read("temperature", isel={"depth": slice(0, 5)})["temperature"]
+    stacked = profiles.read("temperature", isel={"depth": slice(0, 5)})["temperature"]
     assert np.shape(stacked) == (9, 5, 9)
     grids = {f"g{n}": xr.Dataset({"v": (("y", "x"), np.full((n + 1, 4 - n), n))}) for n in range(3)}
     other = written(path.with_name("grids.ambar"), grids)
@@ -219,16 +219,16 @@ def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
 def test_variables_that_some_lack(path: Path) -> None:
     extra: dict[str, Any] = {"salinity": ("time", np.arange(9.0)), "flag": ("time", np.arange(9))}
     datasets = {f"d{n}": profile(n, **(extra if n % 2 else {})) for n in range(6)}
-    fleet = written(path, datasets)
-    got = fleet.read(["salinity", "flag", "temperature"])
+    profiles = written(path, datasets)
+    got = profiles.read(["salinity", "flag", "temperature"])
     assert got.missing["salinity"].tolist() == [True, False] * 3
     assert np.isnan(got["salinity"][::2]).all()
     assert (got["flag"][::2] == 0).all()
     np.testing.assert_array_equal(got["salinity"][1], np.arange(9.0))
     assert not got.missing["temperature"].any()
-    assert len(fleet.stats("salinity")) == 3
-    assert fleet.schema.differences[0] == "salinity: missing in 3 of 6 datasets"
-    assert fleet.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
+    assert len(profiles.stats("salinity")) == 3
+    assert profiles.schema.differences[0] == "salinity: missing in 3 of 6 datasets"
+    assert profiles.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,14 @@ def test_every_type(path: Path, values: np.ndarray) -> None:
         f"d{n}": xr.Dataset({"v": ("x", np.roll(values, n)), "s": ((), values[n])})
         for n in range(3)
     }
-    fleet = written(path, datasets)
+    profiles = written(path, datasets)
     for name, dataset in datasets.items():
-        found = fleet.load(name)
+        found = profiles.load(name)
         np.testing.assert_array_equal(found.v.values, dataset.v.values)
         np.testing.assert_array_equal(found.s.values, dataset.s.values)
         if values.dtype.kind not in "U" and values.dtype.isnative:
             assert found.v.dtype == dataset.v.dtype
-    got = fleet.read("v", isel={"x": slice(1, None)})["v"]
+    got = profiles.read("v", isel={"x": slice(1, None)})["v"]
     np.testing.assert_array_equal(got, np.stack([np.roll(values, n)[1:] for n in range(3)]))
 
 
@@ -274,9 +274,9 @@ def test_attributes_that_are_equal_and_not_the_same(path: Path) -> None:
             f"d{n}": xr.Dataset({"v": ("x", [1])}, attrs={"a": value})
             for n, value in enumerate(attributes[-1:] * 3 if constant else attributes)
         }
-        fleet = written(where, datasets)
+        profiles = written(where, datasets)
         for name, dataset in datasets.items():
-            assert repr(fleet[name].attrs) == repr(dataset.attrs)
+            assert repr(profiles[name].attrs) == repr(dataset.attrs)
 
 
 def test_attributes_of_any_type(path: Path) -> None:
@@ -289,22 +289,22 @@ def test_attributes_of_any_type(path: Path) -> None:
         f"d{n}": xr.Dataset({"v": ("x", [n], {"units": "K", "serial": n})}, attrs=attrs)
         for n, attrs in enumerate(attributes)
     }
-    fleet = written(path, datasets)
-    assert fleet["d0"].attrs["t"] == attributes[0]["t"]
-    assert np.isnan(fleet["d0"].attrs["n"])
-    assert fleet["d1"].attrs == attributes[1]
-    assert fleet["d2"].attrs == {"a": 2.5, "array": [0, 1, 2], "yes": True}
-    assert fleet["d2"].v.attrs == {"units": "K", "serial": 2}
-    columns = fleet.attrs
+    profiles = written(path, datasets)
+    assert profiles["d0"].attrs["t"] == attributes[0]["t"]
+    assert np.isnan(profiles["d0"].attrs["n"])
+    assert profiles["d1"].attrs == attributes[1]
+    assert profiles["d2"].attrs == {"a": 2.5, "array": [0, 1, 2], "yes": True}
+    assert profiles["d2"].v.attrs == {"units": "K", "serial": 2}
+    columns = profiles.attrs
     assert columns["a"].tolist() == [1, "text", 2.5]
     assert columns["yes"].tolist() == [None, None, True]
-    table = fleet.attrs_table()
+    table = profiles.attrs_table()
     assert table["dataset"].tolist() == ["d0", "d1", "d2"]
     import pyarrow as pa
 
     assert pa.table(table).column("a").to_pylist() == ["1", "text", "2.5"]
-    assert fleet.read("v", 'a == "text" or yes == True').names == ["d1", "d2"]
-    assert fleet.read("v", "a in [1, 2.5]").names == ["d0", "d2"]
+    assert profiles.read("v", 'a == "text" or yes == True').names == ["d1", "d2"]
+    assert profiles.read("v", "a in [1, 2.5]").names == ["d0", "d2"]
     with pytest.raises(ValueError, match="expected strings, numbers"):
         written(path.with_name("x.ambar"), {"d": xr.Dataset(attrs={"f": object()})})
     with pytest.raises(ValueError, match='the name "ambar" is reserved'):
@@ -347,11 +347,11 @@ def test_types_that_differ(path: Path) -> None:
 def test_an_error_bound_and_chunks(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(30)}
     encoding = {"temperature": {"error_bound": 0.05, "chunks": (12, 3)}}
-    fleet = written(path, datasets, encoding=encoding)
-    got = fleet.read("temperature")["temperature"]
+    profiles = written(path, datasets, encoding=encoding)
+    got = profiles.read("temperature")["temperature"]
     known = np.stack([d.temperature.values for d in datasets.values()])
     assert 0 < np.abs(got - known).max() <= 0.05
-    array = fleet.store["f0/temperature"]
+    array = profiles.store["f0/temperature"]
     assert array.error_bound == 0.05
     assert array.chunks[1:] == (12, 3)
     with pytest.raises(ValueError, match="unknown"):
@@ -360,22 +360,22 @@ def test_an_error_bound_and_chunks(path: Path) -> None:
 
 def test_all_as_one_dataset_and_dask(path: Path) -> None:
     datasets = {f"d{n}": profile(n) for n in range(20)}
-    fleet = written(path, datasets)
-    whole = fleet.to_xarray()
+    profiles = written(path, datasets)
+    whole = profiles.to_xarray()
     assert whole.sizes == {"dataset": 20, "depth": 12, "time": 9}
     assert whole.attrs == {"project": "deep"}
     expected = np.stack([d.temperature.values for d in datasets.values()])
     np.testing.assert_array_equal(whole.temperature, expected)
     np.testing.assert_array_equal(whole.temperature.sel(dataset="d7"), expected[7])
     np.testing.assert_array_equal(whole.temperature[[5, 2], 3, ::2], expected[[5, 2], 3, ::2])
-    some = fleet.to_xarray(["d9", "d1", "d4"])
+    some = profiles.to_xarray(["d9", "d1", "d4"])
     np.testing.assert_array_equal(some.temperature[1:], expected[[1, 4]])
-    assert pickle.loads(pickle.dumps(fleet["d3"])).identical(datasets["d3"])
+    assert pickle.loads(pickle.dumps(profiles["d3"])).identical(datasets["d3"])
     lazy = whole.chunk(dataset=6, time=4)
     for scheduler in ("threads", "processes"):
         mean = lazy.temperature.mean("dataset").compute(scheduler=scheduler)
         np.testing.assert_allclose(mean, expected.mean(0), rtol=1e-5)
-    frame = fleet.to_dataframe(["d2", "d3"])
+    frame = profiles.to_dataframe(["d2", "d3"])
     assert len(frame) == 2 * 12 * 9
     assert frame["dataset"].unique().tolist() == ["d2", "d3"]
 
@@ -383,23 +383,23 @@ def test_all_as_one_dataset_and_dask(path: Path) -> None:
 def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     datasets = {f"d{n}": profile(n) for n in range(8)}
-    fleet = written(path, datasets)
+    profiles = written(path, datasets)
     expected = np.stack([d.temperature.values for d in datasets.values()])
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        total = fleet.to_xarray().chunk(dataset=4).temperature.sum("depth").compute()
+        total = profiles.to_xarray().chunk(dataset=4).temperature.sum("depth").compute()
     np.testing.assert_allclose(total, expected.sum(1), rtol=1e-5)
 
 
 def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
-        fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
         with pytest.raises(ValueError, match="a dimension has|dimension 'x' has length"):
-            fleet.add("b", {"x": ("x", [1, 2]), "y": ("x", [1, 2, 3])})
+            profiles.add("b", {"x": ("x", [1, 2]), "y": ("x", [1, 2, 3])})
         with pytest.raises(ValueError, match="string that is not empty"):
-            fleet.add("", {"x": [1]})
+            profiles.add("", {"x": [1]})
         with pytest.raises(ValueError, match="dimension name 'dataset' is reserved"):
-            fleet.add("c", {"x": ("dataset", [1])})
+            profiles.add("c", {"x": ("dataset", [1])})
     found = ambar.open_collection(path)["a"]
     assert found.y.attrs == {"units": "m"}
     assert found.z.item() == 4.0
@@ -420,36 +420,36 @@ def test_other_readers_see_plain_zarr(path: Path) -> None:
 def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
     """Every dataset loaded after the first of a ragged family had the first one's sizes."""
     lengths = {"a": 7, "b": 3, "c": 0}
-    with ambar.open_collection(path, "w-", ragged=["z"], fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", ragged=["z"], fsync=False) as profiles:
         for name, length in lengths.items():
-            fleet.add(name, {"t": ("z", np.arange(float(length))), "lat": ((), 1.0)})
-    fleet = ambar.open_collection(path)
+            profiles.add(name, {"t": ("z", np.arange(float(length))), "lat": ((), 1.0)})
+    profiles = ambar.open_collection(path)
     for name, length in lengths.items():
-        for found in (fleet.load(name), fleet[name]):
+        for found in (profiles.load(name), profiles[name]):
             assert dict(found.sizes) == {"z": length}
             assert found.isel(z=slice(0, 2)).sizes["z"] == min(length, 2)
-    frame = fleet.to_dataframe()
+    frame = profiles.to_dataframe()
     assert frame.groupby("dataset").size().to_dict() == {"a": 7, "b": 3}
     assert frame.t.tolist() == [*range(7), *range(3)]
 
 
 def test_tables_of_datasets_that_differ(path: Path) -> None:
     """Scalars alone, or no variables, raised xarray's error, which named no dataset."""
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
-        fleet.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
-        fleet.add("scalars", {"lat": ((), 2.5)})
-        fleet.add("nothing", {})
-        fleet.add("named", {"dataset": ("x", [1.0])})
-    fleet = ambar.open_collection(path)
-    frame = fleet.to_dataframe(["grid", "scalars", "nothing"])
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
+        profiles.add("scalars", {"lat": ((), 2.5)})
+        profiles.add("nothing", {})
+        profiles.add("named", {"dataset": ("x", [1.0])})
+    profiles = ambar.open_collection(path)
+    frame = profiles.to_dataframe(["grid", "scalars", "nothing"])
     assert frame.dataset.tolist() == ["grid"] * 4 + ["scalars", "nothing"]
     assert frame.u.tolist()[:4] == [0.0, 1.0, 2.0, 3.0]
     assert frame.lat.tolist()[4] == 2.5
-    assert fleet.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
+    assert profiles.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
     with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
-        fleet.to_dataframe(["named"])
+        profiles.to_dataframe(["named"])
     with pytest.raises(KeyError, match="no variable 'w'"):
-        fleet.to_dataframe(variables=["w"])
+        profiles.to_dataframe(variables=["w"])
 
 
 def test_single_strings_come_back(path: Path) -> None:

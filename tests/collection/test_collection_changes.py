@@ -20,24 +20,24 @@ from tests.helpers.profiles import profile, written
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.ambar"
+    return tmp_path / "profiles.ambar"
 
 
 def test_what_was_added_may_change_afterwards(path: Path) -> None:
     values = np.arange(6.0).reshape(2, 3)
     attributes: dict[str, Any] = {"list": [1], "array": np.arange(2)}
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
         for number in range(3):
             values[:] = number
             attributes["list"][:] = [number]
             attributes["array"][:] = number
-            fleet.add(f"d{number}", xr.Dataset({"v": (("x", "y"), values.T, attributes)}))
-            fleet.add(f"m{number}", {"v": (("x", "y"), values, attributes)})
-    fleet = ambar.open_collection(path)
-    for name in fleet:
+            profiles.add(f"d{number}", xr.Dataset({"v": (("x", "y"), values.T, attributes)}))
+            profiles.add(f"m{number}", {"v": (("x", "y"), values, attributes)})
+    profiles = ambar.open_collection(path)
+    for name in profiles:
         number = int(name[1:])
-        assert (fleet[name].v.values == number).all()
-        assert fleet[name].v.attrs == {"list": [number], "array": [number, number]}
+        assert (profiles[name].v.values == number).all()
+        assert profiles[name].v.attrs == {"list": [number], "array": [number, number]}
 
 
 def test_coordinates_are_shared_only_where_every_bit_is_the_same(path: Path) -> None:
@@ -47,9 +47,9 @@ def test_coordinates_are_shared_only_where_every_bit_is_the_same(path: Path) -> 
         name: xr.Dataset({"v": ("x", [1, 2])}, {"x": np.array(where)})
         for name, where in places.items()
     }
-    fleet = written(path, datasets)
+    profiles = written(path, datasets)
     for name, where in places.items():
-        assert fleet[name].x.values.tobytes() == np.array(where).tobytes()
+        assert profiles[name].x.values.tobytes() == np.array(where).tobytes()
 
 
 def test_lazy_datasets_stay_with_their_commit(path: Path) -> None:
@@ -58,12 +58,12 @@ def test_lazy_datasets_stay_with_their_commit(path: Path) -> None:
     reader = ambar.open_collection(path)
     lazy, together = reader["d3"], reader.to_xarray()
     pickled = pickle.dumps(lazy)
-    with ambar.open_collection(path, "a", fsync=False) as fleet:
-        own = fleet["d3"]
-        fleet.remove(["d0", "d1"])
-        fleet.replace("d3", profile(33))
-        fleet.commit()
-        assert fleet["d3"].load().identical(profile(33))
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        own = profiles["d3"]
+        profiles.remove(["d0", "d1"])
+        profiles.replace("d3", profile(33))
+        profiles.commit()
+        assert profiles["d3"].load().identical(profile(33))
         assert own.load().identical(profile(3))
     ambar.compact(path)
     assert lazy.load().identical(profile(3))
@@ -83,35 +83,35 @@ def load_pickled(pickled: bytes) -> xr.Dataset:
 def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
     model = {f"d{n}": profile(n) for n in range(8)}
     written(path, model)
-    with ambar.open_collection(path, "a", fsync=False) as fleet:
-        fleet.remove(["d1", "d4"])
-        fleet.rename("d2", "two")
-        fleet.replace("d3", profile(33))
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.remove(["d1", "d4"])
+        profiles.rename("d2", "two")
+        profiles.replace("d3", profile(33))
         more = profile(5).isel(time=slice(0, 2))
         more["time"] = model["d5"].time.values[-1] + np.arange(1, 3) * np.timedelta64(1, "h")
         with pytest.raises(ValueError, match="call commit"):
-            fleet.load("d5")
-        fleet.commit()
-        fleet.extend("d5", more, "time")
-        fleet.add("new", profile(9))
+            profiles.load("d5")
+        profiles.commit()
+        profiles.extend("d5", more, "time")
+        profiles.add("new", profile(9))
         with pytest.raises(ValueError, match="already"):
-            fleet.add("new", profile(9))
+            profiles.add("new", profile(9))
         with pytest.raises(KeyError, match="'d1'"):
-            fleet.remove("d1")
+            profiles.remove("d1")
         with pytest.raises(ValueError, match="already"):
-            fleet.rename("d0", "two")
+            profiles.rename("d0", "two")
     del model["d1"], model["d4"]
     model = {"two" if name == "d2" else name: dataset for name, dataset in model.items()}
     model["d3"], model["new"] = profile(33), profile(9)
     model["d5"] = xr.concat([model["d5"], more], "time", data_vars="minimal").assign_attrs(
         model["d5"].attrs
     )
-    fleet = ambar.open_collection(path)
-    assert fleet.names == list(model)
+    profiles = ambar.open_collection(path)
+    assert profiles.names == list(model)
     for name, dataset in model.items():
-        xr.testing.assert_identical(fleet[name].load(), dataset)
+        xr.testing.assert_identical(profiles[name].load(), dataset)
     with pytest.raises(ValueError, match="open for reading"):
-        fleet.add("x", profile(1))
+        profiles.add("x", profile(1))
     report = ambar.open_store(path).verify()
     assert report["chunks"] > 0
 
@@ -131,58 +131,58 @@ def test_what_is_no_collection_is_refused(path: Path) -> None:
 
 
 def test_modes(path: Path) -> None:
-    with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as fleet:
+    with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as profiles:
         assert not path.exists()
-        fleet.add("a", profile(1))
+        profiles.add("a", profile(1))
     with pytest.raises(FileExistsError, match='mode="w"'):
         ambar.open_collection(path, "w-")
     with pytest.raises(ValueError, match=r"created with ragged=\['depth'\]"):
         ambar.open_collection(path, "a", ragged=["time"])
     with pytest.raises(ValueError, match="ragged, directory applies to new ones"):
         ambar.open_collection(path, ragged=["time"], directory=True)
-    with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as fleet:
-        fleet.add("b", profile(2))
+    with ambar.open_collection(path, "a", ragged=["depth"], fsync=False) as profiles:
+        profiles.add("b", profile(2))
     assert ambar.open_collection(path).names == ["a", "b"]
-    with pytest.raises(RuntimeError), ambar.open_collection(path, "w", fsync=False) as fleet:
-        fleet.add("c", profile(3))
+    with pytest.raises(RuntimeError), ambar.open_collection(path, "w", fsync=False) as profiles:
+        profiles.add("c", profile(3))
         raise RuntimeError
     assert ambar.open_collection(path).names == ["a", "b"]
-    with ambar.open_collection(path, "w", fsync=False) as fleet:
-        fleet.add("c", profile(3))
-    fleet = ambar.open_collection(path)
-    assert fleet.names == ["c"]
-    assert fleet.settings["ragged"] == []
+    with ambar.open_collection(path, "w", fsync=False) as profiles:
+        profiles.add("c", profile(3))
+    profiles = ambar.open_collection(path)
+    assert profiles.names == ["c"]
+    assert profiles.settings["ragged"] == []
     folder = path.with_name("folder.ambar")
     for name in ("a", "b"):
-        with ambar.open_collection(folder, "a", directory=True, fsync=False) as fleet:
-            fleet.add(name, profile(1))
+        with ambar.open_collection(folder, "a", directory=True, fsync=False) as profiles:
+            profiles.add(name, profile(1))
     assert folder.is_dir()
     assert ambar.open_collection(folder).names == ["a", "b"]
 
 
 def test_an_exception_commits_nothing(path: Path) -> None:
     written(path, {"a": profile(1)})
-    with pytest.raises(RuntimeError), ambar.open_collection(path, "a") as fleet:
-        fleet.add("b", profile(2))
+    with pytest.raises(RuntimeError), ambar.open_collection(path, "a") as profiles:
+        profiles.add("b", profile(2))
         raise RuntimeError
     assert ambar.open_collection(path).names == ["a"]
 
 
 def test_an_empty_collection(path: Path) -> None:
-    fleet = written(path, {})
-    assert len(fleet) == 0
-    assert fleet.variables == []
+    profiles = written(path, {})
+    assert len(profiles) == 0
+    assert profiles.variables == []
     with ambar.open_collection(path, "a", fsync=False) as again:
         again.add("a", profile(1))
     xr.testing.assert_identical(ambar.open_collection(path).load("a"), profile(1))
 
 
 def _add_for_ever(path: str, ready: Any) -> None:
-    fleet = ambar.open_collection(path, "a", fsync=False)
+    profiles = ambar.open_collection(path, "a", fsync=False)
     for number in itertools.count(5):
-        fleet.add(f"d{number}", profile(number))
+        profiles.add(f"d{number}", profile(number))
         if number % 5 == 0:
-            fleet.commit()
+            profiles.commit()
             ready.put(number)
 
 
@@ -198,12 +198,12 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
     writer.kill()
     writer.join()
     assert writer.exitcode == -signal.SIGKILL
-    fleet = ambar.open_collection(path)
-    assert len(fleet) > committed
-    for name in fleet.names:
-        xr.testing.assert_identical(fleet.load(name), profile(int(name[1:])))
-    with ambar.open_collection(path, "a", fsync=False) as fleet:
-        fleet.add("after", profile(1))
+    profiles = ambar.open_collection(path)
+    assert len(profiles) > committed
+    for name in profiles.names:
+        xr.testing.assert_identical(profiles.load(name), profile(int(name[1:])))
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.add("after", profile(1))
     xr.testing.assert_identical(ambar.open_collection(path).load("after"), profile(1))
 
 
@@ -231,8 +231,8 @@ def test_catalogues_that_contradict_themselves(
 
 
 def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
-    fleet = written(path, {"a": profile(1)})
-    about = fleet._families[0].group_attributes()
+    profiles = written(path, {"a": profile(1)})
+    about = profiles._families[0].group_attributes()
     for change, error in [
         ({"version": 2}, ambar.UnsupportedError),
         ({"sizes": None}, ambar.CorruptError),
@@ -243,7 +243,7 @@ def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
         ({"ragged": ["time"]}, ambar.CorruptError),
     ]:
         with ambar.create(path, "a", fsync=False) as writer:
-            writer.create_group("f0", {"ambar": about["ambar"] | change})
+            writer._create_group("f0", {"ambar": about["ambar"] | change})
         with pytest.raises(error, match="/f0"):
             ambar.open_collection(path)
 
@@ -255,8 +255,8 @@ def test_damaged_attributes(path: Path, text: str) -> None:
     written(path, {name: profile(n) for n, name in enumerate("abc")})
     with ambar.create(path, "a", fsync=False) as writer:
         writer.create_array("f0/attributes/0", np.array([text] * 3, Any))
-    fleet = ambar.open_collection(path)
+    profiles = ambar.open_collection(path)
     with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
-        fleet.load("b")
+        profiles.load("b")
     with pytest.raises(ambar.CorruptError, match="/f0/attributes/0"):
-        dict(fleet.attrs)
+        dict(profiles.attrs)

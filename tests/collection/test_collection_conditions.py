@@ -53,16 +53,16 @@ def datasets() -> dict[str, xr.Dataset]:
 
 
 @pytest.fixture(scope="module")
-def fleet(
+def profiles(
     tmp_path_factory: pytest.TempPathFactory, datasets: dict[str, xr.Dataset]
 ) -> ambar.Collection:
     """The datasets in a store."""
-    return written(tmp_path_factory.mktemp("fleet") / "fleet.ambar", datasets)
+    return written(tmp_path_factory.mktemp("profiles") / "profiles.ambar", datasets)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_conditions_equal_pandas(
-    fleet: ambar.Collection, datasets: dict[str, xr.Dataset], condition: str
+    profiles: ambar.Collection, datasets: dict[str, xr.Dataset], condition: str
 ) -> None:
     rows = []
     for name, dataset in datasets.items():
@@ -79,20 +79,20 @@ def test_conditions_equal_pandas(
         query += " and station == station"
     expected = table.query(query, engine="python")["name"].tolist()
     assert 0 < len(expected) < 20
-    assert fleet.choose(condition) == expected
-    assert fleet.read("salinity", condition).names == expected
+    assert profiles.choose(condition) == expected
+    assert profiles.read("salinity", condition).names == expected
 
 
-def test_missing_values_make_comparisons_false(fleet: ambar.Collection) -> None:
+def test_missing_values_make_comparisons_false(profiles: ambar.Collection) -> None:
     with_station = [f"d{number}" for number in (0, 5, 10, 15)]
-    assert fleet.choose("station in ['Kiel', 'Brest']") == with_station
-    assert fleet.choose("station != 'nowhere'") == with_station
-    assert "d7" not in fleet.choose("temperature.max < inf")
-    assert "d7" not in fleet.choose("temperature.max * 0 == 0")
-    assert "d7" not in fleet.choose("temperature.max + 0 != 7")
-    assert "d7" not in fleet.choose("temperature.max + 0 not in [7]")
-    assert "d7" not in fleet.choose("temperature.max ** 0 == 1")
-    assert "d7" in fleet.choose("not temperature.max < inf")
+    assert profiles.choose("station in ['Kiel', 'Brest']") == with_station
+    assert profiles.choose("station != 'nowhere'") == with_station
+    assert "d7" not in profiles.choose("temperature.max < inf")
+    assert "d7" not in profiles.choose("temperature.max * 0 == 0")
+    assert "d7" not in profiles.choose("temperature.max + 0 != 7")
+    assert "d7" not in profiles.choose("temperature.max + 0 not in [7]")
+    assert "d7" not in profiles.choose("temperature.max ** 0 == 1")
+    assert "d7" in profiles.choose("not temperature.max < inf")
 
 
 def test_datasets_without_values_have_no_range(tmp_path: Path) -> None:
@@ -138,13 +138,13 @@ def test_columns_of_attributes_are_exact(tmp_path: Path, values: list[Any]) -> N
     assert found.choose(f"id == {values[0] - 1}") == []
 
 
-def test_columns_are_equal_only_to_themselves(fleet: ambar.Collection) -> None:
+def test_columns_are_equal_only_to_themselves(profiles: ambar.Collection) -> None:
     """Comparing the arrays raised that their truth value is ambiguous."""
-    columns, data = fleet.attrs, fleet.read("salinity")
+    columns, data = profiles.attrs, profiles.read("salinity")
     assert columns == columns  # noqa: PLR0124
-    assert columns != fleet.attrs
+    assert columns != profiles.attrs
     assert data == data  # noqa: PLR0124
-    assert data != fleet.read("salinity")
+    assert data != profiles.read("salinity")
     assert len({columns, data}) == 2
 
 
@@ -173,7 +173,7 @@ def test_columns_are_equal_only_to_themselves(fleet: ambar.Collection) -> None:
     ],
 )
 def test_invalid_conditions_say_why(
-    fleet: ambar.Collection, condition: str, error: type[Exception], message: str
+    profiles: ambar.Collection, condition: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        fleet.choose(condition)
+        profiles.choose(condition)

@@ -73,8 +73,8 @@ def test_an_export_comes_back_identical(tmp_path: Path, capsys: pytest.CaptureFi
 )
 def test_every_type_is_exported(tmp_path: Path, values: np.ndarray, format: Any) -> None:  # noqa: A002
     target = tmp_path / "x.ambar"
-    with ambar.open_collection(target, "w-", fsync=False) as fleet:
-        fleet.add("d", xr.Dataset({"v": ("x", values)}))
+    with ambar.open_collection(target, "w-", fsync=False) as profiles:
+        profiles.add("d", xr.Dataset({"v": ("x", values)}))
     done = ambar.export(target, tmp_path / "out", format=format)
     assert done is not None
     assert done.failed == {}
@@ -94,8 +94,8 @@ def test_attributes_that_netcdf_lacks(tmp_path: Path) -> None:
         "numbers": [1, 2], "big": 2**63 + 1, "when": np.datetime64("2020-01-01"), "nan": np.nan,
     }  # fmt: skip
     target = tmp_path / "x.ambar"
-    with ambar.open_collection(target, "w-", fsync=False) as fleet:
-        fleet.add("d", xr.Dataset({"v": ("x", [1.0], attributes)}, attrs=attributes))
+    with ambar.open_collection(target, "w-", fsync=False) as profiles:
+        profiles.add("d", xr.Dataset({"v": ("x", [1.0], attributes)}, attrs=attributes))
     done = ambar.export(target, tmp_path / "nc")
     assert done is not None
     assert done.failed == {}
@@ -125,8 +125,8 @@ def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
         assert not {"", ".", ".."} & set(name.split("/"))
         assert "\x00" not in name
     target = tmp_path / "x.ambar"
-    with ambar.open_collection(target, "w-", fsync=False) as fleet:
-        fleet.add_many((name, profile(1)) for name in [*hostile, "l" * 300])
+    with ambar.open_collection(target, "w-", fsync=False) as profiles:
+        profiles.add_many((name, profile(1)) for name in [*hostile, "l" * 300])
     (tmp_path / "a").mkdir()
     done = ambar.export(target, tmp_path / "a" / "out", format="zarr")
     assert done is not None
@@ -140,10 +140,10 @@ def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
 def test_long_names_that_differ_at_their_ends_are_exported_apart(tmp_path: Path) -> None:
     """Files being written were named by 200 letters: processes wrote into each other's."""
     target = tmp_path / "x.ambar"
-    with ambar.open_collection(target, "w-", fsync=False) as fleet:
+    with ambar.open_collection(target, "w-", fsync=False) as profiles:
         for number in range(160):
             values = np.full(20_000, float(number))
-            fleet.add(f"{'n' * 210}{number}", {"t": ("x", values)})
+            profiles.add(f"{'n' * 210}{number}", {"t": ("x", values)})
     done = ambar.export(target, tmp_path / "out", format="zarr", processes=3)
     assert done is not None
     assert done.failed == {}
@@ -158,8 +158,8 @@ def test_exports_touch_no_file_of_another_dataset(tmp_path: Path) -> None:
     """Exporting "foo" removed "foo.zarr.partial", which may be the folder of other datasets."""
     target = tmp_path / "x.ambar"
     names = ["foo.zarr.partial/inner", "foo.zarr/inner", "foo"]
-    with ambar.open_collection(target, "w-", fsync=False) as fleet:
-        fleet.add_many((name, {"t": ("x", [float(n)])}) for n, name in enumerate(names))
+    with ambar.open_collection(target, "w-", fsync=False) as profiles:
+        profiles.add_many((name, {"t": ("x", [float(n)])}) for n, name in enumerate(names))
     done = ambar.export(target, tmp_path / "out", format="zarr", processes=1)
     assert done is not None
     assert (done.exported, done.failed) == (names, {})
@@ -204,8 +204,8 @@ def test_what_the_commands_say_of_a_collection(
 
 def test_ls_lists_the_first_datasets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "x.ambar"
-    with ambar.open_collection(target, "w-", fsync=False, ragged=["x"]) as fleet:
-        fleet.add_many((f"d{n}", {"v": ("x", np.arange(n))}) for n in range(30))
+    with ambar.open_collection(target, "w-", fsync=False, ragged=["x"]) as profiles:
+        profiles.add_many((f"d{n}", {"v": ("x", np.arange(n))}) for n in range(30))
     _, out, _ = run(capsys, "ls", target)
     assert "d19" in out
     assert "d20" not in out

@@ -19,12 +19,12 @@ NAN = float("nan")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.ambar"
+    return tmp_path / "profiles.ambar"
 
 
 def written(path: Path, datasets: dict[str, Any], **options: Any) -> ambar.Collection:
-    with ambar.open_collection(path, "w-", fsync=False, **options) as fleet:
-        fleet.add_many(datasets.items())
+    with ambar.open_collection(path, "w-", fsync=False, **options) as profiles:
+        profiles.add_many(datasets.items())
     return ambar.open_collection(path)
 
 
@@ -47,12 +47,12 @@ def profile(number: int, levels: int, history: int = 2) -> xr.Dataset:
 def test_argo_profiles_are_one_small_family(tmp_path: Path) -> None:
     """A leading `N_PROF` kept `N_LEVELS` from being ragged: each length was a family of its own."""
     datasets = {f"p{number}": argo(number) for number in range(60)}
-    fleet = written(tmp_path / "x.ambar", datasets)
-    assert [family.ragged for family in fleet.families] == [("N_HISTORY", "N_LEVELS")]
+    profiles = written(tmp_path / "x.ambar", datasets)
+    assert [family.ragged for family in profiles.families] == [("N_HISTORY", "N_LEVELS")]
     decoded = sum(map(decoded_bytes, datasets.values()))
     assert (tmp_path / "x.ambar").stat().st_size < 3 * decoded
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet.load(name), dataset)
+        xr.testing.assert_identical(profiles.load(name), dataset)
     with RangeServer(tmp_path) as server:
         remote = ambar.open_collection(f"{server.url}/x.ambar")
         server.take()
@@ -68,11 +68,11 @@ def test_argo_files_are_taken_in_as_they_are(tmp_path: Path) -> None:
     files = write_files(tmp_path / "files", 24)
     done = ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", ragged=["N_LEVELS"], processes=1)
     assert done.failed == {}
-    fleet = ambar.open_collection(tmp_path / "x.ambar")
-    assert [family.ragged for family in fleet.families] == [("N_HISTORY", "N_LEVELS")]
+    profiles = ambar.open_collection(tmp_path / "x.ambar")
+    assert [family.ragged for family in profiles.families] == [("N_HISTORY", "N_LEVELS")]
     for file in files:
         expected = xr.load_dataset(file)
-        for found in (fleet.load(file.stem), fleet[file.stem].load()):
+        for found in (profiles.load(file.stem), profiles[file.stem].load()):
             xr.testing.assert_identical(found, expected)
             assert repr(found.TEMP_QC.values.tolist()) == repr(expected.TEMP_QC.values.tolist())
 
@@ -80,16 +80,16 @@ def test_argo_files_are_taken_in_as_they_are(tmp_path: Path) -> None:
 def test_reading_along_several_ragged_dimensions(path: Path) -> None:
     lengths = [(5, 2), (3, 2), (5, 0), (0, 4), (8, 1), (3, 2)]
     datasets = {f"p{n}": profile(n, *pair) for n, pair in enumerate(lengths)}
-    fleet = written(path, datasets)
-    (family,) = fleet._families
+    profiles = written(path, datasets)
+    (family,) = profiles._families
     assert family.ragged == ("N_LEVELS", "N_HISTORY")
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet.load(name), dataset)
-        xr.testing.assert_identical(fleet[name].load(), dataset)
+        xr.testing.assert_identical(profiles.load(name), dataset)
+        xr.testing.assert_identical(profiles[name].load(), dataset)
         part = {"N_PROF": 0, "N_LEVELS": slice(1, 3), "N_HISTORY": slice(0, 1)}
-        xr.testing.assert_identical(fleet[name].isel(part).load(), dataset.isel(part))
+        xr.testing.assert_identical(profiles[name].isel(part).load(), dataset.isel(part))
         part = {"N_PROF": [0, 0], "N_LEVELS": slice(None, None, 2), "BIN": -1}
-        xr.testing.assert_identical(fleet[name].isel(part).load(), dataset.isel(part))
+        xr.testing.assert_identical(profiles[name].isel(part).load(), dataset.isel(part))
     cases: list[dict[str, Any]] = [
         {},
         {"N_PROF": 0},
@@ -102,7 +102,7 @@ def test_reading_along_several_ragged_dimensions(path: Path) -> None:
         names = ["TEMP", "BINS", "TEMP_QC", "LATITUDE", "ACTION"]
         wanted = [name for name in names if set(isel) <= set(datasets["p0"][name].dims)] or names
         for stack in (True, False):
-            bulk = fleet.read(wanted, isel=isel, stack=stack)
+            bulk = profiles.read(wanted, isel=isel, stack=stack)
             for name in wanted:
                 for dataset, found in zip(datasets.values(), bulk[name], strict=True):
                     part = {dim: key for dim, key in isel.items() if dim in dataset[name].dims}
@@ -110,15 +110,15 @@ def test_reading_along_several_ragged_dimensions(path: Path) -> None:
                     assert np.shape(found) == expected.shape
                     assert repr(np.asarray(found).tolist()) == repr(expected.tolist())
     part = {"N_LEVELS": [2, 0]}
-    assert isinstance(fleet.read("BINS", ["p1", "p5"], isel=part)["BINS"], ambar.RaggedArray)
-    same = fleet.read("BINS", ["p1", "p5"], isel=part, stack=True)["BINS"]
+    assert isinstance(profiles.read("BINS", ["p1", "p5"], isel=part)["BINS"], ambar.RaggedArray)
+    same = profiles.read("BINS", ["p1", "p5"], isel=part, stack=True)["BINS"]
     assert isinstance(same, np.ndarray)
     assert same.shape == (2, 1, 2, 2)
-    last = fleet.read("BINS", ["p1", "p4"], isel={"N_LEVELS": -1})["BINS"]
+    last = profiles.read("BINS", ["p1", "p4"], isel={"N_LEVELS": -1})["BINS"]
     expected_last = [datasets[name].BINS.values[:, -1] for name in ("p1", "p4")]
     np.testing.assert_array_equal(last, expected_last)
     with pytest.raises(IndexError):
-        fleet.read("TEMP", isel={"N_PROF": 1})
+        profiles.read("TEMP", isel={"N_PROF": 1})
 
 
 def test_several_ragged_dimensions_as_one_dataset(path: Path) -> None:
@@ -137,14 +137,14 @@ def test_lengths_met_later_become_ragged_in_few_families(path: Path) -> None:
     written(path, datasets)
     more = {f"q{n}": profile(n, 3 + n % 5, 1 + n % 3) for n in range(30)}
     for part in (dict(list(more.items())[:7]), dict(list(more.items())[7:])):
-        with ambar.open_collection(path, "a", fsync=False) as fleet:
-            fleet.add_many(part.items())
-    fleet = ambar.open_collection(path)
-    assert len(fleet.families) <= 3
+        with ambar.open_collection(path, "a", fsync=False) as profiles:
+            profiles.add_many(part.items())
+    profiles = ambar.open_collection(path)
+    assert len(profiles.families) <= 3
     for name, dataset in (datasets | more).items():
-        xr.testing.assert_identical(fleet.load(name), dataset)
-    with ambar.open_collection(path, "a", fsync=False) as fleet:
-        fleet.extend("q3", more["q3"].isel(N_LEVELS=slice(0, 2)), "N_LEVELS")
+        xr.testing.assert_identical(profiles.load(name), dataset)
+    with ambar.open_collection(path, "a", fsync=False) as profiles:
+        profiles.extend("q3", more["q3"].isel(N_LEVELS=slice(0, 2)), "N_LEVELS")
     grown = ambar.open_collection(path).load("q3")
     both = [more["q3"].TEMP, more["q3"].TEMP[:, :2]]
     np.testing.assert_array_equal(grown.TEMP, np.concatenate(both, 1))
@@ -176,10 +176,10 @@ def test_a_dimension_that_cannot_be_ragged_is_an_error(
 
 def test_two_lengths_of_one_variable_make_families_by_shape(path: Path) -> None:
     datasets = {f"d{n}": {"t": (("x", "y"), np.full((n + 1, n + 2), n))} for n in range(3)}
-    fleet = written(path, datasets)
-    assert [family.ragged for family in fleet.families] == [()] * 3
+    profiles = written(path, datasets)
+    assert [family.ragged for family in profiles.families] == [()] * 3
     for n in range(3):
-        assert (fleet.load(f"d{n}").t.values == np.full((n + 1, n + 2), n)).all()
+        assert (profiles.load(f"d{n}").t.values == np.full((n + 1, n + 2), n)).all()
 
 
 def _objects(*values: Any) -> np.ndarray:
@@ -204,12 +204,16 @@ def test_missing_texts_come_back_as_nan(path: Path, values: np.ndarray, nulls: i
     """Objects with None or NaN among them were refused."""
     other = values[::-1].copy()
     datasets = {"a": {"q": ("x", values)}, "b": {"q": ("x", other)}, "c": {"q": ("x", other[:1])}}
-    fleet = written(path, datasets)
+    profiles = written(path, datasets)
     for name, (_, given) in ((name, dataset["q"]) for name, dataset in datasets.items()):
         expected = [NAN if v is None or v != v else v for v in given]  # noqa: PLR0124 - NaN
-        for found in (fleet.load(name).q, fleet[name].q[:], fleet.read("q", [name])["q"][0]):
+        for found in (
+            profiles.load(name).q,
+            profiles[name].q[:],
+            profiles.read("q", [name])["q"][0],
+        ):
             assert repr(np.asarray(found).tolist()) == repr(expected)
-    assert fleet.stats("q")["nulls"].tolist()[:2] == [nulls, nulls]
+    assert profiles.stats("q")["nulls"].tolist()[:2] == [nulls, nulls]
 
 
 def test_texts_of_which_none_is_present_take_the_type_of_others(path: Path) -> None:
@@ -221,10 +225,10 @@ def test_texts_of_which_none_is_present_take_the_type_of_others(path: Path) -> N
         "none": {"q": ("x", _objects(None, None))},
         "empty": {"q": ("x", np.empty(0, "S1"))},
     }
-    fleet = written(path, datasets)
-    (family,) = fleet._families
+    profiles = written(path, datasets)
+    (family,) = profiles._families
     assert family.columns["q"].type_name == "bytes"
-    assert repr([fleet.load(name).q.values.tolist() for name in fleet.names]) == repr(
+    assert repr([profiles.load(name).q.values.tolist() for name in profiles.names]) == repr(
         [[NAN, NAN], [b"1", NAN], [NAN, NAN], []]
     )
 
@@ -232,8 +236,8 @@ def test_texts_of_which_none_is_present_take_the_type_of_others(path: Path) -> N
 def test_coordinates_with_missing_texts(path: Path) -> None:
     names = xr.DataArray(_objects("a", None, "c"), dims="x")
     datasets = {n: xr.Dataset({"v": ("x", [1, 2, 3])}, {"name": names}) for n in ("a", "b")}
-    fleet = written(path, datasets)
-    assert fleet._families[0].columns["name"].shared
+    profiles = written(path, datasets)
+    assert profiles._families[0].columns["name"].shared
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet.load(name), dataset)
-    xr.testing.assert_equal(fleet.to_xarray().name, names.assign_coords(name=names))
+        xr.testing.assert_identical(profiles.load(name), dataset)
+    xr.testing.assert_equal(profiles.to_xarray().name, names.assign_coords(name=names))

@@ -48,23 +48,23 @@ def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
     tmp_path: Path, bad: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
-        fleet.add("d0", good(0))
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add("d0", good(0))
         with pytest.raises((ValueError, ambar.UnsupportedError), match=message) as error:
-            fleet.add("bad", bad)
+            profiles.add("bad", bad)
         assert "dataset 'bad'" in str(error.value)
-        fleet.add("d1", good(1))
-    fleet = ambar.open_collection(path)
-    assert fleet.names == ["d0", "d1"]
+        profiles.add("d1", good(1))
+    profiles = ambar.open_collection(path)
+    assert profiles.names == ["d0", "d1"]
     for number in range(2):
-        xr.testing.assert_identical(fleet.load(f"d{number}"), good(number))
+        xr.testing.assert_identical(profiles.load(f"d{number}"), good(number))
 
 
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
-    fleet = ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False)
+    profiles = ambar.open_collection(tmp_path / "x.ambar", "w-", fsync=False)
     with pytest.raises(ValueError, match="a dataset's name"):
-        fleet.add("\udcff", good(0))
-    fleet.close()
+        profiles.add("\udcff", good(0))
+    profiles.close()
 
 
 def test_a_variable_named_as_the_counts_of_a_ragged_family(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_a_variable_named_as_the_counts_of_a_ragged_family(tmp_path: Path) -> No
         for n in (3, 1, 2)
     }
     path = tmp_path / "x.ambar"
-    with ambar.open_collection(path, "w-", fsync=False, ragged=["obs"]) as fleet:
-        fleet.add_many(datasets.items())
-    fleet = ambar.open_collection(path)
+    with ambar.open_collection(path, "w-", fsync=False, ragged=["obs"]) as profiles:
+        profiles.add_many(datasets.items())
+    profiles = ambar.open_collection(path)
     for name, dataset in datasets.items():
-        xr.testing.assert_identical(fleet.load(name), dataset)
-    assert fleet.to_xarray()["obs_count_"].values.tolist() == [3, 1, 2]
+        xr.testing.assert_identical(profiles.load(name), dataset)
+    assert profiles.to_xarray()["obs_count_"].values.tolist() == [3, 1, 2]
 
 
 def test_an_error_of_writing_is_not_forgotten(
@@ -88,23 +88,23 @@ def test_an_error_of_writing_is_not_forgotten(
         raise OSError("no space left")
 
     path = tmp_path / "x.ambar"
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
-        fleet.add("d0", good(0))
-        fleet.commit()
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add("d0", good(0))
+        profiles.commit()
         with monkeypatch.context() as patch:
             patch.setattr(FamilyWriter, "_write_variable", full)
-            fleet.add("d1", good(1))
+            profiles.add("d1", good(1))
             with pytest.raises(OSError, match="no space"):
-                fleet.commit()
+                profiles.commit()
         # Going on would put the next datasets where those that were lost should be.
         with pytest.raises(OSError, match="no space"):
-            fleet.commit()
+            profiles.commit()
         with pytest.raises(OSError, match="no space"):
-            fleet.add("d2", good(2))
-        fleet.close()
-    fleet = ambar.open_collection(path)
-    assert fleet.names == ["d0"]
-    xr.testing.assert_identical(fleet.load("d0"), good(0))
+            profiles.add("d2", good(2))
+        profiles.close()
+    profiles = ambar.open_collection(path)
+    assert profiles.names == ["d0"]
+    xr.testing.assert_identical(profiles.load("d0"), good(0))
 
 
 @pytest.mark.parametrize(
@@ -118,29 +118,29 @@ def test_an_encoding_that_a_variable_cannot_have(
     tmp_path: Path, encoding: Any, message: str
 ) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.open_collection(path, "w-", fsync=False, encoding=encoding) as fleet:
+    with ambar.open_collection(path, "w-", fsync=False, encoding=encoding) as profiles:
         with pytest.raises(ValueError, match=message):
-            fleet.add("bad", {"flag": ("x", np.arange(3))})
-        fleet.add("d0", good(0))
+            profiles.add("bad", {"flag": ("x", np.arange(3))})
+        profiles.add("d0", good(0))
     assert ambar.open_collection(path).names == ["d0"]
 
 
 def test_a_refused_dataset_leaves_no_dtype_behind(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    with ambar.open_collection(path, "w-", fsync=False, on_mismatch="raise") as fleet:
-        fleet.add("d0", good(0))
+    with ambar.open_collection(path, "w-", fsync=False, on_mismatch="raise") as profiles:
+        profiles.add("d0", good(0))
         with pytest.raises(ValueError, match="v has dtype float32, expected float64"):
-            fleet.add("bad", {"w": np.zeros(4, "f4"), "v": np.zeros(4, "f4")})
-        fleet.add("d1", {"w": np.zeros(3, "f8")})
+            profiles.add("bad", {"w": np.zeros(4, "f4"), "v": np.zeros(4, "f4")})
+        profiles.add("d1", {"w": np.zeros(3, "f8")})
     assert ambar.open_collection(path).names == ["d0", "d1"]
 
 
 def test_the_order_of_variables_makes_no_family(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     first = {"a": ("x", [1, 2]), "b": (("y", "x"), [[3, 4]])}
-    with ambar.open_collection(path, "w-", fsync=False) as fleet:
-        fleet.add("d0", first)
-        fleet.add("d1", dict(reversed(first.items())))
-    fleet = ambar.open_collection(path)
-    assert len(fleet.families) == 1
-    xr.testing.assert_identical(fleet.load("d0"), fleet.load("d1"))
+    with ambar.open_collection(path, "w-", fsync=False) as profiles:
+        profiles.add("d0", first)
+        profiles.add("d1", dict(reversed(first.items())))
+    profiles = ambar.open_collection(path)
+    assert len(profiles.families) == 1
+    xr.testing.assert_identical(profiles.load("d0"), profiles.load("d1"))

@@ -47,11 +47,11 @@ def test_files_of_all_kinds_come_back_identical(tmp_path: Path) -> None:
     assert done.failed == {}
     assert done.converted == ["p0", "p1", "p2", "p3", "p4", "v2"]
     assert done.stored_bytes == (tmp_path / "x.ambar").stat().st_size
-    fleet = ambar.open(tmp_path / "x.ambar")
-    assert isinstance(fleet, ambar.Collection)
-    for name, file in zip(fleet.names, files, strict=True):
-        same(fleet[name], file)
-        same(fleet.load(name), file)
+    profiles = ambar.open(tmp_path / "x.ambar")
+    assert isinstance(profiles, ambar.Collection)
+    for name, file in zip(profiles.names, files, strict=True):
+        same(profiles[name], file)
+        same(profiles.load(name), file)
 
 
 @needs_netcdf4
@@ -63,10 +63,10 @@ def test_packed_values_and_calendars(tmp_path: Path) -> None:
     model = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": times})
     path = write(model, tmp_path / "files" / "model.nc")
     assert ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", **QUICK).failed == {}
-    fleet = ambar.open_collection(tmp_path / "x.ambar")
-    same(fleet["packed"], tmp_path / "files" / "packed.nc")
-    assert fleet["model"].time.attrs["calendar"] == "360_day"
-    xr.testing.assert_identical(xr.decode_cf(fleet.load("model")), xr.load_dataset(path))
+    profiles = ambar.open_collection(tmp_path / "x.ambar")
+    same(profiles["packed"], tmp_path / "files" / "packed.nc")
+    assert profiles["model"].time.attrs["calendar"] == "360_day"
+    xr.testing.assert_identical(xr.decode_cf(profiles.load("model")), xr.load_dataset(path))
     ambar.export(tmp_path / "x.ambar", tmp_path / "out")
     xr.testing.assert_identical(
         xr.load_dataset(tmp_path / "out" / "model.nc"), xr.load_dataset(path)
@@ -350,8 +350,8 @@ def test_names_that_collide(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     done = ambar.ingest([tmp_path / "a", tmp_path / "b"], target, **QUICK)
     assert done.converted == ["a/x", "y", "b/deep/x"]
-    fleet = ambar.open_collection(target)
-    same(fleet["b/deep/x"], tmp_path / "b" / "deep" / "x.zarr")
+    profiles = ambar.open_collection(target)
+    same(profiles["b/deep/x"], tmp_path / "b" / "deep" / "x.zarr")
     ambar.export(target, tmp_path / "out", format="zarr")
     same(xr.open_zarr(tmp_path / "out" / "b" / "deep" / "x.zarr"), tmp_path / "b/deep/x.zarr")
 
@@ -389,9 +389,9 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
     )
     assert done.failed == {}
     assert calls == [(n, 7) for n in range(1, 8)]
-    fleet = ambar.open_collection(target)
-    assert fleet.variables == ["depth", "lat", "temperature", "time"]
-    got = fleet.load("p8").temperature
+    profiles = ambar.open_collection(target)
+    assert profiles.variables == ["depth", "lat", "temperature", "time"]
+    got = profiles.load("p8").temperature
     assert got.dtype == np.float32
     assert 0 < np.abs(got.values - profile(8).temperature.values).max() <= 0.0101
     with pytest.raises(ValueError, match="by variable"):
@@ -421,9 +421,9 @@ def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
         folder, target, ragged=["obs"], on_mismatch="raise", on_error="skip", **QUICK
     )
     assert list(done.failed) == [str(folder / "ints.zarr")]
-    fleet = ambar.open_collection(target)
-    assert [family.ragged for family in fleet.families] == [("obs",)]
-    values = fleet.read("t")["t"]
+    profiles = ambar.open_collection(target)
+    assert [family.ragged for family in profiles.families] == [("obs",)]
+    values = profiles.read("t")["t"]
     assert isinstance(values, ambar.RaggedArray)
     assert values.counts.tolist() == [4, 0, 2]
 
@@ -472,16 +472,16 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
             break
     program.kill()
     assert program.wait() == -signal.SIGKILL
-    fleet = ambar.open_collection(target)
-    assert 20 <= len(fleet) < 40
-    kept = fleet.names
+    profiles = ambar.open_collection(target)
+    assert 20 <= len(profiles) < 40
+    kept = profiles.names
     done = ambar.ingest(folder, target, mode="a", **QUICK)
     assert done.skipped == kept
     assert done.failed == {}
-    fleet = ambar.open_collection(target)
-    assert sorted(fleet.names) == sorted(f"p{n}" for n in range(40))
-    for name in fleet.names:
-        same(fleet.load(name), folder / f"{name}.zarr")
+    profiles = ambar.open_collection(target)
+    assert sorted(profiles.names) == sorted(f"p{n}" for n in range(40))
+    for name in profiles.names:
+        same(profiles.load(name), folder / f"{name}.zarr")
     # The processes that read end when they have no one to read for.
     for _ in range(100):
         if not _readers_of(program.pid):

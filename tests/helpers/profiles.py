@@ -27,6 +27,6 @@ def profile(number: int, depth: int = 12, **more: Any) -> xr.Dataset:
 
 
 def written(path: Path, datasets: dict[str, xr.Dataset], **options: Any) -> ambar.Collection:
-    with ambar.open_collection(path, "w-", fsync=False, **options) as fleet:
-        fleet.add_many(datasets.items())
+    with ambar.open_collection(path, "w-", fsync=False, **options) as profiles:
+        profiles.add_many(datasets.items())
     return ambar.open_collection(path)

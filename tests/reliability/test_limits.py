@@ -172,9 +172,13 @@ def test_fill_values_are_within_the_memory_limit(tmp_path: Path) -> None:
 
 def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None:
     """Cells, particles, indices and collections were decoded within the default limits alone."""
-    cells, fleet, array = tmp_path / "cells.ambar", tmp_path / "fleet.ambar", tmp_path / "a.ambar"
+    cells, profiles, array = (
+        tmp_path / "cells.ambar",
+        tmp_path / "profiles.ambar",
+        tmp_path / "a.ambar",
+    )
     ambar.convert(output("gravpart"), cells, fsync=False)
-    with ambar.open_collection(fleet, "w-", fsync=False) as writer:
+    with ambar.open_collection(profiles, "w-", fsync=False) as writer:
         for number in range(20):
             writer.add(f"d{number}", {"t": ("x", np.arange(2000.0) + number)})
     values = np.random.default_rng(0).random((64, 64, 64))
@@ -184,7 +188,7 @@ def test_everything_that_reads_keeps_to_the_memory_limit(tmp_path: Path) -> None
         "cells": ambar.open_snapshot(cells).amr.read,
         "grid": lambda: ambar.open_snapshot(cells).amr.grid("density", level=5),
         "particles": ambar.open_snapshot(cells).particles.read,
-        "collection": lambda: ambar.open_collection(fleet).read("t"),
+        "collection": lambda: ambar.open_collection(profiles).read("t"),
         "array within a bound": ambar.open_store(array)["a"].read,
     }
     for name, read in reads.items():

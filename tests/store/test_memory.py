@@ -116,9 +116,9 @@ def test_what_is_no_place(file: bytes) -> None:
 
 def test_collections_and_snapshots_in_memory(stores: dict[str, Path], tmp_path: Path) -> None:
     xr = pytest.importorskip("xarray")
-    with ambar.open_collection(tmp_path / "c.ambar", "w-", fsync=False) as fleet:
+    with ambar.open_collection(tmp_path / "c.ambar", "w-", fsync=False) as profiles:
         for number in range(3):
-            fleet.add(f"d{number}", xr.Dataset({"t": ("z", np.arange(5.0) + number)}))
+            profiles.add(f"d{number}", xr.Dataset({"t": ("z", np.arange(5.0) + number)}))
     found = ambar.open((tmp_path / "c.ambar").read_bytes())
     assert isinstance(found, ambar.Collection)
     np.testing.assert_array_equal(found["d2"].t, np.arange(5.0) + 2)

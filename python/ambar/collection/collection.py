@@ -86,13 +86,14 @@ class Collection(CommitContext):
         self._threads = threads
         self._settings = settings
         if store is None:
-            self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
+            self._catalogue = Catalogue(str(self._key))
+            self._families = Families(str(self._key), [], settings["ragged"])
         else:
             self._catalogue = Catalogue.read(store)
             about = Description(store._ambar_attributes(), f"{store.location}: /")
             count = about.integer("families")
             families = [load(store, number) for number in range(count)]
-            self._families = Families(families, settings["ragged"])
+            self._families = Families(store.location, families, settings["ragged"])
             self._catalogue.check([family.rows for family in families], store.location)
         self._changes = None
         if writer is not None:

@@ -148,7 +148,7 @@ class MeshSeries(Sequence[Mesh], CommitContext):
             reorder=self._reorder,
         )
         about = {"kind": "series", "version": VERSION, "of": "mesh", "times": times}
-        self._writer.create_group("", {"ambar": about})
+        self._writer._create_group("", {"ambar": about})
         self._uncommitted = times
         self._commit(self._writer)
 

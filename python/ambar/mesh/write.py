@@ -164,7 +164,7 @@ def write_group(
         about = {"type": about["type"], **_store_description(writer, path, data)}
     if deduplicator is not None and (digests := deduplicator.new_digests):
         about["digests"] = digests
-    writer.create_group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+    writer._create_group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
 
 
 def _checked_user_dict(user_dict: Any) -> dict[str, Any]:

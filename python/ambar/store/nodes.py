@@ -14,15 +14,23 @@ def absolute(path: str) -> str:
     return "/" + path.strip("/")
 
 
+_KINDS = ("snapshot", "series", "amr", "particles", "table", "collection", "family", "mesh")
+
+
 def check_reserved(attrs: Mapping[str, Any] | None) -> None:
-    """Raise ValueError if attributes have a value ``ambar`` that is not an object."""
-    if isinstance(attrs, Mapping) and not isinstance(attrs.get("ambar", {}), Mapping):
+    """Raise ValueError for an attribute ``ambar`` that is not a kind of another package."""
+    if not isinstance(attrs, Mapping) or "ambar" not in attrs:
+        return
+    about = attrs["ambar"]
+    kind = about.get("kind") if isinstance(about, Mapping) else None
+    if not isinstance(kind, str) or kind in _KINDS:
         raise _reserved()
 
 
 def _reserved() -> _core.InvalidError:
     return _core.InvalidError(
-        'the attribute "ambar" is reserved: it describes the kind of a store; choose another name'
+        'the attribute "ambar" is reserved: it describes the kind of a group; choose another name, '
+        'or give create_group {"ambar": {"kind": ..., "version": 1}} with a kind of another package'
     )
 
 

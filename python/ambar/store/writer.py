@@ -183,7 +183,11 @@ class Writer(CommitContext):
         ['', 'run', 'run/step']
         """
         check_reserved(attrs)
-        self._core.group(absolute(path), attrs or {})
+        self._create_group(path, attrs or {})
+
+    def _create_group(self, path: str, attrs: Mapping[str, Any]) -> None:
+        """Create a group of any kind, or replace its attributes."""
+        self._core.group(absolute(path), attrs)
 
     def create_array(
         self,

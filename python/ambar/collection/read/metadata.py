@@ -59,7 +59,8 @@ class Metadata:
         """Return an attribute of every dataset; None where one lacks it."""
         if key not in self.attribute_names:
             raise _core.NotFoundError(
-                f"no dataset has an attribute {key!r}; {suggestion(key, self.attribute_names)}"
+                f"{self._store.location}: no dataset has an attribute {key!r}; "
+                f"{suggestion(key, self.attribute_names)}"
             )
         values = np.empty(len(self._catalogue), object)
         for piece in self._pieces:

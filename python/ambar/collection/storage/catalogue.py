@@ -26,7 +26,10 @@ class Catalogue:
     1024 times a power of two, and is doubled when it becomes too short.
     """
 
-    def __init__(self, names: Iterable[str] = (), places: np.ndarray | None = None) -> None:
+    def __init__(
+        self, location: str, names: Iterable[str] = (), places: np.ndarray | None = None
+    ) -> None:
+        self._location = location
         self._names = list(names)
         self._positions = {name: at for at, name in enumerate(self._names)}
         self._places = np.empty((0, 2), np.uint32) if places is None else places
@@ -58,7 +61,7 @@ class Catalogue:
                 f"unique strings in /{NAMES}, {names.dtype} of shape {names.shape}, and /{PLACES}, "
                 f"{places.dtype} of shape {places.shape}; restore the store from a copy"
             )
-        return cls(names.tolist(), places)
+        return cls(store.location, names.tolist(), places)
 
     def check(self, rows: list[int], location: str) -> None:
         """Raise CorruptError if a place is outside of the families; `rows` are their lengths."""
@@ -89,7 +92,8 @@ class Catalogue:
             return self._positions[name]
         except KeyError:
             raise _core.NotFoundError(
-                f"no dataset {name!r} among {len(self):,}{_similar(name, self._names)}"
+                f"{self._location}: no dataset {name!r} among {len(self):,}"
+                f"{_similar(name, self._names)}"
             ) from None
 
     @property

@@ -296,8 +296,9 @@ def _has_type(array: Array, name: str) -> bool:
 class Families(list[Family]):
     """The families of a collection, by schema and lengths of dimensions."""
 
-    def __init__(self, families: Iterable[Family], ragged: Sequence[str] = ()) -> None:
+    def __init__(self, location: str, families: Iterable[Family], ragged: Sequence[str]) -> None:
         super().__init__(families)
+        self._location = location
         self._ragged = ragged
         self._exact: dict[tuple[Schema, Sizes], Family] = {}
         self._like: dict[Schema, list[Family]] = {}
@@ -312,7 +313,7 @@ class Families(list[Family]):
     def unknown(self, variable: str) -> _core.NotFoundError:
         """Return the error for a variable that does not exist."""
         hint = suggestion(variable, self.variables)
-        return _core.NotFoundError(f"no variable {variable!r}; {hint}")
+        return _core.NotFoundError(f"{self._location}: no variable {variable!r}; {hint}")
 
     def place(self, record: Record, can_change: Callable[[Family], bool]) -> Family:
         """Return the family of a dataset; a new family if no existing one matches.

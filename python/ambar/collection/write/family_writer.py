@@ -158,7 +158,7 @@ class FamilyWriter:
         for path, parts in self._columns.items():
             self._writer.append(path, np.concatenate(parts))
         self._columns.clear()
-        self._writer.create_group(self._family.group, self._family.group_attributes())
+        self._writer._create_group(self._family.group, self._family.group_attributes())
         for name in self._family.columns:
             path = self._family.path(name)
             self._writer[path].attrs = self._family.array_attributes(name)

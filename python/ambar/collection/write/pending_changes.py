@@ -107,7 +107,7 @@ class PendingChanges:
             "families": len(self._families),
             **self._settings,
         }
-        self._writer.create_group("/", {"ambar": about})
+        self._writer._create_group("/", {"ambar": about})
         self._writer.commit()
         self.pending = False
 

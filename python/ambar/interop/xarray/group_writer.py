@@ -19,6 +19,7 @@ from xarray.backends.zarr import FillValueCoder, encode_zarr_attr_value, encode_
 from ambar import _core
 from ambar.interop.xarray.encoding import ArrayEncoding
 from ambar.interop.xarray.group_reader import GroupStore
+from ambar.store.nodes import check_reserved
 
 if TYPE_CHECKING:
     from ambar.interop.xarray.dataset_writer import Session
@@ -130,7 +131,7 @@ class WritableGroup(AbstractWritableDataStore):
         encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
         old = {name: variables[name] for name in variables if name in existing}
         if self._mode != "r+":
-            self._session.writer.create_group(self._path, self._group_attributes(attrs))
+            self._session.writer._create_group(self._path, self._group_attributes(attrs))
         for name, variable in self._like_existing(old, existing).items():
             self._update(name, variable)
         for name, variable in encoded.items():
@@ -140,7 +141,9 @@ class WritableGroup(AbstractWritableDataStore):
         """Return attributes for the group, whose kind does not change."""
         known = self._committed.store._attributes(self._path) if self._committed else {}
         kind = {key: value for key, value in known.items() if key == "ambar"}
-        return {**json_attributes(attributes, "the dataset"), **kind}
+        own = json_attributes(attributes, "the dataset")
+        check_reserved(own)
+        return {**own, **kind}
 
     def _like_existing(
         self, variables: Mapping[Any, xr.Variable], existing: Mapping[str, xr.Variable]
