@@ -25,7 +25,7 @@ import pyvista as pv
 
 LENGTH = 1200
 STEPS = 5
-CALLS = ("append", "commit", "create_array", "create_group", "remove")
+CALLS = ("append", "commit", "create_array", "_create_group", "remove")
 """Methods of a writer that `MeshSeries.add` calls, besides `write_array` and `attrs`."""
 TRACED = {module.__file__ for module in (series_module, deduplication, temporal_deltas)}
 Values: TypeAlias = Callable[[int], dict[str, np.ndarray]]

@@ -108,7 +108,7 @@ def test_storage_of_damaged_descriptions(
         if value is ...:
             del place[key]
     with ambar.create(tmp_path / "y.ambar", fsync=False) as writer:
-        writer.create_group("", {"ambar": together(about, streams)})
+        writer._create_group("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError, match=f"y.ambar: mesh /: .*{message}"):
         [array.to_dict() for array in ambar.open_mesh(tmp_path / "y.ambar").geometry]
 
@@ -147,7 +147,7 @@ def test_damaged_descriptions_are_refused(data: bytes, message: str, tmp_path: P
     path = tmp_path / "x.ambar"
     about = {"kind": "mesh", "version": 1, "data": base64.b85encode(data).decode()}
     with ambar.create(path, fsync=False) as writer:
-        writer.create_group("", {"ambar": about})
+        writer._create_group("", {"ambar": about})
     with pytest.raises(ambar.CorruptError, match="the description of the mesh is damaged"):
         ambar.read_mesh(path)
 
@@ -180,7 +180,7 @@ def test_a_description_of_another_dtype_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     about = {"kind": "mesh", "version": 1, "description": "description"}
     with ambar.create(path, fsync=False) as writer:
-        writer.create_group("", {"ambar": about})
+        writer._create_group("", {"ambar": about})
         writer.create_array("description", np.array(['{"type": "PolyData"}'], object))
     with pytest.raises(ambar.CorruptError, match="expected an array of uint8, found object"):
         ambar.read_mesh(path)

@@ -117,7 +117,7 @@ def test_descriptions_that_do_not_fit(
     about, streams = plain(ambar.open_store(path))
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
-        writer.attrs = {"ambar": together(about, streams)}
+        writer._create_group("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
         ambar.read_mesh(path)
 
@@ -136,7 +136,7 @@ def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
         about, streams = plain(ambar.open_store(path), "m")
         change(about)
         with ambar.create(path, "a", fsync=False) as writer:
-            writer["m"].attrs = {"ambar": together(about, streams)}
+            writer._create_group("m", {"ambar": together(about, streams)})
         with pytest.raises(ambar.UnsupportedError, match=message):
             ambar.Mesh(ambar.open_store(path), "m").read()
 

@@ -180,7 +180,8 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
         ambar.open_mesh_series(tmp_path / "one.ambar", "a")
     for times, error in [("x", ambar.CorruptError), ([[]], ambar.CorruptError)]:
         with ambar.create(path, "a", fsync=False) as writer:
-            writer.attrs = {"ambar": {"kind": "series", "version": 1, "of": "mesh", "times": times}}
+            about = {"kind": "series", "version": 1, "of": "mesh", "times": times}
+            writer._create_group("", {"ambar": about})
         with pytest.raises(error, match="times"):
             ambar.open_mesh_series(path)
 

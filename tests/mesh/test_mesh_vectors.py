@@ -126,6 +126,6 @@ def test_damaged_components_are_errors(change: str, tmp_path: Path) -> None:
         "text": "points",
     }[change]
     with ambar.create(path, "a") as writer:
-        writer.create_group("", {"ambar": together(about, streams)})
+        writer._create_group("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError):
         ambar.read_mesh(path)

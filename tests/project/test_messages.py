@@ -114,6 +114,10 @@ def test_an_empty_file(tmp_path: Path) -> None:
 def test_folders(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="ambar convert profiles out.ambar"):
         ambar.open("profiles")
+    Path("steps").mkdir()
+    Path("steps/wing_0.vtu").touch()
+    with pytest.raises(ValueError, match=r"wing_0.vtu; .*ambar convert 'steps/\*.vtu' out"):
+        ambar.compare("run.ambar", "steps")
     Path("nothing").mkdir()
     with pytest.raises(KeyError, match=r"zarr.json.*RAMSES output.*plotfile.*an empty folder"):
         ambar.open("nothing")
@@ -130,6 +134,11 @@ def test_a_damaged_store_is_not_converted(content: Any, capsys: pytest.CaptureFi
 
 
 # Targets
+
+
+def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{tmp_path}: expected a file to replace, found a folder"):
+        ambar.convert("output_00002", tmp_path, mode="w")
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_catalogue_of_many_chunks_is_damage(path: Path) -> None:
 def test_a_kind_that_is_not_a_string_is_damage(tmp_path: Path) -> None:
     """`ambar info` raised TypeError, `ambar ls` an error of rich."""
     with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
-        writer.create_group("g", {"ambar": {"kind": ["a"]}})
+        writer._create_group("g", {"ambar": {"kind": ["a"]}})
     with pytest.raises(ambar.CorruptError, match="/g: 'kind' must be a string"):
         ls(str(tmp_path / "x.ambar"))
     changed(tmp_path / "x.ambar", lambda root: root["attributes"]["ambar"].update(kind={"a": 1}))

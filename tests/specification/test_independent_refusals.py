@@ -315,7 +315,7 @@ def rewritten(path: Path, tree: Tree) -> Path:
     attributes, arrays = tree
     length = len(arrays["amr/level"])
     with ambar.create(path, "w", fsync=False, profile="fast") as writer:
-        writer.create_group("amr", attributes)
+        writer._create_group("amr", attributes)
         for name, values in arrays.items():
             writer.create_array(name, values, chunks=[length] if "index" not in name else None)
     return path

@@ -216,6 +216,9 @@ def test_the_attribute_of_kinds_is_reserved(tmp_path: Path) -> None:
             writer.attrs = {"ambar": "mine"}
         with pytest.raises(ambar.InvalidError, match="reserved"):
             writer.create_group("/", {"ambar": "mine"})
+        for about in ({}, {"kind": "mesh", "version": 1}, {"kind": ["probe"]}):
+            with pytest.raises(ambar.InvalidError, match="a kind of another package"):
+                writer.create_group("group", {"ambar": about})
         writer.create_group("probe", {"ambar": {"kind": "probe", "version": 1}})
     store = ambar.open_store(tmp_path / "x.ambar")
     assert store.attrs == {"ambar": {"version": 1}}

@@ -210,7 +210,7 @@ def test_few_requests(stores_here: Path) -> None:
 def test_columns_are_fetched_together(tmp_path: Path) -> None:
     columns = {name: np.random.default_rng(3).random(400_000) for name in "abcde"}
     with ambar.create(tmp_path / "t.ambar", fsync=False) as writer:
-        writer.create_group(
+        writer._create_group(
             "t", {"ambar": {"kind": "table", "version": 1, "columns": list(columns)}}
         )
         for name, values in columns.items():

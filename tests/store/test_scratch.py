@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,34 @@ def test_errors_leave_nothing_and_name_the_target(tmp_path: Path) -> None:
         raise FileNotFoundError(errno.ENOENT, "no source", "source")
     assert missing.value.filename == "source"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_mount_points_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the export took the place of the target, which failed with EBUSY."""
+    (tmp_path / "disk").mkdir()
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match="disk/export"):
+        patch.setattr(Path, "is_mount", lambda path: path.name == "disk")
+        with published(tmp_path / "disk"):
+            raise AssertionError
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match="is a mount point"):
+        patch.setattr(Path, "rename", _busy)
+        with published(tmp_path / "disk") as path:
+            _make(path, "folder")
+    assert list(tmp_path.iterdir()) == [tmp_path / "disk"]
+
+
+def _busy(path: Path, _: Path) -> None:
+    raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+
+
+def test_the_folder_around_a_target_must_be_writable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "scratch")
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    expected = pytest.raises(PermissionError, match="a writable folder around the target")
+    with expected as found, published(tmp_path / "x"):
+        raise AssertionError
+    assert found.value.filename == str(tmp_path)

@@ -354,6 +354,8 @@ def test_a_group_stays_of_its_kind(path: Path) -> None:
     xr.Dataset({"a": ("x", [1])}, attrs={"new": 2}).ambar.write(path, mode="a")
     assert ambar.open_store(path)._ambar_attributes()["kind"] == "something"
     assert reopened(path).attrs == {"new": 2}
+    with pytest.raises(ValueError, match='"ambar" is reserved'):
+        xr.Dataset(attrs={"ambar": {"kind": "mesh"}}).ambar.write(path, mode="a")
 
 
 def test_a_folder_and_a_damaged_file(tmp_path: Path) -> None:

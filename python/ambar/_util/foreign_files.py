@@ -39,7 +39,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If it is a file of HDF5, NetCDF or VTK, or a folder of such files.
+        If it is a file of HDF5, NetCDF or VTK, or a folder with such files.
     KeyError
         If it is any other folder.
     """
@@ -58,12 +58,14 @@ def _refuse_folder(folder: Path) -> None:
     if found & {"zarr.json", ".ambar"}:  # a damaged store
         return
     names = sorted(name for name in found if not name.startswith("."))
-    known = [name for name in names if Path(name).suffix.lower() in _NETCDF | _HDF5]
+    known = [name for name in names if Path(name).suffix.lower() in _SUFFIXES]
     if known:
         more = f" and {len(known) - 1} more" if len(known) > 1 else ""
+        suffix = Path(known[0]).suffix
+        source = f"'{folder / ('*' + suffix)}'" if suffix.lower() in _VTK else folder
         raise _core.InvalidError(
             f"{folder}: expected a store of ambar, found a folder with {known[0]}{more}; convert "
-            f"the files first: ambar convert {folder} out.ambar"
+            f"the files first: ambar convert {source} out.ambar"
         )
     raise _core.NotFoundError(
         f"{folder}: expected a store (a folder with zarr.json), or for ambar.open and ambar info "

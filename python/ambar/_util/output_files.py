@@ -16,6 +16,8 @@ from ambar import _core
 
 _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """Error numbers of moving a file or folder to a name that is not free."""
+_MOUNTED = (errno.EBUSY, errno.EXDEV)
+"""Error numbers of moving a file or folder to a mount point."""
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 """Error numbers of making a hard link where the file system has none, or no more of them."""
 
@@ -35,12 +37,14 @@ def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
     FileExistsError
         If `target` exists, without `replace`.
     ValueError
-        If `target` is a folder with other files than those of an export.
+        If `target` is a folder with other files than those of an export, or a mount point.
     """
     check_folder_of(target)
     _check(target, replace=replace)
     place = target.absolute()
-    with TemporaryDirectory(prefix=".ambar-", dir=place.parent) as scratch:
+    if place.is_mount():
+        raise _mount_point(target)
+    with _scratch_beside(target) as scratch:
         new, old = Path(scratch, "new"), Path(scratch, "old")
         new.mkdir()
         old.mkdir()
@@ -55,7 +59,28 @@ def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
             _check(place.parent / file.name, replace=replace)
         move = _replace if replace else _move
         for file in made:
-            move(file, place.parent / file.name, old / file.name)
+            try:
+                move(file, place.parent / file.name, old / file.name)
+            except OSError as error:
+                if error.errno in _MOUNTED:
+                    raise _mount_point(target) from error
+                raise
+
+
+def _scratch_beside(target: Path) -> TemporaryDirectory[str]:
+    folder = target.absolute().parent
+    try:
+        return TemporaryDirectory(prefix=".ambar-", dir=folder)
+    except PermissionError as error:
+        what = "expected a writable folder around the target; choose a target in another folder"
+        raise PermissionError(error.errno, what, os.fspath(folder)) from error
+
+
+def _mount_point(target: Path) -> _core.InvalidError:
+    return _core.InvalidError(
+        f"{target} is a mount point, which an export cannot replace; choose a new name in it, such "
+        f"as {target / 'export'}"
+    )
 
 
 def check_folder_of(target: Path) -> None:

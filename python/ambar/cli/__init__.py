@@ -111,10 +111,8 @@ def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
 
 def _message(error: Exception) -> str:
     """Return the message of an error: the file, what was found, and what to do."""
-    from ambar.kinds.request import OptionError
-
-    if isinstance(error, OptionError):
-        return error.text(option_name)
+    if "option_message" in vars(error):
+        return str(vars(error)["option_message"](name_of=option_name))
     if not isinstance(error, OSError) or error.filename is None:
         return with_option_names(str(error))
     found = with_option_names(re.sub(r" \(os error \d+\)$", "", error.strerror or ""))

@@ -66,7 +66,8 @@ class Resource:
         """The store; raises ValueError for files of another program."""
         if self.opened is None:
             raise _core.InvalidError(
-                f"{self.location} is not a store; convert it first with ambar.convert"
+                f"{self.location} is not a store; convert it first: ambar convert {self.location} "
+                "out.ambar"
             )
         return self.opened
 
@@ -134,7 +135,7 @@ def locate(
             if kind.match_source([place]):
                 raise _core.InvalidError(
                     f"{os.fspath(place)}: expected a store, found a file of the kind "
-                    f"{kind.name!r}; convert it first with ambar.convert"
+                    f"{kind.name!r}; convert it first: ambar convert {os.fspath(place)} out.ambar"
                 ) from None
         raise
 

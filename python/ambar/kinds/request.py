@@ -10,6 +10,7 @@ import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
@@ -169,25 +170,21 @@ class PlotRequest:
         return self.target or pathlib.Path("_".join([stem, *parts]) + ".png")
 
 
-class OptionError(_core.InvalidError):
-    """An option was given that a kind does not have."""
-
-    def __init__(
-        self, where: str, option: str, kind: str, known: list[str], common: Iterable[str] = ()
-    ) -> None:
-        self.details = where, option, kind, known
-        self._accepted = [*known, *common]
-        super().__init__(self.text())
-
-    def text(self, name_of: Callable[[str], str] = str) -> str:
-        """Return the message; `name_of` returns the name that the user gives an option."""
-        where, option, kind, known = self.details
-        close = difflib.get_close_matches(option, self._accepted, 1)
-        hint = f"did you mean {name_of(close[0])}? " if close else ""
-        return (
-            f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
-            f"options: {', '.join(map(name_of, known)) or 'none'}"
-        )
+def _option_message(
+    where: str,
+    option: str,
+    kind: str,
+    known: list[str],
+    common: list[str],
+    name_of: Callable[[str], str] = str,
+) -> str:
+    """Return the error for an option that a kind lacks, with options as `name_of` spells them."""
+    close = difflib.get_close_matches(option, [*known, *common], 1)
+    hint = f"did you mean {name_of(close[0])}? " if close else ""
+    return (
+        f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
+        f"options: {', '.join(map(name_of, known)) or 'none'}"
+    )
 
 
 Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest)
@@ -211,13 +208,17 @@ def build(
 
     Raises
     ------
-    OptionError
-        If the class has no such option.
+    ValueError
+        If the class has no such option. Its attribute `option_message` returns the message with
+        options as another interface spells them.
     """
     known = sorted({one.name for one in fields(cls)} - common.keys())
     for option in options:
         if option not in known:
-            raise OptionError(os.fspath(where), option, kind, known, common)
+            message = partial(_option_message, os.fspath(where), option, kind, known, list(common))
+            error = _core.InvalidError(message())
+            vars(error)["option_message"] = message
+            raise error
     return cls(**common, **options)
 
 
