@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_catalogue_takes_three_reads_with_opening() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("fleet.ambar");
+        let path = folder.path().join("x.ambar");
         let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
         let names = ["catalogue/name", "catalogue/size", "catalogue/place"];
         let values: Vec<u64> = (0..3000).map(|i| i * i).collect();
