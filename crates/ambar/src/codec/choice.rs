@@ -21,6 +21,9 @@ const SAMPLED_BYTES: u64 = 768 << 10;
 /// Maximum number of sampled chunks of such arrays.
 const MOST_SAMPLES: usize = 12;
 
+/// A candidate encodes all samples if its cost of the first is at most this multiple of the lowest.
+const NEAR: f64 = 1.2;
+
 /// The chosen chain, and the sampled chunks it has encoded, by index.
 pub(crate) struct CodecChoice {
     pub chain: CodecChain,
@@ -51,6 +54,12 @@ pub(crate) struct ChunkSamples<'a> {
     pub chunk_shape: &'a [u64],
     /// The chunks' indices.
     pub chunks: Vec<usize>,
+}
+
+impl ChunkSamples<'_> {
+    fn values_per_chunk(&self) -> f64 {
+        self.chunk_shape.iter().product::<u64>() as f64
+    }
 }
 
 /// Indices of the sampled chunks of `count`, evenly spread over the array.
@@ -148,41 +157,73 @@ pub(crate) fn choose_corners(
     cheapest(tried, samples, true, encode)
 }
 
-/// Returns the candidate of the lowest cost on the samples.
-///
-/// Reading an array as a whole takes at least the time of allocating its memory: below an eighth
-/// of its raw size, the weight of decoding shrinks with its bytes.
+/// A candidate and the chunks that it has encoded, by index.
+struct Trial {
+    candidate: Candidate,
+    encoded: HashMap<usize, Vec<u8>>,
+}
+
+impl Trial {
+    /// Encoded bytes per value of a chunk of `values` values.
+    fn bytes(&self, values: f64) -> f64 {
+        let bytes: usize = self.encoded.values().map(Vec::len).sum();
+        bytes as f64 / (self.encoded.len() as f64 * values).max(1.0)
+    }
+
+    /// The bytes per value, and the weight of decoding time.
+    ///
+    /// Reading an array as a whole takes at least the time of allocating its memory: below an eighth
+    /// of its raw size, the weight of decoding shrinks with its bytes.
+    fn cost(&self, samples: &ChunkSamples<'_>, whole: bool) -> f64 {
+        let bytes = self.bytes(samples.values_per_chunk());
+        let factor = match samples.dtype.size() {
+            Some(size) if whole => (8.0 * bytes / size as f64).min(1.0),
+            _ => 1.0,
+        };
+        let weight = self.candidate.weight;
+        bytes * (1.0 + weight.penalty * factor) + weight.per_value * factor
+    }
+}
+
+/// Returns the candidate of the lowest cost on the samples. All candidates encode the sample in the
+/// middle, and only those whose cost is near the lowest encode the others.
 fn cheapest(
     candidates: Vec<Candidate>,
     samples: &ChunkSamples<'_>,
     whole: bool,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<CodecChoice>> {
-    let chunks = &samples.chunks;
-    let tried = parallel::try_map(candidates.len() * chunks.len(), |task| {
-        let chain = &candidates[task / chunks.len()].chain;
-        encode(chain, chunks[task % chunks.len()])
-    })?;
-    let mut tried = tried.into_iter();
-    let mut best: Option<CodecChoice> = None;
-    let per_chunk = samples.chunk_shape.iter().product::<u64>() as f64;
-    let values = (chunks.len() as f64 * per_chunk).max(1.0);
-    for Candidate { chain, weight } in candidates {
-        let encoded: HashMap<usize, Vec<u8>> = chunks.iter().copied().zip(tried.by_ref()).collect();
-        let bytes = encoded.values().map(Vec::len).sum::<usize>() as f64 / values;
-        let factor = match samples.dtype.size() {
-            Some(size) if whole => (8.0 * bytes / size as f64).min(1.0),
-            _ => 1.0,
-        };
-        let cost = bytes * (1.0 + weight.penalty * factor) + weight.per_value * factor;
-        if best.as_ref().is_none_or(|best| cost < best.cost) {
-            best = Some(CodecChoice {
-                chain,
-                encoded,
-                bytes,
-                cost,
-            });
+    let trial = |candidate| Trial {
+        candidate,
+        encoded: HashMap::new(),
+    };
+    let mut trials: Vec<Trial> = candidates.into_iter().map(trial).collect();
+    let (before, middle_and_after) = samples.chunks.split_at(samples.chunks.len() / 2);
+    let (middle, after) = middle_and_after.split_at(middle_and_after.len().min(1));
+    let others = [before, after].concat();
+    for chunks in [middle, &others] {
+        let encoded = parallel::try_map(trials.len() * chunks.len(), |task| {
+            let chain = &trials[task / chunks.len()].candidate.chain;
+            encode(chain, chunks[task % chunks.len()])
+        })?;
+        let mut encoded = encoded.into_iter();
+        for trial in &mut trials {
+            let chunks = chunks.iter().copied();
+            trial.encoded.extend(chunks.zip(encoded.by_ref()));
         }
+        let costs = trials.iter().map(|trial| trial.cost(samples, whole));
+        let lowest = costs.fold(f64::INFINITY, f64::min);
+        trials.retain(|trial| trial.cost(samples, whole) <= lowest * NEAR);
     }
-    Ok(best)
+    // Of two candidates of equal cost the first is chosen.
+    let cost = |trial: &Trial| trial.cost(samples, whole);
+    let best = trials
+        .into_iter()
+        .min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    Ok(best.map(|best| CodecChoice {
+        bytes: best.bytes(samples.values_per_chunk()),
+        cost: cost(&best),
+        chain: best.candidate.chain,
+        encoded: best.encoded,
+    }))
 }
