@@ -794,13 +794,5 @@ def error_bound(bound: float | str, value_range: Sequence[float] | None = None) 
     InvalidError, naming the forms of bounds.
     """
 
-def hdf5_boxes(values: _Floats, boxes: NDArray[np.int64], bound: float | str) -> bytes | None:
-    """Encode a chunk as the HDF5 filter does, with prediction across boxes of cells.
-
-    The chunk, 1-D, begins with the values of consecutive boxes, x fastest. `boxes` is int64
-    (n, 2, 3): first cells and numbers of cells (z, y, x). Returns None if they do not consist of
-    unit blocks.
-    """
-
 def is_plotfile(path: _Path) -> bool: ...
 def repair(path: _Path) -> None: ...

@@ -8,7 +8,6 @@ mod codec;
 mod condition;
 mod errors;
 mod exclusive_writer;
-mod hdf5;
 mod json;
 mod kinds;
 mod memory;
@@ -63,7 +62,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<region::Region>()?;
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
-    module.add_function(wrap_pyfunction!(hdf5::hdf5_boxes, module)?)?;
     module.add_class::<bound::PartBound>()?;
     module.add_function(wrap_pyfunction!(bound::error_bound, module)?)?;
     module.add_function(wrap_pyfunction!(bound::select_bounds, module)?)?;
