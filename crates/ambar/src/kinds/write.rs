@@ -103,7 +103,10 @@ impl RowGroup {
         written.add_bounds(&mut own);
         writer.group(path, attributes::group(self.kind, own))?;
         written.write(writer, path)?;
-        written.write_ranges(writer, path, 0)
+        match written.rows as u64 > written.chunk_rows {
+            true => written.write_ranges(writer, path, 0),
+            false => Ok(()),
+        }
     }
 
     /// The positions of all rows.

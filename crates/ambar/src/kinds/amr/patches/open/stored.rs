@@ -122,6 +122,9 @@ impl Values for StoredValues {
     }
 
     fn extents(&self, blocks: &Blocks) -> Result<Vec<IndexBox>> {
+        if blocks.chunks() < 2 {
+            return Ok(blocks.bounding_box().into_iter().collect());
+        }
         let path = self.node(blocks.level(), "index/box");
         let shape = [blocks.chunks() as u64, 2, self.ndim as u64].map(Some);
         let corners = whole_array(&self.store, &path, DataType::Int64, &shape)?;

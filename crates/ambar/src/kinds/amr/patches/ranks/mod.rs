@@ -425,8 +425,7 @@ fn declare_rest(
             let (boxes, origins) = plan.places(level);
             boxes.write(store, &group)?;
             origins.write(store, &group)?;
-            plan.ranges(level, ranges).write(store, &group)?;
-            plan.extents(level).write(store, &group)
+            plan.write_index(level, ranges, store, &group)
         }),
     )
 }

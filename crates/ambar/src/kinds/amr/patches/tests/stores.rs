@@ -267,7 +267,10 @@ fn ranges_are_of_the_stored_cells() {
             let blocks = stored.blocks(level).unwrap();
             for (place, field) in FIELDS.iter().enumerate() {
                 let dropped = stored.values.drops(level, place);
-                let ranges = stored.values.ranges(blocks, place).unwrap().unwrap();
+                let Some(ranges) = stored.values.ranges(blocks, place).unwrap() else {
+                    assert!(blocks.chunks() < 2);
+                    continue;
+                };
                 assert_eq!(ranges.len(), blocks.chunks());
                 for (chunk, range) in ranges.iter().enumerate() {
                     let cells = blocks

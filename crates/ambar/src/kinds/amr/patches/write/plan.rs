@@ -171,8 +171,7 @@ impl PatchWritePlan {
                 bound::widened(bound, range, blocks.per_chunk() * blocks.block_cells())
             }));
         }
-        self.ranges(level, &ranges).write(writer, path)?;
-        self.extents(level).write(writer, path)
+        self.write_index(level, &ranges, writer, path)
     }
 
     /// The bounds of the chunks of a level if they depend on positions: the strictest of their blocks.
@@ -220,8 +219,23 @@ impl PatchWritePlan {
         )
     }
 
+    /// Writes the index of a level with more than one chunk: `ranges` by field, and boxes.
+    pub fn write_index(
+        &self,
+        level: usize,
+        ranges: &[[f64; 2]],
+        writer: &mut StoreWriter,
+        path: &str,
+    ) -> Result<()> {
+        if self.blocks[level].chunks() < 2 {
+            return Ok(());
+        }
+        self.ranges(level, ranges).write(writer, path)?;
+        self.extents(level).write(writer, path)
+    }
+
     /// The index of the ranges of a level's chunks, by field.
-    pub fn ranges(&self, level: usize, ranges: &[[f64; 2]]) -> LevelArray {
+    fn ranges(&self, level: usize, ranges: &[[f64; 2]]) -> LevelArray {
         let chunks = self.blocks[level].chunks() as u64;
         LevelArray {
             name: "index/range",
@@ -232,7 +246,7 @@ impl PatchWritePlan {
     }
 
     /// The index of the boxes around the cells of a level's chunks.
-    pub fn extents(&self, level: usize) -> LevelArray {
+    fn extents(&self, level: usize) -> LevelArray {
         let ndim = self.nest.ndim();
         let blocks = &self.blocks[level];
         let every = self.decided.iter().all(|decided| decided.dropped[level]);
