@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PREFIX = ROOT / "target" / "prefix"
 SEQUENCES = Path(__file__).parent / "c" / "sequences.c"
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-_UNIT_TESTS = ("--workspace", "--exclude", "ambar-python", "--features", "ambar/object-store")
+_UNIT_TESTS = ("--workspace",)
 
 
 def find_tool(name: str) -> str:
@@ -41,7 +41,7 @@ def build_sequences(folder: Path, *flags: str) -> Path:
 
 
 def build_unit_tests() -> dict[str, Path]:
-    """Build the unit tests of all crates except ambar-python; return the programs by crate."""
+    """Build the unit tests of all crates, as `make test` does; return the programs by crate."""
     cargo = find_tool("cargo")
     command = [cargo, "test", "--release", "--locked", *_UNIT_TESTS, "--lib", "--no-run"]
     programs = {}
