@@ -200,7 +200,7 @@ def test_what_fails_is_answered_as_an_error(
         return error
 
     grid = meshes.GRIDS["smooth"]
-    assert answer("mesh", grid) == "CorruptError: it reads other values of cell_data/cdata"
+    assert answer("mesh", grid) == "CorruptError: expected equal values, found others in cell_data/cdata"
     assert answer("array", grid).endswith("no way of reading one array alone is known")
     assert answer("mesh", "sponge").startswith("NotFoundError: no mesh 'sponge'")
     assert not (tmp_path / "x").exists()
