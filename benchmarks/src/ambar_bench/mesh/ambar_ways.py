@@ -1,4 +1,4 @@
-"""Rows of ambar: its three profiles, and zvtk's levels."""
+"""Rows of ambar: its three profiles."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ class Ambar(Way):
     name = "ambar"
     library = "ambar"
     ours = True
-    leveled = True
     threaded = True
     profile: ClassVar[Profile] = "balanced"
 
-    def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:
-        """Write it with the profile, or with a level of zvtk's where one is given."""
-        how: dict[str, Any] = {"profile": self.profile} if level is None else {"level": level}
-        ambar.write_mesh(mesh, folder / FILE, threads=threads, fsync=False, **how)
+    def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:  # noqa: ARG002
+        """Write it with the profile."""
+        ambar.write_mesh(mesh, folder / FILE, profile=self.profile, threads=threads, fsync=False)
 
     def read(self, folder: Path, threads: int) -> Any:
         """Read it."""
@@ -68,7 +66,6 @@ class AmbarFast(Ambar):
 
     key = "ambar-fast"
     name = "ambar, fast"
-    leveled = False
     threaded = False
     profile = "fast"
 
@@ -78,7 +75,6 @@ class AmbarSmall(Ambar):
 
     key = "ambar-small"
     name = "ambar, small"
-    leveled = False
     threaded = False
     profile = "small"
 
@@ -88,7 +84,6 @@ class AmbarReorder(Ambar):
 
     key = "ambar-reorder"
     name = "ambar, reorder"
-    leveled = False
     threaded = False
     box_only = True
 
