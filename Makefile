@@ -19,6 +19,8 @@ RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
 HDF5_PLUGIN := python/ambar/plugins/libh5z_ambar.so
 
+# Programs that tests start do not share the job server of `make -j`.
+unexport MAKEFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
