@@ -239,7 +239,6 @@ def export(
 
     [bold]Examples[/bold]
     ambar export plt.ambar plt00200
-    ambar export plt.ambar plt00200.h5 --amrex-hdf5 --error-bound '1e-3 of range'
     ambar export profiles.ambar files
     ambar export profiles.ambar argo --format zarr --where 'platform == "argo"'
     ambar export wing.ambar wing.vtkhdf
