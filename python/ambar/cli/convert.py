@@ -233,7 +233,7 @@ def export(
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
     A mesh becomes a file of the format that TARGET's suffix names: .vtkhdf, .vtu, .vtk, .stl, ...
-    A series of meshes becomes one .vtkhdf, or a .pvd with a file for each step.
+    A series of meshes becomes a .pvd with a file for each step.
 
     Cells become AMR data for ParaView if TARGET ends in .vtkhdf.
 
