@@ -36,7 +36,7 @@ def plot(
     field: Annotated[
         str | None,
         option(
-            "What to draw: density by default, or a mesh's active array.",
+            "What to draw: density by default (else the first field), or a mesh's active array.",
             "--field",
             "--scalars",
             "-f",

@@ -112,7 +112,9 @@ def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
     """Draw a projection or a slice of a field."""
     from ambar.snapshot.plotting import draw
 
-    field = request.field or "density"
+    fields = snapshot.amr.fields
+    usual = "density" if "density" in fields else next(iter(fields), "density")
+    field = request.field or usual
     target = request.target_of(field, request.axis)
     return save_figure(draw(snapshot, field, request), target, request.dpi)
 
