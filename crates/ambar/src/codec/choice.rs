@@ -21,8 +21,12 @@ const SAMPLED_BYTES: u64 = 768 << 10;
 /// Maximum number of sampled chunks of such arrays.
 const MOST_SAMPLES: usize = 12;
 
-/// A candidate encodes all samples if its cost of the first is at most this multiple of the lowest.
-const NEAR: f64 = 1.2;
+/// Candidates whose cost on the middle sample exceeds this multiple of the lowest cost are dropped.
+const MAX_COST_RATIO: f64 = 1.2;
+
+/// A sample that a candidate makes smaller than its raw size by more than this factor does not
+/// represent the others.
+const UNINFORMATIVE_RATIO: f64 = 32.0;
 
 /// The chosen chain, and the sampled chunks it has encoded, by index.
 pub(crate) struct CodecChoice {
@@ -164,7 +168,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Encoded bytes per value of a chunk of `values` values.
+    /// Encoded bytes per value, for chunks of `values` values.
     fn bytes(&self, values: f64) -> f64 {
         let bytes: usize = self.encoded.values().map(Vec::len).sum();
         bytes as f64 / (self.encoded.len() as f64 * values).max(1.0)
@@ -185,8 +189,8 @@ impl Trial {
     }
 }
 
-/// Returns the candidate of the lowest cost on the samples. All candidates encode the sample in the
-/// middle, and only those whose cost is near the lowest encode the others.
+/// Returns the candidate of the lowest cost on the samples. All candidates encode the middle sample;
+/// those with a cost near the lowest encode the other samples.
 fn cheapest(
     candidates: Vec<Candidate>,
     samples: &ChunkSamples<'_>,
@@ -201,20 +205,18 @@ fn cheapest(
     let (before, middle_and_after) = samples.chunks.split_at(samples.chunks.len() / 2);
     let (middle, after) = middle_and_after.split_at(middle_and_after.len().min(1));
     let others = [before, after].concat();
-    for chunks in [middle, &others] {
-        let encoded = parallel::try_map(trials.len() * chunks.len(), |task| {
-            let chain = &trials[task / chunks.len()].candidate.chain;
-            encode(chain, chunks[task % chunks.len()])
-        })?;
-        let mut encoded = encoded.into_iter();
-        for trial in &mut trials {
-            let chunks = chunks.iter().copied();
-            trial.encoded.extend(chunks.zip(encoded.by_ref()));
-        }
+    encode_with_all(&mut trials, middle, &encode)?;
+    let values = samples.values_per_chunk();
+    let bytes = trials.iter().map(|trial| trial.bytes(values));
+    let smallest = bytes.fold(f64::INFINITY, f64::min);
+    // A nearly constant chunk does not represent the others: no candidate is dropped.
+    let is_informative = |size: usize| smallest * UNINFORMATIVE_RATIO >= size as f64;
+    if samples.dtype.size().is_some_and(is_informative) {
         let costs = trials.iter().map(|trial| trial.cost(samples, whole));
-        let lowest = costs.fold(f64::INFINITY, f64::min);
-        trials.retain(|trial| trial.cost(samples, whole) <= lowest * NEAR);
+        let limit = MAX_COST_RATIO * costs.fold(f64::INFINITY, f64::min);
+        trials.retain(|trial| trial.cost(samples, whole) <= limit);
     }
+    encode_with_all(&mut trials, &others, &encode)?;
     // Of two candidates of equal cost the first is chosen.
     let cost = |trial: &Trial| trial.cost(samples, whole);
     let best = trials
@@ -226,4 +228,22 @@ fn cheapest(
         chain: best.candidate.chain,
         encoded: best.encoded,
     }))
+}
+
+/// Encodes chunks with the candidate of each trial.
+fn encode_with_all(
+    trials: &mut [Trial],
+    chunks: &[usize],
+    encode: &(impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send),
+) -> Result<()> {
+    let encoded = parallel::try_map(trials.len() * chunks.len(), |task| {
+        let chain = &trials[task / chunks.len()].candidate.chain;
+        encode(chain, chunks[task % chunks.len()])
+    })?;
+    let mut encoded = encoded.into_iter();
+    for trial in trials {
+        let chunks = chunks.iter().copied();
+        trial.encoded.extend(chunks.zip(encoded.by_ref()));
+    }
+    Ok(())
 }

@@ -103,10 +103,11 @@ impl RowGroup {
         written.add_bounds(&mut own);
         writer.group(path, attributes::group(self.kind, own))?;
         written.write(writer, path)?;
-        match written.rows as u64 > written.chunk_rows {
-            true => written.write_ranges(writer, path, 0),
-            false => Ok(()),
+        // A table of one chunk has no index.
+        if written.rows as u64 > written.chunk_rows {
+            written.write_ranges(writer, path, 0)?;
         }
+        Ok(())
     }
 
     /// The positions of all rows.

@@ -166,10 +166,12 @@ impl PatchWritePlan {
                 .chunk_bounds(self.chunk_bounds(level, bounds));
             let data = ArrayData::Fixed(values.bytes());
             writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;
-            let known = chunk_ranges(blocks, field, dropped, &values);
-            ranges.extend(known.into_iter().map(|range| {
-                bound::widened(bound, range, blocks.per_chunk() * blocks.block_cells())
-            }));
+            if blocks.chunks() > 1 {
+                let known = chunk_ranges(blocks, field, dropped, &values);
+                ranges.extend(known.into_iter().map(|range| {
+                    bound::widened(bound, range, blocks.per_chunk() * blocks.block_cells())
+                }));
+            }
         }
         self.write_index(level, &ranges, writer, path)
     }
@@ -219,7 +221,7 @@ impl PatchWritePlan {
         )
     }
 
-    /// Writes the index of a level with more than one chunk: `ranges` by field, and boxes.
+    /// Writes the index of a level: value ranges by field, and boxes. A level of one chunk has none.
     pub fn write_index(
         &self,
         level: usize,
