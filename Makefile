@@ -19,7 +19,7 @@ RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
 HDF5_PLUGIN := python/ambar/plugins/libh5z_ambar.so
 
-# Programs that tests start do not share the job server of `make -j`.
+# Programs that tests start must not inherit the job server of `make -j`.
 unexport MAKEFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_CONSTRAINT := constraints.txt
@@ -36,7 +36,7 @@ demo: build
 
 # Parts run side by side under `make -j2`, as in continuous integration.
 .PHONY: lint-rust lint-python test-python test-rust test-programs
-lint: NEEDS := --group lint
+lint test: NEEDS := --group lint # which includes the group test
 lint: lint-rust lint-python
 
 lint-rust: build
@@ -56,7 +56,6 @@ lint-python: build
 PROGRAMS := $(addprefix tests/,native parallel reliability project benchmarks documentation \
 	formats/test_amrex_in_situ.py)
 
-test: NEEDS := --group test
 test: test-python test-rust test-programs
 
 test-python: build

@@ -100,6 +100,13 @@ def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
         assert (found.ravel() == np.asarray(whole)[20:40:3].ravel()).all(), name
     assert opened.read_array("vectors", association="field", rows=slice(1, 3)).shape == (2, 3)
     ambar.write_mesh(table(), tmp_path / "t.ambar")
+    scalar = {"name": "vectors", "association": "field"}
+    for rows in ((0, 2), range(0, 3, 2), np.array([0, 2])):
+        assert opened.read_array(**scalar, rows=rows).shape == (2, 3)
+    assert opened.read_array(**scalar, rows=[]).shape == (0, 3)
+    for wrong in (2, ..., [[0, 2]]):
+        with pytest.raises(ValueError, match="invalid rows of 'vectors'.*expected a slice"):
+            opened.read_array(**scalar, rows=wrong)
     assert ambar.open_mesh(tmp_path / "t.ambar").read_array("names", rows=[1, 3]).tolist() == [
         "žluť 1",
         "",
@@ -133,7 +140,11 @@ def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
             "one of 'point', 'cell', 'row', 'field'",
         ),
         ({"name": "vector", "rows": [0, 10**7]}, IndexError, "index 10000000 is outside a dim"),
-        ({"name": "vector", "rows": "x"}, ValueError, "indexed with integers, lists of them"),
+        (
+            {"name": "vector", "rows": "x"},
+            ValueError,
+            "invalid rows of .*; expected a slice, integers or bools",
+        ),
         ({"name": "vector", "rows": [0.5]}, ValueError, "indices are integers, not float64"),
         ({"name": "vector", "rows": [True]}, IndexError, "a mask of 1 values"),
     ],

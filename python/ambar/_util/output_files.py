@@ -16,7 +16,7 @@ from ambar import _core
 
 _EXISTS = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """Error numbers of moving a file or folder to a name that is not free."""
-_MOUNTED = (errno.EBUSY, errno.EXDEV)
+_MOUNTED = (errno.EBUSY,)
 """Error numbers of moving a file or folder to a mount point."""
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 """Error numbers of making a hard link where the file system has none, or no more of them."""
@@ -72,7 +72,7 @@ def _scratch_beside(target: Path) -> TemporaryDirectory[str]:
     try:
         return TemporaryDirectory(prefix=".ambar-", dir=folder)
     except PermissionError as error:
-        what = "expected a writable folder around the target; choose a target in another folder"
+        what = "expected a writable folder; change its permissions, or choose another folder"
         raise PermissionError(error.errno, what, os.fspath(folder)) from error
 
 

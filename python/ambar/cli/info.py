@@ -29,7 +29,13 @@ Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES outpu
 
 def info(
     path: Place,
-    arrays: Annotated[bool, flag("--arrays", "List index arrays, too.")] = False,
+    arrays: Annotated[
+        bool,
+        flag(
+            "--arrays",
+            "Of snapshots: list index arrays, too. `ambar ls` lists the arrays of every store.",
+        ),
+    ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -42,24 +48,25 @@ def info(
     ambar info output_00300 --json
     ambar info s3://bucket/run.ambar
     """
-    from ambar._core import CorruptError
+    from ambar._core import AmbarError, CorruptError
     from ambar.kinds.registry import locate, overview
 
-    if not json:
-        kind, resource = locate(path)
+    if json:
+        print_json(overview(path))
+        return
+    kind, resource = locate(path)
+    try:
         if kind.name in _REPRESENTED and kind.open is not None:
             console.print(repr(kind.open(resource)), markup=False, soft_wrap=True)
             if dead := dead_bytes(resource.store.usage()):
                 console.print(dead)
             return
-    found = overview(path)
-    if json:
-        print_json(found)
-        return
-    show = _SHOWN.get(found["kind"], _show_store if "usage" in found else _show_other)
-    try:
+        found = overview(path)
+        show = _SHOWN.get(found["kind"], _show_store if "usage" in found else _show_other)
         show(found, every=arrays)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, AmbarError):
+            raise
         raise CorruptError(
             f"{path}: the attributes under 'ambar' are not those of its kind: {error!r}"
         ) from error
@@ -270,6 +277,6 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
 
 
 _SHOWN = {"ramses": _show_output, "amrex": _show_output}
+"""The functions that print summaries, by kind; other kinds are printed as a table."""
 _REPRESENTED = ("collection", "mesh", "mesh series")
-"""The kinds whose objects have a representation with all of the summary."""
-"""How the summaries of kinds are printed; of other kinds as tables of arrays or of values."""
+"""The kinds of which the text representation is printed."""

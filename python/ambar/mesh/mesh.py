@@ -1,4 +1,4 @@
-"""Meshes and cells in stores: type, sizes and arrays without reading values, and VTK objects."""
+"""Meshes in stores, and cells of snapshots with the same interface; reading VTK objects."""
 
 from __future__ import annotations
 

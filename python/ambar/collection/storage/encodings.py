@@ -1,6 +1,8 @@
-"""Encodings of values: times as integers with units (CF conventions), missing strings as NUL.
+"""Encodings of values that arrays cannot hold: times, and strings with missing values.
 
-CF conventions 1.11, section 4.4. xarray decodes them from any Zarr reader.
+Times are integers with CF units (CF conventions 1.11, section 4.4), which xarray decodes from any
+Zarr reader. A missing string is a single NUL. A value that begins with NUL gets another NUL in
+front, so that every value can be stored.
 """
 
 from __future__ import annotations

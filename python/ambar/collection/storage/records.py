@@ -1,4 +1,4 @@
-"""Datasets to add to a collection: variables as NumPy arrays of types that can be stored."""
+"""Datasets to add to a collection: variables of types that can be stored, and statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of meshes to files of other programs, chosen by the suffix: one mesh, or time steps."""
+"""Export of meshes, time steps and AMR cells to files of other programs, by their suffix."""
 
 from __future__ import annotations
 

@@ -30,6 +30,10 @@ def read_array_rows(
         shape = reader.shape_of(entry)
     grid = shape[:3] if len(shape) > 2 else shape[:1]
     key: Any = slice(None) if rows is None else rows
+    if not isinstance(key, slice) and np.ndim(key := np.asarray(key)) != 1:
+        raise _core.InvalidError(
+            f"invalid rows of {name!r}: {rows!r:.80}; expected a slice, integers or bools"
+        )
     [part] = Selection.of(key, (math.prod(grid),)).parts
     if isinstance(part, range):
         wanted: slice | np.ndarray = slice(

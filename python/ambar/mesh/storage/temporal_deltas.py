@@ -1,4 +1,4 @@
-"""Arrays that change from step to step: a growing array of rows, or of differences between rows."""
+"""Arrays of time steps: equal arrays are stored once, changing ones as rows or differences."""
 
 from __future__ import annotations
 

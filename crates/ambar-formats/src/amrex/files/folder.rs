@@ -36,7 +36,7 @@ pub struct FolderUsage {
 /// The entries of a plotfile's folder.
 #[derive(Debug, Default)]
 pub struct FolderContents {
-    /// Texts by name.
+    /// Contents of text files, by name.
     pub text_files: BTreeMap<String, String>,
     /// Names of the folders of particles.
     pub species: Vec<String>,

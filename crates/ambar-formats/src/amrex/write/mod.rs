@@ -132,7 +132,7 @@ fn header_text(request: &WriteRequest<'_>, layouts: &[LevelLayout]) -> Result<St
 fn check_entry(name: &str) -> Result<()> {
     if name == "Header" || name.contains('/') || check_path(name).is_err() {
         return Err(Error::invalid(format!(
-            "invalid name of a text or particle species in a plotfile: {name:?}; expected a file name \
+            "invalid name of a text file or particle species in a plotfile: {name:?}; expected a file name \
              other than Header; rename it"
         )));
     }

@@ -38,7 +38,7 @@ pub fn write(
     for (name, text) in layout.iter().flat_map(|layout| &layout.text_files) {
         if name.contains('/') || check_path(name).is_err() {
             return Err(at(Error::invalid(format!(
-                "invalid name of a text: {name:?}; expected a file name; rename it"
+                "invalid name of a text file: {name:?}; expected a file name; rename it"
             ))));
         }
         write_text(&files.folder.join(name), text)?;
