@@ -100,13 +100,15 @@ def test_rows_of_small_arrays_fields_tables_and_blocks(tmp_path: Path) -> None:
         assert (found.ravel() == np.asarray(whole)[20:40:3].ravel()).all(), name
     assert opened.read_array("vectors", association="field", rows=slice(1, 3)).shape == (2, 3)
     ambar.write_mesh(table(), tmp_path / "t.ambar")
-    scalar = {"name": "vectors", "association": "field"}
-    for rows in ((0, 2), range(0, 3, 2), np.array([0, 2])):
-        assert opened.read_array(**scalar, rows=rows).shape == (2, 3)
-    assert opened.read_array(**scalar, rows=[]).shape == (0, 3)
+    vectors: Any = {"name": "vectors", "association": "field"}
+    wanted: Any
+    for wanted in ((0, 2), range(0, 3, 2), np.array([0, 2])):
+        assert opened.read_array(**vectors, rows=wanted).shape == (2, 3)
+    assert opened.read_array(**vectors, rows=[]).shape == (0, 3)
+    wrong: Any
     for wrong in (2, ..., [[0, 2]]):
         with pytest.raises(ValueError, match="invalid rows of 'vectors'.*expected a slice"):
-            opened.read_array(**scalar, rows=wrong)
+            opened.read_array(**vectors, rows=wrong)
     assert ambar.open_mesh(tmp_path / "t.ambar").read_array("names", rows=[1, 3]).tolist() == [
         "žluť 1",
         "",
