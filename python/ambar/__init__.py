@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ambar._core import LimitError as LimitError
     from ambar._core import NotFoundError as NotFoundError
     from ambar._core import UnsupportedError as UnsupportedError
+    from ambar._util.memory_limits import get_limits as get_limits
+    from ambar._util.memory_limits import limits as limits
     from ambar.collection import AttributeColumns as AttributeColumns
     from ambar.collection import Collection as Collection
     from ambar.collection import CollectionData as CollectionData
@@ -56,8 +58,6 @@ if TYPE_CHECKING:
     from ambar.store.array import Array as Array
     from ambar.store.chunk_references import references as references
     from ambar.store.maintenance import compact as compact
-    from ambar.store.maintenance import get_limits as get_limits
-    from ambar.store.maintenance import limits as limits
     from ambar.store.maintenance import repair as repair
     from ambar.store.store import Group as Group
     from ambar.store.store import Store as Store
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "ambar._core": "AmbarError BusyError CorruptError InvalidError LimitError NotFoundError "
     "UnsupportedError",
+    "ambar._util.memory_limits": "get_limits limits",
     "ambar.collection": "AttributeColumns Collection CollectionData DatasetFamily RaggedArray "
     "Schema open_collection",
     "ambar.collection.files.ingest": "Ingest ingest",
@@ -88,7 +89,7 @@ _MODULES = {
     "ambar.snapshot.units": "Units",
     "ambar.store.array": "Array",
     "ambar.store.chunk_references": "references",
-    "ambar.store.maintenance": "compact get_limits limits repair",
+    "ambar.store.maintenance": "compact repair",
     "ambar.store.store": "Group Store",
     "ambar.store.writer": "Writer create",
 }

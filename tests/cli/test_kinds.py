@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,8 +90,11 @@ def test_without_its_package_a_store_is_one_of_plain_arrays(tmp_path: Path) -> N
 
 
 def test_options_that_do_not_apply_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="reorder does not apply to the kind 'RAMSES"):
+    with pytest.raises(
+        ambar.InvalidError, match="reorder does not apply to the kind 'RAMSES"
+    ) as found:
         ambar.convert(OUTPUT, tmp_path / "x.ambar", reorder=True)
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
 
 
 def test_opening_a_store_loads_only_its_own_kind(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_times_need_not_match_to_the_bit(tmp_path: Path) -> None:
         reader.set_active_time_value(0.35)
     with pytest.raises(KeyError, match=r"before time -0\.1; the first is at 0\.0"):
         opened.at(-0.1)
-    from ambar.mesh.series import step_at
+    from ambar.mesh.steps import step_at
 
     with pytest.raises(KeyError, match=r"nearest of 200 times are 4\.9, 5\.0, 5\.1$"):
         step_at(times, 5.02, "here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ambar
+from ambar.store.nodes import _RESERVED_KINDS
+from tests.helpers.paths import ROOT
 
 DEEPEST = 100
 """Lists and mappings that may be nested, including the attributes themselves."""
@@ -203,6 +206,12 @@ def test_an_invalid_change_changes_nothing(tmp_path: Path) -> None:
             attrs["d"] = 5
     with pytest.raises(ValueError, match="closed"):
         writer.attrs["e"] = 6
+
+
+def test_the_kinds_of_the_format_are_reserved() -> None:
+    text = (ROOT / "docs" / "format.md").read_text()
+    [kinds] = re.findall(r"^\| `kind` \| (`snapshot`.*) \|$", text, re.MULTILINE)
+    assert {*re.findall(r"`(\w+)`", kinds)} == _RESERVED_KINDS
 
 
 def test_the_attribute_of_kinds_is_reserved(tmp_path: Path) -> None:

@@ -141,7 +141,9 @@ def test_the_folder_around_a_target_must_be_writable(
         raise PermissionError(errno.EACCES, "Permission denied", "scratch")
 
     monkeypatch.setattr(os, "mkdir", refuse)
-    expected = pytest.raises(PermissionError, match="expected a writable folder; change its permissions")
+    expected = pytest.raises(
+        PermissionError, match="expected a writable folder; change its permissions"
+    )
     with expected as found, published(tmp_path / "x"):
         raise AssertionError
     assert found.value.filename == str(tmp_path)

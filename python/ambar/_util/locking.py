@@ -1,13 +1,12 @@
-"""Writers: one operation at a time, in the process that made them, and ``with`` blocks."""
+"""Locks of writers: one operation at a time, in the process that made them."""
 
 from __future__ import annotations
 
 import functools
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from threading import RLock
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ambar import _core
 
@@ -61,24 +60,3 @@ def locked(method: _Method) -> _Method:
             return method(self, *args, **options)
 
     return cast("_Method", holding)
-
-
-class CommitContext(ABC):
-    """Base of writers: the end of a ``with`` block commits and closes, an exception only closes."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the file; uncommitted changes are lost."""
-
-    def _succeeded(self) -> None:  # noqa: B027 - optional
-        """Commit, before `close`, at the end of a block that did not raise."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._succeeded()
-        finally:
-            self.close()

@@ -111,8 +111,10 @@ def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
 
 def _message(error: Exception) -> str:
     """Return the message of an error: the file, what was found, and what to do."""
-    if "option_message" in vars(error):
-        return str(vars(error)["option_message"](name_of=option_name))
+    from ambar.kinds.request import InvalidOptionError
+
+    if isinstance(error, InvalidOptionError):
+        return error.message(option_name)
     if not isinstance(error, OSError) or error.filename is None:
         return with_option_names(str(error))
     found = with_option_names(re.sub(r" \(os error \d+\)$", "", error.strerror or ""))

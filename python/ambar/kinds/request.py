@@ -10,7 +10,6 @@ import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ambar import _core
@@ -170,21 +169,26 @@ class PlotRequest:
         return self.target or pathlib.Path("_".join([stem, *parts]) + ".png")
 
 
-def _option_message(
-    where: str,
-    option: str,
-    kind: str,
-    known: list[str],
-    common: list[str],
-    name_of: Callable[[str], str] = str,
-) -> str:
-    """Return the error for an option that a kind lacks, with options as `name_of` spells them."""
-    close = difflib.get_close_matches(option, [*known, *common], 1)
-    hint = f"did you mean {name_of(close[0])}? " if close else ""
-    return (
-        f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
-        f"options: {', '.join(map(name_of, known)) or 'none'}"
-    )
+class InvalidOptionError(_core.InvalidError):
+    """An option that a kind lacks."""
+
+    def __init__(
+        self, where: str, option: str, kind: str, known: list[str], common: list[str]
+    ) -> None:
+        super().__init__(where, option, kind, known, common)
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def message(self, name_of: Callable[[str], str] = str) -> str:
+        """Return the message, with options as `name_of` spells them."""
+        where, option, kind, known, common = self.args
+        close = difflib.get_close_matches(option, [*known, *common], 1)
+        hint = f"did you mean {name_of(close[0])}? " if close else ""
+        return (
+            f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
+            f"options: {', '.join(map(name_of, known)) or 'none'}"
+        )
 
 
 Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest)
@@ -209,16 +213,12 @@ def build(
     Raises
     ------
     ValueError
-        If the class has no such option. Its attribute `option_message` returns the message with
-        options as another interface spells them.
+        If the class has no such option: an `InvalidOptionError`.
     """
     known = sorted({one.name for one in fields(cls)} - common.keys())
     for option in options:
         if option not in known:
-            message = partial(_option_message, os.fspath(where), option, kind, known, list(common))
-            error = _core.InvalidError(message())
-            vars(error)["option_message"] = message
-            raise error
+            raise InvalidOptionError(os.fspath(where), option, kind, known, list(common))
     return cls(**common, **options)
 
 

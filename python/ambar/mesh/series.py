@@ -6,7 +6,6 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -15,8 +14,10 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.arguments import WriteMode, checked_position
-from ambar._util.locking import CommitContext, WriterLock, locked
+from ambar._util.locking import WriterLock, locked
+from ambar._util.writers import CommitContext
 from ambar.mesh.mesh import Mesh
+from ambar.mesh.steps import is_near
 from ambar.mesh.storage.references import damaged
 from ambar.mesh.storage.temporal_deltas import GROUP, Deduplicator
 from ambar.mesh.write import write_group
@@ -343,30 +344,3 @@ def _times_of(store: Store) -> list[float | None]:
     ):
         raise damaged(store.location, f"the times of its steps are {times!r:.80}")
     return list(times)
-
-
-TOLERANCE = 1e-6
-"""Largest difference of a time, relative to the time plus the smallest interval between steps.
-
-This covers times that were rounded to float32, or computed as a sum of steps.
-"""
-_LISTED = 3
-
-
-def is_near(time: float, known: float, times: Sequence[float]) -> bool:
-    """Whether `time` equals `known`, one of the ascending `times`, within the tolerance."""
-    interval = min((later - earlier for earlier, later in pairwise(times)), default=0.0)
-    return abs(time - known) <= TOLERANCE * (abs(known) + interval)
-
-
-def step_at(times: Sequence[float], time: float, where: str) -> int:
-    """Return the number of the step whose time is nearest to `time`.
-
-    Raises KeyError, which names the nearest times, if none is within the tolerance.
-    """
-    nearest = sorted(range(len(times)), key=lambda number: abs(times[number] - time))
-    if nearest and is_near(time, times[nearest[0]], times):
-        return nearest[0]
-    listed = ", ".join(repr(times[number]) for number in sorted(nearest[:_LISTED]))
-    found = f"the nearest of {len(times):,} times are {listed}" if nearest else "it has no times"
-    raise _core.NotFoundError(f"{where}: no step has the time {time}; {found}")

@@ -1,9 +1,10 @@
-"""The meshes of a path for PyVista and ParaView: a mesh, a series, or the cells of outputs."""
+"""The meshes of a path for PyVista and ParaView, and their times."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
@@ -55,3 +56,30 @@ def enabled_arrays(status: Mapping[str, Mapping[str, bool]]) -> dict[str, Any]:
         names = [name for name, is_enabled in arrays.items() if is_enabled]
         enabled[f"{association}_data"] = None if len(names) == len(arrays) else names
     return enabled
+
+
+TOLERANCE = 1e-6
+"""Largest difference of a time, relative to the time plus the smallest interval between steps.
+
+This covers times that were rounded to float32, or computed as a sum of steps.
+"""
+_LISTED = 3
+
+
+def is_near(time: float, known: float, times: Sequence[float]) -> bool:
+    """Whether `time` equals `known`, one of the ascending `times`, within the tolerance."""
+    interval = min((later - earlier for earlier, later in pairwise(times)), default=0.0)
+    return abs(time - known) <= TOLERANCE * (abs(known) + interval)
+
+
+def step_at(times: Sequence[float], time: float, where: str) -> int:
+    """Return the number of the step whose time is nearest to `time`.
+
+    Raises KeyError, which names the nearest times, if none is within the tolerance.
+    """
+    nearest = sorted(range(len(times)), key=lambda number: abs(times[number] - time))
+    if nearest and is_near(time, times[nearest[0]], times):
+        return nearest[0]
+    listed = ", ".join(repr(times[number]) for number in sorted(nearest[:_LISTED]))
+    found = f"the nearest of {len(times):,} times are {listed}" if nearest else "it has no times"
+    raise _core.NotFoundError(f"{where}: no step has the time {time}; {found}")

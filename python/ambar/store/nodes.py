@@ -14,7 +14,10 @@ def absolute(path: str) -> str:
     return "/" + path.strip("/")
 
 
-_KINDS = ("snapshot", "series", "amr", "particles", "table", "collection", "family", "mesh")
+_RESERVED_KINDS = frozenset(
+    ["snapshot", "series", "amr", "particles", "table", "collection", "family", "mesh"]
+)
+"""The kinds of groups that docs/format.md defines (chapter 4)."""
 
 
 def check_reserved(attrs: Mapping[str, Any] | None) -> None:
@@ -23,7 +26,7 @@ def check_reserved(attrs: Mapping[str, Any] | None) -> None:
         return
     about = attrs["ambar"]
     kind = about.get("kind") if isinstance(about, Mapping) else None
-    if not isinstance(kind, str) or kind in _KINDS:
+    if not isinstance(kind, str) or kind in _RESERVED_KINDS:
         raise _reserved()
 
 

@@ -15,13 +15,13 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
-from ambar.mesh.series import step_at
 from ambar.mesh.steps import (
     ASSOCIATIONS,
     AnyMesh,
     Steps,
     array_names,
     enabled_arrays,
+    step_at,
     steps_of,
 )
 
