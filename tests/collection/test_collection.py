@@ -187,6 +187,8 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     np.testing.assert_array_equal(last, [datasets["d2"].t[-1], datasets["d6"].t[-1]])
     with pytest.raises(IndexError, match="out of range of dimension 'obs' of 1 datasets"):
         profiles.read("t", ["d3", "d2"], isel={"obs": 0})
+    with pytest.raises(ambar.InvalidError, match=r"found the ragged 'obs'; use isel=.*\.sel\(obs="):
+        profiles.read("t", sel={"obs": 10})
     # The whole is a contiguous ragged array, as CF has it.
     whole = profiles.to_xarray(["d2", "d4", "d6"])
     assert whole.obs_count.attrs["sample_dimension"] == "obs"

@@ -76,6 +76,9 @@ def test_a_lossless_store_has_no_errors(pair: tuple[Path, Path], tmp_path: Path)
             assert (one.bound, one.all.max_error, one.all.psnr) == (0.0, 0.0, math.inf)
             assert one.all.ssim == pytest.approx(1)
             assert one.held
+    forward, backward = ambar.compare(pair[0], store), ambar.compare(store, pair[0])
+    assert [one.ratio for one in forward.fields] == [one.ratio for one in backward.fields]
+    assert max(one.ratio for one in forward.fields) > 1.5
     (one,) = ambar.compare(pair[0], pair[0], "Temp").fields
     assert (one.bound, one.held, one.ratio) == (None, None, 1.0)
 

@@ -34,6 +34,7 @@ from vtkmodules.vtkCommonExecutionModel import (
 )
 from vtkmodules.vtkIOHDF import vtkHDFReader
 
+from ambar.mesh.files.export import _check_times
 from ambar.mesh.files.vtkhdf import AmrHdfFile
 from ambar.snapshot.interop.vtk_amr import blocks_of
 
@@ -201,6 +202,13 @@ def test_a_run_of_cells_as_vtkhdf(tmp_path: Path) -> None:
         missing = range(expected.GetNumberOfLevels(), finest + 1)
         assert not any(blocks_of(mesh, level) for level in missing)
         assert_same_amr(mesh, expected)
+
+
+def test_times_of_exports_increase() -> None:
+    with pytest.raises(
+        ambar.UnsupportedError, match=r"x\.pvd: expected times that increase, found 1\.0 of step 2"
+    ):
+        _check_times([0.0, 1.0, 1.0], Path("x.pvd"))
 
 
 def refused(tmp_path: Path, mesh: pv.DataSet, why: str) -> None:

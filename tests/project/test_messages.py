@@ -6,6 +6,7 @@ import importlib
 import io
 import pickle
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,16 @@ def test_files_of_other_programs(
     for opener in (ambar.open, ambar.open_store, ambar.open_collection):
         with pytest.raises(ValueError, match=re.escape(expected)):
             opener(path)
+
+
+def test_advice_quotes_paths_for_a_shell(tmp_path: Path) -> None:
+    folder = tmp_path / "it's a run"
+    folder.mkdir()
+    (folder / "x.vtu").write_bytes(b"<VTKFile></VTKFile>")
+    for path, source in ((folder / "x.vtu", folder / "x.vtu"), (folder, folder / "*.vtu")):
+        command = f"ambar convert {shlex.quote(str(source))} out.ambar"
+        with pytest.raises(ambar.InvalidError, match=re.escape(command)):
+            ambar.open_store(path)
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from ambar import _core
@@ -49,7 +50,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     elif kind := _kind_of_file(place):
         raise _core.InvalidError(
             f"{place}: expected a store of ambar, found {kind}; convert it first: "
-            f"ambar convert {place} out.ambar"
+            f"ambar convert {shlex.quote(str(place))} out.ambar"
         )
 
 
@@ -62,10 +63,10 @@ def _refuse_folder(folder: Path) -> None:
     if known:
         more = f" and {len(known) - 1} more" if len(known) > 1 else ""
         suffix = Path(known[0]).suffix
-        source = f"'{folder / ('*' + suffix)}'" if suffix.lower() in _VTK else folder
+        source = folder / f"*{suffix}" if suffix.lower() in _VTK else folder
         raise _core.InvalidError(
             f"{folder}: expected a store of ambar, found a folder with {known[0]}{more}; convert "
-            f"the files first: ambar convert {source} out.ambar"
+            f"the files first: ambar convert {shlex.quote(str(source))} out.ambar"
         )
     raise _core.NotFoundError(
         f"{folder}: expected a store (a folder with zarr.json), or for ambar.open and ambar info "

@@ -73,7 +73,10 @@ class FieldComparison(CheckedBound):
     field: str
     """The name of the field."""
     ratio: float
-    """The bytes of the field in the original, divided by those in the other version."""
+    """The bytes of the field in the original, divided by those in the other version.
+
+    The inverse if only the original is a store: how many times smaller the field is in the store.
+    """
     all: ErrorMetrics
     """The metrics over all levels."""
     levels: list[ErrorMetrics]
@@ -468,10 +471,17 @@ def _compare_field(
     return FieldComparison(
         **vars(checked),
         field=name,
-        ratio=a.bytes(name) / max(b.bytes(name), 1),
+        ratio=_ratio(a, b, name),
         all=_metrics(None, values, difference, scale, similarity),
         levels=levels,
     )
+
+
+def _ratio(a: Operand, b: Operand, name: str) -> float:
+    """Return `FieldComparison.ratio`."""
+    if a.is_stored and not b.is_stored:
+        a, b = b, a
+    return a.bytes(name) / max(b.bytes(name), 1)
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

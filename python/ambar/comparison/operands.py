@@ -68,6 +68,8 @@ class Operand(ABC):
     """The names of the datasets of a collection."""
     not_comparable: Sequence[str] = ()
     """The names of arrays that cannot be compared."""
+    is_stored: bool = True
+    """Whether the values are in a store, and not in files of other programs."""
 
     def compare_rows(
         self,
@@ -159,6 +161,7 @@ class Cells(Operand):
         self._has_cells = any(name in snapshot.components for name in CELL_COMPONENTS)
         self._threads = threads
         self.location = snapshot.location
+        self.is_stored = snapshot._stored_at is not None
         self.ndim = snapshot.info.ndim
         self.fields = list(self._amr.fields) if self._has_cells else []
 

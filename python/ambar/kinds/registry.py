@@ -12,6 +12,7 @@ import functools
 import importlib
 import os
 import pathlib
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,8 +67,8 @@ class Resource:
         """The store; raises ValueError for files of another program."""
         if self.opened is None:
             raise _core.InvalidError(
-                f"{self.location} is not a store; convert it first: ambar convert {self.location} "
-                "out.ambar"
+                f"{self.location} is not a store; convert it first: ambar convert "
+                f"{shlex.quote(self.location)} out.ambar"
             )
         return self.opened
 
@@ -135,7 +136,8 @@ def locate(
             if kind.match_source([place]):
                 raise _core.InvalidError(
                     f"{os.fspath(place)}: expected a store, found a file of the kind "
-                    f"{kind.name!r}; convert it first: ambar convert {os.fspath(place)} out.ambar"
+                    f"{kind.name!r}; convert it first: ambar convert "
+                    f"{shlex.quote(os.fspath(place))} out.ambar"
                 ) from None
         raise
 

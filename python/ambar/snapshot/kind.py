@@ -124,14 +124,22 @@ def _plot_series(series: Series, request: SeriesPlot) -> Path:
     return _plot(series[-1] if output is None else series.output(output), request)
 
 
-def _export(request: ExportRequest) -> None:
+def _export_snapshot(request: ExportRequest) -> None:
+    _export(request, lambda: _steps(Snapshot(StoredSource(request.opened, "/"))))
+
+
+def _export_series(request: ExportRequest) -> None:
+    _export(request, lambda: _steps_of_series(Series(request.opened)))
+
+
+def _export(request: ExportRequest, steps: Callable[[], Steps]) -> None:
     """Write a plotfile, or AMR data for VTK."""
     target = request.target
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
         if target.suffix.lower() == ".vtkhdf":
             from ambar.mesh.files.export import export_amr
 
-            export_amr(request, report)
+            export_amr(request, steps(), report)
         else:
             _core.export_amrex(
                 request.opened._core, "/", os.fspath(target), request.threads, report
@@ -154,13 +162,13 @@ SNAPSHOT = kind_of_snapshots(
     lambda resource: Snapshot(StoredSource(resource.store, "/")),
     name="snapshot",
     summarize=summarize_store,
-    export=_export,
+    export=_export_snapshot,
 )
 SERIES = Kind(
     name="series",
     open=lambda resource: Series(resource.store),
     summarize=summarize_store,
-    export=_export,
+    export=_export_series,
     steps=_steps_of_series,
     compare=_compare_series,
     plot=_plot_series,

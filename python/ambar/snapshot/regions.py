@@ -38,7 +38,8 @@ def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
         )
     code = region._to_code(info)
     upper = tuple(start + size for start, size in zip(info.lower, info.box_size, strict=True))
-    if not code.may_overlap(info.lower, upper):
+    # The upper faces are not in the box, so that a region that touches one does not overlap it.
+    if not code.may_overlap(info.lower, [math.nextafter(end, -math.inf) for end in upper]):
         raise InvalidError(
             f"the region {region} does not overlap the box of the simulation, from {info.lower} to "
             f"{upper} in code length; check the unit of the region"

@@ -124,7 +124,10 @@ def split_by_labels(
                     f"sel=: {dim!r} has no coordinate of labels in /{family.group}; use isel="
                 )
             if dim in family.ragged:
-                raise _core.InvalidError(f"sel=: {dim!r} is ragged; use isel=")
+                raise _core.InvalidError(
+                    f"sel=: expected a dimension of one length, found the ragged {dim!r}; use "
+                    f"isel=, or collection[name].sel({dim}=...) for one dataset"
+                )
             values = coordinate(family, dim, part.rows)
             if values.ndim == 1:
                 new.append(_with(part, dim, find_labels(values, label, dim), slice(None)))

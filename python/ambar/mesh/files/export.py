@@ -179,7 +179,7 @@ def _steps(store: str) -> Steps:
     return steps_of(store)
 
 
-def export_amr(request: ExportRequest, report: Progress | None) -> None:
+def export_amr(request: ExportRequest, steps: Steps, report: Progress | None) -> None:
     """Write the cells of an output, or of a series of outputs, as one VTKHDF file.
 
     All steps have the same levels: from the lowest to the highest level of any step. Raises
@@ -188,10 +188,8 @@ def export_amr(request: ExportRequest, report: Progress | None) -> None:
     """
     from ambar.mesh.files.vtkhdf import AmrHdfFile
     from ambar.mesh.mesh import AmrMesh
-    from ambar.mesh.steps import steps_of
 
     h5py, path = require("h5py", purpose="writing VTKHDF", install="ambar[mesh]"), request.target
-    steps = steps_of(request.store)
     meshes, times = [mesh for mesh in steps.meshes if isinstance(mesh, AmrMesh)], steps.times
     _check_times(times, path)
     levels = [mesh.amr.levels for mesh in meshes]
@@ -208,8 +206,12 @@ def export_amr(request: ExportRequest, report: Progress | None) -> None:
 
 
 def _check_times(times: Sequence[float], path: Path) -> None:
-    if any(b <= a for a, b in pairwise(times)):
-        raise _core.UnsupportedError(f"{path.name}: the times {times} do not increase")
+    for number, (time, later) in enumerate(pairwise(times), 1):
+        if later <= time:
+            raise _core.UnsupportedError(
+                f"{path.name}: expected times that increase, found {later} of step {number} after "
+                f"{time}; export single steps, which ambar.open(...)[number] returns"
+            )
 
 
 def _to_writable(mesh: Any, suffix: str = ".vtp") -> Any:
