@@ -55,7 +55,7 @@ def _finite(value: Any) -> Any:
 
 
 _LEAST_DEAD = 64_000
-"""Fewer dead bytes are not worth a compaction: each commit leaves the earlier list of entries."""
+"""The smallest number of dead bytes to report: each commit leaves the previous list of entries."""
 
 
 def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table:
@@ -67,14 +67,14 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
 
 
 def show_head(found: Mapping[str, Any], text: str) -> None:
-    """Print a path in bold, and what is at it; the dead bytes of a store, if they are many."""
+    """Print a path in bold, a description, and the dead bytes of a store above a threshold."""
     dead = dead_bytes(found["usage"]) if "usage" in found else None
     text = f"{text}, {dead}" if dead else text
     console.print(f"[bold]{escape(found['path'])}[/bold]  {escape(text)}", soft_wrap=True)
 
 
 def dead_bytes(usage: Mapping[str, int]) -> str | None:
-    """Return a note of the dead bytes of a store, if they are many."""
+    """Return a note of the dead bytes of a store; None below `_LEAST_DEAD`."""
     return f"{size(usage['dead'])} dead (ambar compact)" if usage["dead"] >= _LEAST_DEAD else None
 
 

@@ -584,7 +584,8 @@ class Collection(CommitContext):
             each variable.
         stack : bool, default False
             Whether values with a ragged dimension are returned as an array if the shapes of all
-            datasets are equal.
+            datasets are equal. If the shapes differ, the result is a `RaggedArray` and no error is
+            raised.
 
         Returns
         -------

@@ -462,7 +462,7 @@ def parse_where(
 def _with_columns(
     condition: _core.Condition, name_of: Callable[[str], str], units: Units
 ) -> _core.Condition:
-    """Return a condition with columns in place of the names that the user gave."""
+    """Return a condition whose names are replaced by the names of columns."""
     try:
         return condition.rename({name: name_of(name) for name in condition.fields})
     except _core.NotFoundError as error:
