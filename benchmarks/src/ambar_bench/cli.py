@@ -294,6 +294,35 @@ def hdf5(
 
 
 @app.command()
+def rate(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files of NumPy (.npy), AMReX plotfiles or RAMSES outputs."),
+    ] = None,
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic/--no-synthetic", help="Measure synthetic fields too.")
+    ] = True,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure bytes at equal PSNR on fields of one level, against SPERR, SZ3 and ZFP.
+
+    [bold]Examples[/bold]
+
+    ambar-bench rate plt00040 output_00002 -o results
+
+    ambar-bench rate pressure.npy --no-synthetic
+    """
+    from ambar_bench.rate import report
+    from ambar_bench.rate.study import run_study
+
+    with errors.status("measuring") as status:
+        found = run_study(paths or [], with_synthetic=synthetic, report=status.update)
+    _finish(found, report, output, json)
+
+
+@app.command()
 def parallel(
     doubles: Annotated[
         int, typer.Option(min=1, help="Of the array; fewer where memory or disk have no room.")

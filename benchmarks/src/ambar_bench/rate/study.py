@@ -1,17 +1,13 @@
-"""Rate-distortion of single-level fields at equal PSNR: ambar, SPERR, SZ3 and ZFP.
-
-`python -m ambar_bench.rate PATH... --output FOLDER`; a path is a `.npy` file, an AMReX plotfile or
-a RAMSES output.
-"""
+"""Rate-distortion of single-level fields at equal PSNR: ambar, SPERR, SZ3 and ZFP."""
 
 from __future__ import annotations
 
-import argparse
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,6 @@ from numpy.typing import NDArray
 import ambar
 from ambar import _core
 from ambar.store.error_bounds import resolved
-from ambar_bench import output
 from ambar_bench.amr.plotfile import read_plotfile
 from ambar_bench.hdf5.study import turbulence
 from ambar_bench.machine import machine
@@ -178,102 +173,39 @@ def measure(name: str, values: Values) -> Field:
     return found
 
 
-def _summary(fields: list[Field], method: str, peer: str) -> list[str]:
-    """Return the mean and the worst change of the bytes at each PSNR, in percent."""
-    changes = np.array([field.change(method, peer) for field in fields])
-    means = np.expm1(np.nanmean(np.log1p(changes), axis=0))
-    worst = np.nanmax(changes, axis=0)
-    return [f"{100 * m:+.1f} ({100 * w:+.1f})" for m, w in zip(means, worst, strict=True)]
+@dataclass
+class Study:
+    """The bytes of all fields."""
+
+    machine: dict[str, str]
+    fields: list[Field] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        return {
+            "machine": self.machine,
+            "targets": list(TARGETS),
+            "fields": [asdict(one) for one in self.fields],
+        }
 
 
-def markdown(fields: list[Field], machine_of_run: Mapping[str, str]) -> str:
-    """Return the table of bytes relative to SPERR, means and fields."""
-    columns = ("", *(f"{target} dB" for target in TARGETS))
-    lines = [
-        "# Bytes at equal PSNR",
-        "",
-        "Bytes relative to those of SPERR at the same PSNR, in percent: below 0 is smaller. Bytes "
-        "are interpolated between measured points. ambar and SPERR have a target PSNR and no bound "
-        "of single values. Each field is one chunk. Fields that are set aside are a third of all, "
-        "chosen by name: the codec is not developed on them.",
-    ]
-    for is_set_aside, title in ((False, "Fields"), (True, "Fields set aside")):
-        chosen = [field for field in fields if field.is_set_aside is is_set_aside]
-        if not chosen:
-            continue
-        rows = [
-            [f"{method}: geometric mean (worst)", *_summary(chosen, method, "SPERR")]
-            for method in METHODS
-            if method != "SPERR"
-        ]
-        for one in chosen:
-            changes = [one.change(method, "SPERR") for method in ("ambar balanced", "ambar small")]
-            cells = [
-                "" if math.isnan(balanced) else f"{100 * balanced:+.1f} / {100 * small:+.1f}"
-                for balanced, small in zip(*changes, strict=True)
-            ]
-            shape = "x".join(map(str, one.shape))
-            rows.append([f"{one.name}, {one.dtype} {shape}: balanced / small", *cells])
-        lines += ["", f"## {title} ({len(chosen)})", "", *output.markdown_table(columns, rows)]
-    return "\n".join([*lines, "", *output.machine_lines(machine_of_run)]) + "\n"
-
-
-def chart(fields: list[Field], target: Path) -> None:
-    """Draw bytes relative to SPERR: means of all methods, and `balanced` on each field."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    styles = {
-        "ambar balanced": {"color": output.OURS, "linewidth": 2.5},
-        "ambar small": {"color": output.OURS, "linewidth": 2.5, "linestyle": "--"},
-        "SZ3": {"color": output.OTHERS, "linewidth": 1.5},
-        "ZFP": {"color": output.OTHERS, "linewidth": 1.5, "linestyle": ":"},
-    }
-    for axes, is_set_aside in zip(panels, (False, True), strict=True):
-        chosen = [field for field in fields if field.is_set_aside is is_set_aside]
-        for one in chosen:
-            ratios = 1 + one.change("ambar balanced", "SPERR")
-            axes.plot(TARGETS, ratios, color=output.OURS, alpha=0.25, linewidth=0.8)
-        for method, style in styles.items():
-            ratios = np.array([1 + field.change(method, "SPERR") for field in chosen])
-            if len(ratios):
-                means = np.exp(np.nanmean(np.log(ratios), axis=0))
-                axes.plot(TARGETS, means, label=method, **style)
-        axes.axhline(1, color="black", linewidth=0.8)
-        axes.set_ylim(0.4, 2.5)
-        axes.set_yscale("log", base=2)
-        axes.set_title("fields set aside" if is_set_aside else "fields", loc="left", fontsize=10)
-        axes.set_xlabel("PSNR, dB")
-        axes.grid(alpha=0.3)
-    panels[0].set_ylabel("bytes relative to SPERR")
-    panels[0].legend(fontsize=8)
-    output.save(figure, target)
-
-
-def main() -> None:
-    """Measure all fields, and write Markdown, JSON and a chart."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="*", type=Path)
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args()
-    cases = [case for path in options.paths for case in fields_of(path)]
-    cases += synthetic()
-    fields = []
-    for name, values in cases:
+def run_study(
+    paths: Sequence[Path],
+    *,
+    with_synthetic: bool = True,
+    report: Callable[[str], None] = lambda _: None,
+) -> Study:
+    """Measure the fields of files, and synthetic ones. Constant and small fields are left out."""
+    cases = chain.from_iterable(map(fields_of, paths))
+    study = Study(machine(PACKAGES))
+    for name, values in chain(cases, synthetic() if with_synthetic else ()):
         if values.size < MIN_VALUES or not np.ptp(values):
             continue
-        print(name, flush=True)  # noqa: T201
-        fields.append(measure(name, values))
-    fields.sort(key=lambda field: field.name)
-    record: dict[str, Any] = {
-        "machine": machine(PACKAGES),
-        "targets": list(TARGETS),
-        "fields": [asdict(one) for one in fields],
-    }
-    charts = {"": lambda target: chart(fields, target)}
-    output.write(options.output, record, markdown(fields, record["machine"]), charts, "rate")
-
-
-if __name__ == "__main__":
-    main()
+        report(name)
+        study.fields.append(measure(name, values))
+    if not study.fields:
+        raise ambar.InvalidError(
+            f"expected a field of at least {MIN_VALUES:,} values that are not all equal, found none"
+        )
+    study.fields.sort(key=lambda one: one.name)
+    return study

@@ -1,0 +1,1 @@
+"""The study of rate and distortion: bytes at equal PSNR."""
