@@ -106,8 +106,7 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     s.error_bound, s.shift = (0.0, reader.unpack("B")) if s.lossless else (reader.unpack("d"), 0)
     check(s.lossless or 0 < s.error_bound < np.inf, f"invalid bound {s.error_bound}")
     check(s.shift < 8 * s.dtype.itemsize, "a shift out of range")
-    s.options = reader.unpack("B")
-    check(s.options < 64, "reserved bits of the level options are set")
+    read_level_options(s, reader)
     s.out = np.zeros(count + 1, s.dtype)  # the last one is for points without a value
     if count == 0:
         return s.out[:0]
@@ -129,6 +128,18 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     for packet in s.packets:
         packet.end()
     return s.out[:-1]
+
+
+def read_level_options(s, reader: Reader) -> None:
+    """Read the level options (7.1)."""
+    options = reader.unpack("B")
+    check(options < 32, "reserved bits of the level options are set")
+    s.level_scaling = options & 7
+    check(s.level_scaling < 5, f"unknown level scaling {s.level_scaling}")
+    s.interpolations = [reader.unpack("H") for _ in range(options >> 3)]
+    for bits in s.interpolations:
+        ignores_all = any(bits >> n & 3 == 3 for n in (6, 8, 10)) or bits >> 12 & 7 == 7
+        check(not ignores_all and bits < 1 << 15, f"invalid interpolation {bits:#x}")
 
 
 def read_regions(s, reader: Reader, count: int) -> list[np.ndarray]:

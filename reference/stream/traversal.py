@@ -7,7 +7,9 @@ import numpy as np
 from .entropy import LITERAL
 
 BY_LEVEL, BY_ROW, BY_PLANE = 1, 2, 3  # contexts
-LEVEL_SCALINGS = ((1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0))
+LEVEL_SCALINGS = ((1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0), (2.0, 8.0))
+SHARPNESS = (1 / 16, 0, 3 / 32, 5 / 32)
+IGNORED_BITS = {3: 6, 5: 8, 6: 10, 7: 12}  # by phase
 WEIGHTS = {1: (0.3, 0.4, 0.15), 2: (0.4, 0.25, 0.1), 3: (0.5, 0.2, 0.08)}
 PAD = 4  # positions around a phase, for extrapolated values
 F32 = np.float32
@@ -31,7 +33,7 @@ class Traversal:
 
     def bin_width(self, level: int) -> float:
         """Return the bin width of a level (7.5); 0 if it is coded losslessly."""
-        (base, most), factor = LEVEL_SCALINGS[self.s.options & 3], 1.0
+        (base, most), factor = LEVEL_SCALINGS[self.s.level_scaling], 1.0
         for _ in range(min(level, 63)):
             factor *= base
         return min(2 * self.s.error_bound / min(factor, most), float(self.limit))
@@ -89,13 +91,19 @@ class Traversal:
     def predict(self, t: int, size, known, level: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions of a phase and their local variation (7.7)."""
         half, zero = self.T(0.5), self.T(-0.0)  # -0 is neutral: -0 + -0 is -0
-        linear = self.s.options >> (2 + min(level, 3)) & 1
-        weights = (half, self.T(0)) if linear else (self.T(0.5625), self.T(-0.0625))
+        bits = self.s.interpolations[level] if level < len(self.s.interpolations) else 0
+        odd, first = [d for d in range(3) if t >> d & 1], IGNORED_BITS.get(t, 15)
+        lines = [d for k, d in enumerate(odd) if not bits >> (first + k) & 1]
+        sharpness = np.array([SHARPNESS[bits >> 2 * d & 3] for d in lines]).reshape(-1, 1, 1, 1)
+        inner_weight, outer_weight = (
+            (0.5 + sharpness).astype(self.T),
+            (0 - sharpness).astype(self.T),
+        )
         (v0, v1, v2, v3), (_, h1, h2, _) = (
-            [np.array([moved(known[t - (1 << d)][i], size, {d: k}) for d in range(3) if t >> d & 1])
+            [np.array([moved(known[t - (1 << d)][i], size, {d: k}) for d in lines])
              for k in (-1, 0, 1, 2)] for i in (0, 1))  # fmt: skip
         inner, outer = v1 + v2, v0 + v3
-        between = inner * weights[0] + outer * weights[1]
+        between = inner * inner_weight + outer * outer_weight
         near, far = np.where(h1, v1, v2), np.where(h1, v0, v3)
         slope, count = (near - far) * half, h1.astype(np.int64) + h2
         most = count.max(axis=0)  # the rule is 3 - most

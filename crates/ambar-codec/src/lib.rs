@@ -35,10 +35,13 @@
 //!    level that touch are joined, so that prediction crosses their faces, which AMRIC \[4\] does by stacking
 //!    blocks. Leaf cells of a tree are arranged level by level.
 //! 2. **Prediction.** SZ3-style multilevel interpolation \[1\]: an anchor point, then each finer lattice is
-//!    predicted from the coarser one, by the mean of cubic or linear interpolations along all odd dimensions
-//!    (the multi-dimensional variant of HPEZ \[3\]). Coarse levels have tighter bounds, as in QoZ \[2\].
+//!    predicted from the coarser one, by the mean of interpolations along its odd dimensions (the
+//!    multi-dimensional variant of HPEZ \[3\]). For the finest levels, the encoder chooses how sharp the
+//!    interpolations are, and ignores dimensions that predict badly. Coarse levels have tighter bounds, as in
+//!    QoZ \[2\].
 //! 3. **Quantization.** The residual is divided by twice the bound and rounded. The encoder verifies every value
-//!    as the decoder will reconstruct it; a value that would break the bound is stored as a literal.
+//!    as the decoder will reconstruct it; a value that would break the bound is stored as a literal. If only the mean squared error is bounded, rate and
+//!    error are minimised together.
 //! 4. **Entropy coding.** Interleaved static rANS \[5, 6\] with up to 40 contexts. A point's context is the
 //!    expected magnitude of its residual, from residuals nearby and the local variation of the values.
 //!    Contexts with similar statistics share a frequency table.

@@ -22,6 +22,8 @@ pub(crate) struct Symbols {
     sections: Vec<Section>,
     /// The number of literals.
     pub literals: usize,
+    /// The sum of squared errors, if the encoder minimises it.
+    pub square_error: f64,
 }
 
 /// The start of the symbols of a level of a region.
@@ -43,6 +45,7 @@ impl Symbols {
         self.raw.clear();
         self.sections.clear();
         self.literals = 0;
+        self.square_error = 0.0;
     }
 
     /// Begins a level of a region: the symbols that follow are of that level.

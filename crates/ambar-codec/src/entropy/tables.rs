@@ -188,7 +188,7 @@ fn log_probability(count: u32, inverse: f64) -> f64 {
 /// The binary logarithm of a positive number, within 2e-7. Independent of the mathematical library, so that streams are
 /// the same on all machines.
 #[inline(always)]
-fn log2(x: f64) -> f64 {
+pub(crate) fn log2(x: f64) -> f64 {
     const LOG2_OF_1_5: f64 = 0.584_962_500_721_156;
     let bits = x.to_bits();
     let exponent = f64::from((bits >> 52) as i32 - 1023);

@@ -263,6 +263,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                     level: self.level,
                     points,
                     predictions: &scratch.predictions[..all],
+                    contexts: (source != ContextSource::Level).then(|| &scratch.contexts[..all]),
                     values: &mut out.values[batch.at..][..all],
                     magnitudes,
                 },

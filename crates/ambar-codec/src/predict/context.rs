@@ -2,6 +2,7 @@
 
 use crate::domain::lattice::Phases;
 use crate::entropy::CONTEXTS;
+use crate::entropy::tables::log2;
 use crate::simd::LANES;
 use crate::simd::dispatch::vectorised;
 
@@ -40,6 +41,10 @@ impl ContextWeights {
     ];
 }
 
+/// The Lagrange multiplier: the squared error, in squared steps, that a bit is worth. Fine uniform quantization has the squared
+/// error 1/12 and loses 2 ln 2 of it per bit.
+pub(crate) const SQUARE_PER_BIT: f64 = std::f64::consts::LN_2 / 6.0;
+
 /// The smallest expected magnitude that is distinguished: context 0 begins at its logarithm.
 const LEAST: f32 = 1.0 / 64.0;
 
@@ -49,6 +54,18 @@ pub(crate) fn context(expected: f32) -> u8 {
     // The bits of a float ordered by exponent and first bit of the fraction: half octaves.
     let steps = ((expected + LEAST).to_bits() >> 22) as i32 - (LEAST.to_bits() >> 22) as i32;
     steps.min(CONTEXTS as i32 - 1) as u8
+}
+
+/// For each context, what the encoder subtracts from the magnitude of a residual before it rounds it, if it minimises rate and
+/// squared error together: half the Lagrange multiplier times the bits that the next larger magnitude takes more. Residuals
+/// of a context are modelled as a two-sided geometric distribution with the expected magnitude.
+pub(crate) fn dead_zones() -> [f64; CONTEXTS] {
+    std::array::from_fn(|context| {
+        let half_octaves = f64::from(if context % 2 == 0 { 1.25f32 } else { 1.75 });
+        let middle = f64::from(LEAST) * ((1u64 << (context / 2)) as f64 * half_octaves - 1.0);
+        let ratio = ((1.0 + middle * middle).sqrt() - 1.0) / middle;
+        (-0.5 * SQUARE_PER_BIT * log2(ratio)).min(0.45)
+    })
 }
 
 /// The context of a level; all levels from 2 on share one.

@@ -10,10 +10,6 @@ pub(crate) const VECTOR_POINTS: usize = 8;
 /// The constants of the interpolation, in the type of the values.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<T> {
-    /// The weight of the near neighbours: 9/16 (cubic) or 1/2 (linear).
-    near: T,
-    /// The weight of the far neighbours: -1/16 or 0.
-    far: T,
     half: T,
     third: T,
     one: T,
@@ -22,16 +18,8 @@ pub(crate) struct Weights<T> {
 }
 
 impl<T: Element> Weights<T> {
-    /// Cubic interpolation through four neighbours, or linear through two.
-    pub(crate) fn new(is_cubic: bool) -> Self {
-        let (near, far) = if is_cubic {
-            (0.5625, -0.0625)
-        } else {
-            (0.5, 0.0)
-        };
+    pub(crate) fn new() -> Self {
         Self {
-            near: T::from_f64(near),
-            far: T::from_f64(far),
             half: T::from_f64(0.5),
             third: T::from_f64(1.0 / 3.0),
             one: T::from_f64(1.0),
@@ -39,12 +27,12 @@ impl<T: Element> Weights<T> {
         }
     }
 
-    /// Interpolates between four neighbours. Returns the value and the linear interpolation.
+    /// Interpolates between four neighbours along a line, with its weights. Returns the value and the linear interpolation.
     #[inline(always)]
-    fn interpolate(&self, v: [T; 4]) -> (T, T) {
+    fn interpolate(&self, (near_weight, far_weight): (T, T), v: [T; 4]) -> (T, T) {
         let near = v[1].plus(v[2]);
         let far = v[0].plus(v[3]);
-        let value = near.times(self.near).plus(far.times(self.far));
+        let value = near.times(near_weight).plus(far.times(far_weight));
         (value, near.times(self.half))
     }
 
@@ -67,6 +55,8 @@ pub(crate) fn finite_or_zero<T: Element>(x: T) -> T {
 pub(crate) struct Line<'a, T> {
     pub values: &'a [T],
     pub stride: usize,
+    /// The weights of the near and the far neighbours.
+    pub weights: (T, T),
 }
 
 impl<'a, T: Copy> Line<'a, T> {
@@ -231,7 +221,7 @@ fn predict_point_with_missing<T: Element, const N: usize>(
         if (neighbours.before[j] & neighbours.after[j]) >> k & 1 == 0 {
             continue;
         }
-        let (value, linear) = weights.interpolate(line.neighbours(at + k));
+        let (value, linear) = weights.interpolate(line.weights, line.neighbours(at + k));
         sum = sum.plus(value);
         curvature = curvature.plus(value.minus(linear).magnitude());
         min = if (count == 0) | (value < min) {
@@ -270,13 +260,14 @@ pub(crate) fn nonzero_bytes(word: u64) -> u64 {
 #[inline(always)]
 fn predict_point<T: Element, const N: usize>(
     neighbours: [[T; 4]; N],
+    line_weights: [(T, T); N],
     weights: &Weights<T>,
 ) -> (T, T) {
     let factor = weights.mean_factor(N as u8);
     let (mut sum, mut curvature) = (T::default(), T::default());
     let (mut min, mut max) = (T::default(), T::default());
     for (j, v) in neighbours.into_iter().enumerate() {
-        let (value, linear) = weights.interpolate(v);
+        let (value, linear) = weights.interpolate(line_weights[j], v);
         let off = value.minus(linear).magnitude();
         if j == 0 {
             (sum, curvature, min, max) = (value, off, value, value);
@@ -311,10 +302,11 @@ vectorised! {
                 }
             }
         }
+        let line_weights = lines.map(|line| line.weights);
         let (mut means, mut curvatures) = ([T::default(); VECTOR_POINTS], [T::default(); VECTOR_POINTS]);
         for k in 0..VECTOR_POINTS {
             let four = |v: &[[T; VECTOR_POINTS]; 4]| [v[0][k], v[1][k], v[2][k], v[3][k]];
-            (means[k], curvatures[k]) = predict_point(neighbours.each_ref().map(four), weights);
+            (means[k], curvatures[k]) = predict_point(neighbours.each_ref().map(four), line_weights, weights);
         }
         (means, curvatures)
     }
@@ -347,9 +339,9 @@ vectorised! {
     ) {
         let n = out.len() / VECTOR_POINTS * VECTOR_POINTS;
         let (out, variation) = (&mut out[..n], &mut variation[..if VARIATION { n } else { 0 }]);
-        let lanes = neighbours_of_span(lines, at, n);
+        let (lanes, line_weights) = (neighbours_of_span(lines, at, n), lines.map(|line| line.weights));
         for k in 0..n {
-            let (mean, curvature) = predict_point(lanes.map(|v| v.map(|v| v[k])), weights);
+            let (mean, curvature) = predict_point(lanes.map(|v| v.map(|v| v[k])), line_weights, weights);
             out[k] = mean;
             if VARIATION {
                 variation[k] = curvature.to_f32();
@@ -370,9 +362,9 @@ vectorised! {
     ) {
         let (n, step) = (out.len() / VECTOR_POINTS * VECTOR_POINTS, coded.1);
         let (out, tokens) = (&mut out[..n], &coded.0[..n]);
-        let lanes = neighbours_of_span(lines, at, n);
+        let (lanes, line_weights) = (neighbours_of_span(lines, at, n), lines.map(|line| line.weights));
         for k in 0..n {
-            let (mean, _) = predict_point(lanes.map(|v| v.map(|v| v[k])), weights);
+            let (mean, _) = predict_point(lanes.map(|v| v.map(|v| v[k])), line_weights, weights);
             out[k] = add_token::<T, RAW>(mean, tokens[k], step);
         }
     }
@@ -393,14 +385,14 @@ vectorised! {
             &mut out[..n],
             &mut variation[..if VARIATION { n } else { 0 }],
         );
-        let lanes = neighbours_of_span(lines, at, n);
+        let (lanes, line_weights) = (neighbours_of_span(lines, at, n), lines.map(|line| line.weights));
         for k in 0..n {
             let (mut sum, mut curvature) = (weights.neg_zero, T::default());
             let (mut min, mut max) = (T::default(), T::default());
             let (mut any, mut factor) = (false, weights.one);
             for (j, v) in lanes.iter().enumerate() {
                 let both = (neighbours.before[j] & neighbours.after[j]) >> k & 1 == 1;
-                let (value, linear) = weights.interpolate([v[0][k], v[1][k], v[2][k], v[3][k]]);
+                let (value, linear) = weights.interpolate(line_weights[j], [v[0][k], v[1][k], v[2][k], v[3][k]]);
                 let off = value.minus(linear).magnitude();
                 sum = sum.plus(if both { value } else { weights.neg_zero });
                 curvature = curvature.plus(if both { off } else { T::default() });

@@ -5,6 +5,7 @@ pub(crate) mod batch_geometry;
 pub(crate) mod context;
 pub(crate) mod extrapolate;
 pub(crate) mod interpolate;
+pub(crate) mod interpolation;
 pub(crate) mod mask_pyramid;
 pub(crate) mod reconstruct;
 pub(crate) mod row;

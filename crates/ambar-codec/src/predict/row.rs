@@ -1,5 +1,6 @@
 //! Rows: the interface between the traversal and an encoder or decoder.
 
+use crate::predict::interpolation::Interpolation;
 use crate::simd::RowMask;
 
 /// The parameters of an interpolation level.
@@ -15,8 +16,8 @@ pub(crate) struct InterpolationLevel {
     pub has_point_contexts: bool,
     /// Whether contexts use the plane before, if it exists, instead of the row before.
     pub has_plane_contexts: bool,
-    /// Whether interpolation is cubic; otherwise it is linear.
-    pub is_cubic: bool,
+    /// How points are interpolated.
+    pub interpolation: Interpolation,
 }
 
 /// The location of a row in the values of a region: the index of its first point, and the distance of points.
@@ -73,6 +74,8 @@ pub(crate) struct RowBatch<'a, T> {
     pub points: usize,
     /// Predicted values.
     pub predictions: &'a [T],
+    /// The context of each point; `None` if all points of the level share one.
+    pub contexts: Option<&'a [u8]>,
     /// The decoded values; the predictions of absent points.
     pub values: &'a mut [T],
     /// Magnitudes of the residuals; `None` if no context uses them.

@@ -88,7 +88,7 @@ pub(crate) fn traverse_to<T: Element>(
             phases: &phases,
             shape,
             level,
-            weights: Weights::new(level.is_cubic),
+            weights: Weights::new(),
             coded: validity.map(|v| v.phases(number)),
             predicts_holes: validity.is_some_and(Validity::predicts_holes),
             params,
@@ -156,8 +156,9 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
 
     /// Codes all rows of phase `t`.
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
-        let odd = |n: usize| (0..3).filter(|d| t >> d & 1 == 1).nth(n).unwrap_or(0);
-        match (t.count_ones(), self.level.has_point_contexts) {
+        let used = self.level.interpolation.used(t);
+        let odd = |n: usize| (0..3).filter(|d| used >> d & 1 == 1).nth(n).unwrap_or(0);
+        match (used.count_ones(), self.level.has_point_contexts) {
             (1, true) => self.rows::<1, true>(t, [odd(0)], coder),
             (1, false) => self.rows::<1, false>(t, [odd(0)], coder),
             (2, true) => self.rows::<2, true>(t, [odd(0), odd(1)], coder),
@@ -167,7 +168,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
         }
     }
 
-    /// Codes all rows of phase `t`, whose `N` odd dimensions are `odd`; with a context for each point if `POINT_CONTEXTS`.
+    /// Codes all rows of phase `t`, which is interpolated along the `N` dimensions `odd`; with a context for each point if `POINT_CONTEXTS`.
     fn rows<const N: usize, const POINT_CONTEXTS: bool>(
         &mut self,
         t: usize,
@@ -186,6 +187,10 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
             lines: odd.map(|d| Line {
                 values: &self.scratch.values[t ^ 1 << d][..],
                 stride: self.phases.stride[d],
+                weights: {
+                    let (near, far) = self.level.interpolation.weights(d);
+                    (T::from_f64(near), T::from_f64(far))
+                },
             }),
             geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
             weights: self.weights,
@@ -193,7 +198,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
             model: ContextModel::new(
                 t,
                 self.phases,
-                &self.params.context_weights[N - 1],
+                &self.params.context_weights[t.count_ones() as usize - 1],
                 self.level.step,
             ),
             level: self.level,

@@ -2,6 +2,7 @@
 
 use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
+use crate::entropy::CONTEXTS;
 use crate::entropy::symbols::Symbols;
 use crate::entropy::token::{self, DIRECT, LITERAL};
 use crate::predict::row::{Row, RowBatch, RowCoder, RowLocation};
@@ -48,6 +49,8 @@ pub(crate) struct Encoder<'a, T: Clone> {
     source: &'a RegionBuffer<'a, T>,
     /// The error bound; 0 for lossless.
     bound: f64,
+    /// The dead zone of each context, if the encoder minimises rate and squared error together.
+    dead_zones: Option<&'a [f64; CONTEXTS]>,
     symbols: &'a mut Symbols,
     /// The values of a row, with space for whole groups of lanes.
     row: Vec<T>,
@@ -89,11 +92,17 @@ impl<'a, T: Element> Encoder<'a, T> {
     pub(crate) fn new(
         source: &'a RegionBuffer<'a, T>,
         bound: f64,
+        dead_zones: Option<&'a [f64; CONTEXTS]>,
         symbols: &'a mut Symbols,
     ) -> Self {
         Self {
             source,
-            bound,
+            bound: if dead_zones.is_some() {
+                f64::INFINITY
+            } else {
+                bound
+            },
+            dead_zones,
             symbols,
             row: Vec::new(),
             originals: Vec::new(),
@@ -219,6 +228,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 level: row.level,
                 points: row.points,
                 predictions: &row.predictions[..row.values.len()],
+                contexts: row.contexts,
                 values: row.values,
                 magnitudes: row.magnitudes,
             };
@@ -257,6 +267,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             level,
             points,
             predictions,
+            contexts,
             values,
             mut magnitudes,
         } = batch;
@@ -286,6 +297,16 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 (&mut *tokens, &mut *magnitudes),
             );
             let mut any = largest;
+            if let Some((dead_zones, contexts)) = self.dead_zones.zip(contexts) {
+                any = quantize_with_dead_zones(
+                    (originals, predictions),
+                    level.step,
+                    (dead_zones, &contexts[first..end]),
+                    values,
+                    folded,
+                    (&mut *tokens, &mut *magnitudes),
+                );
+            }
             let before = left;
             while let Some((point, rest)) = left.split_first().filter(|(point, _)| point.at < end) {
                 left = rest;
@@ -320,10 +341,55 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 }
             }
         }
+        if self.dead_zones.is_some() {
+            self.symbols.square_error += square_error(&originals, values);
+        }
         let masks = rows.map(|(_, mask)| mask);
         append_rows(masks, points, &tokens, &mut self.symbols.tokens);
         (self.originals, self.padding, self.tokens) = (originals, padding, tokens);
     }
+}
+
+/// Replaces the residuals of a segment by those that minimise rate and squared error together. Returns the bitwise or of the
+/// folded residuals.
+fn quantize_with_dead_zones<T: Element>(
+    (originals, predictions): (&[T], &[T]),
+    step: f64,
+    (dead_zones, contexts): (&[f64; CONTEXTS], &[u8]),
+    values: &mut [T],
+    folded: &mut [u32],
+    (tokens, magnitudes): (&mut [u8], &mut [u8]),
+) -> u32 {
+    let (inverse, step) = (1.0 / step, T::from_f64(step));
+    let mut any = 0;
+    for k in 0..values.len() {
+        let scaled = (originals[k].to_f64() - predictions[k].to_f64()) * inverse;
+        let dead_zone = dead_zones[usize::from(contexts[k]).min(CONTEXTS - 1)];
+        let magnitude = rounded((scaled.abs() - dead_zone).max(0.0));
+        if magnitude < MAX_STEPS {
+            let whole = magnitude as i64 * if scaled < 0.0 { -1 } else { 1 };
+            values[k] = predictions[k].plus(T::from_f64(whole as f64).times(step));
+            folded[k] = token::fold(whole) as u32;
+            tokens[k] = folded[k] as u8;
+            if let Some(to) = magnitudes.get_mut(k) {
+                *to = magnitude.min(255.0) as u8;
+            }
+        }
+        any |= folded[k];
+    }
+    any
+}
+
+/// The sum of the squared differences of finite values.
+fn square_error<T: Element>(originals: &[T], values: &[T]) -> f64 {
+    let errors = originals
+        .iter()
+        .zip(values)
+        .map(|(a, b)| a.to_f64() - b.to_f64());
+    errors
+        .filter(|error| error.is_finite())
+        .map(|error| error * error)
+        .sum()
 }
 
 /// Copies the values of a row.

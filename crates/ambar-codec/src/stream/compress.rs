@@ -53,7 +53,7 @@ pub fn encode_into<T: Element>(
     let coded = CodedValues::new(values, bound)?;
     let params = match params {
         Some(params) => params,
-        None => tune::tune(&coded.values, layout, coded.bound)?,
+        None => tune::tune(&coded.values, layout, coded.bound, is_square(bound))?,
     };
     let mut encoder = StreamEncoder {
         values,
@@ -80,8 +80,9 @@ pub fn tune<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    let coded = CodedValues::new(values, bound.into())?;
-    tune::tune(&coded.values, layout, coded.bound)
+    let bound = bound.into();
+    let coded = CodedValues::new(values, bound)?;
+    tune::tune(&coded.values, layout, coded.bound, is_square(bound))
 }
 
 /// Chooses encoder parameters for small streams, which have contexts of rows. Compared with [`tune`], streams are 1 or
@@ -94,8 +95,9 @@ pub fn tune_small<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    let coded = CodedValues::new(values, bound.into())?;
-    tune::tune_small(&coded.values, layout, coded.bound)
+    let bound = bound.into();
+    let coded = CodedValues::new(values, bound)?;
+    tune::tune_small(&coded.values, layout, coded.bound, is_square(bound))
 }
 
 /// Chooses encoder parameters for fast encoding and decoding: bit-packed streams for arrays, unless they are more than
@@ -108,8 +110,14 @@ pub fn tune_fast<T: Element>(
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
 ) -> Result<EncoderParams> {
-    let coded = CodedValues::new(values, bound.into())?;
-    tune::tune_fast(&coded.values, layout, coded.bound)
+    let bound = bound.into();
+    let coded = CodedValues::new(values, bound)?;
+    tune::tune_fast(&coded.values, layout, coded.bound, is_square(bound))
+}
+
+/// Whether a bound limits the squared error and no single value.
+fn is_square(bound: ErrorBound) -> bool {
+    matches!(bound, ErrorBound::Rms(_))
 }
 
 /// Coded values: the values rounded, mapped or unchanged, so that an absolute bound applies.
@@ -333,19 +341,22 @@ impl<T: Element> StreamEncoder<'_, T> {
         self.encode(&rounded, &[])
     }
 
-    /// Encodes with the largest absolute bound found whose root mean squared error is at most `root`.
+    /// Encodes with the largest quantization bins found whose root mean squared error is at most `root`.
     fn rms(&mut self, root: f64, coded: &CodedValues<'_, T>) -> Result<()> {
         // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
         // An absolute bound of `root` always suffices.
         let (mut best, mut low, mut high) = (None, root, f64::INFINITY);
         let mut bound = coded.bound;
+        let params = self.params;
+        self.params = params.with_minimised_square(true);
         for _ in 0..MAX_TRIALS {
             let trial = CodedValues {
                 values: Cow::Borrowed(self.values),
                 bound,
                 coding: None,
-                minimum: needed_minimum(self.values, bound),
+                // Errors may reach almost the width of a bin.
+                minimum: needed_minimum(self.values, 2.0 * bound),
             };
             self.encode(&trial, &[])?;
             self.decode()?;
@@ -359,8 +370,14 @@ impl<T: Element> StreamEncoder<'_, T> {
             } else {
                 high = bound;
             }
-            // The error grows a little more slowly than the bound.
-            let next = bound * (0.5 * (1.0 + CLOSE_ENOUGH) / measured.max(1e-3));
+            // The error grows a little more slowly than the bound; far below the allowed error, about with its square root.
+            let ratio = 0.5 * (1.0 + CLOSE_ENOUGH) / measured.max(1e-3);
+            let next = bound
+                * if ratio > FAR_BELOW {
+                    ratio * ratio
+                } else {
+                    ratio
+                };
             bound = if next > low && next < high {
                 next
             } else if high.is_finite() {
@@ -378,6 +395,7 @@ impl<T: Element> StreamEncoder<'_, T> {
                 Ok(())
             }
             None => {
+                self.params = params;
                 let safe = CodedValues {
                     values: Cow::Borrowed(self.values),
                     bound: root,
@@ -391,7 +409,9 @@ impl<T: Element> StreamEncoder<'_, T> {
 }
 
 /// Maximum number of absolute bounds to try for a root mean squared error.
-const MAX_TRIALS: usize = 4;
+const MAX_TRIALS: usize = 6;
+/// The ratio of the allowed error to a measured one from which the bound grows with its square.
+const FAR_BELOW: f64 = 1.2;
 /// The part of the allowed error at which the search ends.
 const CLOSE_ENOUGH: f64 = 0.97;
 

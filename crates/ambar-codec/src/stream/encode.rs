@@ -15,7 +15,7 @@ use crate::entropy::symbols::{MAX_PACKETS, Symbols};
 use crate::entropy::tables::{Histogram, Tables};
 use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
 use crate::error::Result;
-use crate::predict::context::ContextWeights;
+use crate::predict::context::{self, ContextWeights, SQUARE_PER_BIT};
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
@@ -142,7 +142,8 @@ fn encode_entropy_coded<T: Element>(
     Ok(stream)
 }
 
-/// Estimates the bits of a stream of which the regions are one part in `scale`.
+/// Estimates the bits of a stream of which the regions are one part in `scale`. If the encoder minimises rate and squared
+/// error together, includes the error's worth in bits.
 pub(crate) fn estimate_bits<T: Element>(
     input: &EncoderInput<'_, T>,
     bound: f64,
@@ -151,7 +152,9 @@ pub(crate) fn estimate_bits<T: Element>(
     workspace: &mut Workspace<T>,
 ) -> f64 {
     make_symbols(input, bound, params, workspace);
-    symbol_bits(&workspace.symbols, scale)
+    // What the squared error is worth in bits; 0 unless the encoder minimises it.
+    let error = workspace.symbols.square_error / (4.0 * bound * bound * SQUARE_PER_BIT);
+    symbol_bits(&workspace.symbols, scale) + if bound > 0.0 { scale * error } else { 0.0 }
 }
 
 fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
@@ -171,11 +174,12 @@ fn make_symbols<T: Element>(
         levels: &levels,
         context_weights: &ContextWeights::DEFAULT,
     };
+    let dead_zones = params.minimises_square().then(context::dead_zones);
     workspace.symbols.clear();
     for region in &input.regions {
         let valid = region.valid.as_ref();
         let validity = valid.map(|valid| Validity::new(valid, input.predicts_holes));
-        let mut encoder = Encoder::new(region, bound, &mut workspace.symbols);
+        let mut encoder = Encoder::new(region, bound, dead_zones.as_ref(), &mut workspace.symbols);
         traversal::traverse(
             region.shape,
             validity.as_ref(),
@@ -191,7 +195,7 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     arrangement: Arrangement,
     /// The encoded number of values, and the shape, block keys or tree.
     layout: Vec<u8>,
-    regions: Vec<RegionBuffer<'a, T>>,
+    pub(crate) regions: Vec<RegionBuffer<'a, T>>,
     /// The number of values.
     pub(crate) count: usize,
     /// The number of lowest bits that are 0 in all values.
@@ -324,7 +328,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         } else {
             out.push(self.shift as u8);
         }
-        out.push(params.to_byte());
+        params.write(&mut out);
         if let Some((fill, masks)) = &self.masks {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);

@@ -6,6 +6,7 @@ pub(crate) mod compress;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod header;
+mod interpolation_choice;
 pub mod packet;
 pub(crate) mod params;
 pub(crate) mod prelude;

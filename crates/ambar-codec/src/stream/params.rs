@@ -1,8 +1,10 @@
 //! Encoder parameters: the choices that a stream states, which depend on the data.
 
 use crate::element::Element;
+use crate::entropy::bitio::Cursor;
 use crate::entropy::symbols::MAX_PACKETS;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, corrupt};
+use crate::predict::interpolation::Interpolation;
 use crate::predict::row::InterpolationLevel;
 use crate::stream::header::Contexts;
 
@@ -11,9 +13,10 @@ use crate::stream::header::Contexts;
 ///
 /// Source: X. Liu et al., "Dynamic quality metric oriented error bounded lossy compression" (QoZ, SC22), where these
 /// are called alpha and beta.
-const LEVEL_SCALINGS: [(f64, f64); 4] = [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0)];
-/// The finest levels have an interpolation each; coarser levels use that of the last of them.
-const LEVELS: usize = 4;
+pub(crate) const LEVEL_SCALINGS: [(f64, f64); 5] =
+    [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0), (2.0, 8.0)];
+/// At most this many of the finest levels have an interpolation of their own.
+pub(crate) const LEVELS: usize = 3;
 
 /// The choices of an encoder: contexts, interpolation, bounds of coarse levels, mode, number of packets.
 ///
@@ -22,49 +25,84 @@ const LEVELS: usize = 4;
 pub struct EncoderParams {
     /// An index of `LEVEL_SCALINGS`.
     level_scaling: u8,
-    /// Bit *l* is set if level *l* is interpolated linearly.
-    linear_levels: u8,
+    /// The interpolation of the finest levels; that of all others is the default.
+    interpolations: [Interpolation; LEVELS],
     /// The source of contexts.
     contexts: Contexts,
     /// Whether arrays become bit-packed streams.
     is_bit_packed: bool,
     /// The number of level packets; 0 chooses by the size of the stream.
     packets: u8,
+    /// Whether the encoder minimises rate and squared error together, without a bound of single values.
+    minimises_square: bool,
 }
 
 impl EncoderParams {
-    /// The level options of a stream.
-    pub(crate) fn to_byte(self) -> u8 {
-        self.level_scaling | self.linear_levels << 2
+    /// Writes the level options of a stream.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        let default = Interpolation::default();
+        let count = self
+            .interpolations
+            .iter()
+            .rposition(|x| *x != default)
+            .map_or(0, |last| last + 1);
+        out.push(self.level_scaling | (count as u8) << 3);
+        for interpolation in &self.interpolations[..count] {
+            out.extend(interpolation.bits().to_le_bytes());
+        }
     }
 
     /// Reads the level options of a stream with these contexts.
     ///
     /// # Errors
-    /// `ReservedBits`.
-    pub(crate) fn from_byte(byte: u8, contexts: Contexts) -> Result<Self> {
-        if byte >> (2 + LEVELS) != 0 {
+    /// `ReservedBits`, or `Corrupt`.
+    pub(crate) fn read(cursor: &mut Cursor<'_>, contexts: Contexts) -> Result<Self> {
+        let byte = cursor.byte()?;
+        let (level_scaling, count) = (byte & 7, usize::from(byte >> 3 & 3));
+        if byte >> 5 != 0 {
             return Err(Error::ReservedBits {
                 field: "level options",
                 found: byte,
-                reserved: u8::MAX << (2 + LEVELS),
+                reserved: u8::MAX << 5,
             });
         }
-        Ok(Self {
-            level_scaling: byte & 3,
-            linear_levels: byte >> 2 & ((1 << LEVELS) - 1),
+        if usize::from(level_scaling) >= LEVEL_SCALINGS.len() {
+            return Err(corrupt!(
+                "the level scaling is {level_scaling}; expected less than {}",
+                LEVEL_SCALINGS.len()
+            ));
+        }
+        let mut params = Self {
+            level_scaling,
             contexts,
-            is_bit_packed: false,
-            packets: 0,
-        })
+            ..Self::default()
+        };
+        for interpolation in &mut params.interpolations[..count] {
+            let bytes = cursor.bytes(2)?;
+            *interpolation = Interpolation::from_bits(u16::from_le_bytes([bytes[0], bytes[1]]))?;
+        }
+        Ok(params)
     }
 
-    /// Adds linear interpolation of a level.
-    pub(crate) fn with_linear_level(self, level: usize) -> Self {
+    /// Replaces the interpolation of the finest levels.
+    pub(crate) fn with_interpolations(self, interpolations: [Interpolation; LEVELS]) -> Self {
         Self {
-            linear_levels: self.linear_levels | 1 << level,
+            interpolations,
             ..self
         }
+    }
+
+    /// Whether the encoder minimises rate and squared error together, without a bound of single values.
+    pub(crate) fn with_minimised_square(self, minimises_square: bool) -> Self {
+        Self {
+            minimises_square,
+            ..self
+        }
+    }
+
+    /// Whether the encoder minimises rate and squared error together.
+    pub(crate) fn minimises_square(self) -> bool {
+        self.minimises_square
     }
 
     /// Uses contexts of levels, which allow to code groups of tokens: streams decode in half the time, and are a
@@ -133,7 +171,7 @@ impl EncoderParams {
         shift: u32,
         count: usize,
     ) -> Vec<InterpolationLevel> {
-        let (factor, limit) = LEVEL_SCALINGS[usize::from(self.level_scaling & 3)];
+        let (factor, limit) = LEVEL_SCALINGS[usize::from(self.level_scaling)];
         let mut tighter = 1.0f64;
         (0..count)
             .map(|number| {
@@ -145,7 +183,7 @@ impl EncoderParams {
                     step,
                     has_point_contexts: self.contexts != Contexts::Level,
                     has_plane_contexts: self.contexts == Contexts::Plane && step > 0.0,
-                    is_cubic: self.linear_levels >> number.min(LEVELS - 1) & 1 == 0,
+                    interpolation: self.interpolations.get(number).copied().unwrap_or_default(),
                 };
                 tighter *= factor;
                 level
@@ -156,10 +194,14 @@ impl EncoderParams {
 
 #[cfg(test)]
 impl EncoderParams {
-    /// All entropy-coded parameters: 0 to 63 have contexts of rows, 64 to 127 of levels, 128 to 191 of planes.
+    /// Various entropy-coded parameters: 0 to 63 have contexts of rows, 64 to 127 of levels, 128 to 191 of planes.
     pub(crate) fn numbered(number: u8) -> Self {
         let contexts = [Contexts::Row, Contexts::Level, Contexts::Plane];
-        let params = Self::from_byte(number % 64, contexts[usize::from(number / 64)]);
-        params.unwrap_or_default()
+        let seed = u16::from(number % 64);
+        let interpolation = |level: u16| Interpolation::numbered(seed / 5 * (level + 1));
+        Self::default()
+            .with_level_scaling((seed % LEVEL_SCALINGS.len() as u16) as u8)
+            .with_interpolations([0, 1, 2].map(interpolation))
+            .with_contexts(contexts[usize::from(number / 64)])
     }
 }

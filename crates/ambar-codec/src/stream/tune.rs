@@ -1,12 +1,14 @@
 //! The choice of encoder parameters, by trials on a sample of the values.
 
 use crate::domain::blocks;
-use crate::domain::regions::{Layout, volume};
+use crate::domain::regions::{self, Layout, RegionBuffer, volume};
 use crate::element::Element;
 use crate::error::Result;
+use crate::predict::interpolation::Interpolation;
 use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
 use crate::stream::header::Contexts;
-use crate::stream::params::EncoderParams;
+use crate::stream::interpolation_choice::{self, Proposals};
+use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
 use crate::stream::prelude::Prelude;
 
 /// One value in this many is in the sample, if that is enough.
@@ -22,13 +24,20 @@ pub(crate) fn tune<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
+    is_square: bool,
 ) -> Result<EncoderParams> {
     let contexts = if bound > 0.0 && layout.has_planes() {
         Contexts::Plane
     } else {
         Contexts::Row
     };
-    tune_with(values, layout, bound, contexts)
+    let params = EncoderParams::default().with_contexts(contexts);
+    tune_with(
+        values,
+        layout,
+        bound,
+        params.with_minimised_square(is_square),
+    )
 }
 
 /// As [`crate::tune_small`], for coded values within an absolute bound.
@@ -39,19 +48,27 @@ pub(crate) fn tune_small<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
+    is_square: bool,
 ) -> Result<EncoderParams> {
-    tune_with(values, layout, bound, Contexts::Row)
+    let params = EncoderParams::default().with_contexts(Contexts::Row);
+    tune_with(
+        values,
+        layout,
+        bound,
+        params.with_minimised_square(is_square),
+    )
 }
 
-/// Chooses parameters with these contexts.
+/// Chooses level scaling and interpolation; all else is that of `params`.
 fn tune_with<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    contexts: Contexts,
+    params: EncoderParams,
 ) -> Result<EncoderParams> {
     // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
+    let contexts = params.contexts();
     let (part, buffers) = (&mut Vec::new(), &mut Vec::new());
     let input = match layout {
         Layout::Array(shape) => {
@@ -89,7 +106,19 @@ fn tune_with<T: Element>(
         }
     };
     let scale = values.len() as f64 / input.count.max(1) as f64;
-    Ok(choose(&input, bound, contexts, scale))
+    let proposals = match layout {
+        Layout::Array(shape) => {
+            let (inner, count) = regions::array_regions(shape)?;
+            let size = volume(inner).unwrap_or(0);
+            let middle = values.chunks_exact(size.max(1)).nth(count / 2);
+            let regions = middle.map(|values| RegionBuffer::dense(inner, values));
+            interpolation_choice::propose(regions.as_slice(), bound)
+        }
+        _ => interpolation_choice::propose(&input.regions, bound),
+    };
+    let chosen = choose(&input, bound, params, &proposals, scale);
+    // Plans do not depend on the kind of bound.
+    Ok(chosen.with_minimised_square(false))
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.
@@ -105,10 +134,11 @@ pub(crate) fn tune_fast<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
+    is_square: bool,
 ) -> Result<EncoderParams> {
     layout.check(values.len())?;
     let Layout::Array(shape) = layout else {
-        return Ok(tune(values, layout, bound)?.with_level_contexts());
+        return Ok(tune(values, layout, bound, is_square)?.with_level_contexts());
     };
     if bound == 0.0 {
         return Ok(EncoderParams::default()
@@ -124,7 +154,7 @@ pub(crate) fn tune_fast<T: Element>(
         ),
         _ => (values, layout),
     };
-    let entropy_coded_params = tune(values, layout, bound)?.with_level_contexts();
+    let entropy_coded_params = tune(values, layout, bound, is_square)?.with_level_contexts();
     let mut workspace = Workspace::default();
     let mut size = |params| -> Result<usize> {
         let (prelude, mut out) = (Prelude::default(), Vec::new());
@@ -251,21 +281,41 @@ fn copy_tile<T: Element>(
         .collect()
 }
 
-/// The parameters with these contexts that give the smallest stream for values of which the sample is one part in
-/// `scale`.
+/// The parameters that give the smallest stream for values of which the sample is one part in `scale`: `params` with a level
+/// scaling and with proposed interpolations, or parts of these.
 fn choose<T: Element>(
     sample: &EncoderInput<'_, T>,
     bound: f64,
-    contexts: Contexts,
+    params: EncoderParams,
+    proposals: &Proposals,
     scale: f64,
 ) -> EncoderParams {
     let mut workspace = Workspace::default();
     let mut bits = |params| estimate_bits(sample, bound, params, scale, &mut workspace);
-    let params = EncoderParams::default().with_contexts(contexts);
-    let mut best = params.with_level_scaling(u8::from(bound > 0.0));
+    let params = params.with_level_scaling(u8::from(bound > 0.0));
+    let mut interpolations = proposals.sure;
+    let mut best = params.with_interpolations(interpolations);
     let mut least = bits(best);
     for level in 0..2 {
-        let params = best.with_linear_level(level);
+        let mut linear = interpolations;
+        linear[level] = linear[level].linear();
+        let params = params.with_interpolations(linear);
+        let bits = bits(params);
+        if bits < least {
+            (interpolations, best, least) = (linear, params, bits);
+        }
+    }
+    let mut tried = vec![proposals.sure, interpolations];
+    for interpolations in [
+        proposals.tentative,
+        proposals.tentative.map(Interpolation::sharpness_only),
+        proposals.tentative.map(Interpolation::ignored_only),
+    ] {
+        if tried.contains(&interpolations) {
+            continue;
+        }
+        tried.push(interpolations);
+        let params = params.with_interpolations(interpolations);
         let bits = bits(params);
         if bits < least {
             (best, least) = (params, bits);
@@ -273,7 +323,7 @@ fn choose<T: Element>(
     }
     if bound > 0.0 {
         let loosest = best.with_level_scaling(0);
-        for level_scaling in 2..4 {
+        for level_scaling in 2..LEVEL_SCALINGS.len() as u8 {
             let params = best.with_level_scaling(level_scaling);
             let bits = bits(params);
             if bits > least {

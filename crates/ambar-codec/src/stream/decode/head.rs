@@ -103,7 +103,7 @@ pub(super) fn parse_entropy_coded<'a>(
             8 * header.value_size
         ));
     }
-    let params = EncoderParams::from_byte(cursor.byte()?, coding.contexts)?;
+    let params = EncoderParams::read(&mut cursor, coding.contexts)?;
     Ok(ParsedStream {
         info: StreamContent {
             value_size: header.value_size,
