@@ -7,9 +7,8 @@ import numpy as np
 
 from . import decode as decode_stream
 from .bits import Reader, UnsupportedError, check, damage, sealed
-from .regions import interleave
 
-RAW, ARRAY, BOXES, BYTES = range(4)
+RAW, ARRAY, BYTES = range(3)
 
 
 @damage()
@@ -42,7 +41,7 @@ def decode(data: bytes, expected: int | None = None) -> bytes:
             check(found.dtype == dtype and found.size == count, "other values than expected")
             return found
 
-        out = (read_array if form == ARRAY else read_boxes)(content, values, dtype, length)
+        out = read_array(content, values, dtype, length)
         out = (out.byteswap() if flags else out).tobytes()
     content.end()
     check(len(out) == length, "another length than that of the chunk")
@@ -60,22 +59,3 @@ def read_array(content: Reader, values, dtype: np.dtype, length: int) -> np.ndar
         out[...] = np.frombuffer(content.take(dtype.itemsize), dtype)[0]
     out[tuple(map(slice, stored))] = values(math.prod(stored)).reshape(stored)
     return out
-
-
-def read_boxes(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
-    """Return the values of the form *boxes*."""
-    padding, side = content.take(dtype.itemsize), [content.number() for _ in range(3)]
-    size = math.prod(side)
-    check(size >= 16, "unit blocks of fewer than 16 values")
-    boxes = [[content.number() for _ in range(6)] for _ in range(content.number())]
-    check(all(n < 1 << 20 for box in boxes for n in box), "a box beyond 2^20 blocks")
-    decoded = values(size * sum(math.prod(box[3:]) for box in boxes)).reshape(-1, *side)
-    places = [np.indices(box[3:]).reshape(3, -1).T + box[:3] for box in boxes]
-    keys = [interleave(place) for grid in places for place in grid.tolist()]
-    check(len(set(keys)) == len(keys), "a block in two boxes")
-    blocks, out = decoded[np.argsort(np.argsort(keys))], b""  # in the order of the boxes
-    for box in boxes:
-        count = math.prod(box[3:])
-        part, blocks = blocks[:count].reshape(*box[3:], *side), blocks[count:]
-        out += part.transpose(0, 3, 1, 4, 2, 5).tobytes()
-    return np.frombuffer(out + padding * ((length - len(out)) // dtype.itemsize), dtype)

@@ -1,9 +1,7 @@
 //! Golden packets: decoders give the recorded chunks bit for bit, and encoders write the recorded packets.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::packet::{
-    CellBox, Chunk, ValueType, Workspaces, decode, decoded_length, encode, encode_boxes, store,
-};
+use ambar_codec::packet::{Chunk, ValueType, Workspaces, decode, decoded_length, encode, store};
 use std::path::PathBuf;
 
 /// Values computed without functions whose rounding depends on the machine.
@@ -36,14 +34,6 @@ fn packets() -> Vec<(&'static str, Vec<u8>)> {
             word.copy_from_slice(&f32::NAN.to_be_bytes());
         }
     }
-    let boxes = [[0, 0, 0], [8, 0, -4]].map(|first| CellBox {
-        first,
-        lengths: [8, 4, 12],
-    });
-    let mut of_boxes = words(768, f64::to_le_bytes);
-    of_boxes.resize(8 * 800, 0);
-    let mut workspaces = Workspaces::default();
-    let boxed = encode_boxes(&of_boxes, ValueType::Float64, &boxes, 1e-3, &mut workspaces);
     let whole = words(900, f64::to_le_bytes);
     let integers: Vec<u8> = (0..500i32).flat_map(|i| (i / 9).to_le_bytes()).collect();
     vec![
@@ -55,7 +45,6 @@ fn packets() -> Vec<(&'static str, Vec<u8>)> {
             "padded",
             made(&padded, ValueType::Float32, true, &[30, 40], 1e-2),
         ),
-        ("boxes", boxed.unwrap().unwrap()),
         (
             "bytes",
             made(&integers, ValueType::Other(4), false, &[500], 0.0),

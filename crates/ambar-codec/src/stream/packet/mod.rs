@@ -1,8 +1,7 @@
 //! Packets: encoded chunks in files of other formats, such as HDF5.
 //!
-//! A packet describes its chunk, independently of the file: value type, byte order, shape, padding, boxes of cells.
+//! A packet describes its chunk, independently of the file: value type, byte order, shape, padding.
 
-mod boxes;
 mod bytes;
 mod padding;
 
@@ -16,16 +15,13 @@ use crate::stream::encode::Workspace;
 use bytemuck::Pod;
 use crc_fast::crc32_iscsi as crc32c;
 
-pub use boxes::{CellBox, encode as encode_boxes};
-
 /// The version of packets that this library writes and reads.
 pub const VERSION: u8 = 1;
 
 /// Forms of packets.
 const RAW: u8 = 0;
 const ARRAY: u8 = 1;
-const BOXES: u8 = 2;
-const BYTES: u8 = 3;
+const BYTES: u8 = 2;
 /// The flag of big-endian values.
 const BIG_ENDIAN: u8 = 1;
 /// Maximum number of dimensions of an array.
@@ -332,7 +328,7 @@ pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Res
             out.len()
         ));
     }
-    if parts.form != ARRAY && parts.form != BOXES && !parts.stream.is_empty() {
+    if parts.form != ARRAY && !parts.stream.is_empty() {
         return Err(corrupt!(
             "a chunk of form {} has a stream of {} bytes; expected none",
             parts.form,
@@ -352,11 +348,11 @@ pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Res
             Ok(())
         }
         (BYTES, 0) => bytes::decode(parts.content, out),
-        (ARRAY | BOXES, f32::CODE) => decode_values::<f32>(parts, out, workspaces),
-        (ARRAY | BOXES, f64::CODE) => decode_values::<f64>(parts, out, workspaces),
+        (ARRAY, f32::CODE) => decode_values::<f32>(parts, out, workspaces),
+        (ARRAY, f64::CODE) => decode_values::<f64>(parts, out, workspaces),
         (form, code) => Err(corrupt!(
             "unknown value type {code} of a chunk of form {form}; expected {} (float32) or {} (float64) for \
-             forms {ARRAY} and {BOXES}, and 0 for others",
+             form {ARRAY}, and 0 for others",
             f32::CODE,
             f64::CODE
         )),
@@ -376,7 +372,6 @@ fn decode_values<T: Value>(
         ));
     }
     let ParsedPacket {
-        form,
         is_big_endian,
         content,
         stream,
@@ -384,11 +379,7 @@ fn decode_values<T: Value>(
     } = parts;
     let workspace = T::workspace(workspaces);
     let run = |values: &mut [T]| {
-        if form == BOXES {
-            boxes::decode(content, stream, values, workspace)?;
-        } else {
-            padding::decode(content, stream, values, workspace)?;
-        }
+        padding::decode(content, stream, values, workspace)?;
         to_native(values, is_big_endian);
         Ok(())
     };
