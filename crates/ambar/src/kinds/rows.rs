@@ -28,6 +28,11 @@ pub(crate) trait Rows: Sync {
     fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
         Ok(true)
     }
+    /// Clears the flags of rows of one chunk that are not in the region; `false` if this needs the columns
+    /// of positions.
+    fn narrow(&self, _rows: Range<u64>, _region: &Region, _mask: &mut [bool]) -> Result<bool> {
+        Ok(false)
+    }
     /// True if some rows are padding; `mask` is false for them.
     fn is_masked(&self) -> bool {
         false

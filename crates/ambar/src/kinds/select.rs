@@ -273,7 +273,9 @@ fn decide<'a>(
     let derived = wanted.iter().filter(|column| column.derived);
     needed.extend(derived.map(|column| column.name));
     needed.retain(|name| table.derived(name).is_some());
-    if let Some(region) = region {
+    if let Some(region) = region
+        && !table.narrow(rows.clone(), region, &mut mask)?
+    {
         let names = table.positions();
         loaded.load(names.iter().map(String::as_str), &needed)?;
         let positions = names

@@ -5,7 +5,10 @@ use std::ops::Range;
 use crate::condition::Condition;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::derived_columns::{CurvePosition, DerivedColumn, derive};
+use crate::kinds::amr::tree::curve_walk::{BLOCK, Centres, CurveWalk};
+use crate::kinds::amr::tree::derived_columns::{
+    CurvePosition, DerivedColumn, derive, small_to_f64,
+};
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select, touched};
@@ -119,6 +122,27 @@ impl Rows for AmrTree {
             .iter()
             .map(|axis| (*axis).to_owned())
             .collect()
+    }
+
+    fn narrow(&self, rows: Range<u64>, region: &Region, mask: &mut [bool]) -> Result<bool> {
+        let chunk = (rows.start / self.source.chunk_rows().max(1)) as usize;
+        let levels = self.levels(rows)?;
+        let (start, jumps) = (self.start(chunk)?, &self.geometry()?.jumps);
+        let mut walk = CurveWalk::new(&self.shape, start.row, start.corner, jumps);
+        let mut centres = Centres::default();
+        let mut positions = [const { Vec::new() }; 3];
+        let unit = self.shape.half_unit();
+        // In blocks, so that the positions stay in the processor's cache.
+        for (levels, mask) in levels.chunks(BLOCK).zip(mask.chunks_mut(BLOCK)) {
+            walk.next(levels, &mut centres)?;
+            for (x, centres) in positions.iter_mut().zip(&centres.axes[..self.shape.ndim]) {
+                x.clear();
+                x.extend(centres.iter().map(|x| small_to_f64(*x) * unit));
+            }
+            let positions = positions.each_ref().map(Vec::as_slice);
+            region.narrow(&positions[..self.shape.ndim], mask);
+        }
+        Ok(true)
     }
 
     fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
