@@ -73,6 +73,16 @@ def test_differences_wrap_around(dtype: np.dtype[Any], profile: str, tmp_path: P
         check(path, shaped)
 
 
+def test_fast_finds_repeated_corners_of_unordered_cells(tmp_path: Path) -> None:
+    # Consecutive cells share a face, and points are numbered at random, as in Delaunay meshes.
+    points = np.random.default_rng(0).integers(0, 1 << 20, 30_000)
+    cells = np.lib.stride_tricks.sliding_window_view(points, 4)
+    path = tmp_path / "x.ambar"
+    assert written(path, cells, profile="fast")[:2] == ["bytes", "zstd"]
+    assert path.stat().st_size < cells.nbytes / 4
+    check(path, cells)
+
+
 def test_points_are_stored_by_column(tmp_path: Path) -> None:
     x, y, z = np.meshgrid(*[np.arange(40) * 0.25] * 3, indexing="ij")
     values = np.stack([z, y, x], -1).reshape(-1, 3)
