@@ -273,8 +273,9 @@ fn decide<'a>(
     let derived = wanted.iter().filter(|column| column.derived);
     needed.extend(derived.map(|column| column.name));
     needed.retain(|name| table.derived(name).is_some());
+    // Columns that are derived anyway give the positions, too.
     if let Some(region) = region
-        && !table.narrow(rows.clone(), region, &mut mask)?
+        && (!needed.is_empty() || !table.narrow(rows.clone(), region, &mut mask)?)
     {
         let names = table.positions();
         loaded.load(names.iter().map(String::as_str), &needed)?;
