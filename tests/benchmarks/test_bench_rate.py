@@ -15,7 +15,7 @@ from ambar_bench.rate.study import METHODS, TARGETS, run_study
 
 
 def test_the_study_writes_its_tables(tmp_path: Path) -> None:
-    pytest.importorskip("hdf5plugin")
+    pytest.importorskip("hdf5plugin", reason="hdf5plugin not installed")
     x = np.linspace(0, 6, 160)
     np.save(tmp_path / "waves.npy", np.sin(x) * np.cos(x[:, None]))
     options = [str(tmp_path / "waves.npy"), "--no-synthetic", "--output", str(tmp_path / "found")]
