@@ -41,7 +41,8 @@
 //!    QoZ \[2\].
 //! 3. **Quantization.** The residual is divided by twice the bound and rounded. The encoder verifies every value
 //!    as the decoder will reconstruct it; a value that would break the bound is stored as a literal. If only
-//!    the mean squared error is bounded, rate and error are minimised together.
+//!    the mean squared error is bounded, rate-distortion-optimised quantization is used, and the error of all values
+//!    is verified.
 //! 4. **Entropy coding.** Interleaved static rANS \[5, 6\] with up to 40 contexts. A point's context is the
 //!    expected magnitude of its residual, from residuals nearby and the local variation of the values.
 //!    Contexts with similar statistics share a frequency table.
