@@ -23,7 +23,7 @@ impl Interpolation {
         let read = Self(bits);
         if bits >> 15 != 0 || IGNORED_BITS.iter().any(|(t, _)| read.used(*t) == 0) {
             return Err(corrupt!(
-                "the interpolation of a level is {bits:#06x}; expected bit 15 to be 0 and a dimension for each phase"
+                "invalid interpolation {bits:#06x} of a level; expected bit 15 to be 0 and a dimension for each phase"
             ));
         }
         Ok(read)

@@ -11,11 +11,11 @@ pub(crate) type Interpolations = [Interpolation; LEVELS];
 
 /// Levels for which an interpolation is chosen; coarser ones have too few points.
 const CHOSEN_LEVELS: usize = 2;
-/// Points of each phase, at most and at least.
+/// Approximate number of points of each phase, at most and at least.
 const MAX_POINTS: usize = 512;
 const MIN_POINTS: usize = 64;
 /// Other interpolations than the default must save this many bits a point to be chosen without a trial.
-const SURE_GAIN: f64 = 0.05;
+const ACCEPTED_GAIN: f64 = 0.05;
 /// Other interpolations than the default must save this many bits a point to be tried.
 const MIN_GAIN: f64 = 0.01;
 /// The squared error of an interpolation between values with quantization errors, in squared steps.
@@ -24,10 +24,10 @@ const NOISE: f64 = 0.64 / 12.0;
 /// Proposed interpolations.
 #[derive(Default)]
 pub(crate) struct Proposals {
-    /// Interpolations that are better than the default.
-    pub sure: Interpolations,
-    /// Interpolations that may be better than these.
-    pub tentative: Interpolations,
+    /// Interpolations that are used without a trial.
+    pub accepted: Interpolations,
+    /// Interpolations to try on the sample.
+    pub candidate: Interpolations,
 }
 
 /// Proposes interpolations for regions within an absolute bound; 0 for lossless. Predicts from the original values.
@@ -37,8 +37,8 @@ pub(crate) fn propose<T: Element>(regions: &[RegionBuffer<'_, T>], bound: f64) -
         for t in [1, 2, 4, 3, 5, 6, 7_usize] {
             let points = Points::new(regions, level, t, bound);
             for (interpolation, min_gain) in [
-                (&mut proposals.sure[level], SURE_GAIN),
-                (&mut proposals.tentative[level], MIN_GAIN),
+                (&mut proposals.accepted[level], ACCEPTED_GAIN),
+                (&mut proposals.candidate[level], MIN_GAIN),
             ] {
                 let before = *interpolation;
                 *interpolation = if t.is_power_of_two() {

@@ -293,23 +293,26 @@ fn choose<T: Element>(
     let mut workspace = Workspace::default();
     let mut bits = |params| estimate_bits(sample, bound, params, scale, &mut workspace);
     let params = params.with_level_scaling(u8::from(bound > 0.0));
-    let mut interpolations = proposals.sure;
+    let mut interpolations = proposals.accepted;
     let mut best = params.with_interpolations(interpolations);
     let mut least = bits(best);
     for level in 0..2 {
         let mut linear = interpolations;
         linear[level] = linear[level].linear();
+        if linear == interpolations {
+            continue;
+        }
         let params = params.with_interpolations(linear);
         let bits = bits(params);
         if bits < least {
             (interpolations, best, least) = (linear, params, bits);
         }
     }
-    let mut tried = vec![proposals.sure, interpolations];
+    let mut tried = vec![proposals.accepted, interpolations];
     for interpolations in [
-        proposals.tentative,
-        proposals.tentative.map(Interpolation::sharpness_only),
-        proposals.tentative.map(Interpolation::ignored_only),
+        proposals.candidate,
+        proposals.candidate.map(Interpolation::sharpness_only),
+        proposals.candidate.map(Interpolation::ignored_only),
     ] {
         if tried.contains(&interpolations) {
             continue;

@@ -28,8 +28,8 @@ pub(crate) trait Rows: Sync {
     fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
         Ok(true)
     }
-    /// Clears the flags of rows of one chunk that are not in the region; `false` if this needs the columns
-    /// of positions.
+    /// Clears the flags of rows of one chunk that are not in the region. Returns `false`, without a change, if the
+    /// caller must pass the columns of positions to [`Region::narrow`].
     fn narrow(&self, _rows: Range<u64>, _region: &Region, _mask: &mut [bool]) -> Result<bool> {
         Ok(false)
     }

@@ -325,7 +325,7 @@ fn noise_is_an_error() {
     for round in 0..20_000 {
         let length = random.below(90);
         let mut packet: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
-        let head = [VERSION, (round % 3) as u8, (round % 3) as u8, 0, 64];
+        let head = [VERSION, (round % 3) as u8, (round / 3 % 3) as u8, 0, 64];
         let keep = packet.len().min(head.len());
         packet[..keep].copy_from_slice(&head[..keep]);
         repair_checksums(&mut packet);
