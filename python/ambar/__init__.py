@@ -57,6 +57,12 @@ if TYPE_CHECKING:
     from ambar.snapshot.units import Units as Units
     from ambar.store.array import Array as Array
     from ambar.store.chunk_references import references as references
+    from ambar.store.history import CommitInfo as CommitInfo
+    from ambar.store.history import Difference as Difference
+    from ambar.store.history import diff as diff
+    from ambar.store.history import log as log
+    from ambar.store.history import restore as restore
+    from ambar.store.history import tag as tag
     from ambar.store.maintenance import compact as compact
     from ambar.store.maintenance import repair as repair
     from ambar.store.store import Group as Group
@@ -89,6 +95,7 @@ _MODULES = {
     "ambar.snapshot.units": "Units",
     "ambar.store.array": "Array",
     "ambar.store.chunk_references": "references",
+    "ambar.store.history": "CommitInfo Difference diff log restore tag",
     "ambar.store.maintenance": "compact repair",
     "ambar.store.store": "Group Store",
     "ambar.store.writer": "Writer create",

@@ -34,6 +34,16 @@ class _Usage(TypedDict):
     dead: int
     entries: int
 
+class _CommitInfo(TypedDict):
+    """A commit of a store; the time in microseconds since 1970."""
+
+    number: int
+    time: int
+    message: str
+    written: int
+    removed: int
+    end: int
+
 class _VerifyReport(TypedDict):
     bytes: int
     entries: int
@@ -130,6 +140,20 @@ class Store:
     @property
     def commit_id(self) -> tuple[int, int] | None:
         """Number and checksum of the commit; None for stores of other programs."""
+
+    def commits(self) -> list[_CommitInfo]:
+        """Return this commit and all commits before, the newest first."""
+
+    def at_commit(self, number: int) -> Store:
+        """Open the commit of this number."""
+
+    def tags(self) -> dict[str, int]:
+        """Return numbers of commits by the names that users gave them."""
+
+    def differences(
+        self, other: Store
+    ) -> list[tuple[str, Literal["added", "removed", "values", "metadata"]]]:
+        """Return paths of the nodes that differ in another store, and how."""
 
     def usage(self) -> _Usage: ...
     def verify(
@@ -297,7 +321,13 @@ class Writer:
         """Append rows; `data`: consecutive buffers, or bytes; `shape`: of all rows."""
 
     def remove(self, path: str) -> None: ...
-    def commit(self) -> None: ...
+    def commit(self, message: str = "") -> None: ...
+    def tag(self, name: str, number: int | None) -> None:
+        """Name a commit, or remove the name."""
+
+    def restore(self, number: int) -> None:
+        """Replace all nodes by those of an earlier commit."""
+
     def close(self) -> None: ...
 
 @final

@@ -89,6 +89,8 @@ def test_stores_groups_and_arrays_pickle_as_their_commit(
     assert pickle.loads(pickle.dumps(array.attrs)) == array.attrs
     with ambar.create(path, "a", fsync=False) as writer:
         writer.create_array("more", np.zeros(1))
+    assert "more" not in pickle.loads(pickled[0])
+    ambar.compact(path)
     for data in pickled:
         with pytest.raises(ValueError, match="open it again"):
             pickle.loads(data)

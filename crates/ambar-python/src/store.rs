@@ -11,7 +11,7 @@ use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
 use ambar::parallel;
-use ambar::store::NodeKind;
+use ambar::store::{Change, NodeKind};
 use ambar::{Column, DataType, Error, Limits};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -153,6 +153,48 @@ impl Store {
         Some((id.number, id.checksum))
     }
 
+    /// This commit and all commits before, the newest first.
+    fn commits(&self, py: Python<'_>) -> PyResult<Vec<CommitInfo>> {
+        let commits = py.detach(|| self.inner.commits()).or_raise()?;
+        let commits = commits.into_iter().map(|commit| CommitInfo {
+            number: commit.number,
+            time: commit.time,
+            message: commit.message,
+            written: commit.written,
+            removed: commit.removed,
+            end: commit.end,
+        });
+        Ok(commits.collect())
+    }
+
+    /// Opens the commit of this number.
+    fn at_commit(&self, py: Python<'_>, number: u64) -> PyResult<Self> {
+        let inner = py.detach(|| self.inner.at_commit(number)).or_raise()?;
+        Ok(Self { inner })
+    }
+
+    /// Numbers of commits by the names that users gave them.
+    fn tags(&self) -> BTreeMap<String, u64> {
+        self.inner.tags().clone()
+    }
+
+    /// Paths of the nodes that differ in another store, and how.
+    fn differences(&self, py: Python<'_>, other: &Self) -> PyResult<Vec<(String, &'static str)>> {
+        let found = py
+            .detach(|| self.inner.differences(&other.inner))
+            .or_raise()?;
+        let name = |change| match change {
+            Change::Added => "added",
+            Change::Removed => "removed",
+            Change::Values => "values",
+            Change::Metadata => "metadata",
+        };
+        Ok(found
+            .into_iter()
+            .map(|(path, change)| (path, name(change)))
+            .collect())
+    }
+
     fn usage(&self, py: Python<'_>) -> PyResult<Usage> {
         let usage = py.detach(|| self.inner.usage()).or_raise()?;
         Ok(Usage {
@@ -191,6 +233,17 @@ struct Usage {
     live: u64,
     dead: u64,
     entries: u64,
+}
+
+/// A commit of a store, as a dictionary. `time` is in microseconds since 1970.
+#[derive(IntoPyObject)]
+struct CommitInfo {
+    number: u64,
+    time: i64,
+    message: String,
+    written: u64,
+    removed: u64,
+    end: u64,
 }
 
 /// The result of a verification, as a dictionary.
@@ -474,7 +527,7 @@ pub fn repair(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 /// Rewrites the store without dead bytes.
 #[pyfunction]
 pub fn compact(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| ambar::container::compact(Path::new(&path), &Limits::default()))
+    py.detach(|| ambar::store::compact(Path::new(&path), &Limits::default()))
         .or_raise()?;
     Ok(())
 }

@@ -285,8 +285,22 @@ impl Writer {
         self.with(py, |writer| writer.remove(path))
     }
 
-    fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, StoreWriter::commit)
+    #[pyo3(signature = (message=""))]
+    fn commit(&self, py: Python<'_>, message: &str) -> PyResult<()> {
+        self.with(py, |writer| {
+            writer.set_message(message)?;
+            writer.commit()
+        })
+    }
+
+    /// Names a commit, or removes the name.
+    fn tag(&self, py: Python<'_>, name: &str, number: Option<u64>) -> PyResult<()> {
+        self.with(py, |writer| writer.tag(name, number))
+    }
+
+    /// Replaces all nodes by those of an earlier commit.
+    fn restore(&self, py: Python<'_>, number: u64) -> PyResult<()> {
+        self.with(py, |writer| writer.restore(number))
     }
 
     /// Closes the file. Uncommitted data are lost.

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import compare, convert, info, maintenance, paraview, plot
+from ambar.cli import compare, convert, history, info, maintenance, paraview, plot
 from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
 from ambar.cli.output import console, errors, print_json
 
@@ -46,6 +46,10 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "export": convert.export,
     "info": info.info,
     "ls": info.ls,
+    "log": history.log,
+    "tag": history.tag,
+    "restore": history.restore,
+    "diff": history.diff,
     "verify": maintenance.verify,
     "plot": plot.plot,
     "compare": compare.compare,

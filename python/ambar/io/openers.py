@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode
 from ambar.kinds.registry import open_path
+from ambar.store.history import CommitName
 from ambar.store.locations import Place, normalize_location
 from ambar.store.locations import open_store as _open_store
 
@@ -36,7 +37,11 @@ Kind: TypeAlias = Literal["store", "snapshot", "series", "collection", "mesh", "
 
 
 def open(  # noqa: A001
-    path: Place, *, kind: Kind | None = None, storage_options: Mapping[str, object] | None = None
+    path: Place,
+    *,
+    kind: Kind | None = None,
+    commit: CommitName | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
@@ -50,6 +55,9 @@ def open(  # noqa: A001
     kind : str, optional
         What the path must contain: "snapshot", "series", "collection", "mesh" or "mesh series". By
         default, any kind is accepted. "store" returns the `Store` of arrays and groups in any case.
+    commit : int, str or datetime, optional
+        An earlier commit of a store in a single file: its number, its tag (`ambar.tag`), a time, or
+        text such as "before 2026-11-01": the last commit before. `ambar.log` lists the commits.
     storage_options : mapping, optional
         For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
         ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
@@ -74,6 +82,8 @@ def open(  # noqa: A001
     ------
     FileNotFoundError
         If the path or the URL does not exist.
+    KeyError
+        If the commit does not exist.
     CorruptError
         If it is not a store, or is damaged.
     ValueError
@@ -96,13 +106,13 @@ def open(  # noqa: A001
     ambar.InvalidError: wing.ambar: expected a snapshot, found a Mesh; ...
     """
     if kind == "store":
-        return _open_store(path, storage_options)
+        return _open_store(path, storage_options, commit)
     if kind is not None and kind not in _NAMES:
         raise _core.InvalidError(
             f"{kind!r} is not a kind; must be one of store, {', '.join(_NAMES)}"
         )
     found: Store | Snapshot | Series | Collection | Mesh | MeshSeries
-    _, found = open_path(path, storage_options)
+    _, found = open_path(path, storage_options, commit)
     if kind is not None and (name := type(found).__name__) != _NAMES[kind]:
         opener = next((one for one, known in _NAMES.items() if known == name), "store")
         raise _core.InvalidError(
@@ -112,13 +122,20 @@ def open(  # noqa: A001
     return found
 
 
-def open_store(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Store:
+def open_store(
+    path: Place,
+    *,
+    commit: CommitName | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Store:
     """Open the arrays and groups of a store, whatever they represent.
 
     Parameters
     ----------
     path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    commit : int, str or datetime, optional
+        An earlier commit, as for `ambar.open`.
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`.
 
@@ -138,16 +155,23 @@ def open_store(path: Place, *, storage_options: Mapping[str, object] | None = No
     >>> store["amr/density"].shape
     (49680,)
     """
-    return cast("Store", open(path, kind="store", storage_options=storage_options))
+    return cast("Store", open(path, kind="store", commit=commit, storage_options=storage_options))
 
 
-def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Snapshot:
+def open_snapshot(
+    path: Place,
+    *,
+    commit: CommitName | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Snapshot:
     """Open one output: a store of it, a RAMSES output folder, or a plotfile of AMReX.
 
     Parameters
     ----------
     path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    commit : int, str or datetime, optional
+        An earlier commit, as for `ambar.open`.
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`.
 
@@ -169,16 +193,25 @@ def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None =
     >>> snapshot.amr.fields[:3]
     ['density', 'velocity_x', 'velocity_y']
     """
-    return cast("Snapshot", open(path, kind="snapshot", storage_options=storage_options))
+    return cast(
+        "Snapshot", open(path, kind="snapshot", commit=commit, storage_options=storage_options)
+    )
 
 
-def open_series(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Series:
+def open_series(
+    path: Place,
+    *,
+    commit: CommitName | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Series:
     """Open a store of a run: a sequence of snapshots.
 
     Parameters
     ----------
     path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    commit : int, str or datetime, optional
+        An earlier commit, as for `ambar.open`.
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`.
 
@@ -201,16 +234,23 @@ def open_series(path: Place, *, storage_options: Mapping[str, object] | None = N
     >>> len(run), run.outputs
     (2, [1, 2])
     """
-    return cast("Series", open(path, kind="series", storage_options=storage_options))
+    return cast("Series", open(path, kind="series", commit=commit, storage_options=storage_options))
 
 
-def open_mesh(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Mesh:
+def open_mesh(
+    path: Place,
+    *,
+    commit: CommitName | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Mesh:
     """Open a store of a VTK object. `ambar.read_mesh` opens and reads it in one call.
 
     Parameters
     ----------
     path : str, path-like, bytes or binary file
         As for `ambar.open`.
+    commit : int, str or datetime, optional
+        An earlier commit, as for `ambar.open`.
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`.
 
@@ -232,7 +272,7 @@ def open_mesh(path: Place, *, storage_options: Mapping[str, object] | None = Non
     >>> mesh.arrays[0].name
     'pressure'
     """
-    return cast("Mesh", open(path, kind="mesh", storage_options=storage_options))
+    return cast("Mesh", open(path, kind="mesh", commit=commit, storage_options=storage_options))
 
 
 def open_mesh_series(

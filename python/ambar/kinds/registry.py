@@ -22,6 +22,7 @@ from typing import Any, cast
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Path, PlotRequest
+from ambar.store.history import CommitName
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
 from ambar.store.urls import is_url
@@ -110,15 +111,18 @@ class Kind:
 
 
 def locate(
-    path: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
+    path: Place | InMemoryStore,
+    storage_options: Mapping[str, object] | None = None,
+    commit: CommitName | None = None,
 ) -> tuple[Kind, Resource]:
     """Return the kind of a path, a URL or a store in memory, and the resource; opens a store.
 
     Raises the errors of `ambar.open`.
     """
     place = normalize_location(path)
-    if isinstance(place, InMemoryStore) or is_url(place) or storage_options:
-        store = open_store(place, storage_options)
+    is_store = isinstance(place, InMemoryStore) or is_url(place)
+    if is_store or storage_options or commit is not None:
+        store = open_store(place, storage_options, commit)
         return kind_of_store(store), Resource(place, store, storage_options)
     for kind in map(_load, _OPENED):
         if kind.match_source([place]):
@@ -143,10 +147,12 @@ def locate(
 
 
 def open_path(
-    path: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
+    path: Place | InMemoryStore,
+    storage_options: Mapping[str, object] | None = None,
+    commit: CommitName | None = None,
 ) -> tuple[Kind, Any]:
     """Return the kind of a path, a URL or a store in memory, and what `ambar.open` returns."""
-    kind, resource = locate(path, storage_options)
+    kind, resource = locate(path, storage_options, commit)
     if kind.open is None:
         raise _core.UnsupportedError(
             f"{resource.location}: the kind {kind.name!r} cannot be opened"

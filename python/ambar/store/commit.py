@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -24,10 +25,16 @@ class Commit:
         Options of the service of a URL, as the extension module expects them.
     data : bytes-like, optional
         The bytes of a store in memory.
+    number : int, optional
+        The number of an earlier commit; the last commit by default.
     """
 
     def __init__(
-        self, location: str, options: Mapping[str, str] | None = None, data: Any = None
+        self,
+        location: str,
+        options: Mapping[str, str] | None = None,
+        data: Any = None,
+        number: int | None = None,
     ) -> None:
         self._location = location
         self._options = options
@@ -36,10 +43,17 @@ class Commit:
             self.core = _core.Store(location, options)
         else:
             self.core = _core.Store.of_bytes(data, location)
+        if number is not None:
+            self.core = self.core.at_commit(number)
+
+    def at(self, number: int) -> Commit:
+        """Return an earlier commit of the same store; raises KeyError if it does not exist."""
+        return Commit(self._location, self._options, self._data, number)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         if self._data is not None:
-            return Commit, (self._location, None, bytes(self._data))
+            number = self.core.commit_id[0] if self.core.commit_id else None
+            return Commit, (self._location, None, bytes(self._data), number)
         location = self._location
         if os.path.lexists(location):  # not a URL; another process may have another directory
             location = os.path.abspath(location)  # noqa: PTH100 - symbolic links stay
@@ -63,11 +77,14 @@ class Commit:
 def _reopen(
     location: str, options: Mapping[str, str] | None, commit_id: tuple[int, int] | None
 ) -> Commit:
-    """Open a store that another process had open.
+    """Open a store that another process had open, at the same commit.
 
-    Raises ValueError if it has another commit by now.
+    Raises ValueError if the store does not have the commit any more.
     """
     commit = Commit(location, options)
+    if commit_id and commit.core.commit_id and commit.core.commit_id[0] > commit_id[0]:
+        with contextlib.suppress(_core.NotFoundError, _core.UnsupportedError):
+            commit = commit.at(commit_id[0])
     if commit.core.commit_id != commit_id:
         raise _core.InvalidError(
             f"{commit.core.location}: expected commit {commit_id}, found "

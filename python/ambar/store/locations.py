@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ambar import _core
 from ambar.store.commit import Commit
+from ambar.store.history import CommitName
 from ambar.store.store import Store
 from ambar.store.urls import core_options, is_url
 
@@ -117,9 +118,11 @@ def _has_kind(document: Path) -> bool:
 
 
 def open_store(
-    place: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
+    place: Place | InMemoryStore,
+    storage_options: Mapping[str, object] | None = None,
+    commit: CommitName | None = None,
 ) -> Store:
-    """Open the store at a path or URL, or in memory; no data are read yet.
+    """Open a commit of the store at a path or URL, or in memory; no data are read yet.
 
     Raises
     ------
@@ -133,9 +136,9 @@ def open_store(
     found = normalize_location(place)
     if not isinstance(found, InMemoryStore):
         options = core_options(storage_options) if storage_options else None
-        return Store._open(found, options)
+        return Store._open(found, options)._at(commit)
     if storage_options:
         raise _core.InvalidError(
             f"{found}: storage_options are for URLs (s3://..., https://...), not for bytes"
         )
-    return found.open()
+    return found.open()._at(commit)

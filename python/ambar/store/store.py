@@ -16,6 +16,7 @@ from ambar._util.progress import Progress, progress_function
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
 from ambar.store.commit import Commit
+from ambar.store.history import CommitName, find_commit
 from ambar.store.nodes import Attributes, absolute
 from ambar.store.urls import is_url
 
@@ -218,6 +219,12 @@ class Store(Group):
     def location(self) -> str:
         """The file, folder or URL, without passwords."""
         return self._core.location
+
+    def _at(self, commit: CommitName | None) -> Store:
+        """Return an earlier commit of the store; itself for None."""
+        if commit is None:
+            return self
+        return Store(self._commit.at(find_commit(self._core, commit)))
 
     def _ambar_attributes(self, path: str = "") -> dict[str, Any]:
         """Return the `ambar` attributes of a group: kind, version and properties of the kind."""

@@ -415,13 +415,20 @@ class Writer(CommitContext):
             if known == path or known.startswith(f"{path}/"):
                 del self._limits[known]
 
-    def commit(self) -> None:
+    def commit(self, message: str = "") -> None:
         """Make all changes since the last commit visible to readers.
 
         With ``fsync=True`` they also survive a power failure.
 
+        Parameters
+        ----------
+        message : str, optional
+            A message for `ambar.log`, of at most 4096 bytes.
+
         Raises
         ------
+        ValueError
+            If the message is too long.
         OSError
             If the file system reports an error, such as a full disk.
 
@@ -433,7 +440,7 @@ class Writer(CommitContext):
         ...     list(ambar.open_store("steps.ambar"))
         ['x']
         """
-        self._core.commit()
+        self._core.commit(message)
 
     def close(self) -> None:
         """Discard changes that were not committed, and release the lock of the store.

@@ -91,6 +91,47 @@ pub trait Container: Send + Sync + fmt::Debug {
     fn commit_id(&self) -> Option<CommitId> {
         None
     }
+
+    /// This commit and all commits before that the container still has, the newest first.
+    ///
+    /// # Errors
+    /// `Unsupported` in a directory and in containers of other programs; `Corrupt`, `Limit`, `Io`.
+    fn commits(&self) -> Result<Vec<CommitInfo>> {
+        Err(without_history(self.location()))
+    }
+
+    /// Opens the commit of this number.
+    ///
+    /// # Errors
+    /// `NotFound` if the container does not have it; otherwise as `commits`.
+    fn at_commit(&self, _number: u64) -> Result<Arc<dyn Container>> {
+        Err(without_history(self.location()))
+    }
+}
+
+fn without_history(location: &str) -> Error {
+    Error::unsupported(HISTORY).in_file(location)
+}
+
+/// The message for earlier commits of containers that do not have them.
+const HISTORY: &str =
+    "only a store in a single file that ambar wrote keeps its earlier commits; write it as a file";
+
+/// A commit of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitInfo {
+    /// The number of the commit, counted from 1.
+    pub number: u64,
+    /// The time of the commit in microseconds since 1970-01-01 UTC.
+    pub time: i64,
+    /// The message that its writer gave; can be empty.
+    pub message: String,
+    /// The number of entries that it wrote.
+    pub written: u64,
+    /// The number of entries that it removed.
+    pub removed: u64,
+    /// The file offset after its last byte that no later commit overwrites.
+    pub end: u64,
 }
 
 /// The only writer of a container. Dropping it without a commit leaves the last commit unchanged.
@@ -134,6 +175,31 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// # Errors
     /// `Invalid` if `key` is not valid.
     fn remove(&mut self, key: &str) -> Result<()>;
+
+    /// Writes the root's `zarr.json`. `alone` is the same document without those of other nodes: readers of earlier
+    /// commits get it.
+    ///
+    /// # Errors
+    /// As `put`.
+    fn put_root(&mut self, document: &[u8], _alone: &[u8]) -> Result<()> {
+        self.put("zarr.json", &[document])
+    }
+
+    /// Replaces all entries by those of the commit `number`, without copying them.
+    ///
+    /// # Errors
+    /// `NotFound` if the container does not have the commit; `Unsupported` in a directory; `Corrupt`, `Io`.
+    fn restore(&mut self, _number: u64) -> Result<()> {
+        Err(Error::unsupported(HISTORY))
+    }
+
+    /// Sets the message of the next commit, of at most 4096 bytes.
+    ///
+    /// # Errors
+    /// `Invalid` if it is longer.
+    fn set_message(&mut self, _message: &str) -> Result<()> {
+        Ok(())
+    }
 
     /// Makes all changes visible atomically: after a crash, all or none of them are visible.
     /// When it returns, the commit is on the disk (with [`Durability::Full`]).
@@ -210,6 +276,11 @@ impl Entry {
     /// container's checksum protects the seal, which detects entries of another key or commit.
     pub fn seal(&self) -> Option<u32> {
         self.seal
+    }
+
+    /// The CRC-32 of the entry's bytes, if the container has one.
+    pub fn crc32(&self) -> Option<u32> {
+        self.crc32
     }
 
     /// The offset of the first byte in the container's file; `None` in a directory.

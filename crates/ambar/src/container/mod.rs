@@ -33,8 +33,8 @@ use zip::{ZipReader, ZipWriter};
 
 use interface::EntryLocation;
 pub use interface::{
-    CommitId, CompactReport, Container, ContainerWriter, CreateOptions, Durability, Entry,
-    EntryRange, NewEntry, RepairReport, SharedEntry, SharedFileInfo, Usage,
+    CommitId, CommitInfo, CompactReport, Container, ContainerWriter, CreateOptions, Durability,
+    Entry, EntryRange, NewEntry, RepairReport, SharedEntry, SharedFileInfo, Usage,
 };
 pub(crate) use key::broken_rule;
 pub use key::validate_key;
@@ -158,13 +158,14 @@ pub fn repair(path: &Path, limits: &Limits) -> Result<RepairReport> {
 }
 
 /// Rewrites the container without its dead bytes, and verifies every entry. A container of another
-/// program gets ambar's records, so that it can be appended to.
+/// program gets ambar's records, so that it can be appended to. Of a single file, the earlier commits of the numbers
+/// `kept` remain.
 ///
 /// # Errors
 /// As [`open`], and `Busy` if a writer has it open. The container is unchanged after an error.
-pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
+pub fn compact(path: &Path, limits: &Limits, kept: &[u64]) -> Result<CompactReport> {
     if path.is_dir() {
         return directory::compact(path, limits);
     }
-    zip::compact(path, limits)
+    zip::compact(path, limits, kept)
 }

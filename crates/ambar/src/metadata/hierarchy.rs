@@ -2,6 +2,7 @@
 //! demand.
 
 use crc_fast::crc32_iscsi as crc32c;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -34,9 +35,14 @@ pub(crate) struct Hierarchy {
     /// Indices into `nodes`, sorted by name.
     sorted: Vec<u32>,
     root: Root,
+    /// Names of commits.
+    tags: Tags,
     /// Whether this library wrote it.
     ours: bool,
 }
+
+/// The numbers of commits, by the names that users gave them.
+pub(crate) type Tags = BTreeMap<String, u64>;
 
 #[derive(Debug)]
 enum Root {
@@ -46,8 +52,8 @@ enum Root {
 }
 
 impl Hierarchy {
-    /// Reads the documents in `container`: the root's, if it has consolidated metadata as this library
-    /// writes it, otherwise the documents of all nodes.
+    /// Reads the documents in `container`: the root's, if it has consolidated metadata, otherwise the documents of
+    /// all nodes.
     ///
     /// # Errors
     /// `NotFound` if it is not a Zarr v3 hierarchy; `Corrupt`, `Unsupported`, `Limit`, `Io`.
@@ -57,15 +63,16 @@ impl Hierarchy {
                 "expected a Zarr v3 hierarchy; zarr.json does not exist at the root",
             ));
         };
-        let hierarchy = Self::parse(text)?;
-        if hierarchy.ours || !hierarchy.nodes.is_empty() || matches!(hierarchy.root, Root::Array) {
+        let (hierarchy, is_complete) = Self::parse(text)?;
+        if is_complete {
             return Ok(hierarchy);
         }
         hierarchy.with_nodes_of(container, limits)
     }
 
-    /// Parses the root's document `text` and verifies its checksum if it has one.
-    pub fn parse(text: String) -> Result<Self> {
+    /// Parses the root's document `text` and verifies its checksum if it has one. Returns whether it has the documents
+    /// of all nodes, too.
+    fn parse(text: String) -> Result<(Self, bool)> {
         let document: GroupDocument<'_> = serde_json::from_str(&text)
             .map_err(|error| Error::corrupt(format!("invalid metadata of the root: {error}")))?;
         if document.zarr_format != 3 {
@@ -75,30 +82,33 @@ impl Hierarchy {
             )));
         }
         if document.node_type == "array" {
-            return Ok(Self {
+            let hierarchy = Self {
                 text,
                 nodes: Vec::new(),
                 sorted: Vec::new(),
                 root: Root::Array,
+                tags: Tags::new(),
                 ours: false,
-            });
+            };
+            return Ok((hierarchy, true));
         }
         let raw = document.attributes();
         let ours = verify_checksum(&text, raw)?;
         let mut attributes: Attributes = serde_json::from_str(raw)
             .map_err(|error| Error::corrupt(format!("invalid attributes: {error}")))?;
-        if ours {
-            check_version(&mut attributes)?;
-        }
+        let tags = match ours {
+            true => take_own(&mut attributes)?,
+            false => Tags::new(),
+        };
         document.check_fields()?;
-        let documents = match document.consolidated {
-            Some(consolidated) => consolidated.metadata.0,
-            None if ours => {
-                return Err(Error::corrupt(
-                    "the root does not contain the documents of all nodes; restore it from a copy",
-                ));
-            }
-            None => Vec::new(),
+        let (documents, is_consolidated) = match document.consolidated {
+            Some(consolidated) => (consolidated.metadata.0, true),
+            None => (Vec::new(), false),
+        };
+        let is_complete = if ours {
+            is_consolidated
+        } else {
+            !documents.is_empty()
         };
         let nodes = documents
             .into_iter()
@@ -109,22 +119,28 @@ impl Hierarchy {
             nodes,
             sorted: Vec::new(),
             root: Root::Group(attributes),
+            tags,
             ours,
         }
         .sorted(text)?;
         if ours {
             hierarchy.check_nodes()?;
         }
-        Ok(hierarchy)
+        Ok((hierarchy, is_complete))
     }
 
     /// Adds the documents of all nodes in `container` to a root without consolidated metadata.
     fn with_nodes_of(mut self, container: &dyn Container, limits: &Limits) -> Result<Self> {
         let mut text = std::mem::take(&mut self.text);
-        for key in container.keys()? {
-            let Some(name) = key.strip_suffix("/zarr.json") else {
-                continue;
-            };
+        let keys = container.keys()?;
+        let mut names: Vec<&str> = keys
+            .iter()
+            .filter_map(|key| key.strip_suffix("/zarr.json"))
+            .collect();
+        // A group precedes what it contains.
+        names.sort_unstable();
+        for name in names {
+            let key = format!("{name}/zarr.json");
             let Some(document) = read_text(container, &key, limits)? else {
                 continue;
             };
@@ -133,7 +149,11 @@ impl Hierarchy {
             Limits::check("metadata", text.len() as u64, limits.metadata_bytes)?;
             self.nodes.push((name.into(), start..text.len()));
         }
-        self.sorted(text)
+        let hierarchy = self.sorted(text)?;
+        if hierarchy.ours {
+            hierarchy.check_nodes()?;
+        }
+        Ok(hierarchy)
     }
 
     fn sorted(mut self, text: String) -> Result<Self> {
@@ -180,6 +200,11 @@ impl Hierarchy {
     /// True if this library wrote it. Its writers write all chunks: a missing chunk was lost.
     pub fn is_ours(&self) -> bool {
         self.ours
+    }
+
+    /// Names of commits.
+    pub fn tags(&self) -> &Tags {
+        &self.tags
     }
 
     /// Names of all nodes except the root, in the order of the file.
@@ -361,20 +386,27 @@ fn checksum_of(before: &str, after: &str) -> u32 {
     crc32c([before, ZEROS, after].concat().as_bytes())
 }
 
-/// Rejects newer versions, and removes the checksum, which is not an attribute of the user.
-fn check_version(attributes: &mut Attributes) -> Result<()> {
+/// Rejects newer versions. Removes the checksum and the tags, which are not attributes of the user, and returns the
+/// tags.
+fn take_own(attributes: &mut Attributes) -> Result<Tags> {
     let Some(Value::Object(ambar)) = attributes.get_mut("ambar") else {
-        return Ok(());
+        return Ok(Tags::new());
     };
     ambar.shift_remove("checksum");
+    let tags = ambar.shift_remove("tags");
     match ambar.get("version").map(Value::as_u64) {
-        Some(Some(1..=FORMAT_VERSION)) => Ok(()),
-        Some(Some(version)) => Err(Error::unsupported(format!(
-            "format version {version}; this version of ambar reads up to {FORMAT_VERSION}: use a \
+        Some(Some(1..=FORMAT_VERSION)) => {}
+        Some(Some(version)) => {
+            return Err(Error::unsupported(format!(
+                "format version {version}; this version of ambar reads up to {FORMAT_VERSION}: use a \
              newer one"
-        ))),
-        _ => Err(Error::corrupt("the root does not state its format version")),
+            )));
+        }
+        _ => return Err(Error::corrupt("the root does not state its format version")),
     }
+    let tags = tags.map(serde_json::from_value).transpose();
+    tags.map(Option::unwrap_or_default)
+        .map_err(|error| Error::corrupt(format!("the tags of the root are invalid: {error}")))
 }
 
 /// The document of a group.
@@ -388,8 +420,33 @@ pub(crate) fn group_document(attributes: &Attributes) -> Value {
 /// `Invalid` if the attribute `ambar` is not an object.
 pub(crate) fn root_document<'a>(
     attributes: &Attributes,
+    tags: &Tags,
     nodes: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<String> {
+    let mut documents = String::from(
+        ",\"consolidated_metadata\":{\"kind\":\"inline\",\"must_understand\":false,\"metadata\":{",
+    );
+    for (index, (name, document)) in nodes.enumerate() {
+        if index > 0 {
+            documents.push(',');
+        }
+        documents.push_str(&Value::from(name).to_string());
+        documents.push(':');
+        documents.push_str(document);
+    }
+    documents.push_str("}}");
+    root_with(attributes, tags, &documents)
+}
+
+/// The root's document without the documents of other nodes.
+///
+/// # Errors
+/// As [`root_document`].
+pub(crate) fn root_document_alone(attributes: &Attributes, tags: &Tags) -> Result<String> {
+    root_with(attributes, tags, "")
+}
+
+fn root_with(attributes: &Attributes, tags: &Tags, documents: &str) -> Result<String> {
     let mut attributes = attributes.clone();
     let ambar = attributes.entry("ambar").or_insert_with(|| json!({}));
     let Value::Object(ambar) = ambar else {
@@ -400,22 +457,13 @@ pub(crate) fn root_document<'a>(
     ambar
         .entry("version")
         .or_insert_with(|| json!(FORMAT_VERSION));
+    if !tags.is_empty() {
+        ambar.insert("tags".to_owned(), json!(tags));
+    }
     ambar.insert("checksum".to_owned(), json!(format!("{PREFIX}{ZEROS}")));
     let attributes = Value::Object(attributes).to_string();
     let start = "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":";
-    let mut text = format!(
-        "{start}{attributes},\"consolidated_metadata\":\
-         {{\"kind\":\"inline\",\"must_understand\":false,\"metadata\":{{"
-    );
-    for (index, (name, document)) in nodes.enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(&Value::from(name).to_string());
-        text.push(':');
-        text.push_str(document);
-    }
-    text.push_str("}}}");
+    let mut text = format!("{start}{attributes}{documents}}}");
     let digits = locate_checksum(&attributes)?
         .map(|place| place.start + start.len()..place.end + start.len())
         .ok_or_else(|| Error::invalid("the root's attributes do not contain a checksum"))?;

@@ -11,7 +11,7 @@ mod name;
 
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
 pub(crate) use cache::MetadataCache;
-pub(crate) use hierarchy::{Hierarchy, group_document, root_document};
+pub(crate) use hierarchy::{Hierarchy, Tags, group_document, root_document, root_document_alone};
 pub(crate) use lossy::{lossy_attributes, with_loss, without_loss};
 pub(crate) use name::broken_rule as broken_rule_of_names;
 

@@ -1,11 +1,13 @@
 //! Stores: hierarchies of groups and arrays in a container, opened, written and verified.
 
+mod history;
 mod open;
 mod update;
 mod verify;
 mod writer;
 
 pub use crate::metadata::NodeKind;
+pub use history::{Change, compact};
 pub use open::{Group, Store};
 pub use verify::Report;
 pub use writer::StoreWriter;

@@ -12,13 +12,15 @@ use crate::container::{self, ContainerWriter, CreateOptions, Durability};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{
-    Attributes, broken_rule_of_names, group_document, root_document, with_loss, without_loss,
+    Attributes, Tags, broken_rule_of_names, group_document, root_document, root_document_alone,
+    with_loss, without_loss,
 };
 
 /// A store open for writing. Changes become visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
     pub(super) container: Box<dyn ContainerWriter>,
     root: Attributes,
+    tags: Tags,
     pub(super) nodes: HashMap<String, Node>,
     /// Keys of all chunks and documents, so that those of replaced nodes can be removed.
     pub(super) keys: BTreeSet<String>,
@@ -63,6 +65,7 @@ impl StoreWriter {
         Ok(Self {
             container: container::create(path, options)?,
             root: Attributes::new(),
+            tags: Tags::new(),
             nodes: HashMap::new(),
             keys: BTreeSet::new(),
             made: 0,
@@ -87,15 +90,32 @@ impl StoreWriter {
     /// As `append`, and `Limit`.
     pub fn append_with_limits(path: &Path, durability: Durability, limits: Limits) -> Result<Self> {
         let container = container::append(path, durability, &limits)?;
-        let reader = container.reader()?;
-        let keys = reader.keys()?.into_iter().collect();
-        let store = Store::from_container(reader, limits)?;
-        let hierarchy = store.hierarchy();
-        if !hierarchy.is_ours() {
+        let store = Store::from_container(container.reader()?, limits)?;
+        if !store.hierarchy().is_ours() {
             let message = "another program wrote this store, so it cannot be appended to; copy its arrays into a new one";
             return Err(Error::unsupported(message).in_file(store.location()));
         }
-        let mut nodes = HashMap::new();
+        let mut writer = Self {
+            container,
+            root: Attributes::new(),
+            tags: store.hierarchy().tags().clone(),
+            nodes: HashMap::new(),
+            keys: BTreeSet::new(),
+            made: 0,
+            failed: false,
+            observer: None,
+            limits,
+        };
+        writer.load(&store)?;
+        Ok(writer)
+    }
+
+    /// Replaces all nodes by those of `store`, whose entries the container has.
+    fn load(&mut self, store: &Store) -> Result<()> {
+        let hierarchy = store.hierarchy();
+        self.keys = store.container().keys()?.into_iter().collect();
+        self.root = hierarchy.attributes("")?.unwrap_or_default();
+        self.nodes.clear();
         for (order, name) in hierarchy.names().enumerate() {
             if let (Some(kind), Some(document)) = (hierarchy.kind(name)?, hierarchy.document(name))
             {
@@ -108,21 +128,45 @@ impl StoreWriter {
                     spec: None,
                     sparse: false,
                 };
-                nodes.insert(name.to_owned(), node);
+                self.nodes.insert(name.to_owned(), node);
             }
         }
-        let root = hierarchy.attributes("")?.unwrap_or_default();
-        let made = nodes.len() as u64;
-        Ok(Self {
-            container,
-            root,
-            nodes,
-            keys,
-            made,
-            failed: false,
-            observer: None,
-            limits,
-        })
+        self.made = self.nodes.len() as u64;
+        Ok(())
+    }
+
+    /// Names the commit `number`; `None` removes the name. The next commit stores the names.
+    ///
+    /// # Errors
+    /// `Invalid` if the name is empty, a number, or longer than 255 bytes; `NotFound` if the commit does not exist, or
+    /// there is no such name to remove.
+    pub fn tag(&mut self, name: &str, number: Option<u64>) -> Result<()> {
+        let Some(number) = number else {
+            return match self.tags.remove(name) {
+                Some(_) => Ok(()),
+                None => Err(Error::not_found(format!("the tag {name:?} does not exist"))),
+            };
+        };
+        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number || name.len() > 255 || name.contains(char::is_whitespace) {
+            return Err(Error::invalid(format!(
+                "invalid tag: {name:?}; expected 1 to 255 bytes without spaces, and not a number"
+            )));
+        }
+        self.last_commit()?.at_commit(number)?;
+        self.tags.insert(name.to_owned(), number);
+        Ok(())
+    }
+
+    /// Replaces all nodes by those of the commit `number`; the next commit makes them visible. No values are copied. Tags
+    /// remain.
+    ///
+    /// # Errors
+    /// `NotFound` if the commit does not exist; `Unsupported` in a directory; `Corrupt`, `Io`.
+    pub fn restore(&mut self, number: u64) -> Result<()> {
+        let store = self.last_commit()?.at_commit(number)?;
+        self.container.restore(number)?;
+        self.load(&store)
     }
 
     /// Sets the observer, which is called with the raw bytes of each encoded chunk, from any thread. Its
@@ -307,10 +351,18 @@ impl StoreWriter {
         let documents = names
             .iter()
             .filter_map(|name| Some((name.as_str(), self.nodes.get(name)?.document.as_str())));
-        let root = root_document(&self.root, documents)?;
-        // Last, so that it precedes the directory and one read gets both.
-        self.container.put("zarr.json", &[root.as_bytes()])?;
+        let root = root_document(&self.root, &self.tags, documents)?;
+        let alone = root_document_alone(&self.root, &self.tags)?;
+        self.container.put_root(root.as_bytes(), alone.as_bytes())?;
         self.container.commit()
+    }
+
+    /// Sets the message of the next commit.
+    ///
+    /// # Errors
+    /// `Invalid` if it has more than 4096 bytes.
+    pub fn set_message(&mut self, message: &str) -> Result<()> {
+        self.container.set_message(message)
     }
 
     /// Names of all nodes: each group is followed by everything in it, siblings are in the order of their

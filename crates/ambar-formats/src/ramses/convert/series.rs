@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ambar::container;
 use ambar::kinds::attributes::{self, VERSION};
 use ambar::store::{Store, StoreWriter};
-use ambar::{Error, ErrorKind, Limits, Result};
+use ambar::{Error, ErrorKind, Result};
 use serde_json::json;
 
 use super::completeness::FileKinds;
@@ -47,10 +46,7 @@ pub fn convert(
             }
         }
         progress.report(100)?;
-        series.compact_when_mostly_dead()?;
     }
-    series.checked_bytes = 0;
-    series.compact_when_mostly_dead()?;
     let stored = [&report.converted, &report.replaced, &report.skipped];
     match first_error {
         Some(error) if stored.iter().all(|names| names.is_empty()) => Err(error),
@@ -91,6 +87,7 @@ fn convert_step(
             writer.remove(&step)?;
         }
         write_snapshot(writer, &step, &source, options, progress)?;
+        writer.set_message(&name)?;
         writer.commit()?;
         series.is_committed = true;
     }
@@ -107,8 +104,6 @@ struct Series<'a> {
     writer: Option<StoreWriter>,
     /// True if the store has committed steps, from an earlier call or this one.
     is_committed: bool,
-    /// Bytes of the store when its dead bytes were last counted.
-    checked_bytes: u64,
 }
 
 impl<'a> Series<'a> {
@@ -123,7 +118,6 @@ impl<'a> Series<'a> {
             options,
             writer: None,
             is_committed,
-            checked_bytes: 0,
         };
         series.discard()?;
         Ok(series)
@@ -150,28 +144,6 @@ impl<'a> Series<'a> {
             writer
         };
         self.writer = Some(writer);
-        Ok(())
-    }
-
-    /// Compacts the store where more of its bytes are dead than live.
-    ///
-    /// Each commit turns the central directory and the metadata of the previous commit into dead bytes.
-    /// Both grow with the number of steps, so they would dominate a series of many small outputs. Dead
-    /// bytes are counted each time the store has doubled in size, so that the total cost of compactions
-    /// stays proportional to the bytes written.
-    fn compact_when_mostly_dead(&mut self) -> Result<()> {
-        let bytes = |target: &Path| std::fs::metadata(target).map_or(0, |found| found.len());
-        if !self.is_committed || bytes(self.target) <= 2 * self.checked_bytes {
-            return Ok(());
-        }
-        let usage = Store::open(self.target)?.usage()?;
-        if usage.dead > usage.live {
-            // The old writer holds the store's lock.
-            self.writer = None;
-            container::compact(self.target, &Limits::default())?;
-            self.discard()?;
-        }
-        self.checked_bytes = bytes(self.target);
         Ok(())
     }
 

@@ -75,6 +75,11 @@ impl Appender {
         Ok(())
     }
 
+    /// Continues from the offset `end` on; nothing may be buffered.
+    pub fn restart(&mut self, end: u64) {
+        self.written = end;
+    }
+
     /// Leaves a hole of `len` bytes.
     #[cfg(test)]
     pub fn skip(&mut self, len: u64) {

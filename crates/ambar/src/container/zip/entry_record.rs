@@ -2,7 +2,7 @@
 
 use super::super::{file, key};
 use super::deflate;
-use super::records::{self, DIRECTORY_LEN, ExtraFields, u16_at, u32_at};
+use super::records::{self, DIRECTORY_LEN, ExtraFields, LocalHeader, u16_at, u32_at};
 use super::slot;
 use crate::error::{Error, Result};
 
@@ -29,6 +29,19 @@ impl EntryRecord {
     /// Bytes of the content in the file.
     pub fn stored_len(&self) -> u64 {
         self.deflated.map_or(self.len, u64::from)
+    }
+
+    /// The local header of the entry `key`.
+    pub fn local_header(&self, key: &str) -> Vec<u8> {
+        let mut header = Vec::new();
+        LocalHeader {
+            name: key,
+            len: self.len,
+            deflated: self.deflated,
+            crc32: self.crc32,
+        }
+        .encode(&mut header);
+        header
     }
 
     /// The content, whose bytes in the file are `stored`, with its CRC-32 verified.

@@ -18,19 +18,22 @@ use super::writer::ZipWriter;
 use crate::error::ErrorKind;
 use crate::limits::Limits;
 
-/// Writes a file with the header, `directory` directly after it, and a slot that refers to it, after
-/// `change` has changed the slot. Every checksum is valid.
+/// Writes a file with the header, 8 bytes in the place of the commit's record, `directory`, and a slot that refers to
+/// it, after `change` has changed the slot. Every checksum is valid.
 fn write_file(path: &Path, directory: &[u8], entries: u64, change: impl FnOnce(&mut Slot)) {
     let mut slot = Slot {
         sequence: 1,
-        directory_offset: HEADER_LEN as u64,
+        directory_offset: HEADER_LEN as u64 + 8,
         directory_len: directory.len() as u64,
         directory_crc: crc32c(directory),
         entries,
-        tail: HEADER_LEN as u64,
+        tail: HEADER_LEN as u64 + 8,
+        record: HEADER_LEN as u64,
+        has_temporary_tail: false,
     };
     change(&mut slot);
     let mut bytes = slot::header();
+    bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(directory);
     bytes.extend_from_slice(&slot.trailer());
     let at = slot::SLOT_OFFSETS[slot.index()];
@@ -83,7 +86,7 @@ fn slots_with_impossible_numbers_are_errors() {
     write_file(&path, b"", 0, |_| {});
     container::open(&path).unwrap();
     type Change = fn(&mut Slot);
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 11] = [
         ("a far directory", |slot| slot.directory_offset = 1 << 60),
         ("an overflowing directory", |slot| {
             slot.directory_offset = u64::MAX
@@ -96,6 +99,11 @@ fn slots_with_impossible_numbers_are_errors() {
         ("countless entries", |slot| slot.entries = u64::MAX),
         ("another checksum", |slot| slot.directory_crc = 1),
         ("a tail after the directory", |slot| slot.tail = u64::MAX),
+        ("no record", |slot| slot.record = slot.tail),
+        ("a temporary tail without a record", |slot| {
+            slot.has_temporary_tail = true;
+            slot.directory_crc += 1;
+        }),
         ("no commit", |slot| slot.sequence = 0),
     ];
     for (what, change) in changes {
@@ -171,13 +179,13 @@ fn entries_that_share_bytes_are_not_multiplied() {
     write_file(&path, &directory, 2, |_| {});
     let before = fs::read(&path).unwrap();
     // The recorded checksums are 0, which is wrong for these 500 bytes of the header.
-    let error = container::compact(&path, &Limits::default()).unwrap_err();
+    let error = container::compact(&path, &Limits::default(), &[]).unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "a"));
     let zeros = crc32fast::hash(&before[100..600]);
     let mut entries = [entry("a", 0, 100, 500), entry("b", 50, 100, 500)];
     entries.iter_mut().for_each(|entry| entry.crc32 = zeros);
     write_file(&path, &directory_of(&entries), 2, |_| {});
-    let error = container::compact(&path, &Limits::default()).unwrap_err();
+    let error = container::compact(&path, &Limits::default(), &[]).unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "b"));
 }
 

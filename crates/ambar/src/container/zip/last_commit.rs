@@ -80,15 +80,15 @@ fn decide(source: &dyn ByteSource, slots: [Option<Slot>; 2]) -> Result<Option<La
             "the file has no commit: its writer was killed before the first one; delete it",
         ));
     }
-    match slot.end() {
-        Some(end) if end <= file_len => Ok(Some(LastCommit { slot, slots })),
-        _ => Err(Error::corrupt(format!(
-            "commit {} ends at byte {}, but the file has {file_len} bytes: it was cut short; restore \
-             it from a copy",
-            slot.sequence,
-            slot.end().unwrap_or(u64::MAX)
-        ))),
+    let end = slot.permanent_end().unwrap_or(u64::MAX);
+    if end <= file_len {
+        return Ok(Some(LastCommit { slot, slots }));
     }
+    Err(Error::corrupt(format!(
+        "commit {} ends at byte {end}, but the file has {file_len} bytes: it was cut short; restore \
+         it from a copy",
+        slot.sequence
+    )))
 }
 
 /// The commit of the trailer at the end of a file of `file_len` bytes; `None` without a trailer.

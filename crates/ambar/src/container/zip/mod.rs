@@ -1,9 +1,12 @@
 //! The single-file container: a ZIP64 of entries, appended to and committed through slots.
 
 mod appender;
+mod commit_record;
 mod deflate;
 mod entry_record;
 mod entry_table;
+#[cfg(test)]
+mod history;
 #[cfg(test)]
 mod hostile_files;
 mod last_commit;

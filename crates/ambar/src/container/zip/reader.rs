@@ -1,19 +1,21 @@
 //! Reads one commit of a ZIP: opening takes two reads, and each entry or part of an entry one.
 
-use crc_fast::crc32_iscsi as crc32c;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::super::read_ahead::ReadAhead;
 use super::super::source::{self, ByteSource, LocalFile};
-use super::super::{CommitId, Container, Entry, EntryLocation, EntryRange, Usage, file};
+use super::super::{
+    CommitId, CommitInfo, Container, Entry, EntryLocation, EntryRange, Usage, file,
+};
+use super::commit_record::{self, CommitRecord};
 use super::entry_record::{EntryRecord, Producer};
 use super::entry_table::EntryTable;
 use super::last_commit::{self, LastCommit};
 use super::records::ROOT;
-use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
+use super::records::{self, LOCAL_LEN, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Limits, zeroed};
 use crate::process::PerProcess;
 
@@ -21,24 +23,21 @@ use crate::process::PerProcess;
 /// damaged or hostile slot could claim the length of the file.
 const MOST_READ_TOGETHER: u64 = 256 << 20;
 
-/// Bytes of the file from `start` on, which contain the root's metadata.
-struct RootBytes {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
 /// One commit of a ZIP.
 pub struct ZipReader {
     source: Arc<dyn ByteSource>,
     entries: EntryTable,
     /// The commit; `None` in a ZIP that another program wrote.
     slot: Option<Slot>,
-    /// Length of the central directory and the end records.
-    directory_len: u64,
-    /// Maximum length of a document.
-    metadata_bytes: u64,
+    /// Length of the commit's record, the central directory and the end records.
+    records_len: u64,
+    limits: Limits,
     /// The root's `zarr.json`, which was read together with the central directory, until it is requested.
-    root: PerProcess<Mutex<Option<RootBytes>>>,
+    root: PerProcess<Mutex<Option<Vec<u8>>>>,
+    /// The root's `zarr.json`, if a writer can overwrite it.
+    kept_root: Option<Vec<u8>>,
+    /// Whether the tail is intact.
+    has_tail: bool,
 }
 
 impl ZipReader {
@@ -69,63 +68,124 @@ impl ZipReader {
         Self::with_root(source, &last.slot, limits)
     }
 
-    /// Opens the commit `slot` of `source`, and reads the root's metadata with the same call if it is
-    /// before the central directory.
+    /// Opens the commit `slot` of `source`, and reads the root's metadata with the same call.
     pub fn with_root(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
-        let end = slot.directory_offset.checked_add(slot.directory_len);
-        let length = end.and_then(|end| end.checked_sub(slot.tail));
-        match length {
-            Some(length) if length <= MOST_READ_TOGETHER && slot.tail <= slot.directory_offset => {
-                Self::read(source, slot, slot.tail, limits)
+        if !slot.has_temporary_tail {
+            return Self::of_tail(source, slot, limits);
+        }
+        match Self::of_tail(Arc::clone(&source), slot, limits) {
+            Ok(reader) => Ok(reader),
+            // A writer overwrites the tail, or was killed when it had.
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                Self::of_records(source, slot, limits)
             }
-            _ => Self::at(source, slot, limits),
+            Err(error) => Err(error),
         }
     }
 
-    /// Opens the commit `slot` of `source`.
-    pub fn at(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
-        Self::read(source, slot, slot.directory_offset, limits)
-    }
-
-    /// Opens the commit `slot`, reading from `start` to the end of its central directory.
-    fn read(source: Arc<dyn ByteSource>, slot: &Slot, start: u64, limits: &Limits) -> Result<Self> {
-        let len = Limits::check(
-            "the central directory",
-            slot.directory_len,
-            limits.directory_bytes,
-        )?;
-        let before = (slot.directory_offset - start) as usize;
-        let mut root = zeroed("the central directory", before + len)?;
-        source.read_exact(start, &mut root)?;
-        let directory = match before {
-            0 => std::mem::take(&mut root),
-            _ => root.split_off(before),
+    /// Opens the commit `slot` of `source` by its tail.
+    fn of_tail(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
+        let end = slot.directory_offset.saturating_add(slot.directory_len);
+        let start = match end - slot.tail <= MOST_READ_TOGETHER {
+            true => slot.tail,
+            false => slot.directory_offset,
         };
-        if crc32c(&directory) != slot.directory_crc {
-            return Err(Error::corrupt(format!(
-                "the checksum of the central directory of commit {} differs: it is damaged; restore the file \
-                 from a copy",
-                slot.sequence
-            )));
-        }
+        let (root, directory) = slot.read_directory(&*source, start, limits)?;
         let entries = EntryTable::new(
             directory,
             slot.entries,
             slot.directory_offset,
             Producer::Ambar,
         )?;
-        let kept_root = PerProcess::new();
-        *kept_root.lock() = (before > 0).then_some(RootBytes { start, bytes: root });
-        Ok(Self {
+        let mut reader = Self::new(source, entries, Some(*slot), limits);
+        let record = reader.entries.get(ROOT);
+        let Some(record) = record else {
+            return Ok(reader);
+        };
+        let content = match part(&root, start, &record) {
+            Some((header, stored)) if header == record.local_header(ROOT) => {
+                record.content(stored.to_vec())
+            }
+            Some(_) => Err(local_header_differs(ROOT)),
+            None if !slot.has_temporary_tail => return Ok(reader),
+            None => reader.content(ROOT, &record, limits.metadata_bytes),
+        };
+        if slot.has_temporary_tail {
+            reader.kept_root = Some(content?);
+        } else {
+            // Damage is reported when the document is requested.
+            *reader.root.lock() = content.ok();
+        }
+        Ok(reader)
+    }
+
+    /// Opens the commit `slot` of `source` by the records of commits. The root's document is without the documents
+    /// of other nodes.
+    fn of_records(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
+        let restored = commit_record::restore_directory(&*source, slot, limits)?;
+        let entries = EntryTable::new(
+            restored.directory,
+            restored.entries,
+            slot.record,
+            Producer::Ambar,
+        )?;
+        let mut reader = Self::new(source, entries, Some(*slot), limits);
+        reader.kept_root = (!restored.root.is_empty()).then_some(restored.root);
+        reader.has_tail = false;
+        Ok(reader)
+    }
+
+    fn new(
+        source: Arc<dyn ByteSource>,
+        entries: EntryTable,
+        slot: Option<Slot>,
+        limits: &Limits,
+    ) -> Self {
+        Self {
             source,
             entries,
-            slot: Some(*slot),
-            directory_len: slot.directory_len + TRAILER_LEN as u64,
-            metadata_bytes: limits.metadata_bytes,
-            root: kept_root,
+            slot,
+            records_len: slot.map_or(0, |slot| {
+                slot.directory_len + TRAILER_LEN as u64 + slot.record_extent().len
+            }),
+            limits: *limits,
+            root: PerProcess::new(),
+            kept_root: None,
+            has_tail: true,
+        }
+    }
+
+    /// Whether the commit was opened by its tail, not by the records of commits.
+    pub fn has_tail(&self) -> bool {
+        self.has_tail
+    }
+
+    /// Records of this commit and all commits before, the newest first.
+    fn records(&self) -> impl Iterator<Item = Result<CommitRecord>> {
+        let mut next = self.slot.map(|slot| slot.record_extent());
+        std::iter::from_fn(move || {
+            let extent = next.take()?;
+            let record = CommitRecord::read(&*self.source, extent, &self.limits);
+            next = record.as_ref().ok().and_then(|record| record.previous);
+            Some(record)
         })
     }
 
+    /// Opens an earlier commit of the same file.
+    pub fn commit_of_number(&self, number: u64) -> Result<Self> {
+        for found in self.records() {
+            let record = found?;
+            if record.number <= number {
+                if record.number < number {
+                    break;
+                }
+                return Self::with_root(Arc::clone(&self.source), &record.slot(), &self.limits);
+            }
+        }
+        Err(Error::not_found(format!(
+            "commit {number} is not in the file; `ambar log` lists the commits"
+        )))
+    }
     /// Opens a ZIP that another program wrote.
     fn foreign(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
         let length = source.length()?;
@@ -137,30 +197,9 @@ impl ZipReader {
         let mut directory = zeroed("the central directory", len)?;
         source.read_exact(found.offset, &mut directory)?;
         let entries = EntryTable::new(directory, found.entries, found.offset, Producer::Other)?;
-        Ok(Self {
-            directory_len: length - found.offset,
-            metadata_bytes: limits.metadata_bytes,
-            source,
-            entries,
-            slot: None,
-            root: PerProcess::new(),
-        })
-    }
-
-    /// The root's metadata in `entry`, if it was read when the container was opened; returned only once.
-    fn take_root(&self, entry: &Entry) -> Option<Vec<u8>> {
-        let EntryLocation::Offset(offset) = entry.location else {
-            return None;
-        };
-        let RootBytes { start, mut bytes } = self.root.lock().take()?;
-        let skipped = usize::try_from(offset.checked_sub(start)?).ok()?;
-        let end = skipped.checked_add(usize::try_from(entry.len).ok()?)?;
-        if end > bytes.len() {
-            return None;
-        }
-        bytes.truncate(end);
-        bytes.drain(..skipped);
-        Some(bytes)
+        let mut reader = Self::new(source, entries, None, limits);
+        reader.records_len = length - found.offset;
+        Ok(reader)
     }
 
     /// All entries.
@@ -189,14 +228,7 @@ impl ZipReader {
 
     /// Checks that the local header agrees with the central directory.
     fn verify_local_header(&self, key: &str, record: &EntryRecord) -> Result<()> {
-        let mut expected = Vec::new();
-        let header = LocalHeader {
-            name: key,
-            len: record.len,
-            deflated: record.deflated,
-            crc32: record.crc32,
-        };
-        header.encode(&mut expected);
+        let expected = record.local_header(key);
         let fixed = LOCAL_LEN + key.len();
         let known = match self.slot {
             Some(_) => expected.len(),
@@ -237,16 +269,9 @@ impl ZipReader {
     fn content(&self, key: &str, record: &EntryRecord, limit: u64) -> Result<Vec<u8>> {
         Limits::check("the entry", record.len, limit)?;
         let entry = self.locate(key, record)?;
-        let kept = (key == ROOT).then(|| self.take_root(&entry)).flatten();
-        let stored = match kept {
-            Some(bytes) => bytes,
-            None => {
-                let len = Limits::check("the entry", entry.len, limit)?;
-                let mut bytes = zeroed("the entry", len)?;
-                self.read_at(&entry, 0, &mut bytes)?;
-                bytes
-            }
-        };
+        let len = Limits::check("the entry", entry.len, limit)?;
+        let mut stored = zeroed("the entry", len)?;
+        self.read_at(&entry, 0, &mut stored)?;
         record.content(stored)
     }
 
@@ -268,9 +293,14 @@ impl ZipReader {
             .entries
             .get(key)
             .ok_or_else(|| Error::not_found("the entry does not exist"))?;
+        if key == ROOT && self.kept_root.is_some() {
+            // It was verified when the container was opened; by now a writer can have overwritten it.
+            progress(record.stored_len());
+            return Ok(());
+        }
         self.verify_local_header(key, &record)?;
         if record.deflated.is_some() {
-            self.content(key, &record, self.metadata_bytes)?;
+            self.content(key, &record, self.limits.metadata_bytes)?;
             progress(record.stored_len());
             return Ok(());
         }
@@ -283,19 +313,22 @@ impl ZipReader {
     /// Checks header, slots and trailer of a ZIP that ambar wrote.
     fn verify_own_records(&self, slot: &Slot) -> Result<()> {
         let header = last_commit::read_header(&*self.source)?;
-        let LastCommit { slots, .. } = last_commit::find(&*self.source, &header)?;
+        let LastCommit { slot: last, slots } = last_commit::find(&*self.source, &header)?;
         if slots.iter().any(Option::is_none) {
             return Err(Error::corrupt(
                 "one of the two commit slots is damaged; let `ambar repair` restore it",
             ));
         }
+        if slot.has_temporary_tail && slot.sequence < last.sequence {
+            return Ok(());
+        }
         let position = slot.directory_offset + slot.directory_len;
         let mut trailer = [0; TRAILER_LEN];
-        self.source.read_exact(position, &mut trailer)?;
-        if slot.trailer() != trailer {
+        let read = self.source.read_exact(position, &mut trailer);
+        if read.is_err() || slot.trailer() != trailer {
             return Err(Error::corrupt(
-                "the end of central directory is damaged, other ZIP readers cannot open the file; \
-                 let `ambar repair` restore it",
+                "the end of central directory is damaged, or a writer is at work, so that other ZIP readers cannot \
+                 open the file; let `ambar repair` restore it",
             ));
         }
         Ok(())
@@ -335,6 +368,12 @@ impl Container for ZipReader {
     }
 
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        if key == ROOT
+            && let Some(root) = self.kept_root.clone().or_else(|| self.root.lock().take())
+        {
+            let fits = Limits::check("the entry", root.len() as u64, limit);
+            return self.with_key(fits, key).map(|_| Some(root));
+        }
         let Some(record) = self.entries.get(key) else {
             return Ok(None);
         };
@@ -390,7 +429,7 @@ impl Container for ZipReader {
             header + record.stored_len()
         });
         // Entries of a hostile file can share bytes.
-        let live = entries.fold(header + self.directory_len, u64::saturating_add);
+        let live = entries.fold(header + self.records_len, u64::saturating_add);
         Ok(Usage {
             total,
             live,
@@ -406,6 +445,30 @@ impl Container for ZipReader {
             checksum: slot.directory_crc,
         })
     }
+
+    fn commits(&self) -> Result<Vec<CommitInfo>> {
+        let infos = self.records().map(|found| {
+            let record = found?;
+            let slot = record.slot();
+            Ok(CommitInfo {
+                number: record.number,
+                time: record.time,
+                message: record.message,
+                written: record.written,
+                removed: record.removed,
+                end: slot.permanent_end().unwrap_or(u64::MAX),
+            })
+        });
+        let infos: Result<Vec<_>> = infos.collect();
+        infos.map_err(|error| error.in_file(self.location()))
+    }
+
+    fn at_commit(&self, number: u64) -> Result<Arc<dyn Container>> {
+        match self.commit_of_number(number) {
+            Ok(reader) => Ok(Arc::new(reader)),
+            Err(error) => Err(error.in_file(self.location())),
+        }
+    }
 }
 
 impl std::fmt::Debug for ZipReader {
@@ -417,6 +480,19 @@ impl std::fmt::Debug for ZipReader {
             self.entries.len()
         )
     }
+}
+
+/// Local header and content of `record` in `bytes`, which begin at the file offset `start`; `None` if they are not all
+/// there.
+fn part<'a>(bytes: &'a [u8], start: u64, record: &EntryRecord) -> Option<(&'a [u8], &'a [u8])> {
+    let data = record.data_offset?;
+    let [header, data, end] = [
+        record.header_offset,
+        data,
+        data.checked_add(record.stored_len())?,
+    ]
+    .map(|offset| usize::try_from(offset.checked_sub(start)?).ok());
+    Some((bytes.get(header?..data?)?, bytes.get(data?..end?)?))
 }
 
 fn local_header_differs(key: &str) -> Error {

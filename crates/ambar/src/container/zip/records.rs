@@ -224,7 +224,7 @@ pub fn end_records(entries: u64, len: u64, offset: u64, comment_len: u16) -> Vec
 }
 
 /// The location of a central directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CentralDirectory {
     /// File offset.
     pub offset: u64,

@@ -1,5 +1,6 @@
 //! Repairs a ZIP in place, and rewrites it without its dead bytes.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -9,9 +10,11 @@ use super::super::source::{ByteSource, LocalFile};
 use super::super::{
     CompactReport, Container, ContainerWriter, CreateOptions, Durability, RepairReport, file,
 };
+use super::commit_record::CommitRecord;
+use super::entry_record::EntryRecord;
 use super::last_commit::{self, LastCommit};
 use super::reader::ZipReader;
-use super::records;
+use super::records::{self, ROOT};
 use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};
 use super::writer::{self, ZipWriter};
 use crate::error::{Error, Result};
@@ -32,13 +35,13 @@ fn repair_file(file: &Arc<File>, path: &Path, limits: &Limits) -> Result<RepairR
     let file_len = source.length()?;
     let header = last_commit::read_header(&source)?;
     let slots = slots_of(&header)?;
-    let Some(last) = find_last(&source, file_len, slots)? else {
+    let Some(last) = find_last(&source, file_len, slots, limits)? else {
         // Neither slots nor trailer: an intact ZIP of another program needs no repair.
         ZipReader::open(path, limits)?;
         return Ok(RepairReport::default());
     };
     // Nothing is written unless the commit is intact.
-    drop(ZipReader::at(Arc::new(source), &last.slot, limits)?);
+    let has_tail = ZipReader::with_root(Arc::new(source), &last.slot, limits)?.has_tail();
     let mut notes = Vec::new();
     if slot::parse_header(&header).is_err() {
         write_around_slots(file, path)?;
@@ -49,6 +52,19 @@ fn repair_file(file: &Arc<File>, path: &Path, limits: &Limits) -> Result<RepairR
         notes.push(format!(
             "{restored} damaged commit slots have been restored"
         ));
+    }
+    if !has_tail {
+        let mut writer = ZipWriter::resume(Arc::clone(file), path, Durability::Full, limits)?;
+        writer.commit_tail("repaired")?;
+        notes.push(
+            "the central directory had been overwritten and has been written again".to_owned(),
+        );
+        let usage = writer.reader()?.usage()?;
+        return Ok(RepairReport {
+            commit: usage.commit,
+            cut: file_len.saturating_sub(usage.total),
+            notes,
+        });
     }
     let position = last.slot.directory_offset + last.slot.directory_len;
     let trailer = last.slot.trailer();
@@ -81,18 +97,19 @@ fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
     Ok(slots)
 }
 
-/// The last commit by slots, otherwise by the newest trailer in the file; `None` if there
-/// is neither.
+/// The last commit by slots, otherwise by the newest trailer or record in the file; `None` if there
+/// is none.
 fn find_last(
     source: &dyn ByteSource,
     file_len: u64,
     slots: [Option<Slot>; 2],
+    limits: &Limits,
 ) -> Result<Option<LastCommit>> {
     let newest = slots.into_iter().flatten().max_by_key(|slot| slot.sequence);
     let both = slots.iter().all(Option::is_some);
     let slot = match (newest, both) {
         (Some(slot), true) => slot,
-        (known, _) => match newest_trailer(source, file_len)? {
+        (known, _) => match newest_commit(source, file_len, limits)? {
             Some(trailer) if known.is_none_or(|slot| trailer.sequence >= slot.sequence) => trailer,
             None if known.is_none() => return Ok(None),
             _ => {
@@ -108,7 +125,7 @@ fn find_last(
             "the file has no commit: its writer was killed before the first one; delete it",
         ));
     }
-    if slot.end().is_none_or(|end| end > file_len) {
+    if slot.permanent_end().is_none_or(|end| end > file_len) {
         return Err(Error::corrupt(format!(
             "commit {} ends after the end of the file, which was cut short; restore it from a \
              copy",
@@ -118,23 +135,40 @@ fn find_last(
     Ok(Some(LastCommit { slot, slots }))
 }
 
-/// The trailer of the highest commit number in the file.
-fn newest_trailer(source: &dyn ByteSource, file_len: u64) -> Result<Option<Slot>> {
+/// The commit of the highest number that has a trailer in the file, or a record that is enough to restore it.
+fn newest_commit(source: &dyn ByteSource, file_len: u64, limits: &Limits) -> Result<Option<Slot>> {
     if let Some(slot) = last_commit::trailer_at(source, file_len)? {
         return Ok(Some(slot));
     }
     let mut newest: Option<Slot> = None;
     let mut buffer = vec![0; PIECE];
+    // Records of a hostile file can overlap.
+    let mut budget = file_len.saturating_mul(2);
     let mut start = 0;
     while start + TRAILER_LEN as u64 <= file_len {
         let len = (file_len - start).min(PIECE as u64) as usize;
         let piece = &mut buffer[..len];
         source.read_exact(start, piece)?;
-        let found = piece.windows(TRAILER_LEN).enumerate();
-        let found = found
-            .filter(|(_, bytes)| bytes.starts_with(b"PK\x06\x06"))
-            .filter_map(|(at, bytes)| Slot::from_trailer(bytes, start + at as u64));
-        newest = found.chain(newest).max_by_key(|slot| slot.sequence);
+        for (at, bytes) in piece.windows(TRAILER_LEN).enumerate() {
+            let offset = start + at as u64;
+            let mut found = None;
+            if bytes.starts_with(b"PK\x06\x06") {
+                found = Slot::from_trailer(bytes, offset);
+            } else if let Some(extent) = CommitRecord::claimed_extent(bytes, offset)
+                && extent.len <= budget
+            {
+                budget -= extent.len;
+                let record = CommitRecord::read(source, extent, limits).ok();
+                // The tail of a full commit is found by its trailer.
+                found = record
+                    .map(|record| record.slot())
+                    .filter(|slot| slot.has_temporary_tail);
+            }
+            newest = found
+                .into_iter()
+                .chain(newest)
+                .max_by_key(|slot| slot.sequence);
+        }
         start += (len - TRAILER_LEN + 1) as u64;
     }
     Ok(newest)
@@ -156,8 +190,8 @@ fn write_around_slots(file: &File, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the ZIP without its dead bytes, and verifies every entry.
-pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
+/// Rewrites the ZIP without its dead bytes, and verifies every entry. The commits `kept` remain.
+pub fn compact(path: &Path, limits: &Limits, kept: &[u64]) -> Result<CompactReport> {
     let path = file::resolve(path);
     // Creating the new file locks the old one, before it is read.
     let options = CreateOptions {
@@ -169,7 +203,34 @@ pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
     let before = fs::metadata(&path).map_err(|source| Error::opening(source, &path, "opening"))?;
     let mut writer = ZipWriter::create(&path, &options)?;
     let reader = ZipReader::open(&path, limits)?;
+    let mut copied = HashMap::new();
+    if !kept.is_empty() {
+        let last = reader.usage()?.commit;
+        let earlier = reader.commits()?.into_iter().rev();
+        for info in earlier.filter(|info| kept.contains(&info.number) && info.number != last) {
+            let commit = reader.commit_of_number(info.number)?;
+            copy_entries(&commit, &mut writer, &mut copied, limits)?;
+            writer.append_earlier_commit(&info)?;
+        }
+    }
     writer.replaces(&reader)?;
+    copy_entries(&reader, &mut writer, &mut copied, limits)?;
+    writer.set_message("compacted")?;
+    writer.commit()?;
+    let after = writer.reader()?.usage()?.total;
+    Ok(CompactReport {
+        before: before.len(),
+        after,
+    })
+}
+
+/// Puts all entries of `reader`. The bytes of those in `copied`, by their offsets in the file of `reader`, are there.
+fn copy_entries(
+    reader: &ZipReader,
+    writer: &mut ZipWriter,
+    copied: &mut HashMap<u64, EntryRecord>,
+    limits: &Limits,
+) -> Result<()> {
     let mut order: Vec<_> = reader.entries().iter().collect();
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
     let mut end = 0;
@@ -180,9 +241,16 @@ pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
                 "the entry shares bytes with another one, so ambar cannot copy the file; write it again",
             )
             .at_node(key)
-            .in_file(path.display()));
+            .in_file(reader.location()));
         }
         end = record.data_offset.unwrap_or(record.header_offset) + record.stored_len();
+        if key == ROOT {
+            continue;
+        }
+        if let Some(record) = copied.get(&record.header_offset) {
+            writer.add_record(key, *record);
+            continue;
+        }
         if records::is_document(key) {
             let document = reader.read_whole(key, limits.metadata_bytes)?;
             writer.put(key, &[&document.unwrap_or_default()])?;
@@ -191,11 +259,10 @@ pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
                 reader.stream(key, &record, &mut |piece| out.write(piece))
             })?;
         }
+        copied.extend(writer.record(key).map(|new| (record.header_offset, new)));
     }
-    writer.commit()?;
-    let after = writer.reader()?.usage()?.total;
-    Ok(CompactReport {
-        before: before.len(),
-        after,
-    })
+    match reader.read_whole(ROOT, limits.metadata_bytes)? {
+        Some(root) => writer.put(ROOT, &[&root]),
+        None => Ok(()),
+    }
 }

@@ -1,4 +1,4 @@
-//! Commit records, which have three copies: two slots in the header, and the trailer.
+//! Slots, which locate the last commits: two in the header, and a copy in the trailer.
 //!
 //! The header is a ZIP entry named `ambar` that no central directory lists, so that
 //! other readers skip it like a replaced entry. The extra field of its local header, which no checksum of
@@ -19,7 +19,10 @@ const MARKER_TEXT: &[u8] = b"This file is an ambar store: a ZIP that holds a Zar
 pub const SLOT_OFFSETS: [usize; 2] = [512, 1024];
 
 /// Length of a slot in bytes.
-pub const SLOT_LEN: usize = 64;
+pub const SLOT_LEN: usize = 72;
+
+/// Offset of a slot's checksum, which covers the bytes before it.
+const CHECKSUM: usize = SLOT_LEN - 4;
 
 /// Offset of the content.
 const MARKER_DATA: usize = 1536;
@@ -36,9 +39,12 @@ pub const FORMAT: u32 = 1;
 /// Length of the trailer in bytes: ZIP64 end record, its locator, end record, comment.
 pub const TRAILER_LEN: usize = records::END_LEN + COMMENT_LEN;
 
-const COMMENT_LEN: usize = 88;
+const COMMENT_LEN: usize = 118;
 
-/// The record of a commit: location and checksum of its central directory.
+/// The flag of a slot whose tail the next commit overwrites.
+const TEMPORARY_TAIL: u32 = 1;
+
+/// A commit: locations of its record and its central directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The commit's number, counted from 1; 0 in an unused slot.
@@ -51,9 +57,12 @@ pub struct Slot {
     pub directory_crc: u32,
     /// Number of entries in the central directory.
     pub entries: u64,
-    /// File offset from which opening reads: the root's `zarr.json` if it is directly
-    /// before the central directory, otherwise the central directory.
+    /// File offset of the tail, which opening reads: the root's `zarr.json`, the central directory, the trailer.
     pub tail: u64,
+    /// File offset of the commit's record, which ends at the tail.
+    pub record: u64,
+    /// Whether the next commit overwrites the tail. The record then contains all that a reader needs.
+    pub has_temporary_tail: bool,
 }
 
 impl Slot {
@@ -69,6 +78,19 @@ impl Slot {
             .checked_add(TRAILER_LEN as u64)
     }
 
+    /// File offset after the bytes of the commit that no later commit changes; `None` if it exceeds 64 bits.
+    pub fn permanent_end(&self) -> Option<u64> {
+        match self.has_temporary_tail {
+            true => Some(self.tail),
+            false => self.end(),
+        }
+    }
+
+    /// Length of the tail in bytes.
+    pub fn tail_len(&self) -> u64 {
+        self.end().unwrap_or(u64::MAX).saturating_sub(self.tail)
+    }
+
     /// The slot's bytes.
     pub fn encode(&self) -> [u8; SLOT_LEN] {
         let mut out = [0; SLOT_LEN];
@@ -81,13 +103,30 @@ impl Slot {
             self.directory_len,
             self.entries,
             self.tail,
+            self.record,
         ];
-        for (field, word) in out[16..56].chunks_exact_mut(8).zip(words) {
+        for (field, word) in out[16..64].chunks_exact_mut(8).zip(words) {
             field.copy_from_slice(&word.to_le_bytes());
         }
-        let crc = crc32c(&out[..60]);
-        out[60..].copy_from_slice(&crc.to_le_bytes());
+        out[64..68].copy_from_slice(&self.flags().to_le_bytes());
+        let crc = crc32c(&out[..CHECKSUM]);
+        out[CHECKSUM..].copy_from_slice(&crc.to_le_bytes());
         out
+    }
+
+    fn flags(&self) -> u32 {
+        match self.has_temporary_tail {
+            true => TEMPORARY_TAIL,
+            false => 0,
+        }
+    }
+
+    /// Whether a writer can have written these numbers.
+    pub fn is_valid(&self) -> bool {
+        self.sequence > 0
+            && self.record < self.tail
+            && self.tail <= self.directory_offset
+            && self.end().is_some()
     }
 
     /// Parses a slot; `None` if it is damaged.
@@ -98,7 +137,7 @@ impl Slot {
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         if bytes.len() != SLOT_LEN
             || !bytes.starts_with(SLOT_MAGIC)
-            || u32_at(bytes, 60) != crc32c(&bytes[..60])
+            || u32_at(bytes, CHECKSUM) != crc32c(&bytes[..CHECKSUM])
         {
             return Ok(None);
         }
@@ -116,10 +155,11 @@ impl Slot {
             directory_crc: u32_at(bytes, 12),
             entries: u64_at(bytes, 40),
             tail: u64_at(bytes, 48),
+            record: u64_at(bytes, 56),
+            has_temporary_tail: u32_at(bytes, 64) == TEMPORARY_TAIL,
         };
-        let used = slot.sequence > 0 && slot.tail <= slot.directory_offset && slot.end().is_some();
-        // Encoding it again detects unused bytes that are not zero.
-        if slot.encode() == bytes && (used || slot == Self::default()) {
+        // Encoding it again detects flags that do not exist.
+        if slot.encode() == bytes && (slot.is_valid() || slot == Self::default()) {
             return Ok(Some(slot));
         }
         Err(Error::corrupt(
@@ -139,11 +179,13 @@ impl Slot {
         );
         let slot = self.encode();
         let comment = format!(
-            "ambar {FORMAT:03} commit {:020} tail {:020} crc32c {:08x} {:08x}",
+            "ambar {FORMAT:03} commit {:020} record {:020} tail {:020} {} crc32c {:08x} {:08x}",
             self.sequence,
+            self.record,
             self.tail,
+            self.flags(),
             self.directory_crc,
-            u32_at(&slot, 60)
+            u32_at(&slot, CHECKSUM)
         );
         out.extend_from_slice(comment.as_bytes());
         out
@@ -160,8 +202,11 @@ impl Slot {
             _,
             "commit",
             sequence,
+            "record",
+            record,
             "tail",
             tail,
+            flags,
             "crc32c",
             crc,
             _,
@@ -177,10 +222,11 @@ impl Slot {
             directory_crc: u32::from_str_radix(crc, 16).ok()?,
             entries: directory.entries,
             tail: tail.parse().ok()?,
+            record: record.parse().ok()?,
+            has_temporary_tail: flags == "1",
         };
         let is_here = slot.end()?.checked_sub(TRAILER_LEN as u64)? == position;
-        let is_valid = is_here && slot.sequence > 0 && slot.tail <= slot.directory_offset;
-        (is_valid && slot.trailer() == bytes).then_some(slot)
+        (is_here && slot.is_valid() && slot.trailer() == bytes).then_some(slot)
     }
 }
 
@@ -251,6 +297,8 @@ mod tests {
             directory_crc: 0x0102_0304,
             entries: 70_000,
             tail: (5 << 32) - 99,
+            record: (5 << 32) - 300,
+            has_temporary_tail: true,
         }
     }
 
@@ -283,8 +331,8 @@ mod tests {
     fn a_newer_format_is_unsupported_not_corrupt() {
         let mut bytes = slot().encode();
         bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
-        let crc = crc32c(&bytes[..60]);
-        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32c(&bytes[..CHECKSUM]);
+        bytes[CHECKSUM..].copy_from_slice(&crc.to_le_bytes());
         let error = Slot::decode(&bytes).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
     }
@@ -294,15 +342,16 @@ mod tests {
         let unused = Slot::default().encode();
         for (whole, place, byte) in [
             (slot().encode(), 8, 0),
-            (slot().encode(), 56, 1),
-            (slot().encode(), 59, 1),
             (slot().encode(), 55, 1),
+            (slot().encode(), 61, 9),
+            (slot().encode(), 64, 2),
+            (slot().encode(), 67, 1),
             (unused, 24, 1),
         ] {
             let mut bytes = whole;
             bytes[place] = byte;
-            let crc = crc32c(&bytes[..60]);
-            bytes[60..].copy_from_slice(&crc.to_le_bytes());
+            let crc = crc32c(&bytes[..CHECKSUM]);
+            bytes[CHECKSUM..].copy_from_slice(&crc.to_le_bytes());
             let error = Slot::decode(&bytes).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "byte {place}");
         }

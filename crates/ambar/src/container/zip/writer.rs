@@ -1,23 +1,26 @@
 //! Writes a ZIP: entries are appended, and a commit is one small write of a slot after them.
 
 use crc_fast::crc32_iscsi as crc32c;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use super::super::source::LocalFile;
+use super::super::source::{ByteSource, LocalFile};
 use super::super::state::{State, nothing_committed};
 use super::super::{
-    Container, ContainerWriter, CreateOptions, Durability, SharedEntry, SharedFileInfo, file, key,
+    CommitInfo, Container, ContainerWriter, CreateOptions, Durability, SharedEntry, SharedFileInfo,
+    file, key,
 };
 use super::appender::Appender;
+use super::commit_record::{Changes, CommitRecord, MOST_MESSAGE, RecordBody};
 use super::deflate;
 use super::entry_record::EntryRecord;
 use super::last_commit;
 use super::reader::ZipReader;
-use super::records::{self, DirectoryEntry, LocalHeader, ROOT};
+use super::records::{self, CentralDirectory, DirectoryEntry, ROOT};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
@@ -30,13 +33,29 @@ pub struct ZipWriter {
     /// The state of a new file until its first commit.
     new: Option<NewFile>,
     out: Appender,
-    /// The entries of the next commit, except `root`.
+    /// The entries of the next commit, except the root's document.
     live: HashMap<Box<str>, EntryRecord>,
-    root: Option<Vec<u8>>,
+    root: Option<RootDocument>,
+    /// Keys that were written or removed since the last commit.
+    changed_keys: HashSet<Box<str>>,
     changed: bool,
+    /// Whether the next commit is full in any case.
+    is_full: bool,
+    message: String,
     slot: Slot,
+    /// Bytes of the records since the last full commit.
+    log_len: u64,
+    /// The tail of the last commit, if it is to be restored where nothing is committed.
+    temporary_tail: Option<Vec<u8>>,
     state: State,
     limits: Limits,
+}
+
+/// The root's `zarr.json`.
+struct RootDocument {
+    document: Vec<u8>,
+    /// Without the documents of other nodes.
+    alone: Vec<u8>,
 }
 
 /// A file that has a temporary name until the first commit.
@@ -103,7 +122,8 @@ impl ZipWriter {
             .map_err(|error| error.in_file(path.display()))
     }
 
-    fn resume(
+    /// Continues `file`, which has the path `path` and is locked.
+    pub fn resume(
         file: Arc<File>,
         path: &Path,
         durability: Durability,
@@ -119,16 +139,33 @@ impl ZipWriter {
             ));
         }
         let last = last_commit::find(&source, &header)?;
-        let reader = ZipReader::at(Arc::new(source), &last.slot, limits)?;
+        let record = CommitRecord::read(&source, last.slot.record_extent(), limits)?;
+        let source: Arc<dyn ByteSource> = Arc::new(source);
+        let reader = ZipReader::with_root(Arc::clone(&source), &last.slot, limits)?;
         restore_slots(&file, path, &last, durability)?;
-        let end = last.slot.end().unwrap_or(u64::MAX);
-        file.set_len(end).map_err(|source| {
+        let (end, kept) = match reader.has_tail() {
+            true => (last.slot.end(), last.slot.permanent_end()),
+            false => (last.slot.permanent_end(), last.slot.permanent_end()),
+        };
+        file.set_len(end.unwrap_or(u64::MAX)).map_err(|source| {
             Error::io(source, path, "cutting off the bytes after the last commit")
         })?;
-        let mut writer = Self::new(file, path.to_path_buf(), durability, end);
+        let kept = kept.unwrap_or(u64::MAX);
+        let mut writer = Self::new(file, path.to_path_buf(), durability, kept);
+        writer.temporary_tail = match last.slot.has_temporary_tail && reader.has_tail() {
+            true => Some(read_tail(&*source, &last.slot, limits)?),
+            false => None,
+        };
         writer.slot = last.slot;
+        writer.log_len = record.log_len;
         writer.limits = *limits;
-        let entries = reader.entries().iter();
+        if let Some(document) = reader.read_whole(ROOT, limits.metadata_bytes)? {
+            let alone = record
+                .changes
+                .map_or_else(|| document.clone(), |changes| changes.root);
+            writer.root = Some(RootDocument { document, alone });
+        }
+        let entries = reader.entries().iter().filter(|(key, _)| *key != ROOT);
         writer.live = entries.map(|(key, record)| (key.into(), record)).collect();
         Ok(writer)
     }
@@ -137,6 +174,35 @@ impl ZipWriter {
     pub fn replaces(&mut self, reader: &ZipReader) -> Result<()> {
         self.slot.sequence = reader.usage()?.commit;
         Ok(())
+    }
+
+    /// Appends all entries as the commit `info`, to which the slots do not refer, and forgets them.
+    pub fn append_earlier_commit(&mut self, info: &CommitInfo) -> Result<()> {
+        self.guarded(|writer| {
+            writer.slot.sequence = info.number - 1;
+            writer.is_full = true;
+            writer.message.clone_from(&info.message);
+            writer.slot = writer.append_commit(info.time)?.slot;
+            writer.live.clear();
+            Ok(())
+        })
+    }
+
+    /// The record of the entry `key`.
+    pub fn record(&self, key: &str) -> Option<EntryRecord> {
+        self.live.get(key).copied()
+    }
+
+    /// Adds an entry whose bytes are in the file.
+    pub fn add_record(&mut self, key: &str, record: EntryRecord) {
+        self.insert(key, record);
+    }
+
+    /// Commits all entries again, with a tail that is kept.
+    pub fn commit_tail(&mut self, message: &str) -> Result<()> {
+        (self.changed, self.is_full) = (true, true);
+        self.set_message(message)?;
+        self.commit()
     }
 
     fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
@@ -148,8 +214,13 @@ impl ZipWriter {
             new: None,
             live: HashMap::new(),
             root: None,
+            changed_keys: HashSet::new(),
             changed: false,
+            is_full: false,
+            message: String::new(),
             slot: Slot::default(),
+            log_len: 0,
+            temporary_tail: None,
             state: State::new(),
             limits: Limits::default(),
         }
@@ -173,14 +244,7 @@ impl ZipWriter {
         write: impl FnOnce(&mut Appender) -> Result<()>,
     ) -> Result<()> {
         self.guarded(|writer| {
-            let mut header = Vec::new();
-            LocalHeader {
-                name: key,
-                len: record.len,
-                deflated: record.deflated,
-                crc32: record.crc32,
-            }
-            .encode(&mut header);
+            let header = record.local_header(key);
             let header_offset = writer.out.position();
             writer.out.write(&header)?;
             let data_offset = writer.out.position();
@@ -192,10 +256,15 @@ impl ZipWriter {
                 streamed: false,
                 ..record
             };
-            writer.live.insert(key.into(), record);
-            writer.changed = true;
+            writer.insert(key, record);
             Ok(())
         })
+    }
+
+    fn insert(&mut self, key: &str, record: EntryRecord) {
+        self.live.insert(key.into(), record);
+        self.changed_keys.insert(key.into());
+        self.changed = true;
     }
 
     fn append_parts(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
@@ -230,47 +299,99 @@ impl ZipWriter {
         record.content(bytes).map_err(|error| error.at_node(key))
     }
 
-    /// Appends everything of the commit except its slot, which is returned.
-    fn append_commit(&mut self) -> Result<Slot> {
-        let mut tail = self.out.position();
-        match self.root.take() {
-            Some(root) => self.append_parts(ROOT, &[&root], None)?,
-            None => tail = self.out.position(),
-        }
+    /// Appends the record and the tail of the commit. Returns its slot, the new length of the log, and the tail if
+    /// it is temporary.
+    fn append_commit(&mut self, time: i64) -> Result<NewCommit> {
         let mut order: Vec<_> = self.live.iter().collect();
         order.sort_unstable_by_key(|(_, record)| record.header_offset);
-        let mut directory = Vec::new();
-        for (name, record) in order {
-            DirectoryEntry {
-                name,
-                len: record.len,
-                deflated: record.deflated,
-                crc32: record.crc32,
-                header_offset: record.header_offset,
-                data_offset: record.data_offset.unwrap_or_default(),
-                seal: record.seal,
+        let (mut directory, mut entries, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, record) in order {
+            let start = directory.len();
+            encode_entry(key, record, &mut directory);
+            if self.changed_keys.contains(key) {
+                entries.extend_from_slice(&directory[start..]);
             }
-            .encode(&mut directory);
+        }
+        for key in &self.changed_keys {
+            if !self.live.contains_key(key) {
+                removed.push(key.clone());
+            }
+        }
+        removed.sort_unstable();
+        let counts = (self.changed_keys.len() - removed.len(), removed.len());
+        let changes = Changes {
+            root: self
+                .root
+                .as_ref()
+                .map(|root| root.alone.clone())
+                .unwrap_or_default(),
+            removed,
+            entries,
+        };
+        let mut body = RecordBody::new(&self.message, Some(&changes));
+        let mut log_len = self.log_len + body.record_len() as u64;
+        // The last tail is about as long as this one. A kept tail for every so many bytes of records makes
+        // the central directories of a growing store take bytes in proportion to the last one.
+        let is_full = self.slot.record == 0 || self.is_full || log_len >= self.slot.tail_len();
+        if is_full {
+            body = RecordBody::new(&self.message, None);
+            log_len = 0;
+        }
+        let record_offset = self.out.position();
+        let tail_offset = record_offset + body.record_len() as u64;
+        let mut tail = Vec::new();
+        if let Some(root) = &self.root {
+            let (record, content) = root_entry(&root.document, tail_offset);
+            tail.extend_from_slice(&record.local_header(ROOT));
+            tail.extend_from_slice(&content);
+            encode_entry(ROOT, &record, &mut directory);
         }
         // Readers would reject a larger directory.
         let limit = self.limits.directory_bytes.min(u32::MAX.into());
         Limits::check("the central directory", directory.len() as u64, limit)?;
         let slot = Slot {
             sequence: self.slot.sequence + 1,
-            directory_offset: self.out.position(),
+            directory_offset: tail_offset + tail.len() as u64,
             directory_len: directory.len() as u64,
             directory_crc: crc32c(&directory),
-            entries: self.live.len() as u64,
-            tail,
+            entries: (self.live.len() + usize::from(self.root.is_some())) as u64,
+            tail: tail_offset,
+            record: record_offset,
+            has_temporary_tail: !is_full,
         };
-        self.out.write(&directory)?;
-        self.out.write(&slot.trailer())?;
+        let previous = (self.slot.record > 0).then(|| self.slot.record_extent());
+        let record = CommitRecord {
+            extent: slot.record_extent(),
+            number: slot.sequence,
+            time,
+            message: self.message.clone(),
+            previous,
+            log_len,
+            written: counts.0 as u64,
+            removed: counts.1 as u64,
+            directory: CentralDirectory {
+                offset: slot.directory_offset,
+                len: slot.directory_len,
+                entries: slot.entries,
+            },
+            directory_crc: slot.directory_crc,
+            changes: (!is_full).then_some(changes),
+        };
+        tail.extend_from_slice(&directory);
+        tail.extend_from_slice(&slot.trailer());
+        self.out.write(&record.encode(&body))?;
+        self.out.write(&tail)?;
         self.out.flush()?;
-        Ok(slot)
+        Ok(NewCommit {
+            slot,
+            log_len,
+            temporary_tail: (!is_full).then_some(tail),
+        })
     }
 
     fn write_commit(&mut self) -> Result<()> {
-        let slot = self.append_commit()?;
+        let commit = self.append_commit(now())?;
+        let slot = commit.slot;
         match &self.new {
             None => {
                 // The commit must be on the disk before its slot.
@@ -297,10 +418,37 @@ impl ZipWriter {
             }
         }
         self.slot = slot;
-        self.changed = false;
+        self.log_len = commit.log_len;
+        self.temporary_tail = commit.temporary_tail;
+        self.out.restart(slot.permanent_end().unwrap_or(u64::MAX));
+        (self.changed, self.is_full) = (false, false);
+        self.changed_keys.clear();
+        self.message.clear();
         self.state.succeed();
         Ok(())
     }
+
+    /// Restores the tail of the last commit, and cuts the file at its end.
+    fn roll_back(&self) {
+        // Errors cannot be reported, and do not affect later readers or writers.
+        if let Some(tail) = &self.temporary_tail {
+            let _ = self.file.write_all_at(tail, self.slot.tail);
+        }
+        let end = match self.slot.has_temporary_tail && self.temporary_tail.is_none() {
+            true => self.slot.permanent_end(),
+            false => self.slot.end(),
+        };
+        if let Some(end) = end {
+            let _ = self.file.set_len(end);
+        }
+    }
+}
+
+/// What [`ZipWriter::append_commit`] has appended.
+struct NewCommit {
+    slot: Slot,
+    log_len: u64,
+    temporary_tail: Option<Vec<u8>>,
 }
 
 impl ContainerWriter for ZipWriter {
@@ -313,9 +461,49 @@ impl ContainerWriter for ZipWriter {
         if key != ROOT {
             return self.append_parts(key, parts, seal);
         }
+        let document = parts.concat();
+        self.put_root(&document, &document)
+    }
+
+    fn put_root(&mut self, document: &[u8], alone: &[u8]) -> Result<()> {
         self.state.check(&self.path)?;
-        self.root = Some(parts.concat());
-        self.changed = true;
+        let old = self.root.as_ref().map(|root| &root.document[..]);
+        self.changed |= old != Some(document);
+        self.root = Some(RootDocument {
+            document: document.to_vec(),
+            alone: alone.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn restore(&mut self, number: u64) -> Result<()> {
+        self.guarded(|writer| {
+            let source = LocalFile::new(Arc::clone(&writer.file), &writer.path);
+            let last = ZipReader::with_root(Arc::new(source), &writer.slot, &writer.limits)?;
+            let reader = last.commit_of_number(number)?;
+            let entries = reader.entries().iter().filter(|(key, _)| *key != ROOT);
+            writer.live = entries.map(|(key, record)| (key.into(), record)).collect();
+            writer.root = reader
+                .read_whole(ROOT, writer.limits.metadata_bytes)?
+                .map(|document| {
+                    let alone = document.clone();
+                    RootDocument { document, alone }
+                });
+            // The entries are in other places than those of the log.
+            (writer.changed, writer.is_full) = (true, true);
+            Ok(())
+        })
+    }
+
+    fn set_message(&mut self, message: &str) -> Result<()> {
+        if message.len() > MOST_MESSAGE {
+            let error = Error::invalid(format!(
+                "the message of the commit has {} bytes; expected at most {MOST_MESSAGE}",
+                message.len()
+            ));
+            return Err(error.in_file(self.path.display()));
+        }
+        message.clone_into(&mut self.message);
         Ok(())
     }
 
@@ -333,9 +521,11 @@ impl ContainerWriter for ZipWriter {
     fn remove(&mut self, key: &str) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
         self.state.check(&self.path)?;
-        let removed = self.live.remove(key).is_some();
-        let dropped = key == ROOT && self.root.take().is_some();
-        self.changed |= removed || dropped;
+        if self.live.remove(key).is_some() {
+            self.changed_keys.insert(key.into());
+            self.changed = true;
+        }
+        self.changed |= key == ROOT && self.root.take().is_some();
         Ok(())
     }
 
@@ -382,8 +572,7 @@ impl ContainerWriter for ZipWriter {
                     seal: entry.seal,
                     ..EntryRecord::default()
                 };
-                writer.live.insert(entry.key.into(), record);
-                writer.changed = true;
+                writer.insert(&entry.key, record);
             }
             let (file, path) = (Arc::clone(&writer.file), writer.path.clone());
             writer.out = Appender::new(file, path, writer.durability, end);
@@ -407,13 +596,11 @@ impl Drop for ZipWriter {
         if !self.state.is_owner() {
             return;
         }
-        // Errors cannot be reported here, and do not affect later readers or writers.
         if let Some(new) = &self.new {
+            // Errors cannot be reported here, and do not affect later readers or writers.
             let _ = fs::remove_file(&new.temporary);
-        } else if !self.state.is_in_doubt()
-            && let Some(end) = self.slot.end()
-        {
-            let _ = self.file.set_len(end);
+        } else if !self.state.is_in_doubt() {
+            self.roll_back();
         }
         // A forked child may hold a copy of the descriptor, which would keep the lock.
         let _ = self.file.unlock();
@@ -429,6 +616,60 @@ impl std::fmt::Debug for ZipWriter {
             self.slot.sequence
         )
     }
+}
+
+/// Appends the entry `key` of a central directory.
+fn encode_entry(key: &str, record: &EntryRecord, directory: &mut Vec<u8>) {
+    DirectoryEntry {
+        name: key,
+        len: record.len,
+        deflated: record.deflated,
+        crc32: record.crc32,
+        header_offset: record.header_offset,
+        data_offset: record.data_offset.unwrap_or_default(),
+        seal: record.seal,
+    }
+    .encode(directory);
+}
+
+/// The entry of the root's `document` at the file offset `offset`, and its stored content.
+fn root_entry(document: &[u8], offset: u64) -> (EntryRecord, Vec<u8>) {
+    let mut record = EntryRecord {
+        header_offset: offset,
+        len: document.len() as u64,
+        crc32: crc32fast::hash(document),
+        ..EntryRecord::default()
+    };
+    let mut content = document.to_vec();
+    if let Some(deflated) = deflate::deflate(document)
+        && let Ok(len) = u32::try_from(deflated.len())
+    {
+        (record.deflated, content) = (Some(len), deflated);
+    }
+    record.data_offset = Some(offset + record.local_header(ROOT).len() as u64);
+    (record, content)
+}
+
+/// Reads the tail of the commit `slot`.
+fn read_tail(source: &dyn ByteSource, slot: &Slot, limits: &Limits) -> Result<Vec<u8>> {
+    let most = limits.directory_bytes.saturating_add(limits.metadata_bytes);
+    let len = Limits::check("the tail of the last commit", slot.tail_len(), most)?;
+    let mut tail = zeroed("the tail of the last commit", len)?;
+    source.read_exact(slot.tail, &mut tail)?;
+    Ok(tail)
+}
+
+/// The time in microseconds since 1970-01-01 UTC, or the seconds in the environment variable `SOURCE_DATE_EPOCH`, by
+/// which the bytes of a store become reproducible.
+fn now() -> i64 {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
+    if let Some(seconds) = fixed.and_then(|text| text.parse::<i64>().ok()) {
+        return seconds.saturating_mul(1_000_000);
+    }
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    })
 }
 
 /// Writes `slot` as the header's slot number `index`.

@@ -1,0 +1,137 @@
+"""`ambar log`, `ambar tag`, `ambar restore` and `ambar diff`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from ambar._util.text import size
+from ambar.cli.options import Debug, Json, option
+from ambar.cli.output import LISTED, console, plain_table, print_json, show_result
+
+Place = Annotated[Path, typer.Argument(help="A store in a single file.")]
+_COMMIT = "A number, a tag, or 'before 2026-11-01'"
+
+
+def log(
+    path: Annotated[str, typer.Argument(help="A store in a single file, or the URL of one.")],
+    limit: Annotated[
+        int | None, option("Number of commits to print.", "--limit", "-n", min=1)
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """List the commits of a store, the newest first.
+
+    [bold]Examples[/bold]
+    ambar log run.ambar
+    ambar log run.ambar --limit 5 --json
+    """
+    from ambar.store import history
+
+    commits = history.log(path)[:limit]
+    if json:
+        found = [
+            {**dataclasses.asdict(commit), "time": commit.time.isoformat()} for commit in commits
+        ]
+        print_json({"path": path, "commits": found})
+        return
+    table = plain_table("commit", "time", "tags", "message", "written", "removed", "size", left=4)
+    for commit in commits:
+        table.add_row(
+            str(commit.number),
+            commit.time.astimezone().isoformat(" ", "seconds"),
+            escape(", ".join(commit.tags)),
+            escape(commit.message),
+            f"{commit.written:,}",
+            f"{commit.removed:,}",
+            size(commit.bytes),
+        )
+    console.print(table)
+
+
+def tag(
+    path: Place,
+    name: Annotated[str, typer.Argument(help="The name.")],
+    commit: Annotated[str | None, option(f"{_COMMIT}; the last commit by default.")] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Name a commit of a store. `ambar compact` keeps commits that have a name.
+
+    [bold]Examples[/bold]
+    ambar tag run.ambar paper-v1
+    ambar tag run.ambar before-fix --commit 3
+    """
+    from ambar.store import history
+
+    history.tag(path, name, commit)
+    number = history.find_commit(history.open_core(path), name)
+    found = {"path": str(path), "tag": name, "commit": number}
+    show_result(f"{path}: commit {number} is {name}", found, as_json=json)
+
+
+def restore(
+    path: Place,
+    commit: Annotated[str, typer.Argument(help=f"{_COMMIT}.")],
+    message: Annotated[
+        str | None, option("The message of the new commit.", "--message", "-m")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Make an earlier commit the newest one. No values are copied; later commits remain in the log.
+
+    [bold]Examples[/bold]
+    ambar restore run.ambar 3
+    ambar restore run.ambar "before 2026-11-01" --message "undo the resampling"
+    """
+    from ambar.store import history
+
+    history.restore(path, commit, message=message)
+    last = history.log(path)[0]
+    found = {"path": str(path), "commit": last.number, "message": last.message}
+    show_result(f"{path}: commit {last.number}: {last.message}", found, as_json=json)
+
+
+def diff(
+    first: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
+    second: Annotated[str | None, typer.Argument(help="Another store; FIRST by default.")] = None,
+    from_commit: Annotated[str | None, option(f"Of FIRST: {_COMMIT}.", "--from")] = None,
+    to_commit: Annotated[str | None, option(f"Of SECOND: {_COMMIT}.", "--to")] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """List the groups and arrays in which two stores, or two commits of one, differ.
+
+    Checksums of chunks are compared, and no values are read; `ambar compare` compares values.
+
+    [bold]Examples[/bold]
+    ambar diff run.ambar --from 3
+    ambar diff run.ambar --from paper-v1 --to 7
+    ambar diff old.ambar new.ambar --json
+    """
+    from ambar.store import history
+    from ambar.store.locations import open_store
+
+    if second is None and from_commit is None and to_commit is None:
+        raise typer.BadParameter("give a second store, --from or --to")
+    stores = [
+        open_store(first, None, from_commit),
+        open_store(first if second is None else second, None, to_commit),
+    ]
+    found = dataclasses.asdict(history.diff(*stores))
+    if json:
+        print_json(found)
+        return
+    for change, paths in found.items():
+        for path in paths[:LISTED]:
+            console.print(f"{change:<9} {path or '/'}", markup=False, soft_wrap=True)
+        if len(paths) > LISTED:
+            console.print(f"{change:<9} ... and {len(paths) - LISTED:,} more", markup=False)
+    if not any(found.values()):
+        console.print("no differences")

@@ -1,0 +1,305 @@
+"""Earlier commits of a store: listed, named, compared and restored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from ambar import _core
+from ambar.store.urls import core_options, refuse_url
+
+if TYPE_CHECKING:
+    from ambar.store.store import Store
+    from ambar.store.writer import Writer
+
+CommitName: TypeAlias = int | str | datetime
+"""The number of a commit, its tag, "before 2026-11-01", or the same as a time."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BEFORE = "before "
+
+
+@dataclass(frozen=True)
+class CommitInfo:
+    """A commit of a store.
+
+    Examples
+    --------
+    >>> ambar.log("fields.ambar")[0].number
+    1
+    """
+
+    number: int
+    """The number of the commit, counted from 1."""
+    time: datetime
+    """The time of the commit, in UTC."""
+    message: str
+    """The message that was given to the commit."""
+    tags: tuple[str, ...]
+    """Names of the commit."""
+    written: int
+    """The number of entries of the container that it wrote: chunks, shards and documents."""
+    removed: int
+    """The number of entries that it removed."""
+    bytes: int
+    """The bytes that it added to the file."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The nodes in which two commits or stores differ, as sorted paths.
+
+    Examples
+    --------
+    >>> ambar.diff("fields.ambar", "fields.ambar")
+    Difference(added=(), removed=(), values=(), metadata=())
+    """
+
+    added: tuple[str, ...]
+    """Groups and arrays that only the second has."""
+    removed: tuple[str, ...]
+    """Groups and arrays that only the first has."""
+    values: tuple[str, ...]
+    """Arrays whose encoded values differ."""
+    metadata: tuple[str, ...]
+    """Groups and arrays of which only attributes differ."""
+
+
+def log(
+    path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
+) -> list[CommitInfo]:
+    """Return the commits of a store, the newest first.
+
+    Parameters
+    ----------
+    path : path or URL
+        A store in a single file.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
+
+    Returns
+    -------
+    list of CommitInfo
+        One for each commit.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    UnsupportedError
+        If the store is a directory, which has its last commit only, or if another program wrote it.
+    CorruptError
+        If the store is damaged.
+
+    Examples
+    --------
+    >>> with ambar.create("steps.ambar") as writer:
+    ...     writer.create_array("x", np.zeros(3))
+    ...     writer.commit("first step")
+    ...     writer.create_array("y", np.ones(3))
+    >>> [(commit.number, commit.message) for commit in ambar.log("steps.ambar")]
+    [(2, ''), (1, 'first step')]
+    """
+    core = open_core(path, storage_options)
+    commits = core.commits()
+    names: dict[int, list[str]] = {}
+    for name, number in core.tags().items():
+        names.setdefault(number, []).append(name)
+    starts = [commit["end"] for commit in commits[1:]] + [0]
+    return [
+        CommitInfo(
+            number=commit["number"],
+            time=_EPOCH + timedelta(microseconds=commit["time"]),
+            message=commit["message"],
+            tags=tuple(names.get(commit["number"], ())),
+            written=commit["written"],
+            removed=commit["removed"],
+            bytes=commit["end"] - start,
+        )
+        for commit, start in zip(commits, starts, strict=True)
+    ]
+
+
+def tag(path: str | os.PathLike[str], name: str, commit: CommitName | None = None) -> None:
+    """Name a commit of a store. `ambar.compact` keeps commits that have a name.
+
+    Parameters
+    ----------
+    path : path
+        A store in a single file.
+    name : str
+        The name. If another commit has it, the name moves.
+    commit : int, str or datetime, optional
+        The commit, as for `ambar.open`; the last one by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    KeyError
+        If the commit does not exist.
+    BusyError
+        If a writer has the store open.
+    ValueError
+        If the name is empty, a number, contains spaces, or is longer than 255 bytes.
+    UnsupportedError
+        If the store is a directory or a URL.
+
+    Examples
+    --------
+    >>> ambar.tag("fields.ambar", "paper-v1")
+    >>> ambar.open_store("fields.ambar", commit="paper-v1")["density"].shape
+    (16, 24, 32)
+    """
+    number = _number(path, commit)
+    with _writer(path) as writer:
+        writer._core.tag(name, number)
+        writer.commit(f"tag {name}")
+
+
+def restore(
+    path: str | os.PathLike[str], commit: CommitName, *, message: str | None = None
+) -> None:
+    """Make an earlier commit the newest one: a new commit with the same contents.
+
+    No values are copied. The commits in between remain.
+
+    Parameters
+    ----------
+    path : path
+        A store in a single file.
+    commit : int, str or datetime
+        The commit, as for `ambar.open`.
+    message : str, optional
+        The message of the new commit; "restored commit N" by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    KeyError
+        If the commit does not exist.
+    BusyError
+        If a writer has the store open.
+    UnsupportedError
+        If the store is a directory or a URL.
+
+    Examples
+    --------
+    >>> with ambar.create("fields.ambar", "a") as writer:
+    ...     writer.remove("density")
+    >>> ambar.restore("fields.ambar", 1)
+    >>> "density" in ambar.open_store("fields.ambar")
+    True
+    """
+    number = _number(path, commit)
+    with _writer(path) as writer:
+        writer._core.restore(number)
+        writer.commit(f"restored commit {number}" if message is None else message)
+
+
+def diff(
+    first: Store | str | os.PathLike[str], second: Store | str | os.PathLike[str]
+) -> Difference:
+    """Compare two stores, or two commits of one, by the checksums of their chunks.
+
+    Nothing is decoded: equal values that are encoded differently differ. `ambar.compare` compares
+    values.
+
+    Parameters
+    ----------
+    first, second : Store or path
+        The stores, such as ``ambar.open_store(path, commit=3)``.
+
+    Returns
+    -------
+    Difference
+        Paths of the nodes that differ.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a path does not exist.
+    CorruptError
+        If a store is damaged.
+
+    Examples
+    --------
+    >>> with ambar.create("fields.ambar", "a") as writer:
+    ...     writer.create_array("pressure", np.ones(5))
+    >>> ambar.diff(ambar.open_store("fields.ambar", commit=1), "fields.ambar").added
+    ('pressure',)
+    """
+    from ambar.store.store import Store
+
+    stores = [one if isinstance(one, Store) else Store._open(one) for one in (first, second)]
+    found = stores[0]._core.differences(stores[1]._core)
+    paths = {
+        change: tuple(path.strip("/") for path, found_change in found if found_change == change)
+        for change in ("added", "removed", "values", "metadata")
+    }
+    return Difference(**paths)
+
+
+def open_core(
+    path: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
+) -> _core.Store:
+    """Open a store of the extension module."""
+    return _core.Store(os.fspath(path), core_options(storage_options))
+
+
+def find_commit(core: _core.Store, commit: CommitName) -> int:
+    """Return the number of a commit.
+
+    Raises KeyError if there is none of this name or before this time, ValueError for invalid text.
+    """
+    if isinstance(commit, bool) or not isinstance(commit, int | str | datetime):
+        raise TypeError(
+            f"expected the number, tag or time of a commit, found {type(commit).__name__}"
+        )
+    if isinstance(commit, int):
+        return commit
+    if isinstance(commit, str) and not commit.startswith(_BEFORE):
+        tags = core.tags()
+        if commit in tags:
+            return tags[commit]
+        if commit.isdecimal():
+            return int(commit)
+        raise _core.NotFoundError(
+            f"{core.location}: no commit has the tag {commit!r}; tags: "
+            f"{', '.join(tags) or 'none'}; or give a number or 'before DATE'"
+        )
+    latest = _time(commit.removeprefix(_BEFORE)) if isinstance(commit, str) else commit
+    if latest.tzinfo is None:
+        latest = latest.astimezone()
+    end = (latest - _EPOCH) // timedelta(microseconds=1)
+    for found in core.commits():
+        if found["time"] < end:
+            return found["number"]
+    raise _core.NotFoundError(f"{core.location}: no commit is older than {latest.isoformat()}")
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _core.InvalidError(
+            f"invalid time: {text!r}; expected a date such as 2026-11-01 or 2026-11-01T12:00"
+        ) from None
+
+
+def _number(path: str | os.PathLike[str], commit: CommitName | None) -> int:
+    refuse_url(path)
+    core = open_core(path)
+    if commit is not None:
+        return find_commit(core, commit)
+    return core.commits()[0]["number"]
+
+
+def _writer(path: str | os.PathLike[str]) -> Writer:
+    from ambar.store.writer import create
+
+    return create(path, "a")

@@ -1,0 +1,160 @@
+"""Earlier commits: listed, opened, named, restored, compared and kept by compaction."""
+
+import pickle
+import zipfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+import ambar
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of 40 commits; commit n has x = n, and the array yn."""
+    path = tmp_path / "run.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        for n in range(1, 41):
+            writer.create_array("x", np.full(100, n))
+            writer.create_array(f"group/y{n}", np.arange(n))
+            writer.attrs["n"] = n
+            writer.commit(f"step {n}")
+    return path
+
+
+def test_commits_are_listed(path: Path) -> None:
+    commits = ambar.log(path)
+    assert [commit.number for commit in commits] == list(range(40, 0, -1))
+    assert [commit.message for commit in commits] == [f"step {n}" for n in range(40, 0, -1)]
+    assert all(abs(commit.time - datetime.now(UTC)) < timedelta(minutes=5) for commit in commits)
+    assert [commit.time for commit in commits] == sorted(
+        (commit.time for commit in commits), reverse=True
+    )
+    assert sum(commit.bytes for commit in commits) <= path.stat().st_size
+    assert all(commit.written >= 3 for commit in commits)
+
+
+def test_every_commit_is_what_it_was(path: Path) -> None:
+    for n in (1, 2, 7, 8, 23, 39, 40):
+        store = ambar.open_store(path, commit=n)
+        assert (store["x"].read() == n).all()
+        assert store.attrs["n"] == n
+        names = {f"group/y{m}" for m in range(1, n + 1)}
+        assert set(store) == {"x"} | names
+        for name in names:
+            assert len(store[name].read()) == int(name.removeprefix("group/y"))
+        assert store.verify()["chunks"] > 0
+    for n in (0, 41, -1):
+        with pytest.raises((KeyError, OverflowError)):
+            ambar.open_store(path, commit=n)
+
+
+def test_other_readers_find_the_last_commit(path: Path) -> None:
+    with zipfile.ZipFile(path) as file:
+        assert file.testzip() is None
+    group = zarr.open_group(zarr.storage.ZipStore(path, mode="r"), mode="r")
+    assert (group["x"][:] == 40).all()
+    assert len(list(group["group"].array_keys())) == 40
+
+
+def test_commits_are_found_by_time(path: Path) -> None:
+    commits = {commit.number: commit for commit in ambar.log(path)}
+    store = ambar.open_store(path, commit=commits[18].time)
+    assert store.attrs["n"] == 17
+    text = f"before {commits[18].time.isoformat()}"
+    assert ambar.open_store(path, commit=text).attrs["n"] == 17
+    assert ambar.open_store(path, commit="before 2100-01-01").attrs["n"] == 40
+    with pytest.raises(KeyError, match="no commit is older"):
+        ambar.open_store(path, commit="before 2001-01-01")
+    with pytest.raises(ValueError, match="expected a date"):
+        ambar.open_store(path, commit="before yesterday")
+    with pytest.raises(TypeError, match="found float"):
+        ambar.open_store(path, commit=1.5)  # type: ignore[arg-type]
+
+
+def test_tagged_commits_survive_compaction(path: Path) -> None:
+    ambar.tag(path, "paper", 5)
+    ambar.tag(path, "referee", "before 2100-01-01")
+    before = path.stat().st_size
+    assert ambar.log(path)[0].message == "tag referee"
+    ambar.compact(path)
+    assert path.stat().st_size < 0.6 * before
+    assert [commit.number for commit in ambar.log(path)] == [43, 41, 5]
+    assert [commit.tags for commit in ambar.log(path)] == [(), ("referee",), ("paper",)]
+    store = ambar.open_store(path, commit="paper")
+    assert (store["x"].read() == 5).all()
+    assert len(store) == 6
+    assert (ambar.open_store(path)["x"].read() == 40).all()
+    store.verify()
+    with pytest.raises(KeyError, match="no commit has the tag 'draft'; tags: paper, referee"):
+        ambar.open_store(path, commit="draft")
+    for name in ("", "7", "two words", "x" * 256):
+        with pytest.raises(ValueError, match="invalid tag"):
+            ambar.tag(path, name)
+    with ambar.create(path, "a") as writer:
+        writer.create_array("z", np.zeros(3))
+    assert ambar.open_store(path, commit="paper").attrs["n"] == 5
+
+
+def test_an_earlier_commit_is_restored(path: Path) -> None:
+    before = path.stat().st_size
+    ambar.restore(path, 7)
+    store = ambar.open_store(path)
+    assert (store["x"].read() == 7).all()
+    assert len(store) == 8
+    assert ambar.log(path)[0].message == "restored commit 7"
+    assert path.stat().st_size < before + 5_000
+    store.verify()
+    with ambar.create(path, "a") as writer:
+        writer.create_array("z", np.zeros(3))
+    assert len(ambar.open_store(path)) == 9
+    assert len(ambar.open_store(path, commit=40)) == 41
+    with zipfile.ZipFile(path) as file:
+        assert file.testzip() is None
+
+
+def test_differences_are_listed(path: Path) -> None:
+    old, new = ambar.open_store(path, commit=7), ambar.open_store(path, commit=9)
+    found = ambar.diff(old, new)
+    assert found == ambar.Difference(
+        added=("group/y8", "group/y9"), removed=(), values=("x",), metadata=("",)
+    )
+    assert ambar.diff(new, old).removed == ("group/y8", "group/y9")
+    assert ambar.diff(path, path) == ambar.Difference((), (), (), ())
+
+
+def test_a_directory_has_its_last_commit_only(tmp_path: Path) -> None:
+    path = tmp_path / "run.ambar"
+    with ambar.create(path, directory=True) as writer:
+        writer.create_array("x", np.zeros(3))
+    for refused in (
+        lambda: ambar.log(path),
+        lambda: ambar.open_store(path, commit=1),
+        lambda: ambar.restore(path, 1),
+        lambda: ambar.tag(path, "paper"),
+    ):
+        with pytest.raises(ambar.UnsupportedError, match="single file"):
+            refused()
+
+
+def test_a_pickled_store_is_opened_at_its_commit(path: Path) -> None:
+    store = ambar.open_store(path)
+    pickled = pickle.dumps(store)
+    with ambar.create(path, "a") as writer:
+        writer.create_array("x", np.zeros(3))
+    assert (pickle.loads(pickled)["x"].read() == 40).all()
+    ambar.compact(path)
+    with pytest.raises(ValueError, match="the store was changed"):
+        pickle.loads(pickled)
+
+
+def test_bytes_are_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    for name in ("a", "b"):
+        with ambar.create(tmp_path / name) as writer:
+            writer.create_array("x", np.arange(100))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert ambar.log(tmp_path / "a")[0].time == datetime.fromtimestamp(1700000000, UTC)
