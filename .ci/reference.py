@@ -32,7 +32,8 @@ PAGES = {
     "stores": (
         "Stores",
         "Groups and arrays: read, written and maintained.",
-        ["Store", "Group", "Array", "create", "Writer", "compact", "repair", "references"],
+        ["Store", "Group", "Array", "create", "Writer", "compact", "repair", "references",
+         "log", "CommitInfo", "tag", "restore", "diff", "Difference"],
     ),
     "snapshots": (
         "Snapshots",

@@ -68,9 +68,10 @@ def tag(
     ambar tag run.ambar before-fix --commit 3
     """
     from ambar.store import history
+    from ambar.store.commit import find_commit, open_core
 
     history.tag(path, name, commit)
-    number = history.find_commit(history.open_core(path), name)
+    number = find_commit(open_core(path), name)
     found = {"path": str(path), "tag": name, "commit": number}
     show_result(f"{path}: commit {number} is {name}", found, as_json=json)
 

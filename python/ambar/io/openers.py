@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode
 from ambar.kinds.registry import open_path
-from ambar.store.history import CommitName
+from ambar.store.commit import CommitName
 from ambar.store.locations import Place, normalize_location
 from ambar.store.locations import open_store as _open_store
 

@@ -22,7 +22,7 @@ from typing import Any, cast
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Path, PlotRequest
-from ambar.store.history import CommitName
+from ambar.store.commit import CommitName
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
 from ambar.store.urls import is_url
@@ -120,8 +120,7 @@ def locate(
     Raises the errors of `ambar.open`.
     """
     place = normalize_location(path)
-    is_store = isinstance(place, InMemoryStore) or is_url(place)
-    if is_store or storage_options or commit is not None:
+    if isinstance(place, InMemoryStore) or is_url(place) or storage_options or commit is not None:
         store = open_store(place, storage_options, commit)
         return kind_of_store(store), Resource(place, store, storage_options)
     for kind in map(_load, _OPENED):

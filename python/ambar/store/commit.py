@@ -1,14 +1,22 @@
-"""One commit of a store, open for reading, which the objects of the store share."""
+"""Commits of a store: one that is open for reading, and how others are found."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Mapping
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
 
 from ambar import _core
 from ambar._util.properties import cached_property
+from ambar.store.urls import core_options
+
+CommitName: TypeAlias = int | str | datetime
+"""The number of a commit, its tag, "before 2026-11-01", or the same as a time."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BEFORE = "before "
 
 
 class Commit:
@@ -91,3 +99,50 @@ def _reopen(
             f"{commit.core.commit_id}: the store was changed; open it again"
         )
     return commit
+
+
+def open_core(
+    path: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
+) -> _core.Store:
+    """Open a store of the extension module."""
+    return _core.Store(os.fspath(path), core_options(storage_options))
+
+
+def find_commit(core: _core.Store, commit: CommitName) -> int:
+    """Return the number of a commit.
+
+    Raises KeyError if there is none of this name or before this time, ValueError for invalid text.
+    """
+    if isinstance(commit, bool) or not isinstance(commit, int | str | datetime):
+        raise TypeError(
+            f"expected the number, tag or time of a commit, found {type(commit).__name__}"
+        )
+    if isinstance(commit, int):
+        return commit
+    if isinstance(commit, str) and not commit.startswith(_BEFORE):
+        tags = core.tags()
+        if commit in tags:
+            return tags[commit]
+        if commit.isdecimal():
+            return int(commit)
+        raise _core.NotFoundError(
+            f"{core.location}: no commit has the tag {commit!r}; tags: "
+            f"{', '.join(tags) or 'none'}; or give a number or 'before DATE'"
+        )
+    latest = _time(commit.removeprefix(_BEFORE)) if isinstance(commit, str) else commit
+    if latest.tzinfo is None:
+        latest = latest.astimezone()
+    end = (latest - EPOCH) // timedelta(microseconds=1)
+    for found in core.commits():
+        if found["time"] < end:
+            return found["number"]
+    raise _core.NotFoundError(f"{core.location}: no commit is older than {latest.isoformat()}")
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _core.InvalidError(
+            f"invalid time: {text!r}; expected a date such as 2026-11-01 or 2026-11-01T12:00"
+        ) from None

@@ -5,21 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from ambar import _core
-from ambar.store.urls import core_options, refuse_url
+from ambar.store.commit import EPOCH, CommitName, find_commit, open_core
+from ambar.store.urls import refuse_url
 
 if TYPE_CHECKING:
     from ambar.store.store import Store
     from ambar.store.writer import Writer
-
-CommitName: TypeAlias = int | str | datetime
-"""The number of a commit, its tag, "before 2026-11-01", or the same as a time."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BEFORE = "before "
 
 
 @dataclass(frozen=True)
@@ -112,7 +106,7 @@ def log(
     return [
         CommitInfo(
             number=commit["number"],
-            time=_EPOCH + timedelta(microseconds=commit["time"]),
+            time=EPOCH + timedelta(microseconds=commit["time"]),
             message=commit["message"],
             tags=tuple(names.get(commit["number"], ())),
             written=commit["written"],
@@ -242,53 +236,6 @@ def diff(
         for change in ("added", "removed", "values", "metadata")
     }
     return Difference(**paths)
-
-
-def open_core(
-    path: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
-) -> _core.Store:
-    """Open a store of the extension module."""
-    return _core.Store(os.fspath(path), core_options(storage_options))
-
-
-def find_commit(core: _core.Store, commit: CommitName) -> int:
-    """Return the number of a commit.
-
-    Raises KeyError if there is none of this name or before this time, ValueError for invalid text.
-    """
-    if isinstance(commit, bool) or not isinstance(commit, int | str | datetime):
-        raise TypeError(
-            f"expected the number, tag or time of a commit, found {type(commit).__name__}"
-        )
-    if isinstance(commit, int):
-        return commit
-    if isinstance(commit, str) and not commit.startswith(_BEFORE):
-        tags = core.tags()
-        if commit in tags:
-            return tags[commit]
-        if commit.isdecimal():
-            return int(commit)
-        raise _core.NotFoundError(
-            f"{core.location}: no commit has the tag {commit!r}; tags: "
-            f"{', '.join(tags) or 'none'}; or give a number or 'before DATE'"
-        )
-    latest = _time(commit.removeprefix(_BEFORE)) if isinstance(commit, str) else commit
-    if latest.tzinfo is None:
-        latest = latest.astimezone()
-    end = (latest - _EPOCH) // timedelta(microseconds=1)
-    for found in core.commits():
-        if found["time"] < end:
-            return found["number"]
-    raise _core.NotFoundError(f"{core.location}: no commit is older than {latest.isoformat()}")
-
-
-def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise _core.InvalidError(
-            f"invalid time: {text!r}; expected a date such as 2026-11-01 or 2026-11-01T12:00"
-        ) from None
 
 
 def _number(path: str | os.PathLike[str], commit: CommitName | None) -> int:

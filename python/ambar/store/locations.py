@@ -10,8 +10,7 @@ from typing import BinaryIO, TypeAlias
 from urllib.parse import urlsplit
 
 from ambar import _core
-from ambar.store.commit import Commit
-from ambar.store.history import CommitName
+from ambar.store.commit import Commit, CommitName
 from ambar.store.store import Store
 from ambar.store.urls import core_options, is_url
 

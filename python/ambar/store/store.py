@@ -15,8 +15,7 @@ from ambar._util.foreign_files import refuse_foreign
 from ambar._util.progress import Progress, progress_function
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
-from ambar.store.commit import Commit
-from ambar.store.history import CommitName, find_commit
+from ambar.store.commit import Commit, CommitName, find_commit
 from ambar.store.nodes import Attributes, absolute
 from ambar.store.urls import is_url
 
