@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ambar.comparison.compare import compare as compare
     from ambar.io.convert import convert as convert
     from ambar.io.convert import export as export
+    from ambar.io.follow import follow as follow
     from ambar.io.openers import open as open  # noqa: A004
     from ambar.io.openers import open_mesh as open_mesh
     from ambar.io.openers import open_mesh_series as open_mesh_series
@@ -81,6 +82,7 @@ _MODULES = {
     "ambar.collection.files.ingest": "Ingest ingest",
     "ambar.comparison.compare": "Comparison compare",
     "ambar.io.convert": "convert export",
+    "ambar.io.follow": "follow",
     "ambar.io.openers": "open open_mesh open_mesh_series open_series open_snapshot open_store",
     "ambar.kinds.request": "Conversion Export",
     "ambar.mesh": "Mesh MeshArray MeshSeries read_mesh write_mesh",

@@ -47,6 +47,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "info": info.info,
     "ls": info.ls,
     "log": history.log,
+    "watch": history.watch,
     "tag": history.tag,
     "restore": history.restore,
     "diff": history.diff,

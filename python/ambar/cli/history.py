@@ -1,8 +1,10 @@
-"""`ambar log`, `ambar tag`, `ambar restore` and `ambar diff`."""
+"""`ambar log`, `ambar watch`, `ambar tag`, `ambar restore` and `ambar diff`."""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -52,6 +54,35 @@ def log(
             size(commit.bytes),
         )
     console.print(table)
+
+
+def watch(
+    path: Annotated[str, typer.Argument(help="A store, or the URL of one; it need not exist yet.")],
+    timeout: Annotated[
+        float | None, option("End after so many seconds without a commit; never by default.")
+    ] = None,
+    interval: Annotated[float, option("Seconds between two looks at the store.")] = 1.0,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Print the steps of a store as another process commits them. Ctrl-C ends it.
+
+    [bold]Examples[/bold]
+    ambar watch run.ambar
+    ambar watch run.ambar --timeout 600 --json
+    """
+    import json as json_lines
+
+    from ambar.io.follow import follow
+
+    for step in follow(path, interval=interval, timeout=timeout):
+        now = datetime.now().astimezone().isoformat(" ", "seconds")
+        text = repr(step).splitlines()[0].strip("<>")
+        if json:
+            sys.stdout.write(json_lines.dumps({"time": now, "step": text}) + "\n")
+            sys.stdout.flush()
+        else:
+            console.print(f"{now}  {text}", markup=False, soft_wrap=True)
 
 
 def tag(
