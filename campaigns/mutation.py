@@ -127,8 +127,17 @@ def change_store(image: seal.Image, rng: np.random.Generator) -> str:
     names = list(CHANGES)
     weights = np.array([CHANGES[name][0] for name in names], float)
     name = names[rng.choice(len(names), p=weights / weights.sum())]
+    if not image.directory and rng.random() < 0.3:
+        _log(image, rng)
     CHANGES[name][1](image, rng)
     return name
+
+
+def _log(image: seal.Image, rng: np.random.Generator) -> None:
+    """Write the store in several commits; half of the last tails were overwritten."""
+    image.steps = int(rng.integers(1, 4))
+    if rng.random() < 0.5:
+        image.killed = rng.integers(0, 256, int(rng.choice([0, 1, 40, 3000])), np.uint8).tobytes()
 
 
 def _attributes(image: seal.Image, rng: np.random.Generator) -> None:
@@ -313,6 +322,28 @@ def _slots(image: seal.Image, rng: np.random.Generator) -> None:
     image.slot_change = change
 
 
+def _record(image: seal.Image, rng: np.random.Generator) -> None:
+    """Change a number of some records."""
+    _log(image, rng)
+
+    def change(numbers: list[int]) -> list[int]:
+        if rng.random() < 0.5:
+            return numbers
+        at = int(rng.integers(len(numbers)))
+        near = numbers[at] + int(rng.integers(-70, 70))
+        other = numbers[int(rng.integers(len(numbers)))]
+        number = int(rng.choice([near, other])) if rng.random() < 0.8 else NUMBERS[rng.integers(16)]
+        return [*numbers[:at], number, *numbers[at + 1 :]]
+
+    image.record_change = change
+
+
+def _changes(image: seal.Image, rng: np.random.Generator) -> None:
+    """Change what records contain of root, removed keys and entries."""
+    _log(image, rng)
+    image.changes_change = lambda data: change_bytes(data, rng)
+
+
 def _entry(image: seal.Image, rng: np.random.Generator, sharded: bool = False) -> tuple[str, Any]:
     """Choose an entry of an array."""
     found = [(key, document) for key in image.entries if (document := seal.array_of(image, key))]
@@ -333,5 +364,7 @@ CHANGES: dict[str, tuple[int, Callable[[seal.Image, np.random.Generator], None]]
     "entries": (2, _entries),
     "list": (2, _list),
     "slots": (1, _slots),
+    "record": (2, _record),
+    "changes": (2, _changes),
 }
 """The relative frequency of each change, and the function that makes it."""

@@ -27,9 +27,11 @@ ABOUT = (
     b"zarr.storage.ZipStore of zarr-python opens it, too.\n"
 )
 HEADER = 1655
-TRAILER = 186
 SLOTS = (512, 1024)
+SLOT = 72
 ROOT = "zarr.json"
+REMOVED = "removed/entry"
+"""An entry that the first of several commits has, and the last one has not."""
 _CHECKSUM = re.compile(rb'"checksum": ?"crc32c:([0-9a-f]{8})"')
 _NONE = b"00000000"
 
@@ -50,7 +52,15 @@ class Image:
     list_change: Callable[[bytes], bytes] | None = None
     """Changes the central directory, or the list of entries, before it is sealed."""
     slot_change: Callable[[list[int]], list[int]] | None = None
-    """Changes commit number, offset, length, entry count and tail in slots and trailer."""
+    """Changes number, offset, length, entry count, tail, record and flags in slot and trailer."""
+    steps: int = 0
+    """The number of commits with temporary tails after a full one; each has some of the entries."""
+    record_change: Callable[[list[int]], list[int]] | None = None
+    """Changes the numbers of each record, from its offset on, before it is sealed."""
+    changes_change: Callable[[bytes], bytes] | None = None
+    """Changes what each record contains of root, removed keys and entries, before it is sealed."""
+    killed: bytes | None = None
+    """What a killed writer has written over the last tail, if it is temporary; cut off if empty."""
     checksums: dict[str, int] = field(default_factory=dict)
     """CRC-32 of entries whose stored checksum differs from that of the content."""
     sealed: set[str] = field(default_factory=set)
@@ -247,66 +257,133 @@ def array_of(image: Image, key: str) -> dict[str, Any] | None:
 
 
 def zip_bytes(image: Image) -> bytes:
-    """Return a store in one file."""
-    content, directory, tail = bytearray(HEADER), bytearray(), 0
-    for key, data in image.entries.items():
-        name, start = key.encode("utf-8", "surrogateescape"), len(content)
-        checksum = image.checksums.get(key, zlib.crc32(data))
-        sizes = (checksum, len(data), len(data), len(name))
-        tail = start if key == ROOT else 0
-        content += struct.pack("<4s3HI3I2H", b"PK\3\4", 20, 0x800, 0, 0x210000, *sizes, 0) + name
-        extra, seal = struct.pack("<2HQ", 0x6D61, 8, len(content)), seal_of(image, key)
-        if seal is not None:
-            extra = struct.pack("<2HQI", 0x6D61, 12, len(content), seal)
-        fields = (b"PK\1\2", 0x032D, 20, 0x800, 0, 0x210000, *sizes, len(extra), 0, 0, 0)
-        directory += struct.pack("<4s4HI3I5HII", *fields, 0x81A40000, start) + name + extra
-        content += data
-    listed = bytes(directory)
-    if image.list_change is not None:
-        listed = image.list_change(listed)
-    numbers = [image.commit, len(content), len(listed), len(image.entries), tail or len(content)]
-    if image.slot_change is not None:
-        numbers = image.slot_change(numbers)
-    slot = _slot(numbers, crc32c(listed))
-    other = _slot([max(0, numbers[0] - 1), *numbers[1:]], crc32c(listed))
-    if numbers[0] <= 1:
-        other = _sealed(struct.pack("<8s2I5QI", b"ambarcmt", 1, 0, 0, 0, 0, 0, 0, 0))
-    content[:HEADER] = _header({numbers[0] % 2: slot, 1 - numbers[0] % 2: other})
-    return bytes(content) + listed + _trailer(numbers, crc32c(listed), slot)
+    """Return a store in one file, of one full commit and `steps` others."""
+    content, directory = bytearray(HEADER), dict[str, bytes]()
+    keys = [key for key in image.entries if key != ROOT]
+    slots = [_slot([0] * 7, 0)] * 2
+    previous, log = [0, 0], 0
+    for step in range(image.steps + 1):
+        is_full, is_last = step == 0, step == image.steps
+        part = [len(keys) * (step + more) // (image.steps + 1) for more in (0, 1)]
+        contents = {key: image.entries[key] for key in keys[slice(*part)]}
+        if image.steps and is_full:
+            contents[REMOVED] = b"removed"
+        for key, data in contents.items():
+            directory[key] = _append(image, content, key, data)
+        removed = [REMOVED] if image.steps and is_last and REMOVED not in image.entries else []
+        for key in removed:
+            del directory[key]
+        changes = b"" if is_full else _changes(image, removed, [directory[key] for key in contents])
+        stored = _deflated(changes)
+        message = f"step {step}".encode()
+        at, tail = len(content), bytearray()
+        start = at + 120 + len(message) + len(stored)
+        root = []
+        if ROOT in image.entries:
+            root.append(_append(image, tail, ROOT, image.entries[ROOT], start))
+        listed = b"".join([*directory.values(), *root])
+        if image.list_change is not None and is_last:
+            listed = image.list_change(listed)
+        numbers = [image.commit + step, start + len(tail), len(listed), len(directory) + len(root)]
+        numbers += [start, at, int(not is_full)]
+        log = 0 if is_full else log + start - at
+        fields = [at, numbers[0], step * 10**6, *previous, log, len(contents), len(removed)]
+        fields += [*numbers[1:4], crc32c(listed), len(message), len(changes), len(stored)]
+        content += _record(image, fields, message + stored)
+        previous = [at, start - at]
+        if image.slot_change is not None and is_last:
+            numbers = image.slot_change(numbers)
+        slot = _slot(numbers, crc32c(listed))
+        slots[numbers[0] % 2] = slot
+        if is_full or is_last:
+            end = bytes(tail) + listed + _trailer(numbers, crc32c(listed), slot)
+            if image.killed is not None and not is_full:
+                end = image.killed + end[len(image.killed) :] if image.killed else b""
+            content += end
+    content[:HEADER] = _header(slots)
+    return bytes(content)
+
+
+def _append(image: Image, content: bytearray, key: str, data: bytes, before: int = 0) -> bytes:
+    """Append an entry, and return its entry of the central directory.
+
+    `before` bytes of the file are before `content`.
+    """
+    name, start = key.encode("utf-8", "surrogateescape"), before + len(content)
+    checksum = image.checksums.get(key, zlib.crc32(data))
+    sizes = (checksum, len(data), len(data), len(name))
+    content += struct.pack("<4s3HI3I2H", b"PK\3\4", 20, 0x800, 0, 0x210000, *sizes, 0) + name
+    seal = seal_of(image, key)
+    extra = struct.pack("<2HQ", 0x6D61, 8, before + len(content))
+    if seal is not None:
+        extra = struct.pack("<2HQI", 0x6D61, 12, before + len(content), seal)
+    content += data
+    fields = (b"PK\1\2", 0x032D, 20, 0x800, 0, 0x210000, *sizes, len(extra), 0, 0, 0)
+    return struct.pack("<4s4HI3I5HII", *fields, 0x81A40000, start) + name + extra
+
+
+def _changes(image: Image, removed: list[str], entries: list[bytes]) -> bytes:
+    """Return the changes of a commit."""
+    root = image.entries.get(ROOT, b"")
+    with contextlib.suppress(ValueError, AttributeError, TypeError, RecursionError):
+        document = json.loads(root)
+        document.pop("consolidated_metadata", None)
+        root = seal_root(json.dumps(document).encode())
+    keys = [key.encode("utf-8", "surrogateescape") for key in removed]
+    pieces = [struct.pack("<I", len(root)), root, struct.pack("<I", len(keys))]
+    for key in keys:
+        pieces += [struct.pack("<H", len(key)), key]
+    changes = b"".join([*pieces, *entries])
+    return changes if image.changes_change is None else image.changes_change(changes)
+
+
+def _deflated(changes: bytes) -> bytes:
+    """Return deflated bytes, or the bytes themselves if that is not shorter, or too short."""
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -15)
+    deflated = deflater.compress(changes) + deflater.flush()
+    is_shorter = len(deflated) < len(changes) <= 64 * len(deflated)
+    return deflated if is_shorter else changes
+
+
+def _record(image: Image, numbers: list[int], body: bytes) -> bytes:
+    """Return the record of a commit."""
+    if image.record_change is not None:
+        numbers = image.record_change(numbers)
+    words = [number % 2**64 for number in numbers[:11]]
+    data = struct.pack("<11Q4I", *words, *(number % 2**32 for number in numbers[11:])) + body
+    return struct.pack("<8s2I", b"ambarlog", len(data) + 16, crc32c(data)) + data
 
 
 def slots_of(data: bytes) -> list[bytes]:
     """Return both slots of a store in one file."""
-    return [data[at : at + 64] for at in SLOTS]
+    return [data[at : at + SLOT] for at in SLOTS]
 
 
 def _slot(numbers: list[int], checksum: int) -> bytes:
-    return _sealed(struct.pack("<8s2I5QI", b"ambarcmt", 1, checksum, *numbers, 0))
-
-
-def _sealed(slot: bytes) -> bytes:
+    *words, flags = numbers
+    slot = struct.pack("<8s2I6QI", b"ambarcmt", 1, checksum, *words, flags % 2**32)
     return slot + struct.pack("<I", crc32c(slot))
 
 
-def _header(slots: dict[int, bytes]) -> bytes:
+def _header(slots: list[bytes]) -> bytes:
     fields = (b"PK\3\4", 20, 0x0800, 0, 0x210000, zlib.crc32(ABOUT), 119, 119, 5, 1501, b"ambar")
     header = bytearray(struct.pack("<4s3H4I2H5s2H", *fields, 0x6D61, 1497).ljust(1536, b"\0"))
-    for number, at in enumerate(SLOTS):
-        header[at : at + 64] = slots[number]
+    for slot, at in zip(slots, SLOTS, strict=True):
+        header[at : at + SLOT] = slot
     return bytes(header) + ABOUT
 
 
 def _trailer(numbers: list[int], checksum: int, slot: bytes) -> bytes:
-    commit, offset, length, entries, tail = numbers
+    commit, offset, length, entries, tail, record, flags = numbers
     where = (offset + length) % 2**64
-    record = (b"PK\6\6", 44, 0x032D, 45, 0, 0, entries, entries, length, offset)
+    fields = (b"PK\6\6", 44, 0x032D, 45, 0, 0, entries, entries, length, offset)
     few, short, near = min(entries, 0xFFFF), min(length, 2**32 - 1), min(offset, 2**32 - 1)
     comment = (
-        f"ambar 001 commit {commit:020d} tail {tail:020d} crc32c {checksum:08x} "
-        f"{struct.unpack('<I', slot[60:])[0]:08x}"
+        f"ambar 001 commit {commit:020d} record {record:020d} tail {tail:020d} {flags % 2**32} "
+        f"crc32c {checksum:08x} {int.from_bytes(slot[-4:], 'little'):08x}"
     ).encode()
     return (
-        struct.pack("<4sQ2H2I4Q", *record)
+        struct.pack("<4sQ2H2I4Q", *fields)
         + struct.pack("<4sIQI", b"PK\6\7", 0, where, 1)
         + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, few, few, short, near, len(comment))
         + comment

@@ -64,6 +64,18 @@ def _append(path: Path, done: Done) -> None:
     done()
 
 
+def _commits(path: Path, done: Done) -> None:
+    """Make commits that grow and shrink, most of whose tails are overwritten."""
+    for numbers in (range(9), range(9, 14)):
+        with ambar.create(path, "a") as writer:
+            for number in numbers:
+                writer.create_array(f"g{number % 3}/a{number % 4}", np.arange(20 + 7 * number))
+                if number == 6:
+                    writer.remove("g0")
+                writer.commit()
+                done()
+
+
 def _collection(path: Path, done: Done, mode: Literal["w-", "w"] = "w-", **options: Any) -> None:
     with ambar.open_collection(path, mode, **options) as made:
         for number in range(5):
@@ -229,6 +241,7 @@ WRITINGS: dict[str, Writing] = {
     ),
     "append": Writing(_append, _created),
     "append-directory": Writing(_append, lambda path: _created(path, directory=True)),
+    "commits": Writing(_commits, _created),
     "collection": Writing(_collection),
     "collection-change": Writing(_collection_changed, _collection_made),
     "collection-change-directory": Writing(

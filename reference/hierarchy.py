@@ -29,14 +29,16 @@ def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
     if checksum is None:
         found = re.search(rf'(?<!\\)"{form}"', json.dumps(root))
         check(not found, "the checksum of the root is at a wrong place")
-        paths = sorted(key[:-10] for key in container if f"/{key}".endswith("/zarr.json"))
-        nodes = {path: parse(container.load(f"{path}/zarr.json".lstrip("/"))) for path in paths}
     else:
         check(re.fullmatch(form, checksum), f"root checksum {checksum!r}; expected {form}")
         check(has_checksum(text, checksum), "the checksum of the root differs")
         version = ambar.get("version")
         check(version == 1, f"a store of version {version}; expected 1", UnsupportedError)
+    if checksum is not None and "consolidated_metadata" in root:
         nodes = {"": root, **root["consolidated_metadata"]["metadata"]}
+    else:
+        paths = sorted(key[:-10] for key in container if f"/{key}".endswith("/zarr.json"))
+        nodes = {path: parse(container.load(f"{path}/zarr.json".lstrip("/"))) for path in paths}
     groups: set[str] = set()
     for path, document in nodes.items():
         check_node(path, document, groups)

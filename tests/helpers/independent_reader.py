@@ -14,6 +14,7 @@ import re
 import struct
 import zlib
 from collections import namedtuple
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,15 @@ import numpy as np
 
 ABOUT = b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n"
 ABOUT += b"zarr.storage.ZipStore of zarr-python opens it, too.\n"
-COMMENT = rb"ambar 001 commit (\d{20}) tail (\d{20}) crc32c ([0-9a-f]{8}) ([0-9a-f]{8})"
+COMMENT = rb"ambar 001 commit (\d{20}) record (\d{20}) tail (\d{20}) ([01]) "
+COMMENT += rb"crc32c ([0-9a-f]{8}) ([0-9a-f]{8})"
 LIST = r"ambar directory 001 commit (\d+) next \d+ entries (\d+) removed (\d+)"
 FIXED = {"fixed_length_utf32": ("U", 4), "null_terminated_bytes": ("S", 1)}
 VARIABLE = {"string": "vlen-utf8", "variable_length_bytes": "vlen-bytes"}
-Commit = namedtuple("Commit", "checksum number offset length entries tail")  # as in a slot (1.2)
+Commit = namedtuple(
+    "Commit", "checksum number offset length entries tail record flags"
+)  # as in a slot (1.2)
+Record = namedtuple("Record", "commit time message previous log written removed changes")
 Cells = namedtuple("Cells", "level corner size centre width")
 KEY_BITS = 42  # of each coordinate, at most (4.4)
 TABLE = list(range(256))  # of the CRC-32C
@@ -49,76 +54,171 @@ def crc32c(data: bytes) -> int:
 
 
 def read_slot(slot: bytes, place: int) -> Commit | None:
-    """Return what a slot says, or nothing if it is damaged."""
-    magic, version, *fields, reserved, checksum = struct.unpack("<8s2I5Q2I", slot)
+    """Return the commit of a slot, or None if the slot is damaged."""
+    magic, version, *fields, checksum = struct.unpack("<8s2I6Q2I", slot)
     commit = Commit(*fields)
-    whole = magic == b"ambarcmt" and checksum == crc32c(slot[:60])
+    whole = magic == b"ambarcmt" and checksum == crc32c(slot[:68])
     if not whole or (commit.number and commit.number % 2 != place):
         return None
-    need(version == 1 and reserved == 0, f"a slot of format {version}")
+    need(version == 1 and commit.flags < 2, f"a slot of format {version}, flags {commit.flags}")
+    need(commit.record < commit.tail or not any(commit), "a slot without a record")
     return commit
 
 
 def read_trailer(file: mmap.mmap | bytes) -> Commit | None:
-    """Return what the trailer at the file's end says, which is all that the slot does."""
-    found = re.fullmatch(COMMENT, file[-88:])
+    """Return the commit of the trailer at the end of the file, which has all fields of a slot."""
+    found = re.fullmatch(COMMENT, file[-118:])
     if found is None:
         raise ValueError("no trailer at the end of the file")
-    number, tail, checksum, seal = found.groups()
-    entries, length, offset = struct.unpack_from("<3Q", file[-186:], 32)
-    need(offset + length + 186 == len(file), "the trailer is of another place")
-    numbers = (int(checksum, 16), int(number), offset, length, entries, int(tail), 0, int(seal, 16))
-    return read_slot(struct.pack("<8s2I5Q2I", b"ambarcmt", 1, *numbers), int(number) % 2)
+    number, record, tail, flags, checksum, seal = found.groups()
+    entries, length, offset = struct.unpack_from("<3Q", file[-216:], 32)
+    need(offset + length + 216 == len(file), "the trailer is of another place")
+    numbers = (int(checksum, 16), int(number), offset, length, entries, int(tail), int(record))
+    fields = (b"ambarcmt", 1, *numbers, int(flags), int(seal, 16))
+    return read_slot(struct.pack("<8s2I6Q2I", *fields), int(number) % 2)
 
 
 def last_commit(file: mmap.mmap | bytes) -> Commit:
     """Find the last commit of a ZIP (1.3)."""
     fields = (b"PK\3\4", 20, 0x0800, 0, 0x210000, zlib.crc32(ABOUT), 119, 119, 5, 1501, b"ambar")
     header = struct.pack("<4s3H4I2H5s2H", *fields, 0x6D61, 1497)
-    outside = file[:512] + file[576:1024] + file[1088:1655]
-    need(outside == header.ljust(512 + 2 * 448, b"\0") + ABOUT, "the header is damaged")
-    slots = [read_slot(file[512:576], 0), read_slot(file[1024:1088], 1)]
+    outside = file[:512] + file[584:1024] + file[1096:1655]
+    need(outside == header.ljust(512 + 2 * 440, b"\0") + ABOUT, "the header is damaged")
+    slots = [read_slot(file[512:584], 0), read_slot(file[1024:1096], 1)]
     whole = sorted((slot for slot in slots if slot), key=lambda slot: slot.number)
     need(whole, "both slots are damaged")
     last = whole[-1] if len(whole) == 2 else read_trailer(file)
     if last is None or last.number < max(whole[-1].number, 1):
         raise ValueError("no commit, or a damaged trailer")
-    need(last.tail <= last.offset <= len(file) - last.length - 186, "the file was cut short")
+    end = last.tail if last.flags else last.offset + last.length + 216
+    need(last.tail <= last.offset and end <= len(file), "the file was cut short")
     return last
 
 
-def read_zip(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
-    """Return number, entries and seals of the last commit of a store in one file."""
+def read_records(file: mmap.mmap | bytes, commit: Commit) -> Iterator[Record]:
+    """Yield the record of a commit, and those of the commits before (1.2)."""
+    at, length = commit.record, commit.tail - commit.record
+    while True:
+        data = file[at : at + length]
+        need(len(data) == length >= 120, "the length of a record")
+        magic, size, seal, place, number, time, before, before_length, *numbers = (
+            struct.unpack_from("<8s2I2Qq8Q4I", data)
+        )
+        log, written, removed, offset, directory, entries, checksum, message, whole, stored = (
+            numbers
+        )
+        fields = (checksum, number, offset, directory, entries, at + length, at, int(whole > 0))
+        sound = (magic, size, place, seal) == (b"ambarlog", length, at, crc32c(data[16:]))
+        need(sound and 120 + message + stored == length, "a record of a commit is damaged")
+        text, changes = data[120 : 120 + message].decode(), data[120 + message :]
+        if stored < whole:
+            with suppress(zlib.error):
+                changes = zlib.decompress(changes, wbits=-15)
+        need(len(changes) == whole <= 64 * stored, "the changes of a commit")
+        previous = (before, before_length) if before else None
+        yield Record(Commit(*fields), time, text, previous, log, written, removed, changes)
+        if previous is None:
+            return
+        need(before + before_length <= at, "a record is not before the next one")
+        at, length = previous
+
+
+def read_zip(
+    path: Path, number: int | None = None
+) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
+    """Return number, entries and seals of a commit of a store in one file; None: the last one."""
     with path.open("rb") as opened:
         file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    commit, entries, seals, at = last_commit(file), {}, {}, 0
+    commit = last_commit(file)
+    if number is not None:
+        commits = {record.commit.number: record.commit for record in read_records(file, commit)}
+        commit = commits[number]
+    try:
+        entries, seals = read_entries(file, file_part(file, commit), commit.offset)
+    except ValueError:
+        need(commit.flags, "the central directory, or an entry, is damaged")
+        entries, seals = restored(file, commit)
+    need(len(entries) == commit.entries, "number of entries")
+    return commit.number, entries, seals
+
+
+def file_part(file: mmap.mmap, commit: Commit) -> bytes:
+    """Return the central directory of a commit."""
     directory = file[commit.offset : commit.offset + commit.length]
     need(crc32c(directory) == commit.checksum, "checksum of the central directory")
+    return directory
+
+
+def restored(file: mmap.mmap, commit: Commit) -> tuple[dict[str, bytes], dict[str, int | None]]:
+    """Return entries and seals of a commit whose tail was overwritten (1.3)."""
+    entries: dict[str, bytes] = {}
+    seals: dict[str, int | None] = {}
+    gone = {"zarr.json"}
+    for record in read_records(file, commit):
+        keys: list[str] = []
+        if record.changes:
+            root, at = counted(record.changes, 0, 4)
+            count, at = int.from_bytes(record.changes[at : at + 4], "little"), at + 4
+            for _ in range(count):
+                key, at = counted(record.changes, at, 2)
+                keys.append(key.decode())
+            if record.commit == commit and root:
+                entries["zarr.json"], seals["zarr.json"] = root, None
+            directory = record.changes[at:]
+        else:
+            directory = file_part(file, record.commit)
+        found, more = read_entries(file, directory, commit.record, gone | set(entries))
+        entries |= found
+        seals |= more
+        gone |= set(keys)
+        if not record.changes:
+            return entries, seals
+    raise ValueError("no full commit")
+
+
+def counted(data: bytes, at: int, width: int) -> tuple[bytes, int]:
+    """Return bytes that follow their length, and where they end."""
+    start = at + width
+    end = start + int.from_bytes(data[at:start], "little")
+    need(start <= end <= len(data), "the changes of a commit")
+    return data[start:end], end
+
+
+def read_entries(
+    file: mmap.mmap, directory: bytes, end: int, skipped: Iterable[str] = ()
+) -> tuple[dict[str, bytes], dict[str, int | None]]:
+    """Return contents and seals of the entries of a central directory, all of them before `end`."""
+    entries: dict[str, bytes] = {}
+    seals: dict[str, int | None] = {}
+    at = 0
     while at < len(directory):
         fields = struct.unpack_from("<4s4xHH4x3I3H8xI", directory, at)
         magic, flags, method, checksum, stored, size, *lengths, _ = fields
         name, extra, at = at + 46, at + 46 + lengths[0], at + 46 + sum(lengths)
-        deflated = method == 8 and f"/{directory[name:extra].decode()}".endswith("/zarr.json")
+        key = directory[name:extra].decode()
+        deflated = method == 8 and f"/{key}".endswith("/zarr.json")
         known = (
             magic == b"PK\1\2" and flags == 0x0800 and (deflated or (method, size) == (0, stored))
         )
         need(known and at <= len(directory), "an entry of the central directory")
+        if key in skipped:
+            continue
         if stored == 2**32 - 1:
             (stored,) = struct.unpack_from("<Q", directory, extra + 4)
         own = directory[extra:at]
-        own = own[4 + own[2] :] if own[:2] == b"\1\0" else own  # behind the ZIP64 field
+        own = own[4 + own[2] :] if own[:2] == b"\1\0" else own  # after the ZIP64 field
         kind, place, *seal = struct.unpack("<IQ" + "I" * (len(own) > 12), own)
         known = kind == (0xC6D61 if seal else 0x86D61)
-        need(known and place + stored <= commit.offset, "the place of an entry")
-        key, content = directory[name:extra].decode(), file[place : place + stored]
+        need(known and place + stored <= end, "the place of an entry")
+        need(key not in entries, "an entry twice")
+        content = file[place : place + stored]
         if deflated:
             need(size <= 64 * stored, f"length of {key}")
             with suppress(zlib.error):
                 content = zlib.decompress(content, wbits=-15)
         need(zlib.crc32(content) == checksum, f"checksum of {key}")
         entries[key], seals[key] = content, *(seal or [None])
-    need(len(entries) == commit.entries, "number of entries")
-    return commit.number, entries, seals
+    return entries, seals
 
 
 def read_directory(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
@@ -278,13 +378,17 @@ def parse_root(text: bytes) -> dict[str, Any]:
 
 
 class Store:
-    """The last commit of a store."""
+    """A commit of a store; the last one if `number` is None."""
 
-    def __init__(self, path: Path) -> None:
-        commit = read_directory(path) if path.is_dir() else read_zip(path)
+    def __init__(self, path: Path, number: int | None = None) -> None:
+        commit = read_directory(path) if path.is_dir() else read_zip(path, number)
         self.commit, self._entries, self._seals = commit
         root = parse_root(self._entries["zarr.json"])
-        self.nodes = {"": root} | root.pop("consolidated_metadata")["metadata"]
+        nodes = root.pop("consolidated_metadata", {"metadata": None})["metadata"]
+        if nodes is None:  # the tail was overwritten
+            names = sorted(key[:-10] for key in self._entries if key.endswith("/zarr.json"))
+            nodes = {name: json.loads(self._entries[f"{name}/zarr.json"]) for name in names}
+        self.nodes = {"": root} | nodes
 
     def array(self, path: str) -> np.ndarray:
         """Return the values of an array."""

@@ -31,9 +31,9 @@ def write(path: Path, arrays: dict[str, np.ndarray], **options: Any) -> Path:
     return path
 
 
-def mine(path: Path) -> Contents:
+def mine(path: Path, commit: int | None = None) -> Contents:
     """Return attributes and values of all nodes, as the page says."""
-    store = Store(path)
+    store = Store(path, commit)
     return {
         path: (node.get("attributes", {}), store.array(path) if "shape" in node else None)
         for path, node in store.nodes.items()
@@ -67,7 +67,14 @@ def sealed(content: bytes) -> bytes:
 
 
 def slot(commit: Commit) -> bytes:
-    return sealed(struct.pack("<8s2I5QI", b"ambarcmt", 1, *commit, 0))
+    return sealed(struct.pack("<8s2I6QI", b"ambarcmt", 1, *commit))
+
+
+def full_record(commit: Commit) -> bytes:
+    """Return the record of a full commit that is the first of its file."""
+    numbers = (commit.record, commit.number, *[0] * 6, commit.offset, commit.length, commit.entries)
+    body = struct.pack("<11Q4I", *numbers, commit.checksum, 0, 0, 0)
+    return struct.pack("<8s2I", b"ambarlog", 120, crc32c(body)) + body
 
 
 def trailer(commit: Commit) -> bytes:
@@ -76,9 +83,10 @@ def trailer(commit: Commit) -> bytes:
     record = (b"PK\6\6", 44, 0x32D, 45, 0, 0, entries, entries, size, offset)
     locator = struct.pack("<4sIQI", b"PK\6\7", 0, offset + size, 1)
     count, size, offset = min(entries, 0xFFFF), min(size, 2**32 - 1), min(offset, 2**32 - 1)
-    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, count, count, size, offset, 88)
-    comment = f"ambar 001 commit {commit.number:020} tail {commit.tail:020} "
-    comment += f"crc32c {commit.checksum:08x} {crc32c(slot(commit)[:60]):08x}"
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, count, count, size, offset, 118)
+    comment = f"ambar 001 commit {commit.number:020} record {commit.record:020} "
+    comment += f"tail {commit.tail:020} {commit.flags} "
+    comment += f"crc32c {commit.checksum:08x} {crc32c(slot(commit)[:68]):08x}"
     return struct.pack("<4sQ2H2I4Q", *record) + locator + end + comment.encode()
 
 

@@ -21,6 +21,7 @@ from tests.helpers.store_contents import (
     assert_same,
     bits,
     extracted,
+    full_record,
     mine,
     slot,
     trailer,
@@ -161,7 +162,9 @@ def test_dead_tails_and_damaged_slots(tail: bytes, tmp_path: Path) -> None:
             assert_same(mine(path), expected)
     path.write_bytes(whole[:512] + bytes(1024) + whole[1536:])
     assert_refused(path)
-    path.write_bytes(whole[:-1])
+    commit = last_commit(whole)
+    end = commit.tail if commit.flags else len(whole)
+    path.write_bytes(whole[: end - 1])
     assert_refused(path)
 
 
@@ -171,12 +174,13 @@ def test_places_beyond_4_gib(tmp_path: Path) -> None:
     content = path.read_bytes()
     commit = last_commit(content)
     directory = content[commit.offset : commit.offset + commit.length]
-    commit = commit._replace(offset=2**32 - 3000, tail=2**32 - 3000)
-    with path.open("r+b") as file:  # what lies between stays a hole of the file
+    place = 2**32 - 3000
+    commit = commit._replace(offset=place, tail=place, record=place - 120)
+    with path.open("r+b") as file:  # the bytes between are a hole of the file
         file.seek(1024)
         file.write(slot(commit))
-        file.seek(commit.offset)
-        file.write(directory + trailer(commit))
+        file.seek(commit.record)
+        file.write(full_record(commit) + directory + trailer(commit))
     with ambar.create(path, "a", fsync=False) as writer:
         for number in range(3):
             writer.create_array(f"noise{number}", RANDOM.random(400))
@@ -233,7 +237,7 @@ def flips(content: bytes, count: int) -> Iterator[bytes]:
 def test_flipped_bits_of_a_file(tmp_path: Path) -> None:
     path = two_commits(tmp_path / "x.ambar")
     expected, content, refused = mine(path), path.read_bytes(), 0
-    slots = (content[:512] + slots + content[1088:] for slots in flips(content[512:1088], 100))
+    slots = (content[:512] + slots + content[1096:] for slots in flips(content[512:1096], 100))
     for damaged in (*flips(content, 200), *slots):
         path.write_bytes(damaged)
         try:
