@@ -273,13 +273,15 @@ def test_damaged_stores_are_refused_or_read_whole(tmp_path: Path, directory: boo
         writer.create_array("y", np.arange(9))
     for file in [path] if not directory else [path / ".ambar/commit", path / "g/x/c/0/0"]:
         whole = file.read_bytes()
+        # The records restore a tail that is cut off.
+        end = len(whole) if directory else reference.list_commits(path)[0].commit.tail
         for _ in range(60):
             data = bytearray(whole)
             data[random.integers(len(data))] ^= 1 << random.integers(8)
             file.write_bytes(data)
             with contextlib.suppress(ValueError):
                 assert same(reference.read(path, "g/x"), field((30, 31)))
-            file.write_bytes(data[: random.integers(len(data) - 1)])
+            file.write_bytes(data[: random.integers(end - 1)])
             with pytest.raises(ValueError, match="."):
                 reference.read(path, "g/x")
         file.write_bytes(whole)
