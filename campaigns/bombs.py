@@ -264,6 +264,22 @@ def _mesh() -> seal.Image:
     return _about("mesh", change)
 
 
+def _tail() -> seal.Image:
+    """Claim a temporary tail of 4 GiB."""
+    image = _store({})
+    image.steps = 1
+    image.slot_change = lambda numbers: [*numbers[:2], 2**32 - 2**14, *numbers[3:]]
+    return image
+
+
+def _kept_directory() -> seal.Image:
+    """Overwrite the last tail, and claim a central directory of 4 GiB in each record."""
+    image = _store({})
+    image.steps, image.killed = 1, b""
+    image.record_change = lambda numbers: [*numbers[:9], 2**32 - 2**14, *numbers[10:]]
+    return image
+
+
 BOMBS: dict[str, Callable[[], seal.Image]] = {
     "huge shape": _huge_shape,
     "many chunks": _many_chunks,
@@ -276,6 +292,8 @@ BOMBS: dict[str, Callable[[], seal.Image]] = {
     "blosc zstd": _blosc("zstd"),
     "texts": _texts,
     "long text": _long_text,
+    "temporary tail": _tail,
+    "kept directory": _kept_directory,
     "deep JSON": _deep_json,
     "deep attributes": _deep_attributes,
     "many nodes": _many_nodes,

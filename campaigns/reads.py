@@ -207,7 +207,14 @@ def _other_ways(outcome: Outcome, path: str) -> None:
     attempt("overview", lambda: overview(path))
     attempt("references", lambda: ambar.references(path))
     attempt("read_mesh", lambda: ambar.read_mesh(path))
-    for command in ("info", "ls"):
+    for commit in (attempt("log", ambar.log, path) or ())[1:4]:
+        earlier = attempt(
+            "earlier commit", lambda n=commit.number: ambar.open_store(path, commit=n)
+        )
+        if earlier is not None:
+            _plain(Outcome(foreign=outcome.foreign), earlier)
+            attempt("diff", ambar.diff, earlier, path)
+    for command in ("info", "ls", "log"):
         attempt(f"ambar {command}", _command, command, path)
 
 

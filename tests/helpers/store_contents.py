@@ -40,9 +40,9 @@ def mine(path: Path, commit: int | None = None) -> Contents:
     }
 
 
-def ambars(path: Path) -> Contents:
+def ambars(path: Path, commit: int | None = None) -> Contents:
     """Return attributes and values of all nodes, as ambar has them."""
-    store = ambar.Store._open(path)
+    store = ambar.open_store(path, commit=commit)
     groups: Contents = {node: (dict(store[node].attrs), None) for node in store.groups}
     return groups | {node: (dict(store[node].attrs), store[node].read()) for node in store}
 

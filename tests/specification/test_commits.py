@@ -53,7 +53,7 @@ def commits(path: Path) -> Iterator[Contents]:
                     writer.create_array(f"extra/array{extra}", values)
             if number == 12:
                 writer.remove("extra")
-            writer.commit()
+            writer.commit(f"commit {number}")
             yield ambars(path)
 
 
@@ -92,6 +92,7 @@ def test_earlier_commits(tmp_path: Path) -> None:
     expected = history(path)
     for number, contents in enumerate(expected, 1):
         assert_same(mine(path, number), contents)
+        assert_same(ambars(path, number), contents)
         assert_arrays(by_reference(path, number), contents)
     last = Store(path).commit
     numbers = [record.commit.number for record in reference.list_commits(path)]
@@ -99,6 +100,19 @@ def test_earlier_commits(tmp_path: Path) -> None:
     for number in (0, last + 1):
         with pytest.raises(ValueError, match="no commit"):
             reference.read(path, "group0/of0", number)
+
+
+def test_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    history(path)
+    found, log = records(path), ambar.log(path)[::-1]
+    assert len(log) == len(found) >= COMMITS
+    for number, (record, info) in enumerate(zip(found, log, strict=True), 1):
+        assert record.commit.number == info.number == number
+        assert record.message == info.message
+        assert record.message == f"commit {number}" or number > COMMITS
+        assert (record.written, record.removed) == (info.written, info.removed)
+        assert record.time == round(info.time.timestamp() * 10**6)
 
 
 def tail_length(commit: Commit) -> int:
