@@ -278,3 +278,18 @@ def test_a_root_without_other_documents(tmp_path: Path) -> None:
     assert bits(reference.read(folder, "group/walk")) == bits(expected["group/walk"][1])
     (folder / "zarr.json").write_bytes(text.replace(b'"version"', b'"version" '))
     assert_refused(folder)
+
+
+@pytest.mark.parametrize("missing", [1, 100])
+def test_a_trailer_that_was_cut_off_is_written_again(missing: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", np.arange(20))
+        writer.commit()
+        writer.create_array("b", np.arange(3))
+    content = path.read_bytes()
+    assert last_commit(content).flags
+    for restore in (ambar.repair, lambda path: ambar.create(path, "a", fsync=False).close()):
+        path.write_bytes(content[:-missing])
+        restore(path)
+        assert path.read_bytes() == content
