@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from ambar._core import CorruptError
 from ambar.store.commit import EPOCH, CommitName, find_commit, open_core
 from ambar.store.urls import refuse_url
 
 if TYPE_CHECKING:
     from ambar.store.store import Store
     from ambar.store.writer import Writer
+
+
+_MOST_TIME = 10**17
+"""The largest distance of a commit's time from 1970, in microseconds: 3,000 years."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,8 @@ def log(
     """
     core = open_core(path, storage_options)
     commits = core.commits()
+    if any(abs(commit["time"]) > _MOST_TIME for commit in commits):
+        raise CorruptError(f"{path}: the time of a commit is invalid; restore the store from a copy")
     names: dict[int, list[str]] = {}
     for name, number in core.tags().items():
         names.setdefault(number, []).append(name)

@@ -182,7 +182,10 @@ impl CommitRecord {
         let mut rest = &bytes[FIXED_LEN..];
         let message = std::str::from_utf8(take(&mut rest, number(1) as usize)?).ok()?;
         let (len, stored_len) = (number(2), number(3) as usize);
-        if rest.len() != stored_len || u64::from(len) > stored_len as u64 * deflate::MOST_TIMES {
+        let is_valid = rest.len() == stored_len
+            && stored_len as u64 <= u64::from(len)
+            && u64::from(len) <= stored_len as u64 * deflate::MOST_TIMES;
+        if !is_valid {
             return None;
         }
         let changes = match len as usize {
@@ -290,6 +293,13 @@ impl Slot {
             self.directory_len,
             limits.directory_bytes,
         )?;
+        let end = self.directory_offset.checked_add(self.directory_len);
+        if end.is_none_or(|end| source.length().is_ok_and(|length| end > length)) {
+            return Err(Error::corrupt(format!(
+                "the file ends before the central directory of commit {}; restore it from a copy",
+                self.sequence
+            )));
+        }
         let before = (self.directory_offset - start) as usize;
         let mut bytes = zeroed("the central directory", before + len)?;
         source.read_exact(start, &mut bytes)?;
@@ -341,9 +351,10 @@ pub fn restore_directory(
     let mut known: HashSet<Box<str>> = HashSet::from([ROOT.into()]);
     let mut extent = slot.record_extent();
     let mut record = CommitRecord::read(source, extent, limits)?;
-    if record.number != slot.sequence {
+    if record.slot() != *slot {
         return Err(damaged(extent));
     }
+    let expected = record.directory.entries;
     if let Some(changes) = &mut record.changes {
         restored.root = std::mem::take(&mut changes.root);
     }
@@ -352,7 +363,14 @@ pub fn restore_directory(
             let slot = record.slot();
             let (_, directory) = slot.read_directory(source, slot.directory_offset, limits)?;
             restored.add_unknown(&directory, &mut known, limits)?;
-            return Ok(restored);
+            let found = restored.entries + u64::from(!restored.root.is_empty());
+            if found == expected {
+                return Ok(restored);
+            }
+            return Err(Error::corrupt(format!(
+                "the records of commit {} have {found} entries; expected {expected}; restore the file from a copy",
+                slot.sequence
+            )));
         };
         restored.add_unknown(&changes.entries, &mut known, limits)?;
         known.extend(changes.removed);

@@ -10,7 +10,7 @@ use super::super::source::{ByteSource, LocalFile};
 use super::super::{
     CompactReport, Container, ContainerWriter, CreateOptions, Durability, RepairReport, file,
 };
-use super::commit_record::CommitRecord;
+use super::commit_record::{CommitRecord, FIXED_LEN};
 use super::entry_record::EntryRecord;
 use super::last_commit::{self, LastCommit};
 use super::reader::ZipReader;
@@ -81,7 +81,7 @@ fn repair_file(file: &Arc<File>, path: &Path, limits: &Limits) -> Result<RepairR
     file::sync(file, path, Durability::Full)?;
     Ok(RepairReport {
         commit: last.slot.sequence,
-        cut: file_len - end,
+        cut: file_len.saturating_sub(end),
         notes,
     })
 }
@@ -145,15 +145,16 @@ fn newest_commit(source: &dyn ByteSource, file_len: u64, limits: &Limits) -> Res
     // Records of a hostile file can overlap.
     let mut budget = file_len.saturating_mul(2);
     let mut start = 0;
-    while start + TRAILER_LEN as u64 <= file_len {
+    while start + FIXED_LEN as u64 <= file_len {
         let len = (file_len - start).min(PIECE as u64) as usize;
         let piece = &mut buffer[..len];
         source.read_exact(start, piece)?;
-        for (at, bytes) in piece.windows(TRAILER_LEN).enumerate() {
+        for (at, bytes) in piece.windows(FIXED_LEN).enumerate() {
             let offset = start + at as u64;
             let mut found = None;
             if bytes.starts_with(b"PK\x06\x06") {
-                found = Slot::from_trailer(bytes, offset);
+                let trailer = piece.get(at..at + TRAILER_LEN);
+                found = trailer.and_then(|bytes| Slot::from_trailer(bytes, offset));
             } else if let Some(extent) = CommitRecord::claimed_extent(bytes, offset)
                 && extent.len <= budget
             {
@@ -168,6 +169,9 @@ fn newest_commit(source: &dyn ByteSource, file_len: u64, limits: &Limits) -> Res
                 .into_iter()
                 .chain(newest)
                 .max_by_key(|slot| slot.sequence);
+        }
+        if start + len as u64 == file_len {
+            break;
         }
         start += (len - TRAILER_LEN + 1) as u64;
     }

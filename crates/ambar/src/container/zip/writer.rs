@@ -47,6 +47,8 @@ pub struct ZipWriter {
     log_len: u64,
     /// The tail of the last commit, if it is to be restored where nothing is committed.
     temporary_tail: Option<Vec<u8>>,
+    /// Whether bytes after the last commit's record may have been written.
+    is_tail_overwritten: bool,
     state: State,
     limits: Limits,
 }
@@ -139,6 +141,7 @@ impl ZipWriter {
             ));
         }
         let last = last_commit::find(&source, &header)?;
+        let file_len = source.length()?;
         let record = CommitRecord::read(&source, last.slot.record_extent(), limits)?;
         let source: Arc<dyn ByteSource> = Arc::new(source);
         let reader = ZipReader::with_root(Arc::clone(&source), &last.slot, limits)?;
@@ -157,6 +160,7 @@ impl ZipWriter {
             false => None,
         };
         writer.slot = last.slot;
+        writer.is_tail_overwritten = last.slot.end() > Some(file_len);
         writer.log_len = record.log_len;
         writer.limits = *limits;
         if let Some(document) = reader.read_whole(ROOT, limits.metadata_bytes)? {
@@ -221,6 +225,7 @@ impl ZipWriter {
             slot: Slot::default(),
             log_len: 0,
             temporary_tail: None,
+            is_tail_overwritten: false,
             state: State::new(),
             limits: Limits::default(),
         }
@@ -244,6 +249,7 @@ impl ZipWriter {
         write: impl FnOnce(&mut Appender) -> Result<()>,
     ) -> Result<()> {
         self.guarded(|writer| {
+            writer.is_tail_overwritten = true;
             let header = record.local_header(key);
             let header_offset = writer.out.position();
             writer.out.write(&header)?;
@@ -337,6 +343,7 @@ impl ZipWriter {
             body = RecordBody::new(&self.message, None);
             log_len = 0;
         }
+        self.is_tail_overwritten = true;
         let record_offset = self.out.position();
         let tail_offset = record_offset + body.record_len() as u64;
         let mut tail = Vec::new();
@@ -382,6 +389,11 @@ impl ZipWriter {
         self.out.write(&record.encode(&body))?;
         self.out.write(&tail)?;
         self.out.flush()?;
+        // The last tail may be longer: the file must end with this one.
+        let end = slot.end().unwrap_or(u64::MAX);
+        self.file.set_len(end).map_err(|source| {
+            Error::io(source, &self.path, "cutting off the bytes after the commit")
+        })?;
         Ok(NewCommit {
             slot,
             log_len,
@@ -420,6 +432,7 @@ impl ZipWriter {
         self.slot = slot;
         self.log_len = commit.log_len;
         self.temporary_tail = commit.temporary_tail;
+        self.is_tail_overwritten = false;
         self.out.restart(slot.permanent_end().unwrap_or(u64::MAX));
         (self.changed, self.is_full) = (false, false);
         self.changed_keys.clear();
@@ -430,6 +443,9 @@ impl ZipWriter {
 
     /// Restores the tail of the last commit, and cuts the file at its end.
     fn roll_back(&self) {
+        if !self.is_tail_overwritten {
+            return;
+        }
         // Errors cannot be reported, and do not affect later readers or writers.
         if let Some(tail) = &self.temporary_tail {
             let _ = self.file.write_all_at(tail, self.slot.tail);
@@ -539,6 +555,7 @@ impl ContainerWriter for ZipWriter {
 
     fn share(&mut self) -> Result<SharedFileInfo> {
         self.guarded(|writer| {
+            writer.is_tail_overwritten = true;
             writer.out.flush()?;
             let name = match &writer.new {
                 Some(new) => new.temporary.clone(),
@@ -650,12 +667,11 @@ fn root_entry(document: &[u8], offset: u64) -> (EntryRecord, Vec<u8>) {
     (record, content)
 }
 
-/// Reads the tail of the commit `slot`.
+/// Reads the tail of the commit `slot`, whose trailer may be damaged.
 fn read_tail(source: &dyn ByteSource, slot: &Slot, limits: &Limits) -> Result<Vec<u8>> {
-    let most = limits.directory_bytes.saturating_add(limits.metadata_bytes);
-    let len = Limits::check("the tail of the last commit", slot.tail_len(), most)?;
-    let mut tail = zeroed("the tail of the last commit", len)?;
-    source.read_exact(slot.tail, &mut tail)?;
+    let (mut tail, directory) = slot.read_directory(source, slot.tail, limits)?;
+    tail.extend_from_slice(&directory);
+    tail.extend_from_slice(&slot.trailer());
     Ok(tail)
 }
 
