@@ -74,7 +74,7 @@ fn refuses(path: &Path, what: &str) {
         "{what}"
     );
     assert!(
-        container::compact(path, &Limits::default()).is_err(),
+        container::compact(path, &Limits::default(), &[]).is_err(),
         "{what}"
     );
 }
