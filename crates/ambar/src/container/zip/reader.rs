@@ -289,15 +289,17 @@ impl ZipReader {
     }
 
     fn verify_entry(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        if key == ROOT
+            && let Some(root) = &self.kept_root
+        {
+            // It was verified when the container was opened; by now a writer can have overwritten it.
+            progress(root.len() as u64);
+            return Ok(());
+        }
         let record = self
             .entries
             .get(key)
             .ok_or_else(|| Error::not_found("the entry does not exist"))?;
-        if key == ROOT && self.kept_root.is_some() {
-            // It was verified when the container was opened; by now a writer can have overwritten it.
-            progress(record.stored_len());
-            return Ok(());
-        }
         self.verify_local_header(key, &record)?;
         if record.deflated.is_some() {
             self.content(key, &record, self.limits.metadata_bytes)?;
@@ -410,6 +412,9 @@ impl Container for ZipReader {
 
     fn keys(&self) -> Result<Vec<String>> {
         let mut keys: Vec<String> = self.entries.iter().map(|(key, _)| key.to_owned()).collect();
+        if !self.has_tail && self.kept_root.is_some() {
+            keys.push(ROOT.to_owned());
+        }
         keys.sort_unstable();
         Ok(keys)
     }
