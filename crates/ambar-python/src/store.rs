@@ -116,7 +116,7 @@ impl Store {
     /// The metadata document of an array, its `zarr.json`.
     fn document(&self, path: &str) -> PyResult<JsonObject> {
         let text = self.inner.document(path).or_raise()?;
-        serde_json::from_str(text)
+        serde_json::from_str(&text)
             .map(JsonObject)
             .map_err(|error| Error::corrupt(error.to_string()).at_node(path))
             .or_raise()

@@ -40,7 +40,8 @@ class Series(Sequence[Snapshot]):
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        steps = ((_STEP.fullmatch(name), name) for name in store.groups)
+        # Of thousands of steps, no metadata but these names is read.
+        steps = ((_STEP.fullmatch(name), name) for name in store._subgroups)
         self._steps = sorted((int(match[1]), name) for match, name in steps if match)
         self._opened: dict[int, Snapshot] = {}
 

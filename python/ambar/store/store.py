@@ -59,6 +59,12 @@ class Group(Mapping[str, Array]):
         """Paths of all groups, relative to this one; the first, "", is the group itself."""
         return [""] * bool(self._path) + self._below(self._commit.groups)
 
+    @property
+    def _subgroups(self) -> list[str]:
+        """Names of the groups directly in this one, found without the metadata of others."""
+        children = self._commit.core.children(absolute(self._path))
+        return [path.rpartition("/")[2] for path, kind in children if kind == "group"]
+
     @cached_property
     def _arrays(self) -> list[str]:
         return self._below(self._commit.arrays)

@@ -1,9 +1,10 @@
-//! The metadata documents of all nodes of a hierarchy in one string, indexed by node and parsed on
-//! demand.
+//! The metadata of a hierarchy: the root's document, and the documents of its nodes, parsed on demand.
 
 use crc_fast::crc32_iscsi as crc32c;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::NodeKind;
 use super::documents::{GroupDocument, KindDocument};
-use super::{Attributes, name};
+use super::node_documents::{ConsolidatedDocuments, NodeDocuments, SeparateDocuments, read_text};
+use super::Attributes;
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -28,13 +30,8 @@ const PREFIX: &str = "crc32c:";
 /// The documents of all nodes.
 #[derive(Debug)]
 pub(crate) struct Hierarchy {
-    text: String,
-    /// Names (such as `amr/density`, without the root) and the ranges of their documents, in the order of
-    /// the file.
-    nodes: Vec<(Box<str>, Range<usize>)>,
-    /// Indices into `nodes`, sorted by name.
-    sorted: Vec<u32>,
     root: Root,
+    nodes: NodeDocuments,
     /// Names of commits.
     tags: Tags,
     /// Whether this library wrote it.
@@ -47,32 +44,21 @@ pub(crate) type Tags = BTreeMap<String, u64>;
 #[derive(Debug)]
 enum Root {
     Group(Attributes),
-    /// The store is a single array, whose document is the text.
-    Array,
+    /// The store is a single array, with this document.
+    Array(String),
 }
 
 impl Hierarchy {
-    /// Reads the documents in `container`: the root's, if it has consolidated metadata, otherwise the documents of
-    /// all nodes.
+    /// Reads the root's document in `container`. Documents of other nodes that it lacks are read when they are needed.
     ///
     /// # Errors
     /// `NotFound` if it is not a Zarr v3 hierarchy; `Corrupt`, `Unsupported`, `Limit`, `Io`.
-    pub fn read(container: &dyn Container, limits: &Limits) -> Result<Self> {
-        let Some(text) = read_text(container, "zarr.json", limits)? else {
+    pub fn read(container: Arc<dyn Container>, limits: &Limits) -> Result<Self> {
+        let Some(text) = read_text(&*container, "zarr.json", limits)? else {
             return Err(Error::not_found(
                 "expected a Zarr v3 hierarchy; zarr.json does not exist at the root",
             ));
         };
-        let (hierarchy, is_complete) = Self::parse(text)?;
-        if is_complete {
-            return Ok(hierarchy);
-        }
-        hierarchy.with_nodes_of(container, limits)
-    }
-
-    /// Parses the root's document `text` and verifies its checksum if it has one. Returns whether it has the documents
-    /// of all nodes, too.
-    fn parse(text: String) -> Result<(Self, bool)> {
         let document: GroupDocument<'_> = serde_json::from_str(&text)
             .map_err(|error| Error::corrupt(format!("invalid metadata of the root: {error}")))?;
         if document.zarr_format != 3 {
@@ -82,15 +68,13 @@ impl Hierarchy {
             )));
         }
         if document.node_type == "array" {
-            let hierarchy = Self {
-                text,
-                nodes: Vec::new(),
-                sorted: Vec::new(),
-                root: Root::Array,
+            let none = ConsolidatedDocuments::new(String::new(), Vec::new())?;
+            return Ok(Self {
+                root: Root::Array(text),
+                nodes: NodeDocuments::Together(none),
                 tags: Tags::new(),
                 ours: false,
-            };
-            return Ok((hierarchy, true));
+            });
         }
         let raw = document.attributes();
         let ours = verify_checksum(&text, raw)?;
@@ -101,100 +85,32 @@ impl Hierarchy {
             false => Tags::new(),
         };
         document.check_fields()?;
-        let (documents, is_consolidated) = match document.consolidated {
-            Some(consolidated) => (consolidated.metadata.0, true),
-            None => (Vec::new(), false),
+        let documents = document.consolidated.map(|all| all.metadata.0);
+        // Other programs write empty consolidated metadata where they have not consolidated any.
+        let documents = documents.filter(|documents| ours || !documents.is_empty());
+        let nodes = match documents {
+            None => NodeDocuments::Separate(Box::new(SeparateDocuments::new(
+                container, *limits, ours,
+            ))),
+            Some(documents) => {
+                let nodes = documents
+                    .into_iter()
+                    .map(|(name, document)| (Box::from(name), place(&text, document.get())))
+                    .collect();
+                NodeDocuments::Together(ConsolidatedDocuments::new(text, nodes)?)
+            }
         };
-        let is_complete = if ours {
-            is_consolidated
-        } else {
-            !documents.is_empty()
-        };
-        let nodes = documents
-            .into_iter()
-            .map(|(name, document)| (Box::from(name), place(&text, document.get())))
-            .collect();
         let hierarchy = Self {
-            text: String::new(),
-            nodes,
-            sorted: Vec::new(),
             root: Root::Group(attributes),
+            nodes,
             tags,
             ours,
-        }
-        .sorted(text)?;
-        if ours {
-            hierarchy.check_nodes()?;
-        }
-        Ok((hierarchy, is_complete))
-    }
-
-    /// Adds the documents of all nodes in `container` to a root without consolidated metadata.
-    fn with_nodes_of(mut self, container: &dyn Container, limits: &Limits) -> Result<Self> {
-        let mut text = std::mem::take(&mut self.text);
-        let keys = container.keys()?;
-        let mut names: Vec<&str> = keys
-            .iter()
-            .filter_map(|key| key.strip_suffix("/zarr.json"))
-            .collect();
-        // A group precedes what it contains.
-        names.sort_unstable();
-        for name in names {
-            let key = format!("{name}/zarr.json");
-            let Some(document) = read_text(container, &key, limits)? else {
-                continue;
-            };
-            let start = text.len();
-            text.push_str(&document);
-            Limits::check("metadata", text.len() as u64, limits.metadata_bytes)?;
-            self.nodes.push((name.into(), start..text.len()));
-        }
-        let hierarchy = self.sorted(text)?;
-        if hierarchy.ours {
-            hierarchy.check_nodes()?;
+        };
+        if ours && matches!(hierarchy.nodes, NodeDocuments::Together(_)) {
+            let is_group = |name: &str| Ok(hierarchy.kind(name)? == Some(NodeKind::Group));
+            hierarchy.nodes.names()?.check(is_group)?;
         }
         Ok(hierarchy)
-    }
-
-    fn sorted(mut self, text: String) -> Result<Self> {
-        self.text = text;
-        let count = u32::try_from(self.nodes.len())
-            .map_err(|_| Error::limit("a hierarchy has at most 2^32 nodes"))?;
-        self.sorted = (0..count).collect();
-        let nodes = &self.nodes;
-        let name = |index: &u32| &*nodes[*index as usize].0;
-        self.sorted.sort_by(|a, b| name(a).cmp(name(b)));
-        if let Some(duplicate) = self
-            .sorted
-            .windows(2)
-            .find(|pair| name(&pair[0]) == name(&pair[1]))
-        {
-            return Err(Error::corrupt("two documents of one node").at_node(name(&duplicate[0])));
-        }
-        Ok(self)
-    }
-
-    /// Checks that every node has a valid name and follows its parent group.
-    fn check_nodes(&self) -> Result<()> {
-        // The parent of the previous node: most often it is also the parent of this one.
-        let mut group = "";
-        for (order, (name, _)) in self.nodes.iter().enumerate() {
-            if let Some(rule) = name::broken_rule(name) {
-                return Err(Error::corrupt(format!("the name of a node {rule}")).at_node(name));
-            }
-            let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
-            let is_group = parent == group
-                || parent.is_empty()
-                || (self.find(parent).is_some_and(|found| found < order)
-                    && self.kind(parent)? == Some(NodeKind::Group));
-            if !is_group {
-                return Err(
-                    Error::corrupt("expected the group of the node before the node").at_node(name),
-                );
-            }
-            group = parent;
-        }
-        Ok(())
     }
 
     /// True if this library wrote it. Its writers write all chunks: a missing chunk was lost.
@@ -207,64 +123,55 @@ impl Hierarchy {
         &self.tags
     }
 
-    /// Names of all nodes except the root, in the order of the file.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|(name, _)| &**name)
+    /// Names of all nodes except the root (such as `amr/density`), each after its parents.
+    ///
+    /// # Errors
+    /// `Corrupt` if a name is invalid; `Io`.
+    pub fn names(&self) -> Result<impl Iterator<Item = &str>> {
+        Ok(self.nodes.names()?.iter())
     }
 
-    /// Names of the children of `name`, in the order of the file.
-    pub fn children(&self, name: &str) -> Vec<&str> {
-        let prefix = if name.is_empty() {
-            String::new()
-        } else {
-            format!("{name}/")
-        };
-        let node = |index: &u32| &*self.nodes[*index as usize].0;
-        let first = self
-            .sorted
-            .partition_point(|index| node(index) < prefix.as_str());
-        let mut children: Vec<u32> = self.sorted[first..]
-            .iter()
-            .copied()
-            .take_while(|index| node(index).starts_with(&prefix))
-            .filter(|index| !node(index)[prefix.len()..].contains('/'))
-            .collect();
-        children.sort_unstable();
-        children
-            .iter()
-            .map(|index| &*self.nodes[*index as usize].0)
-            .collect()
+    /// Names of the children of `name`.
+    ///
+    /// # Errors
+    /// As [`Self::names`].
+    pub fn children(&self, name: &str) -> Result<Vec<&str>> {
+        Ok(self.nodes.names()?.children(name))
     }
 
     /// The document of the node `name`. For the root, only if it is an array.
-    pub fn document(&self, name: &str) -> Option<&str> {
-        if name.is_empty() {
-            return matches!(self.root, Root::Array).then_some(self.text.as_str());
+    ///
+    /// # Errors
+    /// `Corrupt`, `Limit`, `Io`.
+    pub fn document(&self, name: &str) -> Result<Option<Cow<'_, str>>> {
+        match (&self.root, name) {
+            (Root::Array(document), "") => Ok(Some(Cow::Borrowed(document))),
+            (Root::Group(_), "") => Ok(None),
+            _ => self.nodes.get(name),
         }
-        let (_, place) = &self.nodes[self.find(name)?];
-        self.text.get(place.clone())
-    }
-
-    /// The index in `nodes` of the node `name`.
-    fn find(&self, name: &str) -> Option<usize> {
-        let node = |index: &u32| &*self.nodes[*index as usize].0;
-        let found = self
-            .sorted
-            .binary_search_by(|index| node(index).cmp(name))
-            .ok()?;
-        Some(self.sorted[found] as usize)
     }
 
     /// The kind of the node `name`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// As [`Self::document`].
     pub fn kind(&self, name: &str) -> Result<Option<NodeKind>> {
-        let document = match (&self.root, name) {
-            (Root::Group(_), "") => return Ok(Some(NodeKind::Group)),
-            _ => self.document(name),
+        let is_group = match (&self.root, &self.nodes) {
+            (Root::Group(_), _) if name.is_empty() => true,
+            // Without reading its document, which the group can have for each of thousands of steps.
+            (_, NodeDocuments::Separate(_)) if self.ours => {
+                let names = self.nodes.names()?;
+                names.has_children(name) && names.find(name).is_some()
+            }
+            _ => false,
         };
-        let Some(document) = document else {
+        if is_group {
+            return Ok(Some(NodeKind::Group));
+        }
+        let Some(document) = self.document(name)? else {
             return Ok(None);
         };
-        let KindDocument { node_type } = serde_json::from_str(document)
+        let KindDocument { node_type } = serde_json::from_str(&document)
             .map_err(|error| Error::corrupt(format!("invalid metadata: {error}")).at_node(name))?;
         match &*node_type {
             "group" => Ok(Some(NodeKind::Group)),
@@ -277,14 +184,17 @@ impl Hierarchy {
     }
 
     /// Attributes of the group `name`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// As [`Self::document`], and `Invalid` if it is an array.
     pub fn attributes(&self, name: &str) -> Result<Option<Attributes>> {
         if let (Root::Group(attributes), "") = (&self.root, name) {
             return Ok(Some(attributes.clone()));
         }
-        let Some(document) = self.document(name) else {
+        let Some(document) = self.document(name)? else {
             return Ok(None);
         };
-        let group: GroupDocument<'_> = serde_json::from_str(document).map_err(|error| {
+        let group: GroupDocument<'_> = serde_json::from_str(&document).map_err(|error| {
             Error::corrupt(format!("invalid metadata of a group: {error}")).at_node(name)
         })?;
         if group.zarr_format != 3 || group.node_type != "group" {
@@ -299,15 +209,6 @@ impl Hierarchy {
             .map(Some)
             .map_err(|error| Error::corrupt(format!("invalid attributes: {error}")).at_node(name))
     }
-}
-
-fn read_text(container: &dyn Container, key: &str, limits: &Limits) -> Result<Option<String>> {
-    let Some(bytes) = container.read_whole(key, limits.metadata_bytes)? else {
-        return Ok(None);
-    };
-    String::from_utf8(bytes)
-        .map(Some)
-        .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
 }
 
 /// The range of `part` in `text`, which contains it.

@@ -8,6 +8,7 @@ mod fill;
 mod hierarchy;
 mod lossy;
 mod name;
+mod node_documents;
 
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
 pub(crate) use cache::MetadataCache;

@@ -67,9 +67,11 @@ impl Store {
                 }
                 Some(_) => {
                     let name = super::name_of(path);
-                    let document =
-                        |store: &Self| store.hierarchy().document(name).map(str::to_owned);
-                    (document(self) != document(other)).then_some(Change::Metadata)
+                    let documents = (
+                        self.hierarchy().document(name)?,
+                        other.hierarchy().document(name)?,
+                    );
+                    (documents.0 != documents.1).then_some(Change::Metadata)
                 }
             };
             differences.extend(change.map(|change| (path.clone(), change)));

@@ -1,5 +1,6 @@
 //! Opens stores and finds their nodes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -85,7 +86,7 @@ impl Store {
     /// # Errors
     /// As `open`, and `Limit`.
     pub fn from_container(container: Arc<dyn Container>, limits: Limits) -> Result<Self> {
-        let hierarchy = Hierarchy::read(&*container, &limits)
+        let hierarchy = Hierarchy::read(Arc::clone(&container), &limits)
             .map_err(|error| error.in_file(container.location()))?;
         Ok(Self(Arc::new(Inner {
             container,
@@ -106,7 +107,8 @@ impl Store {
     /// # Errors
     /// `Corrupt`.
     pub fn nodes(&self) -> Result<Vec<(String, NodeKind)>> {
-        self.with_kinds(self.0.hierarchy.names())
+        let names = self.0.hierarchy.names();
+        self.with_kinds(names.map_err(|error| self.with_location(error))?)
     }
 
     /// The kind of the node at `path`; `None` if it does not exist.
@@ -125,7 +127,9 @@ impl Store {
     /// # Errors
     /// `Corrupt`.
     pub fn children(&self, path: &str) -> Result<Vec<(String, NodeKind)>> {
-        self.with_kinds(self.0.hierarchy.children(name_of(path)).into_iter())
+        let children = self.0.hierarchy.children(name_of(path));
+        let children = children.map_err(|error| self.with_location(error))?;
+        self.with_kinds(children.into_iter())
     }
 
     fn with_kinds<'a>(
@@ -176,12 +180,8 @@ impl Store {
             }
             None => return Err(self.missing("array or group", name)),
         }
-        let document = self
-            .0
-            .hierarchy
-            .document(name)
-            .ok_or_else(|| self.missing("array", name))?;
-        let metadata = self.0.cache.parse(document, &self.0.limits);
+        let document = self.document(name)?;
+        let metadata = self.0.cache.parse(&document, &self.0.limits);
         let metadata = metadata.map_err(|error| self.with_location(error.at_node(name)))?;
         Ok(Array::new(
             Arc::clone(&self.0.container),
@@ -217,10 +217,11 @@ impl Store {
     /// The JSON text of the `zarr.json` of the array at `path`.
     ///
     /// # Errors
-    /// `NotFound`.
-    pub fn document(&self, path: &str) -> Result<&str> {
+    /// `NotFound`; `Corrupt`, `Limit`, `Io`.
+    pub fn document(&self, path: &str) -> Result<Cow<'_, str>> {
         let name = name_of(path);
         let document = self.0.hierarchy.document(name);
+        let document = document.map_err(|error| self.with_location(error))?;
         document.ok_or_else(|| self.missing("array", name))
     }
 
@@ -257,7 +258,8 @@ impl Store {
     /// An error that names the existing nodes.
     fn missing(&self, what: &str, name: &str) -> Error {
         let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
-        let siblings = self.0.hierarchy.children(parent);
+        // The missing node is reported even if its siblings cannot be listed.
+        let siblings = self.0.hierarchy.children(parent).unwrap_or_default();
         let shown: Vec<&str> = siblings.iter().take(20).copied().collect();
         let more = if siblings.len() > shown.len() {
             ", ..."

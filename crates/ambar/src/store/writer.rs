@@ -16,6 +16,9 @@ use crate::metadata::{
     with_loss, without_loss,
 };
 
+/// Most bytes of documents that the root's document contains, too. Opening parses them, and each commit writes them.
+const MOST_CONSOLIDATED: usize = 4 << 20;
+
 /// A store open for writing. Changes become visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
     pub(super) container: Box<dyn ContainerWriter>,
@@ -116,10 +119,11 @@ impl StoreWriter {
         self.keys = store.container().keys()?.into_iter().collect();
         self.root = hierarchy.attributes("")?.unwrap_or_default();
         self.nodes.clear();
-        for (order, name) in hierarchy.names().enumerate() {
-            if let (Some(kind), Some(document)) = (hierarchy.kind(name)?, hierarchy.document(name))
+        for (order, name) in hierarchy.names()?.enumerate() {
+            if let (Some(kind), Some(document)) =
+                (hierarchy.kind(name)?, hierarchy.document(name)?)
             {
-                let document = document.to_owned();
+                let document = document.into_owned();
                 let node = Node {
                     order: order as u64,
                     kind,
@@ -337,22 +341,26 @@ impl StoreWriter {
             return Err(Error::invalid(message));
         }
         self.fill_sparse()?;
-        let names = self.names_in_tree_order();
-        for name in &names {
-            if let Some(node) = self.nodes.get_mut(name)
-                && node.changed
-            {
+        let changed = self.in_tree_order(|node| node.changed);
+        for name in changed {
+            if let Some(node) = self.nodes.get_mut(&name) {
                 let key = format!("{name}/zarr.json");
                 self.container.put(&key, &[node.document.as_bytes()])?;
                 self.keys.insert(key);
                 node.changed = false;
             }
         }
+        let alone = root_document_alone(&self.root, &self.tags)?;
+        let bytes: usize = self.nodes.values().map(|node| node.document.len()).sum();
+        if bytes > MOST_CONSOLIDATED {
+            self.container.put_root(alone.as_bytes(), alone.as_bytes())?;
+            return self.container.commit();
+        }
+        let names = self.in_tree_order(|_| true);
         let documents = names
             .iter()
             .filter_map(|name| Some((name.as_str(), self.nodes.get(name)?.document.as_str())));
         let root = root_document(&self.root, &self.tags, documents)?;
-        let alone = root_document_alone(&self.root, &self.tags)?;
         self.container.put_root(root.as_bytes(), alone.as_bytes())?;
         self.container.commit()
     }
@@ -365,11 +373,12 @@ impl StoreWriter {
         self.container.set_message(message)
     }
 
-    /// Names of all nodes: each group is followed by everything in it, siblings are in the order of their
-    /// creation. zarr-python takes siblings that other nodes of their depth separate for missing ones.
-    fn names_in_tree_order(&self) -> Vec<String> {
+    /// Names of the nodes that `is_wanted` selects: each group is followed by everything in it, siblings are in the
+    /// order of their creation. zarr-python takes siblings that other nodes of their depth separate for missing ones.
+    fn in_tree_order(&self, is_wanted: impl Fn(&Node) -> bool) -> Vec<String> {
         let order = |name: &str| self.nodes.get(name).map_or(0, |node| node.order);
-        let mut names: Vec<String> = self.nodes.keys().cloned().collect();
+        let wanted = self.nodes.iter().filter(|(_, node)| is_wanted(node));
+        let mut names: Vec<String> = wanted.map(|(name, _)| name.clone()).collect();
         names.sort_by_cached_key(|name| {
             let ends = name.match_indices('/').map(|(end, _)| end);
             let paths = ends.chain([name.len()]).map(|end| &name[..end]);

@@ -1,27 +1,19 @@
-//! A hash table of the entries of a central directory by key.
+//! The entries of a central directory, found by key.
 //!
-//! A store can have 100,000 entries of which a reader needs ten. So nothing is copied from the
-//! directory, and the table contains only the offsets of entries.
-
-use std::hash::{BuildHasher, RandomState};
+//! A store can have 1,000,000 entries of which a reader needs ten. So nothing is copied from the
+//! directory: the table contains only the offsets of its entries, in the order of their keys.
 
 use super::super::key;
 use super::entry_record::{self, EntryRecord, Producer};
 use super::records::DIRECTORY_LEN;
 use crate::error::{Error, Result};
 
-/// An empty slot of the table.
-const VACANT: u32 = u32::MAX;
-
 /// The entries by key.
 pub struct EntryTable {
     directory: Vec<u8>,
     producer: Producer,
-    /// Offsets of entries in `directory`; open addressing, at most half full.
-    table: Vec<u32>,
-    /// Random, so that names cannot be chosen to collide.
-    hasher: RandomState,
-    len: usize,
+    /// Offsets of entries in `directory`, sorted by key.
+    offsets: Vec<u32>,
 }
 
 impl EntryTable {
@@ -40,84 +32,84 @@ impl EntryTable {
                 directory.len()
             )));
         }
-        let slots = (2 * entries as usize).next_power_of_two();
-        let mut this = Self {
-            directory,
-            producer,
-            table: vec![VACANT; slots],
-            hasher: RandomState::new(),
-            len: 0,
-        };
+        let mut offsets = Vec::with_capacity(entries as usize);
         let mut position = 0;
+        let mut previous = "";
+        let mut is_sorted = true;
         for _ in 0..entries {
-            position = this.insert(position, end)?;
+            let entry = entry_record::entry(&directory[position..], producer)?;
+            entry_record::check_location(&entry, end)?;
+            if producer == Producer::Ambar || !entry_record::is_hidden(&entry) {
+                if let Some(rule) = key::broken_rule(entry.name) {
+                    return Err(Error::corrupt(format!(
+                        "the entry name {:?} {rule}: ambar cannot read this file safely; write it again",
+                        entry.name
+                    )));
+                }
+                is_sorted &= previous < entry.name;
+                previous = entry.name;
+                offsets.push(position as u32);
+            }
+            position += entry.len;
         }
-        match this.directory.len() - position {
-            0 => Ok(this),
-            rest => Err(Error::corrupt(format!(
+        let rest = directory.len() - position;
+        if rest > 0 {
+            return Err(Error::corrupt(format!(
                 "{rest} bytes follow the last of the {entries} entries of the central directory; \
                  restore the file from a copy"
-            ))),
-        }
-    }
-
-    /// Checks and inserts the entry at `position`; returns the position of the next one.
-    fn insert(&mut self, position: usize, end: u64) -> Result<usize> {
-        let entry = entry_record::entry(&self.directory[position..], self.producer)?;
-        let next = position + entry.len;
-        entry_record::check_location(&entry, end)?;
-        if self.producer == Producer::Other && entry_record::is_hidden(&entry) {
-            return Ok(next);
-        }
-        if let Some(rule) = key::broken_rule(entry.name) {
-            return Err(Error::corrupt(format!(
-                "the entry name {:?} {rule}: ambar cannot read this file safely; write it again",
-                entry.name
             )));
         }
-        let slot = self.find(entry.name);
-        if self.table[slot] != VACANT {
+        let mut table = Self {
+            directory,
+            producer,
+            offsets,
+        };
+        if !is_sorted {
+            table.sort()?;
+        }
+        Ok(table)
+    }
+
+    /// Sorts the entries, as of ZIPs of other programs and of restored commits.
+    fn sort(&mut self) -> Result<()> {
+        let mut offsets = std::mem::take(&mut self.offsets);
+        offsets.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)));
+        let twice = |pair: &[u32]| self.name(pair[0]) == self.name(pair[1]);
+        if let Some(pair) = offsets.windows(2).find(|pair| twice(pair)) {
             return Err(Error::corrupt(format!(
                 "the entry {:?} occurs twice in the central directory; restore the file from a copy",
-                entry.name
+                self.name(pair[0])
             )));
         }
-        self.table[slot] = position as u32;
-        self.len += 1;
-        Ok(next)
+        self.offsets = offsets;
+        Ok(())
     }
 
-    /// The slot of `key`, or the empty slot to insert it in.
-    fn find(&self, key: &str) -> usize {
-        let mask = self.table.len() - 1;
-        let mut slot = self.hasher.hash_one(key) as usize & mask;
-        // Terminates, because at least half of the table is empty.
-        while self.entry_at(slot).is_some_and(|(name, _)| name != key) {
-            slot = (slot + 1) & mask;
-        }
-        slot
+    /// The name of the entry at `offset`, which was parsed before.
+    fn name(&self, offset: u32) -> &str {
+        self.entry_at(offset).map_or("", |(name, _)| name)
     }
 
-    fn entry_at(&self, slot: usize) -> Option<(&str, EntryRecord)> {
-        let position = self.table[slot];
-        let bytes = self.directory.get(position as usize..)?;
+    fn entry_at(&self, offset: u32) -> Option<(&str, EntryRecord)> {
+        let bytes = self.directory.get(offset as usize..)?;
         let entry = entry_record::entry(bytes, self.producer).ok()?;
         Some((entry.name, entry.record))
     }
 
     /// The entry of `key`.
     pub fn get(&self, key: &str) -> Option<EntryRecord> {
-        let (_, record) = self.entry_at(self.find(key))?;
+        let found = self.offsets.binary_search_by(|offset| self.name(*offset).cmp(key));
+        let (_, record) = self.entry_at(self.offsets[found.ok()?])?;
         Some(record)
     }
 
-    /// All entries, in arbitrary order.
+    /// All entries, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, EntryRecord)> {
-        (0..self.table.len()).filter_map(|slot| self.entry_at(slot))
+        self.offsets.iter().filter_map(|offset| self.entry_at(*offset))
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.len
+        self.offsets.len()
     }
 }

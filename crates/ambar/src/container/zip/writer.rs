@@ -1,7 +1,7 @@
 //! Writes a ZIP: entries are appended, and a commit is one small write of a slot after them.
 
 use crc_fast::crc32_iscsi as crc32c;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -34,10 +34,10 @@ pub struct ZipWriter {
     new: Option<NewFile>,
     out: Appender,
     /// The entries of the next commit, except the root's document.
-    live: HashMap<Box<str>, EntryRecord>,
+    live: BTreeMap<Box<str>, EntryRecord>,
     root: Option<RootDocument>,
     /// Keys that were written or removed since the last commit.
-    changed_keys: HashSet<Box<str>>,
+    changed_keys: BTreeSet<Box<str>>,
     changed: bool,
     /// Whether the next commit is full in any case.
     is_full: bool,
@@ -216,9 +216,9 @@ impl ZipWriter {
             path,
             durability,
             new: None,
-            live: HashMap::new(),
+            live: BTreeMap::new(),
             root: None,
-            changed_keys: HashSet::new(),
+            changed_keys: BTreeSet::new(),
             changed: false,
             is_full: false,
             message: String::new(),
@@ -308,22 +308,13 @@ impl ZipWriter {
     /// Appends the record and the tail of the commit. Returns its slot, the new length of the log, and the tail if
     /// it is temporary.
     fn append_commit(&mut self, time: i64) -> Result<NewCommit> {
-        let mut order: Vec<_> = self.live.iter().collect();
-        order.sort_unstable_by_key(|(_, record)| record.header_offset);
-        let (mut directory, mut entries, mut removed) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, record) in order {
-            let start = directory.len();
-            encode_entry(key, record, &mut directory);
-            if self.changed_keys.contains(key) {
-                entries.extend_from_slice(&directory[start..]);
-            }
-        }
+        let (mut entries, mut removed) = (Vec::new(), Vec::new());
         for key in &self.changed_keys {
-            if !self.live.contains_key(key) {
-                removed.push(key.clone());
+            match self.live.get(key) {
+                Some(record) => encode_entry(key, record, &mut entries),
+                None => removed.push(key.clone()),
             }
         }
-        removed.sort_unstable();
         let counts = (self.changed_keys.len() - removed.len(), removed.len());
         let changes = Changes {
             root: self
@@ -347,11 +338,24 @@ impl ZipWriter {
         let record_offset = self.out.position();
         let tail_offset = record_offset + body.record_len() as u64;
         let mut tail = Vec::new();
-        if let Some(root) = &self.root {
+        let mut root = self.root.as_ref().map(|root| {
             let (record, content) = root_entry(&root.document, tail_offset);
             tail.extend_from_slice(&record.local_header(ROOT));
             tail.extend_from_slice(&content);
-            encode_entry(ROOT, &record, &mut directory);
+            record
+        });
+        // Readers search the directory, so it is sorted by key.
+        let mut directory = Vec::new();
+        for (key, record) in &self.live {
+            if **key > *ROOT
+                && let Some(root) = root.take()
+            {
+                encode_entry(ROOT, &root, &mut directory);
+            }
+            encode_entry(key, record, &mut directory);
+        }
+        if let Some(root) = root {
+            encode_entry(ROOT, &root, &mut directory);
         }
         // Readers would reject a larger directory.
         let limit = self.limits.directory_bytes.min(u32::MAX.into());
