@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,35 @@ def test_ranks_write_and_go_on(mpi: Mpi, placement: str, tmp_path: Path) -> None
     assert not done.stdout
     check(path, 0)
     check(path, 1)
+
+
+STEPS = """
+import sys, time
+import numpy as np
+import ambar.mpi
+with ambar.mpi.create(sys.argv[1], fsync=False) as writer:
+    for step in range(5):
+        time.sleep(0.1)
+        with writer.step(time=step / 2) as path:
+            blocks = writer.blocks((3,), [((writer.rank,), (1,))])
+            writer.create_array(f"{path}/rank", shape=(3,), dtype="f8", blocks=blocks)
+            writer.write_region(f"{path}/rank", np.array([float(step + writer.rank)]), (writer.rank,))
+"""
+
+
+@each_mpi
+def test_steps_are_followed_while_ranks_write_them(mpi: Mpi, tmp_path: Path) -> None:
+    path, program = tmp_path / "x.ambar", tmp_path / "steps.py"
+    program.write_text(STEPS)
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(python_run, mpi, 3, tmp_path, program, path)
+        followed = ambar.follow(path, timeout=60)
+        for step in range(5):
+            group = next(followed)
+            assert group.path == f"step_{step:06}"
+            assert group.attrs["time"] == step / 2
+            assert group["rank"].read().tolist() == [step, step + 1, step + 2]
+        assert not done.result().stdout
 
 
 @each_mpi

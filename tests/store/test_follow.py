@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -57,3 +58,53 @@ def test_a_store_that_never_appears_ends_the_iteration(tmp_path: Path) -> None:
     start = time.monotonic()
     assert list(ambar.follow(tmp_path / "x.ambar", interval=0.01, timeout=0.1)) == []
     assert time.monotonic() - start < 5
+
+
+def test_changes_are_noticed_before_the_interval_ends(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux reports changes of files")
+    path = tmp_path / "run.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("x", np.zeros(3))
+        writer.commit()
+        found = ambar.follow(path, interval=30)
+        next(found)
+        timer = threading.Timer(0.2, _commit_ones, [writer])
+        timer.start()
+        start = time.monotonic()
+        assert (next(found)["x"].read() == 1).all()
+        timer.join()
+    assert time.monotonic() - start < 15
+
+
+def _commit_ones(writer: ambar.Writer) -> None:
+    writer.create_array("x", np.ones(3))
+    writer.commit()
+
+
+def test_opened_stores_and_series_are_refreshed(tmp_path: Path) -> None:
+    pyvista = pytest.importorskip("pyvista")
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.create_array("x", np.zeros(3))
+    store = ambar.open_store(path)
+    group, old = store.groups, store["x"]
+    assert not store.refresh()
+    with ambar.create(path, "a") as writer:
+        writer.create_array("x", np.ones(3))
+        writer.create_array("run/y", np.ones(3))
+    assert store.refresh()
+    assert (store["x"].read() == 1).all()
+    assert (old.read() == 0).all()
+    assert (group, store.groups) == ([""], ["", "run"])
+
+    path = tmp_path / "y.ambar"
+    with ambar.open_mesh_series(path, "w-") as series:
+        series.add(pyvista.Sphere(), 0.0)
+        opened = ambar.open_mesh_series(path)
+        series.add(pyvista.Sphere(), 1.0)
+        assert opened.times == [0.0]
+        assert opened.refresh()
+        assert opened.times == [0.0, 1.0]
+        with pytest.raises(ValueError, match="open for writing"):
+            series.refresh()

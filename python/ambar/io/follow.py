@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.file_events import wait_for_change
 from ambar.kinds.registry import open_path
 from ambar.store.locations import open_store
+from ambar.store.store import Store
 from ambar.store.urls import is_url
 
 Identity = tuple[int, int] | None
+
+_SHORTEST_PAUSE = 0.01
+"""Seconds between two openings of a store."""
 
 
 def follow(
@@ -28,8 +33,8 @@ def follow(
 ) -> Iterator[Any]:
     """Yield the steps of a store as another process commits them.
 
-    Of a series, new snapshots or meshes are yielded; of any other store, the opened store after
-    each commit. What was yielded remains valid: it is of its commit.
+    Of a series, new snapshots, meshes or groups are yielded; of any other store, the opened store
+    after each commit. What was yielded remains valid: it is of its commit.
 
     Parameters
     ----------
@@ -38,7 +43,8 @@ def follow(
     existing : bool, default True
         Whether the steps that exist at the beginning are yielded, too.
     interval : float, default 0.2
-        Seconds between two looks at the file or URL.
+        Seconds between two looks at the file or URL. On Linux, changes of local files by processes
+        of the same machine are noticed at once.
     timeout : float, optional
         Seconds without a new step after which the iteration ends; it does not end by default.
     storage_options : mapping, optional
@@ -46,8 +52,9 @@ def follow(
 
     Yields
     ------
-    Snapshot, Mesh, or what `ambar.open` returns
-        The steps, in their order.
+    Snapshot, Mesh, Group, or what `ambar.open` returns
+        The steps, in their order. Groups are the steps that ranks write with `ambar.mpi` or the C
+        library.
 
     Raises
     ------
@@ -73,9 +80,10 @@ def follow(
         if current != known:
             known = current
             _, found = open_path(path, storage_options)
-        if isinstance(found, Sequence):
-            new = list(found[steps:]) if existing or not is_first else []
-            steps = len(found)
+        series = _steps(found)
+        if series is not None:
+            new = list(series[steps:]) if existing or not is_first else []
+            steps = len(series)
         else:
             new = [found] if found is not None and (existing or not is_first) else []
         is_first = is_first and found is None
@@ -86,6 +94,16 @@ def follow(
             return
 
 
+def _steps(found: Any) -> Sequence[Any] | None:
+    """Return the steps of a series; None for anything else."""
+    if isinstance(found, Sequence):
+        return found
+    about = found._ambar_attributes() if isinstance(found, Store) else {}
+    if (about.get("kind"), about.get("of")) != ("series", "arrays"):
+        return None
+    return [found[f"step_{number:06}"] for number in range(len(about.get("times", ())))]
+
+
 def _commits(
     path: str | os.PathLike[str], interval: float, storage_options: Mapping[str, object] | None
 ) -> Iterator[Identity]:
@@ -94,18 +112,30 @@ def _commits(
     state: tuple[int, ...] | None = None
     while True:
         before, state = state, None if is_url(path) else _state(path)
+        begin = time.monotonic()
         if state is None or state != before:
             with contextlib.suppress(FileNotFoundError, _core.NotFoundError):
                 identity = open_store(path, storage_options)._core.commit_id
+        opening = time.monotonic() - begin
         yield identity
-        time.sleep(interval)
+        if state is None:
+            time.sleep(interval)
+            continue
+        wait_for_change(_changed_place(path), interval)
+        # A writer changes the file many times before it commits.
+        time.sleep(min(max(_SHORTEST_PAUSE, 10 * opening), interval))
+
+
+def _changed_place(path: str | os.PathLike[str]) -> Path:
+    """Return the file or folder of a local store that each commit changes."""
+    place = Path(path)
+    return place / ".ambar" if place.is_dir() else place
 
 
 def _state(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
     """Return what changes with each commit of a local store; None if it does not exist."""
-    place = Path(path)
     try:
-        found = (place / ".ambar" / "commit" if place.is_dir() else place).stat()
+        found = _changed_place(path).stat()
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns

@@ -200,6 +200,35 @@ class MeshSeries(Sequence[Mesh], CommitContext):
             )
         return self._store
 
+    def refresh(self) -> bool:
+        """Show the steps that another process has added since the series was opened.
+
+        Meshes that were taken from the series remain valid.
+
+        Returns
+        -------
+        bool
+            Whether the store has changed.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the store does not exist any more.
+        CorruptError
+            If it is damaged.
+        ValueError
+            If the series is open for writing.
+
+        Examples
+        --------
+        >>> ambar.open_mesh_series("steps.ambar").refresh()
+        False
+        """
+        last = self.store._last()
+        if last is not None:
+            self._open(last)
+        return last is not None
+
     def at(self, time: float) -> Mesh:
         """Return the last step that is not after a time.
 

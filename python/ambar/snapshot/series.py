@@ -39,6 +39,9 @@ class Series(Sequence[Snapshot]):
     """
 
     def __init__(self, store: Store) -> None:
+        self._open(store)
+
+    def _open(self, store: Store) -> None:
         self._store = store
         # Of thousands of steps, no metadata but these names is read.
         steps = ((_STEP.fullmatch(name), name) for name in store._subgroups)
@@ -57,6 +60,35 @@ class Series(Sequence[Snapshot]):
     def store(self) -> Store:
         """The store of the series, as a mapping of arrays."""
         return self._store
+
+    def refresh(self) -> bool:
+        """Show the outputs that another process has added since the series was opened.
+
+        Snapshots that were taken from the series remain valid.
+
+        Returns
+        -------
+        bool
+            Whether the store has changed.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the store does not exist any more.
+        CorruptError
+            If it is damaged.
+
+        Examples
+        --------
+        >>> _ = ambar.convert("sedov", "sedov.ambar")
+        >>> ambar.open_series("sedov.ambar").refresh()
+        False
+        """
+        last = self._store._last()
+        if last is not None:
+            self.__dict__.pop("times", None)
+            self._open(last)
+        return last is not None
 
     @property
     def outputs(self) -> list[int]:

@@ -58,6 +58,10 @@ class Commit:
         """Return an earlier commit of the same store; raises KeyError if it does not exist."""
         return Commit(self._location, self._options, self._data, number)
 
+    def last(self) -> Commit:
+        """Return the last commit of the same store."""
+        return Commit(self._location, self._options, self._data)
+
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         if self._data is not None:
             number = self.core.commit_id[0] if self.core.commit_id else None

@@ -231,6 +231,44 @@ class Store(Group):
             return self
         return Store(self._commit.at(find_commit(self._core, commit)))
 
+    def refresh(self) -> bool:
+        """Show the last commit of the store, which another process may have written since.
+
+        Arrays and groups that were taken from the store remain those of their commit.
+
+        Returns
+        -------
+        bool
+            Whether there was another commit.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the store does not exist any more.
+        CorruptError
+            If it is damaged.
+
+        Examples
+        --------
+        >>> store = ambar.open_store("fields.ambar")
+        >>> store.refresh()
+        False
+        >>> with ambar.create("fields.ambar", "a") as writer:
+        ...     writer.create_array("mask", np.zeros(3))
+        >>> store.refresh(), "mask" in store
+        (True, True)
+        """
+        last = self._last()
+        if last is not None:
+            # What was computed from the previous commit goes, too.
+            self.__dict__ = last.__dict__
+        return last is not None
+
+    def _last(self) -> Store | None:
+        """Return the last commit of the store as another object; None if this one is the last."""
+        last = self._commit.last()
+        return None if last.core.commit_id == self._core.commit_id else Store(last)
+
     def _ambar_attributes(self, path: str = "") -> dict[str, Any]:
         """Return the `ambar` attributes of a group: kind, version and properties of the kind."""
         found = self._attributes(path).get("ambar", {})
