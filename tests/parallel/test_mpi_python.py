@@ -58,7 +58,8 @@ with ambar.mpi.create(sys.argv[1], fsync=False) as writer:
         with writer.step(time=step / 2) as path:
             blocks = writer.blocks((3,), [((writer.rank,), (1,))])
             writer.create_array(f"{path}/rank", shape=(3,), dtype="f8", blocks=blocks)
-            writer.write_region(f"{path}/rank", np.array([float(step + writer.rank)]), (writer.rank,))
+            values = np.array([float(step + writer.rank)])
+            writer.write_region(f"{path}/rank", values, (writer.rank,))
 """
 
 

@@ -248,7 +248,7 @@ def test_stores_of_other_programs(tmp_path: Path) -> None:
         np.testing.assert_array_equal(there["x"][:], np.arange(100))
         # Without a list of the folder's files, its nodes are not known.
         with pytest.raises(ambar.AmbarError, match="theirs"):
-            ambar.open_store(f"{server.url}/theirs/")
+            list(ambar.open_store(f"{server.url}/theirs/"))
 
 
 def test_refusals(stores_here: Path) -> None:

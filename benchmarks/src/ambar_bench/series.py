@@ -1,4 +1,4 @@
-"""A run of many outputs in one store: bytes, and times to open it, to read a step and to append one.
+"""A run of many outputs in one store: bytes, and times to open it, to read and to append a step.
 
 python -m ambar_bench.series OUTPUT [STEPS]
 

@@ -95,17 +95,19 @@ def log(
 
     Examples
     --------
-    >>> with ambar.create("steps.ambar") as writer:
+    >>> with ambar.create("logged.ambar") as writer:
     ...     writer.create_array("x", np.zeros(3))
     ...     writer.commit("first step")
     ...     writer.create_array("y", np.ones(3))
-    >>> [(commit.number, commit.message) for commit in ambar.log("steps.ambar")]
+    >>> [(commit.number, commit.message) for commit in ambar.log("logged.ambar")]
     [(2, ''), (1, 'first step')]
     """
     core = open_core(path, storage_options)
     commits = core.commits()
     if any(abs(commit["time"]) > _MOST_TIME for commit in commits):
-        raise CorruptError(f"{path}: the time of a commit is invalid; restore the store from a copy")
+        raise CorruptError(
+            f"{path}: the time of a commit is invalid; restore the store from a copy"
+        )
     names: dict[int, list[str]] = {}
     for name, number in core.tags().items():
         names.setdefault(number, []).append(name)

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::Attributes;
 use super::NodeKind;
 use super::documents::{GroupDocument, KindDocument};
 use super::node_documents::{ConsolidatedDocuments, NodeDocuments, SeparateDocuments, read_text};
-use super::Attributes;
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -89,9 +89,9 @@ impl Hierarchy {
         // Other programs write empty consolidated metadata where they have not consolidated any.
         let documents = documents.filter(|documents| ours || !documents.is_empty());
         let nodes = match documents {
-            None => NodeDocuments::Separate(Box::new(SeparateDocuments::new(
-                container, *limits, ours,
-            ))),
+            None => {
+                NodeDocuments::Separate(Box::new(SeparateDocuments::new(container, *limits, ours)))
+            }
             Some(documents) => {
                 let nodes = documents
                     .into_iter()

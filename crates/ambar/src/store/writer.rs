@@ -120,8 +120,7 @@ impl StoreWriter {
         self.root = hierarchy.attributes("")?.unwrap_or_default();
         self.nodes.clear();
         for (order, name) in hierarchy.names()?.enumerate() {
-            if let (Some(kind), Some(document)) =
-                (hierarchy.kind(name)?, hierarchy.document(name)?)
+            if let (Some(kind), Some(document)) = (hierarchy.kind(name)?, hierarchy.document(name)?)
             {
                 let document = document.into_owned();
                 let node = Node {
@@ -353,7 +352,8 @@ impl StoreWriter {
         let alone = root_document_alone(&self.root, &self.tags)?;
         let bytes: usize = self.nodes.values().map(|node| node.document.len()).sum();
         if bytes > MOST_CONSOLIDATED {
-            self.container.put_root(alone.as_bytes(), alone.as_bytes())?;
+            self.container
+                .put_root(alone.as_bytes(), alone.as_bytes())?;
             return self.container.commit();
         }
         let names = self.in_tree_order(|_| true);

@@ -98,14 +98,18 @@ impl EntryTable {
 
     /// The entry of `key`.
     pub fn get(&self, key: &str) -> Option<EntryRecord> {
-        let found = self.offsets.binary_search_by(|offset| self.name(*offset).cmp(key));
+        let found = self
+            .offsets
+            .binary_search_by(|offset| self.name(*offset).cmp(key));
         let (_, record) = self.entry_at(self.offsets[found.ok()?])?;
         Some(record)
     }
 
     /// All entries, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, EntryRecord)> {
-        self.offsets.iter().filter_map(|offset| self.entry_at(*offset))
+        self.offsets
+            .iter()
+            .filter_map(|offset| self.entry_at(*offset))
     }
 
     /// The number of entries.
