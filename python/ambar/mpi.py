@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
-from ambar._util.writers import CommitContext
+from ambar._util.commit_context import CommitContext
 from ambar.parallel.collectives import Ranks, check_launched
 from ambar.store.dtypes import describe, to_core
 from ambar.store.error_bounds import check_range

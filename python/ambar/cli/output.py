@@ -54,7 +54,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-_LEAST_DEAD = 64_000
+MIN_REPORTED_DEAD_BYTES = 64_000
 """The smallest number of dead bytes to report: each commit leaves the previous list of entries."""
 
 
@@ -74,8 +74,12 @@ def show_head(found: Mapping[str, Any], text: str) -> None:
 
 
 def dead_bytes(usage: Mapping[str, int]) -> str | None:
-    """Return a note of the dead bytes of a store; None below `_LEAST_DEAD`."""
-    return f"{size(usage['dead'])} dead (ambar compact)" if usage["dead"] >= _LEAST_DEAD else None
+    """Return a note of the dead bytes of a store; None below `MIN_REPORTED_DEAD_BYTES`."""
+    return (
+        f"{size(usage['dead'])} dead (ambar compact)"
+        if usage["dead"] >= MIN_REPORTED_DEAD_BYTES
+        else None
+    )
 
 
 def show_table(table: Table) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
-from ambar._util.writers import CommitContext
 from ambar.collection import representation
 from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
 from ambar.collection.read.indexing import by_family, split_by_labels

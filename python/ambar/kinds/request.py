@@ -170,7 +170,10 @@ class PlotRequest:
 
 
 class InvalidOptionError(_core.InvalidError):
-    """An option that a kind lacks."""
+    """An option that a kind lacks: for callers an `ambar.InvalidError`, which tracebacks show."""
+
+    __module__ = "ambar"
+    __qualname__ = "InvalidError"
 
     def __init__(
         self, where: str, option: str, kind: str, known: list[str], common: list[str]
@@ -180,14 +183,17 @@ class InvalidOptionError(_core.InvalidError):
     def __str__(self) -> str:
         return self.message()
 
+    def __reduce__(self) -> tuple[type[_core.InvalidError], tuple[str]]:
+        return _core.InvalidError, (str(self),)
+
     def message(self, name_of: Callable[[str], str] = str) -> str:
         """Return the message, with options as `name_of` spells them."""
         where, option, kind, known, common = self.args
         close = difflib.get_close_matches(option, [*known, *common], 1)
         hint = f"did you mean {name_of(close[0])}? " if close else ""
         return (
-            f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}its own "
-            f"options: {', '.join(map(name_of, known)) or 'none'}"
+            f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}options of "
+            f"this kind: {', '.join(map(name_of, known)) or 'none'}"
         )
 
 

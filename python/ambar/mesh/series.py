@@ -14,8 +14,8 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.arguments import WriteMode, checked_position
+from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
-from ambar._util.writers import CommitContext
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.steps import is_near
 from ambar.mesh.storage.references import damaged

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
-from ambar._util.writers import CommitContext
+from ambar._util.commit_context import CommitContext
 from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
