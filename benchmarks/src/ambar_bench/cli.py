@@ -95,6 +95,33 @@ def ramses(
     _finish(found, report, output, json, "stores: " + report.stores(found))
 
 
+@app.command("ramses-output")
+def ramses_output(
+    folder: Annotated[Path, typer.Argument(help="Folder in which output_00001 is written.")],
+    megabytes: Annotated[int, typer.Option(min=1, help="Approximate size in MB.")] = 5000,
+    domains: Annotated[int, typer.Option(min=1, help="Domains, of one file per component.")] = 640,
+    levels: Annotated[
+        str, typer.Option(help="The finest level that fills the box, and the finest of all.")
+    ] = "7:12",
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Write a RAMSES output of smooth fields, for measurements where no run is at hand.
+
+    [bold]Examples[/bold]
+
+    ambar-bench ramses-output /scratch
+
+    ambar-bench ramses-output /scratch --megabytes 1000 --domains 128 --levels 6:10
+    """
+    from ambar_bench.ramses.synthetic import SyntheticOutput, write_output
+
+    level_min, level_max = map(int, levels.split(":"))
+    spec = SyntheticOutput(megabytes, domains, level_min, level_max)
+    with errors.status("writing"):
+        written = write_output(folder, spec)
+    console.print(str(written))
+
+
 @app.command()
 def amr(
     path: Annotated[Path, typer.Argument(help="An AMReX plotfile, plt00000.")],

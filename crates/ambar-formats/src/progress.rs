@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ambar::Result;
 use ambar::store::StoreWriter;
-use ambar::{Column, Result};
 
 /// A progress callback: `(done, total)`, in units that its user documents. An error that it returns
 /// cancels the operation, which returns that error.
@@ -104,12 +104,8 @@ impl ConversionProgress {
         }
     }
 
-    /// Makes `writer` report `phase` while it encodes `columns`.
-    pub fn observe(&self, writer: &mut StoreWriter, columns: &[(String, Column)], phase: Phase) {
-        let whole: u64 = columns
-            .iter()
-            .map(|(_, column)| column.bytes().len() as u64)
-            .sum();
+    /// Makes `writer` report `phase` while it encodes `whole` bytes.
+    pub fn observe(&self, writer: &mut StoreWriter, whole: u64, phase: Phase) {
         let (report, encoded) = (self.phase(phase), AtomicU64::new(0));
         writer.observe(Some(Arc::new(move |bytes| {
             let encoded = encoded.fetch_add(bytes, Ordering::Relaxed) + bytes;

@@ -99,6 +99,13 @@ impl Block {
     }
 }
 
+/// Unmaps the cached mappings, after work that needs large ones for the last time.
+pub(crate) fn release_cached() {
+    if let Ok(mut cache) = CACHE.try_lock() {
+        cache.clear();
+    }
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
         let Some(mapping) = self

@@ -187,17 +187,14 @@ pub(crate) fn finite_range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
 /// Most values that the median is computed from.
 pub(crate) const SAMPLE: usize = 4096;
 
-/// The median magnitude of the finite values among evenly spaced ones; `None` where none is finite.
-pub(crate) fn median_magnitude(dtype: &DataType, bytes: &[u8]) -> Option<f64> {
-    let count = bytes.len() / dtype.size().unwrap_or(1);
-    let step = count.div_ceil(SAMPLE).max(1);
-    let sample: Vec<f64> = with_number!(
+/// A value; `None` for types that are not numbers.
+pub(crate) fn sampled(dtype: &DataType, bytes: &[u8]) -> Option<f64> {
+    with_number!(
         dtype,
-        int T => T::all(bytes).step_by(step).map(Number::to_f64).collect(),
-        float T => T::all(bytes).step_by(step).map(Number::to_f64).collect(),
-        other => Vec::new()
-    );
-    median(sample)
+        int T => T::all(bytes).next().map(Number::to_f64),
+        float T => T::all(bytes).next().map(Number::to_f64),
+        other => None
+    )
 }
 
 /// The median magnitude of the finite values of a sample.

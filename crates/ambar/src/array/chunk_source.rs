@@ -69,6 +69,45 @@ impl<'a> ChunkSource<'a> {
         Ok(source)
     }
 
+    /// A new 1-D array whose values are given later, in windows. The codecs are chosen by `samples`: the first
+    /// row and the values of the chunks `codec::samples`, in order.
+    ///
+    /// # Errors
+    /// `Invalid` if the spec is inconsistent.
+    pub fn sampled(name: &'a str, spec: &ArraySpec, samples: &[(usize, &'a [u8])]) -> Result<Self> {
+        super::validation::check_spec(spec)?;
+        let nothing = ArrayData::Fixed(&[]);
+        let grid = ChunkGrid::new(spec, nothing)?;
+        let metadata = grid.describe(spec);
+        let mut source = Self::cut(name, metadata, grid, Region::all(&spec.shape), nothing)?;
+        let size = spec.dtype.size().unwrap_or(1);
+        source.values = Values::Fixed(RowPieces::sparse(samples, size));
+        source.chunk_bounds.clone_from(&spec.chunk_bounds);
+        source.choose(spec, false)?;
+        Ok(source)
+    }
+
+    /// The rows from `first` on of the 1-D array, with the codecs that are chosen for it.
+    pub fn window<'b>(&'b self, first: u64, values: &'b [u8]) -> ChunkSource<'b> {
+        let size = self.metadata.dtype.size().unwrap_or(1);
+        ChunkSource {
+            name: self.name,
+            metadata: self.metadata.clone(),
+            grid: ChunkGrid::of(&self.metadata),
+            values: Values::Fixed(RowPieces::one(values)),
+            region: Region {
+                start: vec![first],
+                shape: vec![(values.len() / size.max(1)) as u64],
+            },
+            plan: self.plan,
+            origins: None,
+            leaves: self.leaves.clone(),
+            chunk_bounds: self.chunk_bounds.clone(),
+            sampled: self.sampled.clone(),
+            limits: self.limits,
+        }
+    }
+
     /// A region of the array that `metadata` describes. With `spec`, for arrays without chunks, the codecs are
     /// chosen by the region's values. Existing chunks are decoded within `limits`.
     pub fn region(

@@ -19,6 +19,7 @@ mod storage;
 mod strings;
 mod validation;
 mod verify;
+mod windows;
 mod write;
 
 use std::collections::HashMap;
@@ -49,7 +50,8 @@ pub(crate) const UNWRITTEN: &str = "unwritten_values";
 pub(crate) use chunk_source::metadata_of;
 pub(crate) use prefetch::fetch_rows;
 pub(crate) use shard_encoder::{EntryGrid, ShardEncoder, copy_intersection};
-pub(crate) use write::{WriteBatch, empty_entry, entries};
+pub(crate) use windows::{WindowWriter, WindowedArray, sample_rows};
+pub(crate) use write::{WriteBatch, WrittenArray, empty_entry, entries};
 
 /// The selected indices of one dimension: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,6 +44,27 @@ impl<'a> RowPieces<'a> {
         }
     }
 
+    /// Rows of an array of which only `pieces` are in memory: the first row of each, and its values. Other
+    /// rows must not be accessed.
+    pub fn sparse(pieces: &[(usize, &'a [u8])], row_bytes: usize) -> Self {
+        let mut sparse = Self {
+            pieces: Vec::new(),
+            starts: Vec::new(),
+        };
+        for (start, piece) in pieces {
+            // An empty piece represents the rows since the previous one.
+            sparse.pieces.extend([&[][..], piece]);
+            let end = sparse.starts.pop().unwrap_or(0);
+            sparse
+                .starts
+                .extend([end, *start, start + piece.len() / row_bytes.max(1)]);
+        }
+        if sparse.starts.is_empty() {
+            sparse.starts.push(0);
+        }
+        sparse
+    }
+
     /// The only piece.
     pub fn single(&self) -> Option<&'a [u8]> {
         match (&self.pieces[..], self.starts.is_empty()) {

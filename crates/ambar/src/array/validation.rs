@@ -88,7 +88,7 @@ fn check_pieces(spec: &ArraySpec, pieces: &[&[u8]], size: usize) -> Result<()> {
         .try_for_each(|piece| check_bools(&spec.dtype, piece))
 }
 
-fn check_bools(dtype: &DataType, values: &[u8]) -> Result<()> {
+pub(super) fn check_bools(dtype: &DataType, values: &[u8]) -> Result<()> {
     if *dtype == DataType::Bool && values.iter().any(|value| *value > 1) {
         return Err(Error::invalid(
             "a bool is neither 0 nor 1; convert the values",

@@ -34,6 +34,19 @@ pub(crate) struct WrittenArray {
     pub keys: Vec<String>,
 }
 
+impl WrittenArray {
+    /// An array of which nothing is written.
+    pub(super) fn of(source: &ChunkSource<'_>) -> Result<Self> {
+        let document = source.metadata.to_json();
+        Ok(Self {
+            document: document
+                .map_err(|error| error.at_node(source.name))?
+                .to_string(),
+            keys: vec![],
+        })
+    }
+}
+
 /// Arrays that are ready to be written together: checked, with their codecs chosen.
 pub(crate) struct WriteBatch<'a> {
     sources: Vec<ChunkSource<'a>>,
@@ -77,6 +90,14 @@ impl<'a> WriteBatch<'a> {
         })
     }
 
+    /// A part of a new array.
+    pub(super) fn of(source: ChunkSource<'a>) -> Self {
+        Self {
+            sources: vec![source],
+            merge: None,
+        }
+    }
+
     /// Encodes and appends all chunks, in batches; `observer` is called for each.
     ///
     /// # Errors
@@ -87,7 +108,8 @@ impl<'a> WriteBatch<'a> {
         container: &mut dyn ContainerWriter,
         observer: Option<&Observer>,
     ) -> Result<Vec<WrittenArray>> {
-        let mut written = self.documents()?;
+        let written = self.sources.iter().map(WrittenArray::of);
+        let mut written: Vec<WrittenArray> = written.collect::<Result<_>>()?;
         let shards: Vec<(usize, Vec<u64>)> = self
             .sources
             .iter()
@@ -115,19 +137,6 @@ impl<'a> WriteBatch<'a> {
         }
         buffers::release();
         Ok(written)
-    }
-
-    fn documents(&self) -> Result<Vec<WrittenArray>> {
-        let document = |source: &ChunkSource<'_>| {
-            let document = source.metadata.to_json();
-            Ok(WrittenArray {
-                document: document
-                    .map_err(|error| error.at_node(source.name))?
-                    .to_string(),
-                keys: vec![],
-            })
-        };
-        self.sources.iter().map(document).collect()
     }
 
     /// Encodes every chunk of some shards in parallel.

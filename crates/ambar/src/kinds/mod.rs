@@ -14,6 +14,7 @@ pub mod select;
 pub mod source;
 pub mod steps;
 pub mod stored;
+pub mod streamed;
 pub mod table;
 pub mod write;
 

@@ -158,20 +158,29 @@ pub fn order_of_corners(corners: &[&[u64]]) -> Result<Vec<u32>> {
 /// As `order`.
 pub fn order_of_positions(positions: &[&[f64]], lower: [f64; 3], boxlen: f64) -> Result<Vec<u32>> {
     let rows = positions.first().map_or(0, |x| x.len());
-    let scale = f64::from(1u32 << PARTICLE_BITS) / boxlen;
-    let last = (1u64 << PARTICLE_BITS) - 1;
     let keys: Vec<u64> = (0..rows)
         .into_par_iter()
         .map(|row| {
-            let mut point = [0; 3];
-            for ((to, x), lower) in point.iter_mut().zip(positions).zip(lower) {
-                // The cast saturates: NaN and negative values become 0.
-                *to = (((x[row] - lower) * scale) as u64).min(last);
+            let mut position = [0.0; 3];
+            for (to, x) in position.iter_mut().zip(positions) {
+                *to = x[row];
             }
-            key64(positions.len(), &point)
+            key_of_position(positions.len(), &position, lower, boxlen)
         })
         .collect();
     order(&keys)
+}
+
+/// The key of a particle at `position`, as in `order_of_positions`.
+pub fn key_of_position(ndim: usize, position: &[f64; 3], lower: [f64; 3], boxlen: f64) -> u64 {
+    let scale = f64::from(1u32 << PARTICLE_BITS) / boxlen;
+    let last = (1u64 << PARTICLE_BITS) - 1;
+    let mut point = [0; 3];
+    for ((to, x), lower) in point.iter_mut().zip(position).zip(lower).take(ndim) {
+        // The cast saturates: NaN and negative values become 0.
+        *to = (((x - lower) * scale) as u64).min(last);
+    }
+    key64(ndim, &point)
 }
 
 /// Copies row `order[i]` of `from` to row `i` of `to`; both consist of values of `size` bytes.

@@ -67,7 +67,7 @@ impl Particles {
     /// `Invalid` if columns differ in length, two have the same name, or a position is missing.
     pub fn from_columns(columns: Vec<(String, Column)>, ndim: usize, boxlen: f64) -> Result<Self> {
         let positions = position_names(ndim);
-        check_positions(&columns, &positions)?;
+        check_positions(types(&columns), &positions)?;
         let table = Table::with_positions(columns, positions)?;
         Ok(Self {
             table,
@@ -89,9 +89,8 @@ impl Particles {
         loader: Loader,
     ) -> Result<Self> {
         let positions = position_names(ndim);
-        let (names, dtypes): (Vec<String>, Vec<DataType>) = columns.iter().cloned().unzip();
-        let empty = names.into_iter().zip(Column::allocate(&dtypes, 0)?);
-        check_positions(&empty.collect::<Vec<_>>(), &positions)?;
+        let types = columns.iter().map(|(name, dtype)| (&name[..], dtype));
+        check_positions(types, &positions)?;
         let table = Table::loading(columns, positions, rows, loader)?;
         Ok(Self {
             table,
@@ -148,19 +147,30 @@ impl Particles {
     }
 }
 
-pub(crate) fn check_positions(columns: &[(String, Column)], positions: &[String]) -> Result<()> {
+/// Checks that the columns, of these names and types, have positions.
+pub(crate) fn check_positions<'a>(
+    columns: impl Iterator<Item = (&'a str, &'a DataType)>,
+    positions: &[String],
+) -> Result<()> {
+    let columns: Vec<_> = columns.collect();
     for name in positions {
         let column = columns.iter().find(|(other, _)| other == name);
-        let (_, column) = column.ok_or_else(|| {
+        let (_, dtype) = column.ok_or_else(|| {
             Error::invalid(format!(
                 "expected a column {name:?} with positions of particles"
             ))
         })?;
-        if !numbers::is_number(column.dtype()) {
-            return Err(numbers::not_numeric(name, column.dtype()));
+        if !numbers::is_number(dtype) {
+            return Err(numbers::not_numeric(name, dtype));
         }
     }
     Ok(())
+}
+
+/// Names and types of columns in memory.
+fn types(columns: &[(String, Column)]) -> impl Iterator<Item = (&str, &DataType)> {
+    let columns = columns.iter();
+    columns.map(|(name, column)| (&name[..], column.dtype()))
 }
 
 /// Sorts particles along the Morton curve through a lattice of 2^21 points a side over the box. The
@@ -183,7 +193,7 @@ pub fn sort_from(
     boxlen: f64,
 ) -> Result<()> {
     let positions = position_names(ndim);
-    check_positions(columns, &positions)?;
+    check_positions(types(columns), &positions)?;
     let mut axes = Vec::with_capacity(ndim);
     for name in &positions {
         for (_, column) in columns.iter().filter(|(other, _)| other == name) {

@@ -308,11 +308,8 @@ fn check(columns: &[(String, DataType)], domain: ParticleBox) -> Result<()> {
             )));
         }
     }
-    // The check of positions uses names and types only.
-    let dtypes: Vec<DataType> = columns.iter().map(|(_, dtype)| dtype.clone()).collect();
-    let names = columns.iter().map(|(name, _)| name.clone());
-    let empty: Vec<(String, Column)> = names.zip(Column::allocate(&dtypes, 0)?).collect();
-    particles::check_positions(&empty, &particles::position_names(ndim))
+    let types = columns.iter().map(|(name, dtype)| (&name[..], dtype));
+    particles::check_positions(types, &particles::position_names(ndim))
 }
 
 /// The error bound of a column.

@@ -7,11 +7,13 @@ use crate::condition::Condition;
 use crate::container::CreateOptions;
 use crate::dtype::DataType;
 use crate::error::ErrorKind;
+use crate::kinds::bound::Compression;
 use crate::kinds::memory_source::MemoryColumns;
 use crate::kinds::particles::{self, Particles};
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 use crate::kinds::source::ColumnSource;
+use crate::kinds::streamed::StreamedColumns;
 use crate::kinds::table::Table;
 use crate::kinds::{attributes, write};
 use crate::memory::Column;
@@ -264,4 +266,86 @@ fn columns_that_do_not_fit_together_are_errors() {
         &Profile::default().into(),
     );
     assert_eq!(written.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// Columns that are read while they are written make the same arrays and attributes as columns in memory.
+#[test]
+fn streamed_columns_are_written_like_columns_in_memory() {
+    let all: Vec<Row> = (0..70_000)
+        .map(|i| {
+            let x = f64::from(i) / 70_000.0;
+            (
+                [x, (9.0 * x).sin().abs(), x * x],
+                (5.0 * x).cos() as f32,
+                i.into(),
+            )
+        })
+        .collect();
+    let table = columns(&all);
+    let streamed = StreamedColumns {
+        columns: table
+            .iter()
+            .map(|(name, column)| (name.clone(), column.dtype().clone()))
+            .collect(),
+        rows: all.len(),
+        read: Box::new(|columns, rows, out| {
+            for (column, out) in columns.iter().zip(out) {
+                let source = &table[*column].1;
+                let size = source.dtype().size().unwrap();
+                let bytes = &source.bytes()[rows.start * size..rows.end * size];
+                out.bytes_mut().copy_from_slice(bytes);
+            }
+            Ok(())
+        }),
+    };
+    for bounds in [
+        vec![],
+        vec![("mass", "1e-3 of range"), ("position_y", "1e-4")],
+        vec![("mass", "1e-2"), ("mass@[0:0.3, :, :]", "1e-4")],
+    ] {
+        let compression = Compression {
+            error_bounds: bounds
+                .iter()
+                .map(|(name, bound)| ((*name).to_owned(), bound.parse().unwrap()))
+                .collect(),
+            ..Compression::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let store = |name: &str, write: &dyn Fn(&mut StoreWriter) -> crate::Result<()>| {
+            let path = folder.path().join(name);
+            let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+            write(&mut writer).unwrap();
+            writer.commit().unwrap();
+            Store::open(&path).unwrap()
+        };
+        let more = Attributes::new;
+        let memory = store("memory.ambar", &|writer| {
+            write::particles(writer, "/p", &table, 3, 1.0, more(), &compression)
+        });
+        let read = store("read.ambar", &|writer| {
+            write::streamed_particles(writer, "/p", &streamed, 3, 1.0, more(), &compression)
+        });
+        let attributes = |store: &Store| attributes::of_kind(store, "/p", &["particles"]).unwrap();
+        assert_eq!(attributes(&memory), attributes(&read));
+        let array_names = table.iter().map(|(name, _)| &name[..]);
+        for name in array_names.chain(["index/range"]) {
+            let array = |store: &Store| store.array(&format!("/p/{name}")).unwrap();
+            let (a, b) = (array(&memory), array(&read));
+            assert_eq!(
+                a.stored_bytes().unwrap(),
+                b.stored_bytes().unwrap(),
+                "{name}"
+            );
+            let values = |array: &crate::array::Array| {
+                let mut bytes = vec![
+                    0;
+                    array.shape().iter().product::<u64>() as usize
+                        * array.dtype().size().unwrap()
+                ];
+                array.read_rows(0..array.shape()[0], &mut bytes).unwrap();
+                bytes
+            };
+            assert_eq!(values(&a), values(&b), "{name}");
+        }
+    }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
-use crate::array::{ArrayData, ArraySpec, NewArray, Observer, WriteBatch};
+use crate::array::{
+    ArrayData, ArraySpec, NewArray, Observer, WindowWriter, WindowedArray, WriteBatch, WrittenArray,
+};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -273,8 +275,48 @@ impl StoreWriter {
                 ..*array
             })
             .collect();
-        let names: HashSet<&str> = arrays.iter().map(|array| array.path).collect();
-        for NewArray { path: name, .. } in &arrays {
+        let names: Vec<&str> = arrays.iter().map(|array| array.path).collect();
+        self.check_new(&names)?;
+        let batch = WriteBatch::new(&arrays)?;
+        // If this fails, chunks of old and new arrays may have mixed under one name.
+        self.failed = true;
+        let written = batch.write(&mut *self.container, self.observer.as_deref())?;
+        self.insert_written(&names, written)
+    }
+
+    /// Writes arrays of one dimension whose values `fill` passes to the writer of windows.
+    ///
+    /// # Errors
+    /// As `write_arrays`; errors of `fill`.
+    pub(crate) fn write_windows(
+        &mut self,
+        arrays: &[WindowedArray<'_>],
+        fill: impl FnOnce(&mut WindowWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.container.check()?;
+        let arrays: Vec<_> = arrays
+            .iter()
+            .map(|array| WindowedArray {
+                path: name_of(array.path),
+                spec: array.spec,
+                samples: array.samples.clone(),
+            })
+            .collect();
+        let names: Vec<&str> = arrays.iter().map(|array| array.path).collect();
+        self.check_new(&names)?;
+        // As in `write_arrays`.
+        self.failed = true;
+        let observer = self.observer.clone();
+        let mut windows = WindowWriter::new(&arrays, &mut *self.container, observer.as_deref())?;
+        fill(&mut windows)?;
+        let written = windows.finish()?;
+        self.insert_written(&names, written)
+    }
+
+    /// Checks that arrays with these names can be written in one call.
+    fn check_new(&self, arrays: &[&str]) -> Result<()> {
+        let names: HashSet<&str> = arrays.iter().copied().collect();
+        for name in arrays {
             self.check_name(name, NodeKind::Array)?;
             if names.len() < arrays.len() || parents(name).any(|parent| names.contains(parent)) {
                 let message = format!(
@@ -283,11 +325,12 @@ impl StoreWriter {
                 return Err(Error::invalid(message));
             }
         }
-        let batch = WriteBatch::new(&arrays)?;
-        // If this fails, chunks of old and new arrays may have mixed under one name.
-        self.failed = true;
-        let written = batch.write(&mut *self.container, self.observer.as_deref())?;
-        for (written, NewArray { path: name, .. }) in written.iter().zip(&arrays) {
+        Ok(())
+    }
+
+    /// Inserts the nodes of arrays whose entries are written, and removes entries of replaced nodes.
+    fn insert_written(&mut self, names: &[&str], written: Vec<WrittenArray>) -> Result<()> {
+        for (written, name) in written.into_iter().zip(names) {
             let old = self.keys_below(name);
             self.keys.extend(written.keys.iter().cloned());
             for key in old.iter().filter(|key| !written.keys.contains(key)) {
@@ -295,7 +338,7 @@ impl StoreWriter {
                 self.keys.remove(key);
             }
             self.make_parents(name);
-            self.insert(name, NodeKind::Array, written.document.clone());
+            self.insert(name, NodeKind::Array, written.document);
         }
         self.failed = false;
         Ok(())

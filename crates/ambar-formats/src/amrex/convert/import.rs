@@ -300,7 +300,10 @@ impl SpeciesImport<'_> {
         let ndim = plotfile.ndim();
         let (lower, side) = cube(plotfile.hierarchy());
         particles::sort_from(&mut columns, ndim, lower, side)?;
-        progress.observe(writer, &columns, phase);
+        let bytes = columns
+            .iter()
+            .map(|(_, column)| column.bytes().len() as u64);
+        progress.observe(writer, bytes.sum(), phase);
         let mut species = plotfile.species().iter();
         let version = species.find(|species| species.name == name);
         let more = object(json!({

@@ -7,10 +7,11 @@ use ambar::kinds::attributes::VERSION;
 use ambar::kinds::bound::{
     BoundTarget, Compression, ErrorBound, FieldBounds, Selected, missing_target,
 };
+use ambar::kinds::streamed::StreamedColumns;
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
 use ambar::store::StoreWriter;
-use ambar::{Column, DataType, Error, Result};
+use ambar::{DataType, Error, Result};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -21,7 +22,9 @@ use crate::ramses::component::{ComponentKind, Field, MissingReason};
 use crate::ramses::files::folder::{Folder, Survey};
 use crate::ramses::json;
 use crate::ramses::output::{Output, read_info};
+use crate::ramses::read::cells::LeafCellReader;
 use crate::ramses::read::request::{CellsRequest, ParticlesRequest};
+use crate::ramses::read::sorted_particles::SortedParticles;
 
 /// An output's folder, listed but not opened as an output.
 pub struct SurveyedOutput {
@@ -188,20 +191,21 @@ impl SnapshotWriter<'_> {
             progress: Some(&reading),
             ..CellsRequest::default()
         };
-        let cells = self.output.read_cells(&request)?;
+        let cells = LeafCellReader::new(self.output, &request)?;
         let more = object(json!({"components": components}));
         let profile = self.options.compression.profile;
         let compression = selection.compression(profile, &selection.cells);
-        self.progress
-            .observe(writer, &cells.columns, Phase::new(40, 80));
-        AmrTree::write(
-            writer,
-            path,
-            &cells.leaves,
-            &cells.columns,
-            more,
-            &compression,
-        )
+        let columns = cells.columns();
+        self.observe(writer, &columns, Phase::new(20, 80));
+        AmrTree::write_streamed(writer, path, &cells.leaves, &columns, more, &compression)
+    }
+
+    /// Makes `writer` report `phase` while it writes these columns.
+    fn observe(&self, writer: &mut StoreWriter, columns: &StreamedColumns<'_>, phase: Phase) {
+        let sizes = columns.columns.iter().map(|(_, dtype)| dtype.size());
+        let row: usize = sizes.flatten().sum();
+        let bytes = (row as u64).saturating_mul(columns.rows as u64);
+        self.progress.observe(writer, bytes, phase);
     }
 
     /// Writes particles (along the Morton curve), sinks or clumps. Returns the names of the columns;
@@ -228,12 +232,12 @@ impl SnapshotWriter<'_> {
                 progress: Some(&reading),
                 ..ParticlesRequest::default()
             };
-            let mut columns = self.output.read_particles(&request)?;
-            particles::sort(&mut columns, ndim, boxlen)?;
-            self.progress.observe(writer, &columns, Phase::new(90, 99));
-            let names = field_names(&columns);
+            let particles = SortedParticles::new(self.output, &request)?;
+            let columns = particles.columns();
+            self.observe(writer, &columns, Phase::new(90, 99));
+            let names = field_names(columns.columns.iter().map(|(name, _)| name));
             let compression = self.selection.compression(profile, &[kind]);
-            write::particles(writer, path, &columns, ndim, boxlen, more, &compression)?;
+            write::streamed_particles(writer, path, &columns, ndim, boxlen, more, &compression)?;
             return Ok(Some(names));
         }
         let columns = match kind {
@@ -244,14 +248,13 @@ impl SnapshotWriter<'_> {
         columns.retain(|(name, _)| names.contains(name));
         let compression = self.selection.compression(profile, &[kind]);
         write::table(writer, path, &columns, more, &compression)?;
-        Ok(Some(field_names(&columns)))
+        Ok(Some(field_names(columns.iter().map(|(name, _)| name))))
     }
 }
 
 /// Names of the columns that are fields of the output: all except `domain`.
-fn field_names(columns: &[(String, Column)]) -> Vec<String> {
-    let names = columns.iter().map(|(name, _)| name.clone());
-    names.filter(|name| name != "domain").collect()
+fn field_names<'a>(columns: impl Iterator<Item = &'a String>) -> Vec<String> {
+    columns.filter(|name| *name != "domain").cloned().collect()
 }
 
 /// `names` and the positions, which stored particles need.

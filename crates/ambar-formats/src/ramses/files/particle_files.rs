@@ -83,8 +83,8 @@ impl ParticleFiles {
             });
             index.ok_or_else(|| {
                 Error::not_found(format!(
-                    "expected a column {name:?} of reals to select a region, found none; read \
-                     without a region"
+                    "expected a column {name:?} of reals, found none: particles without positions \
+                     cannot be selected by region or converted"
                 ))
             })
         };

@@ -1,11 +1,12 @@
 //! Values of leaf cells: copied from the blocks of a domain's file into rows of columns.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use ambar::{Column, Error, Result};
 
 use super::buffers::ReadBuffers;
-use super::leaf_tree::LeafTree;
+use super::leaf_tree::{LeafTree, RowRange};
 use super::plan::VariableColumn;
 use crate::ramses::files::blocks::{BlockFile, BlockShape, Tile};
 use crate::ramses::files::cell_files::CellFiles;
@@ -44,7 +45,7 @@ impl<'a> SharedColumn<'a> {
     /// # Safety
     /// No other reference to these rows may be used while the slice lives.
     #[inline]
-    unsafe fn rows<const N: usize>(&self, row: u64, count: usize) -> Option<&'a mut [[u8; N]]> {
+    pub unsafe fn rows<const N: usize>(&self, row: u64, count: usize) -> Option<&'a mut [[u8; N]]> {
         let from = usize::try_from(row).ok()?.checked_mul(N)?;
         if from.checked_add(count * N)? > self.bytes {
             return None;
@@ -83,7 +84,8 @@ impl<'a> ComponentReader<'a> {
         }
     }
 
-    /// Reads the values of a domain's wanted cells into `targets`.
+    /// Reads the values of those of a domain's wanted cells that are among `rows` into `targets`, whose first
+    /// row is the first of `rows`.
     ///
     /// # Safety
     /// Until this returns, no other reference to the rows of this domain's cells in the component's
@@ -95,11 +97,25 @@ impl<'a> ComponentReader<'a> {
         &self,
         tree: &LeafTree,
         domain: u64,
+        rows: &RowRange,
         targets: &[SharedColumn<'_>],
         buffers: &mut ReadBuffers,
     ) -> Result<()> {
         let at = &tree.domains[domain as usize];
-        if !at.has_wanted {
+        let has_rows = |ids: Range<usize>| {
+            let mut runs = ids.flat_map(|id| tree.order.rows.runs(id, tree.masks[id]));
+            runs.any(|run| !rows.overlap(run.row, run.count).is_empty())
+        };
+        let mut first = at.first;
+        let mut blocks_with_rows = Vec::new();
+        for (index, (level, parts)) in at.levels.iter().zip(&at.parts).enumerate() {
+            let ids = first..first + level.own as usize;
+            first = ids.end;
+            if parts.touch(rows) && has_rows(ids.clone()) {
+                blocks_with_rows.push((index, ids.start));
+            }
+        }
+        if blocks_with_rows.is_empty() {
             return Ok(());
         }
         let path = self
@@ -109,20 +125,14 @@ impl<'a> ComponentReader<'a> {
         let mut file = FortranFile::open(&path, std::mem::take(&mut buffers.window))?;
         let start = self.files.start(&mut file, &self.output.mesh)?;
         let mut blocks = BlockFile::new(file, &self.shape, start, &at.levels, None)?;
-        let mut first = at.first;
-        for (index, level) in at.levels.iter().take(usize::from(tree.last)).enumerate() {
-            let ids = first..first + level.own as usize;
-            first = ids.end;
-            if tree.masks[ids.clone()].iter().all(|mask| *mask == 0) {
-                continue;
-            }
+        for (index, first) in blocks_with_rows {
             blocks.read(index, &self.records, &mut buffers.block, &mut |tile| {
                 // SAFETY: the rows of these octs belong to this domain, whose rows the caller promises
                 // not to use otherwise until this returns.
                 let done = unsafe {
                     match self.files.real_bytes {
-                        8 => self.scatter::<8>(tree, ids.start, tile, targets),
-                        _ => self.scatter::<4>(tree, ids.start, tile, targets),
+                        8 => self.scatter::<8>(tree, first, tile, rows, targets),
+                        _ => self.scatter::<4>(tree, first, tile, rows, targets),
                     }
                 };
                 done.ok_or_else(|| {
@@ -136,7 +146,7 @@ impl<'a> ComponentReader<'a> {
         Ok(())
     }
 
-    /// Copies the values of a tile to their rows; `None` if a row exceeds its column.
+    /// Copies those values of a tile that are among `range` to their rows; `None` if a row exceeds its column.
     ///
     /// # Safety
     /// As `read`.
@@ -145,6 +155,7 @@ impl<'a> ComponentReader<'a> {
         tree: &LeafTree,
         first: usize,
         tile: &Tile<'_>,
+        range: &RowRange,
         targets: &[SharedColumn<'_>],
     ) -> Option<()> {
         let cells = 1usize << self.output.mesh.ndim;
@@ -158,20 +169,29 @@ impl<'a> ComponentReader<'a> {
             for (i, oct) in tile.octs.clone().enumerate() {
                 let id = first + oct;
                 let mask = tree.masks[id];
-                if mask == full {
-                    // SAFETY: `single_run` is the first of the `cells` rows of this oct, which the
-                    // caller promises not to use otherwise; the slice dies in this iteration.
-                    let rows = unsafe { target.rows::<N>(tree.order.rows.single_run(id), cells)? };
+                let row = tree.order.rows.single_run(id);
+                let is_within = row >= range.rows.start && row + cells as u64 <= range.rows.end;
+                if mask == full && is_within {
+                    // SAFETY: these are the `cells` rows of this oct, which the caller promises not to use
+                    // otherwise; the slice dies in this iteration.
+                    let rows = unsafe { target.rows::<N>(row - range.rows.start, cells)? };
                     for (row, values) in rows.iter_mut().zip(&values) {
                         *row = values[i];
                     }
                     continue;
                 }
                 for run in tree.order.rows.runs(id, mask) {
+                    let common = range.overlap(run.row, run.count);
+                    if common.is_empty() {
+                        continue;
+                    }
+                    let cell = run.cell + (common.start - run.row) as usize;
+                    let count = (common.end - common.start) as usize;
+                    let first = common.start - range.rows.start;
                     // SAFETY: runs of an oct are disjoint rows of its wanted cells, which the caller
                     // promises not to use otherwise; the slice dies in this iteration.
-                    let rows = unsafe { target.rows::<N>(run.row, run.count)? };
-                    for (row, values) in rows.iter_mut().zip(&values[run.cell..]) {
+                    let rows = unsafe { target.rows::<N>(first, count)? };
+                    for (row, values) in rows.iter_mut().zip(&values[cell..]) {
                         *row = values[i];
                     }
                 }
@@ -181,17 +201,24 @@ impl<'a> ComponentReader<'a> {
     }
 }
 
-/// Writes the number of each cell's domain (from 1) to `column` of `uint32`.
-pub fn write_domain_numbers(tree: &LeafTree, column: &mut Column) {
+/// Writes the number of the domain (from 1) of each of the cells `rows` to `column` of `uint32`.
+pub fn write_domain_numbers(tree: &LeafTree, rows: &RowRange, column: &mut Column) {
     let column = column.values_mut::<u32>();
     for (number, domain) in (1..).zip(&tree.domains) {
+        if !domain.touches(rows) {
+            continue;
+        }
         let end = tree
             .domains
             .get(number as usize)
             .map_or(tree.masks.len(), |next| next.first);
         for id in domain.first..end {
             for run in tree.order.rows.runs(id, tree.masks[id]) {
-                column[run.row as usize..][..run.count].fill(number);
+                let common = rows.overlap(run.row, run.count);
+                if !common.is_empty() {
+                    let first = (common.start - rows.rows.start) as usize;
+                    column[first..][..(common.end - common.start) as usize].fill(number);
+                }
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The first pass of a read of cells: the octs of all domains, sorted into one tree of wanted leaves.
 
+use std::ops::Range;
+
 use ambar::kinds::amr::Leaves;
 use ambar::{Column, DataType, Error, Result};
 use rayon::prelude::*;
@@ -26,8 +28,63 @@ pub struct TreeDomain {
     pub levels: Vec<LevelBlocks>,
     /// The id of its first oct.
     pub first: usize,
-    /// True if any of its cells are wanted.
-    pub has_wanted: bool,
+    /// For each level, the parts of all rows that have wanted cells of the domain's own block.
+    pub parts: Vec<RowParts>,
+}
+
+impl TreeDomain {
+    /// True if any of the domain's cells may be among `rows`.
+    pub fn touches(&self, rows: &RowRange) -> bool {
+        self.parts.iter().any(|parts| parts.touch(rows))
+    }
+}
+
+/// Parts of the rows of a read: a bit for each 64th of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowParts(u64);
+
+impl RowParts {
+    /// Adds the rows from `row` on.
+    pub fn add(&mut self, row: u64, count: usize, total: u64) {
+        let (first, last) = (part(row, total), part(row + count as u64 - 1, total));
+        self.0 |= u64::MAX << first & u64::MAX >> (63 - last);
+    }
+
+    /// False if none of `rows` is in these parts.
+    pub fn touch(self, rows: &RowRange) -> bool {
+        self.0 & rows.parts.0 != 0
+    }
+}
+
+/// The part of a row.
+fn part(row: u64, total: u64) -> u32 {
+    (row / total.div_ceil(64).max(1)).min(63) as u32
+}
+
+/// Consecutive rows of a read.
+#[derive(Clone, Debug)]
+pub struct RowRange {
+    /// The rows.
+    pub rows: Range<u64>,
+    parts: RowParts,
+}
+
+impl RowRange {
+    /// Some of `total` rows.
+    pub fn new(rows: Range<usize>, total: usize) -> Self {
+        let mut parts = RowParts::default();
+        if !rows.is_empty() {
+            parts.add(rows.start as u64, rows.len(), total as u64);
+        }
+        let rows = rows.start as u64..rows.end as u64;
+        Self { rows, parts }
+    }
+
+    /// The common rows of this range and the `count` rows from `row` on.
+    #[inline]
+    pub fn overlap(&self, row: u64, count: usize) -> Range<u64> {
+        row.max(self.rows.start)..(row + count as u64).min(self.rows.end)
+    }
 }
 
 /// The tree of wanted cells.
@@ -38,8 +95,6 @@ pub struct LeafTree {
     pub masks: Vec<u8>,
     /// The rows of the wanted cells.
     pub order: CellOrder,
-    /// The finest level read.
-    pub last: u8,
 }
 
 /// The result of the first pass.
@@ -48,18 +103,15 @@ pub struct FirstPass {
     pub tree: LeafTree,
     /// Positions and levels of the leaves.
     pub leaves: Leaves,
-    /// Columns for values of the leaves, not yet filled.
-    pub columns: Vec<Column>,
 }
 
-/// Reads the tree of wanted cells, and allocates columns of the types `dtypes` for their values.
+/// Reads the tree of wanted cells.
 ///
 /// # Errors
 /// As `Output::read_cells`.
 pub fn read(
     output: &Output,
     request: &CellsRequest<'_>,
-    mut dtypes: Vec<DataType>,
     counter: &ProgressCounter<'_>,
 ) -> Result<FirstPass> {
     let mesh = &output.mesh;
@@ -75,12 +127,11 @@ pub fn read(
             bounds: RegionBounds::new(region, &lattice),
         }),
     };
-    dtypes.push(DataType::UInt8);
     let bits = mesh.ndim as u32 * lattice.coordinate_bits();
-    let (mut tree, mut columns) = if bits <= u64::BITS {
-        read_with_keys::<u64>(output, &lattice, &filter, &dtypes, counter)?
+    let (mut tree, levels) = if bits <= u64::BITS {
+        read_with_keys::<u64>(output, &lattice, &filter, counter)?
     } else if bits <= u128::BITS && lattice.coordinate_bits() <= 62 {
-        read_with_keys::<u128>(output, &lattice, &filter, &dtypes, counter)?
+        read_with_keys::<u128>(output, &lattice, &filter, counter)?
     } else {
         return Err(Error::unsupported(format!(
             "level {} in {} dimensions needs Morton keys of {bits} bits; expected at most 128 (62 \
@@ -88,15 +139,8 @@ pub fn read(
             lattice.level, mesh.ndim
         )));
     };
-    let levels = columns
-        .pop()
-        .ok_or_else(|| Error::invalid("the column of levels was not allocated"))?;
     let leaves = leaves(&lattice, &mut tree.order, levels, mesh.boxlen);
-    Ok(FirstPass {
-        tree,
-        leaves,
-        columns,
-    })
+    Ok(FirstPass { tree, leaves })
 }
 
 /// The lattice whose cells are those of `level`.
@@ -112,15 +156,13 @@ fn lattice(output: &Output, level: u8) -> Result<Lattice> {
     })
 }
 
-/// The first pass with Morton keys of type `K`. Returns the tree and the columns, of which the last
-/// one, the levels, is filled.
+/// The first pass with Morton keys of type `K`. Returns the tree and the levels of the leaves.
 fn read_with_keys<K: MortonKey>(
     output: &Output,
     lattice: &Lattice,
     filter: &CellFilter<'_>,
-    dtypes: &[DataType],
     counter: &ProgressCounter<'_>,
-) -> Result<(LeafTree, Vec<Column>)> {
+) -> Result<(LeafTree, Column)> {
     let mut needed = domains_needed(output, lattice, filter);
     let read = loop {
         let read: Vec<_> = read_domains::<K>(output, lattice, filter, needed.as_deref(), counter)?;
@@ -152,12 +194,11 @@ fn read_with_keys<K: MortonKey>(
             ..oct
         });
         all.extend(renumbered);
-        let has_wanted = octs.masks.iter().any(|mask| *mask != 0);
         masks.extend(octs.masks);
         domains.push(TreeDomain {
             levels,
             first,
-            has_wanted,
+            parts: Vec::new(),
         });
     }
     if needed.is_none() {
@@ -165,18 +206,32 @@ fn read_with_keys<K: MortonKey>(
     }
     all.par_sort_unstable_by_key(|oct| (oct.key, oct.level));
     let rows = masks.iter().map(|mask| mask.count_ones() as usize).sum();
-    let mut columns = Column::allocate(dtypes, rows)?;
+    let mut levels = Column::allocate(&[DataType::UInt8], rows)?.remove(0);
     let is_complete = filter.region.is_none();
-    let levels = columns.last_mut().map_or(&mut [][..], Column::bytes_mut);
-    let order = cell_order::assign_rows(&all, &masks, lattice, is_complete, levels)
+    let order = cell_order::assign_rows(&all, &masks, lattice, is_complete, levels.bytes_mut())
         .map_err(|error| error.in_file(output.folder.path.display()))?;
+    drop(all);
+    domains.par_iter_mut().for_each(|domain| {
+        let mut first = domain.first;
+        let last = usize::from(filter.levels.last);
+        for level in domain.levels.iter().take(last) {
+            let mut parts = RowParts::default();
+            let ids = first..first + level.own as usize;
+            first = ids.end;
+            for id in ids {
+                for run in order.rows.runs(id, masks[id]) {
+                    parts.add(run.row, run.count, rows as u64);
+                }
+            }
+            domain.parts.push(parts);
+        }
+    });
     let tree = LeafTree {
         domains,
         masks,
         order,
-        last: filter.levels.last,
     };
-    Ok((tree, columns))
+    Ok((tree, levels))
 }
 
 /// A flag for each domain: whether it can hold cells of the region. `None` to read all domains.

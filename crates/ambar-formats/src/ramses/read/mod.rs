@@ -1,7 +1,7 @@
 //! Reading cells and particles of an output.
 
 mod buffers;
-mod cells;
+pub mod cells;
 mod domain;
 mod gather;
 mod leaf_tree;
@@ -10,3 +10,7 @@ mod particles;
 mod plan;
 pub mod request;
 mod root;
+pub mod sorted_particles;
+
+#[cfg(test)]
+mod window_tests;

@@ -1,5 +1,7 @@
 //! Reading particles: columns of all domains, concatenated in file order.
 
+use std::ops::Range;
+
 use ambar::kinds::region::Region;
 use ambar::{Column, DataType, Error, Result};
 use rayon::prelude::*;
@@ -14,7 +16,7 @@ use crate::ramses::files::particle_files::{ParticleFiles, read_header};
 use crate::ramses::output::Output;
 
 /// The particles of one domain, and which of them are wanted.
-struct DomainParticles {
+pub struct DomainParticles {
     /// Position of the first column in the file.
     start: u64,
     /// The file as one block.
@@ -28,7 +30,8 @@ impl DomainParticles {
         self.level[0].own
     }
 
-    fn rows(&self) -> usize {
+    /// Number of wanted particles.
+    pub fn rows(&self) -> usize {
         match &self.wanted {
             Some(wanted) => wanted.iter().filter(|is_wanted| **is_wanted).count(),
             None => self.particles() as usize,
@@ -36,10 +39,14 @@ impl DomainParticles {
     }
 }
 
+/// Called with some particles of a domain, the place of a column, and its bytes in the file.
+type RecordVisitor<'v> = dyn FnMut(Range<usize>, usize, &[u8]) -> Result<()> + 'v;
+
 /// Reads the particle files of an output.
-struct ParticleReader<'a> {
+pub struct ParticleReader<'a> {
     output: &'a Output,
-    files: &'a ParticleFiles,
+    /// Names, types and sizes of the columns.
+    pub files: &'a ParticleFiles,
     shape: BlockShape,
 }
 
@@ -49,11 +56,7 @@ struct ParticleReader<'a> {
 /// As `Output::read_particles`.
 pub fn count(output: &Output) -> Result<usize> {
     let files = output.particle_files()?;
-    let reader = ParticleReader {
-        output,
-        files,
-        shape: files.shape(),
-    };
+    let reader = ParticleReader::new(output, files);
     let domains = reader.select_all(None, None)?;
     Ok(domains.iter().map(DomainParticles::rows).sum())
 }
@@ -69,11 +72,7 @@ impl Output {
         }
         let files = self.particle_files()?;
         let columns = requested_columns(self, files, request)?;
-        let reader = ParticleReader {
-            output: self,
-            files,
-            shape: files.shape(),
-        };
+        let reader = ParticleReader::new(self, files);
         let counter = ProgressCounter::new(request.progress, 2 * self.mesh.ncpu);
         let domains = reader.select_all(request.region.as_ref(), Some(&counter))?;
         let rows = domains.iter().map(DomainParticles::rows).sum();
@@ -108,7 +107,10 @@ impl Output {
 }
 
 /// Indices of the columns requested.
-fn requested_columns(
+///
+/// # Errors
+/// `NotFound` for a column that does not exist; `Invalid` for one requested twice.
+pub fn requested_columns(
     output: &Output,
     files: &ParticleFiles,
     request: &ParticlesRequest<'_>,
@@ -157,14 +159,26 @@ fn split_columns<'a>(
     slices
 }
 
-impl ParticleReader<'_> {
+impl<'a> ParticleReader<'a> {
+    /// A reader of the particle files of `output`.
+    pub fn new(output: &'a Output, files: &'a ParticleFiles) -> Self {
+        Self {
+            output,
+            files,
+            shape: files.shape(),
+        }
+    }
+
     fn open(&self, domain: u64, buffers: &mut ReadBuffers) -> Result<FortranFile> {
         let path = self.output.folder.domain("part", domain)?;
         FortranFile::open(&path, std::mem::take(&mut buffers.window))
     }
 
-    /// As `select`, for all domains.
-    fn select_all(
+    /// Counts the particles of all domains, and selects those in the region.
+    ///
+    /// # Errors
+    /// As `Output::read_particles`.
+    pub fn select_all(
         &self,
         region: Option<&Region>,
         counter: Option<&ProgressCounter<'_>>,
@@ -204,24 +218,46 @@ impl ParticleReader<'_> {
             buffers.window = file.into_buffer();
             return Ok(part);
         };
-        let positions = self.files.positions(mesh.ndim)?;
-        let numbers = [own];
+        buffers.window = file.into_buffer();
+        let mut wanted = Vec::new();
+        self.read_positions(domain, &part, buffers, &mut |_, at| {
+            wanted.push(region.contains(at));
+        })?;
+        part.wanted = Some(wanted);
+        Ok(part)
+    }
+
+    /// Calls `each` with the index and the position of every particle of a domain.
+    ///
+    /// # Errors
+    /// As `Output::read_particles`.
+    pub fn read_positions(
+        &self,
+        domain: u64,
+        part: &DomainParticles,
+        buffers: &mut ReadBuffers,
+        each: &mut dyn FnMut(usize, &[f64; 3]),
+    ) -> Result<()> {
+        let positions = self.files.positions(self.output.mesh.ndim)?;
+        if part.particles() == 0 {
+            return Ok(());
+        }
+        let file = self.open(domain, buffers)?;
+        let numbers = [part.particles()];
         let mut blocks =
             BlockFile::new(file, &self.shape, part.start, &part.level, Some(&numbers))?;
-        let mut wanted = Vec::new();
         blocks.read(0, &positions, &mut buffers.block, &mut |tile| {
-            wanted.extend((0..tile.octs.len()).map(|i| {
+            for (i, particle) in tile.octs.clone().enumerate() {
                 let mut at = [0.0; 3];
-                for (d, x) in at.iter_mut().enumerate().take(mesh.ndim) {
-                    *x = real(tile.record(d), i, self.files.sizes[positions[d]]);
+                for (d, (x, column)) in at.iter_mut().zip(&positions).enumerate() {
+                    *x = real(tile.record(d), i, self.files.sizes[*column]);
                 }
-                region.contains(&at)
-            }));
+                each(particle, &at);
+            }
             Ok(())
         })?;
         buffers.window = blocks.file.into_buffer();
-        part.wanted = Some(wanted);
-        Ok(part)
+        Ok(())
     }
 
     /// Checks that the files hold as many particles as the output's header counts.
@@ -249,7 +285,34 @@ impl ParticleReader<'_> {
         mut slices: Vec<&mut [u8]>,
         buffers: &mut ReadBuffers,
     ) -> Result<()> {
-        if part.rows() == 0 {
+        let mut rows = 0..0;
+        self.read_records(domain, part, columns, buffers, &mut |range, at, bytes| {
+            let particles = range.len();
+            let wanted = part.wanted.as_ref().map(|wanted| &wanted[range]);
+            if at == 0 {
+                let count = wanted.map_or(particles, |wanted| {
+                    wanted.iter().filter(|is_wanted| **is_wanted).count()
+                });
+                rows = rows.end..rows.end + count;
+            }
+            self.copy(columns[at], bytes, wanted, rows.clone(), slices[at]);
+            Ok(())
+        })
+    }
+
+    /// Calls `each` with some particles of a domain, the place of one of `columns`, and its bytes in the file.
+    ///
+    /// # Errors
+    /// As `Output::read_particles`; errors of `each`.
+    pub fn read_records(
+        &self,
+        domain: u64,
+        part: &DomainParticles,
+        columns: &[usize],
+        buffers: &mut ReadBuffers,
+        each: &mut RecordVisitor<'_>,
+    ) -> Result<()> {
+        if part.rows() == 0 || columns.is_empty() {
             return Ok(());
         }
         let file = self.open(domain, buffers)?;
@@ -258,30 +321,20 @@ impl ParticleReader<'_> {
             BlockFile::new(file, &self.shape, part.start, &part.level, Some(&numbers))?;
         let mut records = columns.to_vec();
         records.sort_unstable();
-        let mut done = 0;
         blocks.read(0, &records, &mut buffers.block, &mut |tile| {
-            let wanted = part
-                .wanted
-                .as_ref()
-                .map(|wanted| &wanted[tile.octs.clone()]);
-            let rows = wanted.map_or(tile.octs.len(), |wanted| {
-                wanted.iter().filter(|is_wanted| **is_wanted).count()
-            });
-            for (slice, &column) in slices.iter_mut().zip(columns) {
-                let record = records.binary_search(&column).unwrap_or(0);
-                self.copy(
-                    column,
-                    tile.record(record),
-                    wanted,
-                    done..done + rows,
-                    slice,
-                );
+            for (at, column) in columns.iter().enumerate() {
+                let record = records.binary_search(column).unwrap_or(0);
+                each(tile.octs.clone(), at, tile.record(record))?;
             }
-            done += rows;
             Ok(())
         })?;
         buffers.window = blocks.file.into_buffer();
         Ok(())
+    }
+
+    /// True if a column's values are Fortran logicals.
+    pub fn is_logical(&self, column: usize) -> bool {
+        self.files.fields[column].dtype == DataType::Bool
     }
 
     /// Copies the wanted values of a record to `rows` of `column_bytes`.
@@ -290,11 +343,11 @@ impl ParticleReader<'_> {
         column: usize,
         values: &[u8],
         wanted: Option<&[bool]>,
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
         column_bytes: &mut [u8],
     ) {
         let size = self.files.sizes[column] as usize;
-        let is_logical = self.files.fields[column].dtype == DataType::Bool;
+        let is_logical = self.is_logical(column);
         let width = if is_logical { 1 } else { size };
         let out = &mut column_bytes[rows.start * width..rows.end * width];
         let is_wanted = |i: usize| wanted.is_none_or(|wanted| wanted[i]);

@@ -83,6 +83,26 @@ impl<'a> ReadPlan<'a> {
             components,
         })
     }
+
+    /// The variables that fill `columns`, whose places in this list become the variables' columns.
+    pub fn components_of(&self, columns: &[usize]) -> Vec<ComponentPlan<'a>> {
+        let place = |variable: &VariableColumn| {
+            let column = columns
+                .iter()
+                .position(|column| *column == variable.column)?;
+            Some(VariableColumn {
+                column,
+                ..*variable
+            })
+        };
+        let components = self.components.iter().map(|component| ComponentPlan {
+            files: component.files,
+            variables: component.variables.iter().filter_map(place).collect(),
+        });
+        components
+            .filter(|component| !component.variables.is_empty())
+            .collect()
+    }
 }
 
 fn all_fields(components: &[&Component]) -> Vec<FieldIndex> {

@@ -74,6 +74,13 @@ pub fn read<K: MortonKey>(
     let wanted = amr::centre_and_son_records(lattice.ndim);
     let mut found = OwnOcts::default();
     let path = blocks.file.path().to_owned();
+    let own = blocks.levels.iter().take(usize::from(filter.levels.last));
+    // The file's length agrees with these numbers, which `BlockFile::new` checks.
+    let own = own.map(|level| level.own).sum::<u64>() as usize;
+    found.masks.reserve_exact(own);
+    if filter.region.is_none() {
+        found.octs.reserve_exact(own);
+    }
     for (index, level) in (0..blocks.levels.len()).zip(1..=filter.levels.last) {
         blocks.read(index, &wanted, buffer, &mut |tile| {
             read_tile(tile, level, lattice, filter, &mut found).map_err(|error| {
@@ -103,7 +110,6 @@ fn read_tile<K: MortonKey>(
     let limit = lattice.root.map(|side| side << (level - 1));
     let shift = lattice.shift.map(|side| (side << (level - 1)) as i64);
     let bits = lattice.cell_bits(level - 1);
-    found.masks.reserve(tile.octs.len());
     for i in 0..tile.octs.len() {
         let mut at = [0u64; 3];
         let mut is_valid = true;

@@ -5,12 +5,9 @@ use std::str::FromStr;
 
 use ambar_codec::ErrorBound;
 
-use super::of_values;
 use super::target::{BoundPart, BoundTarget, specificity};
-use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
-use crate::numbers;
 
 /// The error bounds of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,18 +171,10 @@ impl FieldBounds {
         self.map(|bound| bound.resolve(range))
     }
 
-    /// The bounds of a field of these values, native byte order.
+    /// The same parts, all lossless.
     #[must_use]
-    pub fn of_values(&self, dtype: &DataType, bytes: &[u8]) -> Self {
-        if self.needs_range() {
-            self.resolve(numbers::finite_range(dtype, bytes))
-        } else {
-            let is_lossless = of_values(ErrorBound::Absolute(1.0), dtype, bytes).is_lossless();
-            self.map(|bound| match is_lossless {
-                true => ErrorBound::Lossless,
-                false => bound,
-            })
-        }
+    pub fn lossless(&self) -> Self {
+        self.map(|_| ErrorBound::Lossless)
     }
 
     /// The loosest bound of any part of the field.

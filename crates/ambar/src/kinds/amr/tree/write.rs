@@ -13,7 +13,8 @@ use crate::kinds::amr::tree::leaf_positions::TreeLeafPositions;
 use crate::kinds::amr::{AmrTree, LEVEL, Leaves};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
-use crate::kinds::write::{Columns, IndexArray, named};
+use crate::kinds::streamed::StreamedColumns;
+use crate::kinds::write::{Columns, GroupColumns, IndexArray, named};
 use crate::memory::Column;
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
@@ -33,43 +34,78 @@ impl AmrTree {
         more: Attributes,
         compression: &Compression,
     ) -> Result<()> {
-        let shape = leaves.checked_shape()?;
-        compression.check_parts(shape.ndim, Some([0, u64::MAX]))?;
-        check_names(fields.iter().map(|(name, _)| &name[..]), shape.ndim)?;
-        let mut all = vec![(LEVEL, &leaves.levels)];
-        all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
-        let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
-        let mut columns = Columns::new(&all, "cell", chunk_rows, compression)?;
-        let levels = leaves.levels.bytes();
-        let geometry = TreeGeometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
-        if columns.is_bounded() {
-            let positions = TreeLeafPositions::new(&shape, levels, &geometry, chunk_rows);
-            if columns.has_parts() {
-                columns.bound_chunks(|chunk, bounds| positions.strictest(chunk as u64, bounds))?;
-            }
-            columns.set_leaf_positions(Arc::new(positions));
-        }
-        let mut own = Attributes::new();
-        own.insert("layout".into(), json!("tree"));
-        shape.to_json(&mut own);
-        own.insert("cells".into(), json!(levels.len()));
-        let per_level = cells_per_level(levels);
-        let per_level = per_level
-            .into_iter()
-            .map(|(level, cells)| (level.to_string(), json!(cells)));
-        own.insert(
-            "cells_per_level".into(),
-            json!(per_level.collect::<Attributes>()),
-        );
-        own.extend(named("fields", fields));
-        columns.add_bounds(&mut own);
-        own.extend(more);
-        writer.group(path, attributes::group("amr", own))?;
-        columns.write(writer, path)?;
-        // The index of the geometry includes the levels' ranges.
-        columns.write_ranges(writer, path, 1)?;
-        write_geometry(writer, path, &geometry, shape.ndim)
+        let mut columns = GroupColumns::of(fields);
+        columns.memory.insert(0, (LEVEL, &leaves.levels));
+        write_group(writer, path, leaves, &columns, more, compression)
     }
+
+    /// As `write`, with fields that are read while they are written.
+    ///
+    /// # Errors
+    /// As `write`; errors of reading.
+    pub fn write_streamed(
+        writer: &mut StoreWriter,
+        path: &str,
+        leaves: &Leaves,
+        fields: &StreamedColumns<'_>,
+        more: Attributes,
+        compression: &Compression,
+    ) -> Result<()> {
+        if let Some(fields) = fields.load_small()? {
+            return Self::write(writer, path, leaves, &fields, more, compression);
+        }
+        let columns = GroupColumns {
+            memory: vec![(LEVEL, &leaves.levels)],
+            streamed: Some(fields),
+        };
+        write_group(writer, path, leaves, &columns, more, compression)
+    }
+}
+
+/// Writes the group of a tree: `columns` are the levels and the fields.
+fn write_group(
+    writer: &mut StoreWriter,
+    path: &str,
+    leaves: &Leaves,
+    columns: &GroupColumns<'_>,
+    more: Attributes,
+    compression: &Compression,
+) -> Result<()> {
+    let shape = leaves.checked_shape()?;
+    let fields = || columns.all().skip(1).map(|(name, _)| name);
+    compression.check_parts(shape.ndim, Some([0, u64::MAX]))?;
+    check_names(fields(), shape.ndim)?;
+    let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
+    let mut columns = Columns::new(columns, "cell", chunk_rows, compression)?;
+    let levels = leaves.levels.bytes();
+    let geometry = TreeGeometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
+    if columns.is_bounded() {
+        let positions = TreeLeafPositions::new(&shape, levels, &geometry, chunk_rows);
+        if columns.has_parts() {
+            columns.bound_chunks(|chunk, bounds| positions.strictest(chunk as u64, bounds))?;
+        }
+        columns.set_leaf_positions(Arc::new(positions));
+    }
+    let mut own = Attributes::new();
+    own.insert("layout".into(), json!("tree"));
+    shape.to_json(&mut own);
+    own.insert("cells".into(), json!(levels.len()));
+    let per_level = cells_per_level(levels);
+    let per_level = per_level
+        .into_iter()
+        .map(|(level, cells)| (level.to_string(), json!(cells)));
+    own.insert(
+        "cells_per_level".into(),
+        json!(per_level.collect::<Attributes>()),
+    );
+    own.extend(named("fields", fields()));
+    columns.add_bounds(&mut own);
+    own.extend(more);
+    writer.group(path, attributes::group("amr", own))?;
+    let ranges = columns.write(writer, path)?;
+    // The index of the geometry includes the levels' ranges.
+    columns.write_ranges(writer, path, &ranges[1..])?;
+    write_geometry(writer, path, &geometry, shape.ndim)
 }
 
 /// Rows of a tree's chunks. Trees of more than a million cells have 500 to 1000 chunks or more, so that a
