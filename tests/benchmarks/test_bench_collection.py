@@ -351,6 +351,17 @@ def test_the_command_measures_and_prints(tmp_path: Path) -> None:
     assert "by name ms" in done.stdout
 
 
+def test_the_study_of_very_many_datasets_prints_and_writes(tmp_path: Path) -> None:
+    command = ["million", "--datasets", "3", "-o", str(tmp_path)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "bytes written" in done.stdout
+    values = json.loads((tmp_path / "million_3.json").read_text())
+    assert list(values["steps"]) == ["create", "open", "read", "append"]
+    assert values["steps"]["append"]["bytes"] > 0
+    assert "| append |" in (tmp_path / "million_3.md").read_text()
+
+
 @pytest.mark.parametrize("wrong", ["0", "ten", "", "1,-2"])
 def test_the_command_refuses_what_is_no_number_of_datasets(wrong: str) -> None:
     done = CliRunner().invoke(app, ["collection", "--datasets", wrong])

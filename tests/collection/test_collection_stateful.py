@@ -26,6 +26,8 @@ from hypothesis.stateful import (
 )
 
 import ambar
+from ambar.collection.storage import catalogue
+from ambar.collection.write import family_writer
 
 NAMES = ("a", "b", "c", "d", "e")
 Model: TypeAlias = dict[str, xr.Dataset]
@@ -264,11 +266,15 @@ def check(collection: ambar.Collection, model: Model) -> None:
             assert collection.attrs[key].tolist() == attributes
 
 
+@pytest.mark.parametrize("has_tails", [False, True])
 @pytest.mark.parametrize("machine", [CollectionMachine, FolderCollectionMachine])
 def test_a_collection_does_what_a_dictionary_of_datasets_does(
-    machine: type[CollectionMachine],
+    machine: type[CollectionMachine], has_tails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenth of the usual number of examples, because each one writes several files."""
+    if has_tails:
+        monkeypatch.setattr(family_writer, "MOST_BYTES", 300)
+        monkeypatch.setattr(catalogue, "MOST_TAIL", 1)
     profile = hypothesis.settings()
     settings = hypothesis.settings(profile, max_examples=profile.max_examples // 10)
     run_state_machine_as_test(machine, settings=settings)

@@ -232,6 +232,32 @@ def collection(
 
 
 @app.command()
+def million(
+    datasets: Annotated[int, typer.Option(min=1, help="Datasets of the collection.")] = 1_000_000,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure a collection of very many small datasets: create, open, read one, append one.
+
+    Time, memory and bytes written of each step. What is read is compared with what was written.
+
+    [bold]Examples[/bold]
+
+    ambar-bench million -o results
+
+    ambar-bench million --datasets 100000 --json
+    """
+    from ambar_bench.collection import million_report
+    from ambar_bench.collection.million import run_million
+
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = run_million(folder, datasets=datasets, report=status.update)
+    _finish(found, million_report, output, json)
+
+
+@app.command()
 def mesh(
     n: Annotated[int, typer.Option(min=2, help="Points a side of the tetrahedral grids.")] = 127,
     points: Annotated[int, typer.Option(min=5, help="Points of the Delaunay mesh.")] = 1_000_000,

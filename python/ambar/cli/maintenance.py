@@ -24,16 +24,22 @@ def verify(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Check all checksums of a store. Damage is listed, and the exit code is then 1.
+    """Check all checksums of a store, and the catalog of a collection.
+
+    Damage is listed, and the exit code is then 1.
 
     [bold]Examples[/bold]
     ambar verify run.ambar
     ambar verify run.ambar --json --threads 1
     """
+    from ambar.collection.openers import collection_at
+    from ambar.store.cache import place_of
     from ambar.store.store import Store
 
     store = Store._open(path)
     checked = store.verify(threads=threads, progress=progress)
+    if store._ambar_attributes().get("kind") == "collection":
+        collection_at(place_of(path), store)._catalogue.verify()
     show_result(
         f"{path}: no damage: checked {size(checked['bytes'])} in {checked['entries']:,} entries "
         f"and {checked['chunks']:,} chunks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,16 +87,17 @@ class Collection(CommitContext):
         self._key: StoreKey = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
         self._settings = settings
+        reopen = partial(open_last, self._key)
         if store is None:
-            self._catalogue = Catalogue(str(self._key))
             self._families = Families(str(self._key), [], settings["ragged"])
+            self._catalogue = Catalogue(str(self._key), self._families, reopen)
         else:
-            self._catalogue = Catalogue.read(store)
             about = Description(store._ambar_attributes(), f"{store.location}: /")
             count = about.integer("families")
             families = [load(store, number) for number in range(count)]
             self._families = Families(store.location, families, settings["ragged"])
-            self._catalogue.check([family.rows for family in families], store.location)
+            runs = about.integers("index")
+            self._catalogue = Catalogue(store.location, self._families, reopen, store, runs)
         self._changes = None
         if writer is not None:
             self._changes = PendingChanges(writer, self._catalogue, self._families, settings, store)
@@ -300,6 +302,7 @@ class Collection(CommitContext):
         ...         casts.commit()
         """
         self._changing.commit()
+        self._catalogue.committed()
         for cached in ("store", "_opened", "_reader", "_metadata", "_views"):
             self.__dict__.pop(cached, None)
 
@@ -461,7 +464,7 @@ class Collection(CommitContext):
         threads: int | None = None,
         progress: Progress | bool | None = None,
     ) -> dict[str, int]:
-        """Check all checksums of the last commit, as `ambar.Store.verify` does.
+        """Check all checksums of the last commit, as `ambar.Store.verify` does, and the catalog.
 
         Parameters
         ----------
@@ -486,7 +489,9 @@ class Collection(CommitContext):
         >>> ambar.open_collection("profiles.ambar").verify()
         {'bytes': ..., 'entries': ..., 'chunks': ...}
         """
-        return self.store.verify(threads=threads, progress=progress)
+        checked = self.store.verify(threads=threads, progress=progress)
+        self._catalogue.verify()
+        return checked
 
     @locked
     def choose(self, datasets: Any = None) -> list[str]:
@@ -506,8 +511,7 @@ class Collection(CommitContext):
         >>> ambar.open_collection("profiles.ambar").choose('platform == "argo"')
         ['station_0041', 'station_0043']
         """
-        names = self._catalogue.names
-        return [names[position] for position in self._metadata.positions(datasets)]
+        return self._catalogue.names_at(self._metadata.positions(datasets))
 
     @locked
     def stats(self, variable: str) -> Table:
@@ -616,7 +620,7 @@ class Collection(CommitContext):
         wanted = [variables] if isinstance(variables, str) else variables
         wanted = self.variables if wanted is None else list(wanted)
         isel = dict(isel or {})
-        places = self._catalogue.places[at]
+        places = self._catalogue.places_at(at)
         pieces = by_family(self._families, places, isel)
         families = [piece.family for piece in pieces]
         check_dims({**isel, **(sel or {})}, families or self._families, wanted)
@@ -630,8 +634,7 @@ class Collection(CommitContext):
                 raise self._families.unknown(name)
             into = out.get(name) if isinstance(out, Mapping) else out
             arrays[name], missing[name] = self._reader.read(name, pieces, len(at), into, stack)
-        names = self._catalogue.names
-        return CollectionData([names[position] for position in at], missing, arrays)
+        return CollectionData(self._catalogue.names_at(at), missing, arrays)
 
     @locked
     def __getitem__(self, name: str) -> xr.Dataset:
@@ -780,7 +783,7 @@ class Collection(CommitContext):
         """
         at = self._catalogue.position(name)
         self._check_committed()
-        family, row = self._catalogue.places[at].tolist()
+        family, row = self._catalogue.place(at)
         return self._families[family], row
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ambar import _core
 from ambar._util import html, text
 from ambar.collection.schema import VariableLayout
+from ambar.collection.storage.tails import array_of
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
@@ -116,7 +117,7 @@ def variables_of(collection: Collection) -> list[VariableSummary]:
         for name in family.columns:
             variable = variables.setdefault(name, VariableSummary(name, ()))
             try:
-                array = collection.store._array(family.path(name))
+                array = array_of(collection.store, family.path(name))
             except _core.AmbarError as error:
                 variable.codecs.append(str(error))
                 continue

@@ -13,9 +13,10 @@ from ambar import _core
 from ambar.collection.read.bulk_read import decoded, dtype_of
 from ambar.collection.read.indexing import Piece, as_slice, with_leading
 from ambar.collection.read.metadata import common_attributes
-from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.family import Column, Family
 from ambar.collection.storage.records import ROW
+from ambar.collection.storage.row_cache import blocks_of
+from ambar.collection.storage.tails import array_of
 from ambar.interop.xarray.group_reader import LazyArray
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
@@ -50,7 +51,7 @@ class FamilyArray(LazyArray):
             # The chunk is decoded anyway, and neighbouring datasets are likely to follow.
             values = blocks_of(store).row(self.node, inner[0], inner[1:])
         else:
-            values = np.asarray(store._array(self.node).read(inner))
+            values = np.asarray(array_of(store, self.node).read(inner))
         return with_leading(decoded(self.column, values), key[: self.leading])
 
 

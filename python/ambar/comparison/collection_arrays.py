@@ -10,6 +10,7 @@ from ambar import _core
 from ambar.collection.collection import Collection
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.ragged import RaggedArray
+from ambar.collection.storage.tails import array_of
 from ambar.comparison.operands import Operand
 from ambar.store.error_bounds import PartBound, as_text
 
@@ -79,7 +80,7 @@ class CollectionArrays(Operand):
     def bytes(self, name: str) -> int:
         """Return the stored bytes of a variable in all datasets."""
         families = (family for family in self._families if name in family.columns)
-        return sum(self._collection.store._array(f.path(name)).stored_bytes for f in families)
+        return sum(array_of(self._collection.store, f.path(name)).stored_bytes for f in families)
 
     def match(self, other: Operand) -> np.ndarray | None:
         """Limit both to their common datasets, whose variables must have the same shapes."""

@@ -37,7 +37,7 @@ class Array:
         self._core = commit.core.array(path)
 
     def __reduce__(self) -> tuple[type[Array], tuple[Commit, str]]:
-        return Array, (self._commit, self._core.path)
+        return type(self), (self._commit, self._core.path)
 
     @property
     def path(self) -> str:
@@ -222,14 +222,17 @@ class Array:
             selection = selection.downsampled(downsample)
         if out is not None:
             return self._read_into(selection, out, threads)
+        return selection.arrange(self._values(selection, threads))
+
+    def _values(self, selection: Selection, threads: int | None) -> npt.NDArray[Any]:
+        """Return the values of a selection, before `Selection.arrange`."""
         values = self._core.read(selection.ranges, None, threads)
         if isinstance(values, list):
             values = np.fromiter(values, dtype=object, count=len(values))
-        return selection.arrange(values.reshape(selection.shape))
+        return values.reshape(selection.shape)
 
-    def _read_into(
-        self, selection: Selection, out: npt.NDArray[Any], threads: int | None
-    ) -> npt.NDArray[Any]:
+    def _check_out(self, selection: Selection, out: npt.NDArray[Any]) -> None:
+        """Raise ValueError if a selection cannot be read into `out`."""
         shape = selection.arrange(np.broadcast_to(np.int8(0), selection.shape)).shape
         if selection.has_backwards or self.dtype.kind == "O":
             raise _core.InvalidError(
@@ -240,6 +243,11 @@ class Array:
                 f"out= must be a C-contiguous array of shape {shape} and dtype {self.dtype}; it "
                 f"has shape {out.shape} and dtype {out.dtype}"
             )
+
+    def _read_into(
+        self, selection: Selection, out: npt.NDArray[Any], threads: int | None
+    ) -> npt.NDArray[Any]:
+        self._check_out(selection, out)
         # NumPy has no buffers of datetimes, so the array is viewed as int64.
         buffer = out.view("i8") if out.dtype.kind in "mM" else out
         self._core.read(selection.ranges, buffer.reshape(-1), threads)

@@ -41,6 +41,13 @@ class Description:
             raise self._expected(key, f"a whole number from {least}")
         return value
 
+    def integers(self, key: str) -> list[int]:
+        """Return a list of whole numbers from 0 to 2^63 - 1."""
+        value = self.items(key)
+        if not all(type(part) is int and 0 <= part < _LARGEST for part in value):
+            raise self._expected(key, "a list of whole numbers from 0")
+        return value
+
     def string(self, key: str) -> str:
         """Return a string."""
         value = self._values.get(key)

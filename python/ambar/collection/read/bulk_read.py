@@ -11,10 +11,10 @@ import numpy as np
 from ambar import _core
 from ambar._util import text
 from ambar.collection.read.indexing import Isel, Piece, as_slice, row_ranges, with_leading
-from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.encodings import MISSING, decode_strings, decoded_dtype
 from ambar.collection.storage.family import Column, Family, open_array
 from ambar.collection.storage.ragged import RaggedArray, offsets_of
+from ambar.collection.storage.row_cache import blocks_of
 from ambar.store.array import Array
 from ambar.store.dtypes import common_dtype
 from ambar.store.store import Store

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.collection.read.indexing import Piece, by_family
-from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.storage.attributes import Key, parse, plain, restored
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import decoded_dtype
 from ambar.collection.storage.family import Families, Family, open_array
 from ambar.collection.storage.records import has_range
+from ambar.collection.storage.row_cache import blocks_of
 from ambar.store.array import Array
 from ambar.store.dtypes import common_dtype
 from ambar.store.store import Store
@@ -32,8 +33,12 @@ class Metadata:
         self._store = store
         self._catalogue = catalogue
         self._families = families
-        self._pieces = by_family(families, catalogue.places, {})
         self._arrays: dict[tuple[int, Key], Array] = {}
+
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        """All rows, by family."""
+        return by_family(self._families, self._catalogue.places, {})
 
     @property
     def attribute_names(self) -> list[str]:

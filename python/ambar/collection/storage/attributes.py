@@ -185,7 +185,7 @@ def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], 
         if family.rows == 0:
             common.update({key: json.loads(text) for key, text in rows[0].items()})
         known = {key: json.dumps(value) for key, value in common.items()}
-        if not varying and all(row == known for row in rows):
+        if not varying and rows.count(known) == len(rows):
             continue
         added = [
             key

@@ -19,6 +19,7 @@ from ambar import _core
 from ambar._util.text import suggestion
 from ambar.collection.storage.encodings import attributes_of, decoded_dtype
 from ambar.collection.storage.records import ROW, Record, Variable
+from ambar.collection.storage.tails import array_of
 from ambar.store.array import Array
 from ambar.store.group_description import Description
 from ambar.store.store import Store
@@ -27,6 +28,7 @@ Schema: TypeAlias = tuple[tuple[str, tuple[str, ...], str, str | None, bool], ..
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 VERSION = 1
+_MOST_RECENT = 1024
 _VARIABLE_LENGTH = ("string", "bytes")
 _DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]{1,9}")
 
@@ -276,7 +278,7 @@ def open_array(store: Store, path: str, shape: tuple[int, ...], type_name: str) 
 
     It may have more rows than `shape`.
     """
-    array = store._array(path)
+    array = array_of(store, path)
     found = array.shape
     fits = len(found) == len(shape) and found[1:] == shape[1:] and found[:1] >= shape[:1]
     if not fits or not _has_type(array, type_name):
@@ -302,6 +304,8 @@ class Families(list[Family]):
         self._ragged = ragged
         self._exact: dict[tuple[Schema, Sizes], Family] = {}
         self._like: dict[Schema, list[Family]] = {}
+        # Families by variables and lengths in order: the search for a family takes longer.
+        self._recent: dict[tuple[Any, ...], Family] = {}
         for family in self:
             self._enter(family, schema_of(family.columns))
 
@@ -327,6 +331,22 @@ class Families(list[Family]):
         ValueError
             If a dimension of the setting `ragged` cannot be ragged in this dataset.
         """
+        layout = (
+            *[
+                (name, v.dims, v.type_name, v.times, v.coordinate)
+                for name, v in record.variables.items()
+            ],
+            *record.sizes.items(),
+        )
+        family = self._recent.get(layout)
+        if family is None:
+            family = self._place(record, can_change)
+            if len(self._recent) >= _MOST_RECENT:
+                self._recent.clear()
+            self._recent[layout] = family
+        return family
+
+    def _place(self, record: Record, can_change: Callable[[Family], bool]) -> Family:
         schema, sizes = schema_of(record.variables), record.sizes
         if found := self._exact.get((schema, _key(sizes))):
             return found
@@ -351,6 +371,7 @@ class Families(list[Family]):
         ragged = tuple(dim for dim in sizes if dim in wanted)
         if nearest is not None and can_change(nearest):
             self._exact.pop((schema, _key(nearest.sizes)), None)
+            self._recent.clear()
             nearest.sizes, nearest.ragged = _without(sizes, ragged), ragged
             return nearest
         columns = {name: Column.of(variable) for name, variable in record.variables.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -25,6 +26,9 @@ Input: TypeAlias = "xr.Dataset | Mapping[str, Any] | Record"
 
 ROW = "dataset"
 """The name of the dimension that counts datasets."""
+
+_OBJECT_BYTES = 512
+"""Estimated bytes of the objects of a variable, or of a dataset."""
 
 _RESERVED = {"attributes", "statistics", "zarr.json", "", ".", ".."}
 """Names that variables cannot have: groups of a family, and invalid names of Zarr nodes."""
@@ -58,8 +62,9 @@ class Record(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values in memory."""
-        return sum(variable.values.nbytes for variable in self.variables.values())
+        """Bytes in memory: those of the values, and an estimate of those of objects."""
+        values = sum([variable.values.nbytes for variable in self.variables.values()])
+        return values + _OBJECT_BYTES * (len(self.variables) + 1)
 
 
 def as_record(name: str, dataset: Input) -> Record:
@@ -83,7 +88,7 @@ def as_record(name: str, dataset: Input) -> Record:
         return dataset if dataset.name == name else dataset._replace(name=name)
     check_name(name)
     attributes: Mapping[Any, Any] = {}
-    if not hasattr(dataset, "coords"):
+    if isinstance(dataset, dict) or not hasattr(dataset, "coords"):
         variables = {str(key): _of_mapping(name, str(key), v) for key, v in dataset.items()}
     else:
         # `variables` of a Dataset makes no DataArrays, which would take most of the time.
@@ -120,11 +125,11 @@ def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, s
 
 
 def _of_mapping(name: str, key: str, value: Any) -> Variable:
-    attributes: dict[str, Any] = {}
+    attributes: Mapping[Any, Any] = {}
     if isinstance(value, tuple):
-        dims, values, *rest = value
+        dims, values = value[:2]
         dims = (dims,) if isinstance(dims, str) else tuple(map(str, dims))
-        attributes = dict(rest[0]) if rest else {}
+        attributes = value[2] if len(value) > 2 else {}
         values = np.asarray(values)
     else:
         values = np.asarray(value)
@@ -148,20 +153,22 @@ def variable_of(
     """
     times = None
     escaped = False
-    kind = values.dtype.kind
+    stored = attributes_as_json(owner, attributes) if attributes else {}
+    dtype = values.dtype
+    kind = dtype.kind
+    if kind in "biufc" and dtype.isnative and type(values) is np.ndarray:  # most values
+        return Variable(dims, values.copy("C"), stored, coordinate, None, _type_name(dtype))
     if kind in "mM":
         values, times = encode_times(values)
     elif kind in "UST":
         string_type = "bytes" if kind == "S" else "string"
         values = values.astype(object)
-    native = values.dtype.newbyteorder("=")
-    values = np.array(values, native, order="C")
+    values = np.array(values, values.dtype.newbyteorder("="), order="C")
     if values.dtype.kind == "O":
         what = f"dataset {owner[0]!r}: {owner[1]}"
         values, type_name, escaped = encode_strings(what, values, string_type)
     else:
         type_name = _type_name(values.dtype)
-    stored = attributes_as_json(owner, attributes) if attributes else {}
     return Variable(dims, values, stored, coordinate, times, type_name, escaped)
 
 
@@ -200,13 +207,14 @@ _TYPE_NAMES: dict[np.dtype[Any], str] = {}
 def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
     """Return the lengths of the dimensions; raises ValueError if one has two lengths."""
     sizes: dict[str, int] = {}
-    for key, (dims, values, *_) in variables.items():
-        shape = values.shape
+    for key, variable in variables.items():
+        dims, shape = variable.dims, variable.values.shape
         if len(dims) != len(shape):
             raise _core.InvalidError(
                 f"dataset {name!r}: {key} has {len(shape)} dimensions, but the names {dims}"
             )
-        for dim, size in zip(dims, shape, strict=True):
+        for axis, dim in enumerate(dims):
+            size = shape[axis]
             if sizes.setdefault(dim, size) != size:
                 raise _core.InvalidError(
                     f"dataset {name!r}: dimension {dim!r} has length {sizes[dim]}, but {size} in "
@@ -221,7 +229,7 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
 
 def _check(dataset: str, name: str, variable: Variable) -> None:
     """Check the name and the type of a variable."""
-    if name in _RESERVED or "/" in name or not _is_unicode(name):
+    if not _is_name(name):
         raise _core.InvalidError(
             f"dataset {dataset!r}: {name!r} is not a valid name of a variable; rename it"
         )
@@ -235,6 +243,12 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
             f"dataset {dataset!r}: the times {name} have the attributes {sorted(found)}, which the "
             "store sets; remove them"
         )
+
+
+@functools.lru_cache(1024)
+def _is_name(name: str) -> bool:
+    """Whether a variable can have a name."""
+    return name not in _RESERVED and "/" not in name and _is_unicode(name)
 
 
 def _is_unicode(text: str) -> bool:
@@ -282,22 +296,38 @@ def has_range(type_name: str) -> bool:
     return type_name not in ("string", "bytes") and np.dtype(type_name).kind in "biuf"
 
 
-def measure(values: np.ndarray, times: bool) -> tuple[Any, Any, int, int]:
-    """Return the smallest and the largest value, the number of values and the number of nulls.
+def measure(
+    values: np.ndarray, sizes: np.ndarray, times: bool
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the ranges of consecutive rows (rows, 2), and their counts of values and nulls.
 
-    Nulls are NaN and NaT, which do not count in the range. Without other values the range is that
-    of nulls (0 for integers).
+    `values` is flat, and `sizes` has the number of values of each row. Nulls are NaN and NaT, which
+    do not count in the range. Without other values the range is that of nulls (0 for integers).
+    There are no ranges of strings and complex numbers.
     """
-    kind, size = values.dtype.kind, values.size
-    if size == 0:
-        nothing = np.nan if kind == "f" else NOT_A_TIME if times else 0
-        return nothing, nothing, 0, 0
+    kind = values.dtype.kind
+    is_full = sizes > 0
+    starts = (np.cumsum(sizes) - sizes)[is_full]
+
+    def reduced(function: np.ufunc, of: np.ndarray, empty: Any) -> np.ndarray:
+        found = np.full(len(sizes), empty, of.dtype)
+        if len(starts):
+            found[is_full] = function.reduceat(of, starts)
+        return found
+
+    nulls = np.zeros(len(sizes), np.int64)
+    if kind in "fc" or times:
+        is_null = values == NOT_A_TIME if times else np.isnan(values)
+        nulls = reduced(np.add, is_null.astype(np.int64), 0)
+    counts = np.stack([sizes, nulls], 1)
     if kind in "cO":
-        return None, None, size, int(np.count_nonzero(np.isnan(values))) if kind == "c" else 0
-    low = values.min()
-    if not (np.isnan(low) if kind == "f" else times and low == NOT_A_TIME):
-        return low, values.max(), size, 0
-    valid = values[~np.isnan(values)] if kind == "f" else values[values != NOT_A_TIME]
-    if not valid.size:
-        return low, low, size, size
-    return valid.min(), valid.max(), size, size - valid.size
+        return None, counts
+    if times:
+        low = reduced(np.minimum, np.where(is_null, np.iinfo(np.int64).max, values), NOT_A_TIME)
+        low[nulls == sizes] = NOT_A_TIME
+        high = reduced(np.maximum, values, NOT_A_TIME)  # NaT is the smallest value
+    elif kind == "f":
+        low, high = reduced(np.fmin, values, np.nan), reduced(np.fmax, values, np.nan)
+    else:
+        low, high = reduced(np.minimum, values, 0), reduced(np.maximum, values, 0)
+    return np.stack([low, high], 1), counts

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +13,23 @@ from ambar.collection.storage import layout
 from ambar.collection.storage.attributes import make_varying, merge
 from ambar.collection.storage.encodings import MISSING, NOT_A_TIME, count_missing
 from ambar.collection.storage.family import Family
-from ambar.collection.storage.records import ROW, Record, Variable, has_range, measure
+from ambar.collection.storage.records import ROW, Record, has_range, measure
+from ambar.collection.storage.tails import GROUP as TAIL
+from ambar.collection.storage.tails import MOST_BYTES, array_of, dtype_of, raw_bytes, write_tail
+from ambar.store.store import Store
 from ambar.store.writer import Writer
 
-BATCH = 16 << 20
-"""Raw bytes of a family's datasets that are encoded together."""
+RECORDS = 8 << 20
+"""Bytes in memory of datasets that become rows together."""
+
+BATCH = 32 << 20
+"""Raw bytes of the rows of a family that are encoded together."""
 
 FEW = 16
 """Maximum number of unwritten datasets of a family that becomes ragged for another length."""
 
 _STRING_BYTES = 32
-
-Statistics: TypeAlias = dict[str, tuple[Any, Any, int, int]]
-"""Statistics of each variable of a dataset; see `measure`."""
+"""Estimated bytes of a string."""
 
 
 class Background:
@@ -90,14 +94,50 @@ class FamilyWriter:
         self._family = family
         self._encoding = encoding
         self._background = background
-        self._pending: list[tuple[Record, Statistics]] = []
+        self._pending: list[Record] = []
         self._bytes = 0
         self._next_row = family.rows
         self._is_written = family.rows > 0
         self.shared: dict[str, np.ndarray] = {}
         """The values of variables that are stored once."""
-        # Small columns are written with the commit.
-        self._columns: dict[str, list[np.ndarray]] = {}
+        # The rows that follow those of the arrays: tails, and rows that are not written yet.
+        self._rows: dict[str, list[np.ndarray]] = {}
+        self._row_bytes = 0
+        self._has_tail = False
+        self._main_rows: dict[str, int] = {}
+        self._main_bytes = 0
+        self._shards: dict[str, int] = {}
+        self._added_to_arrays = False
+        self._is_changed = False
+
+    def load(self, store: Store) -> None:
+        """Read the variables that are stored once, and the tails."""
+        family = self._family
+        for name, column in family.columns.items():
+            if column.shared:
+                self.shared[name] = store._array(family.path(name)).read()
+        for path in self._paths():
+            array = store._array(path)
+            self._main_rows[path] = len(array)
+            self._shards[path] = (array.shards or array.chunks)[0]
+            self._main_bytes += array.nbytes
+            tail = array_of(store, path)[len(array) :]
+            if len(tail):
+                self._rows[path] = [tail]
+                self._row_bytes += raw_bytes(tail)
+                self._has_tail = True
+
+    def _paths(self) -> Iterator[str]:
+        """Yield the paths of the arrays of rows."""
+        family = self._family
+        for name, column in family.columns.items():
+            if not column.shared:
+                yield family.path(name)
+            if has_range(column.type_name):
+                yield f"{family.statistics(name)}_range"
+            yield f"{family.statistics(name)}_counts"
+        yield from map(family.counts, family.ragged)
+        yield from map(family.attribute, family.varying)
 
     @property
     def can_change(self) -> bool:
@@ -106,62 +146,99 @@ class FamilyWriter:
 
     def add(self, record: Record) -> int:
         """Add a dataset, which is written with the next batch; return its row."""
-        # Statistics are computed here, as the writing thread has more work than this one.
-        self._pending.append((record, {key: _measure(v) for key, v in record.variables.items()}))
+        self._pending.append(record)
         self._bytes += record.nbytes
         self._next_row += 1
-        if self._bytes >= BATCH:
-            self._flush(self._count_that_fills_shards())
+        if self._bytes >= RECORDS:
+            self._flush()
         return self._next_row - 1
 
     def finish(self) -> None:
         """Write the gathered datasets and the metadata of the group."""
-        self._flush(len(self._pending))
+        self._flush()
         self._background.submit(self._write_metadata)
 
-    def _flush(self, count: int) -> None:
-        batch, self._pending = self._pending[:count], self._pending[count:]
-        self._bytes = sum(record.nbytes for record, _ in self._pending)
+    def _flush(self) -> None:
+        batch, self._pending, self._bytes = self._pending, [], 0
         if batch:
             self._is_written = True
             self._background.submit(lambda: self._write(batch))
 
-    def _count_that_fills_shards(self) -> int:
-        """Return the number of gathered datasets that fill shards, which avoids rewriting."""
+    def _write(self, records: list[Record]) -> None:
         family = self._family
-        if family.ragged:
-            return len(self._pending)
-        lengths = [self._shapes(name)[1][0] for name in family.columns if name not in self.shared]
-        rows = max([n for n in lengths if n <= len(self._pending)], default=1)
-        return self._next_row // rows * rows - (self._next_row - len(self._pending))
-
-    def _write(self, batch: list[tuple[Record, Statistics]]) -> None:
-        records = [record for record, _ in batch]
-        if self._family.rows == 0:
+        self._is_changed = True
+        if family.rows == 0:
             self._create_arrays(records)
         self._write_attributes(records)
-        for name in self._family.columns:
+        for name in family.columns:
             self._write_variable(name, records)
-        for dim in self._family.ragged:
+        for dim in family.ragged:
             counts = np.array([record.sizes[dim] for record in records], np.int64)
-            self._extend(self._family.counts(dim), counts)
-        for name, column in self._family.columns.items():
-            path = self._family.statistics(name)
-            found = [statistics[name] for _, statistics in batch]
-            if has_range(column.type_name):
-                ranges = np.array([row[:2] for row in found], column.type_name)
-                self._extend(f"{path}_range", ranges)
-            self._extend(f"{path}_counts", np.array([row[2:] for row in found], np.int64))
-        self._family.rows += len(records)
+            self._extend(family.counts(dim), counts)
+        family.rows += len(records)
+        if self._row_bytes > BATCH:
+            for path in list(self._rows):
+                self._fill_shards(path)
+        if self._row_bytes > BATCH:
+            self._add_to_arrays()
 
     def _write_metadata(self) -> None:
-        for path, parts in self._columns.items():
-            self._writer.append(path, np.concatenate(parts))
-        self._columns.clear()
+        if not self._is_changed:
+            return
+        is_short = not self._added_to_arrays and self._row_bytes <= MOST_BYTES
+        if is_short and self._main_bytes > MOST_BYTES:
+            self._write_tails()
+        else:
+            self._add_to_arrays()
+        self._added_to_arrays = self._is_changed = False
         self._writer._create_group(self._family.group, self._family.group_attributes())
         for name in self._family.columns:
             path = self._family.path(name)
             self._writer[path].attrs = self._family.array_attributes(name)
+
+    def _fill_shards(self, path: str) -> None:
+        """Append the rows that fill shards, which are not written again."""
+        rows, shard = sum(map(len, self._rows[path])), self._shards[path]
+        have = self._main_rows[path]
+        count = (have + rows) // shard * shard - have
+        if count > 0:
+            parts = self._rows.pop(path)
+            ends = np.cumsum([len(part) for part in parts])
+            at = int(np.searchsorted(ends, count))
+            first = count - (ends[at] - len(parts[at]))
+            self._rows[path] = [parts[at][first:].copy(), *parts[at + 1 :]]
+            self._append(path, *parts[:at], parts[at][:first])
+
+    def _add_to_arrays(self) -> None:
+        """Append all rows that are in memory."""
+        for path, parts in self._rows.items():
+            self._append(path, *parts)
+        self._rows.clear()
+
+    def _append(self, path: str, *parts: np.ndarray) -> None:
+        """Append rows to an array; with the commit all others are appended, too."""
+        self._main_rows[path] += sum(map(len, parts))
+        nbytes = sum(map(raw_bytes, parts))
+        self._row_bytes -= nbytes
+        self._main_bytes += nbytes
+        self._writer.append(path, *parts)
+        self._added_to_arrays = True
+        if self._has_tail:
+            self._writer.remove(f"{TAIL}/{self._family.group}")
+            self._has_tail = False
+
+    def _write_tails(self) -> None:
+        for path, parts in self._rows.items():
+            parts[:] = [np.concatenate(parts)]
+            write_tail(self._writer, path, parts[0], self._type_of(path, parts[0]))
+        self._has_tail = True
+
+    def _type_of(self, path: str, values: np.ndarray) -> str:
+        if values.dtype.kind != "O":
+            return values.dtype.str
+        columns = self._family.columns.items()
+        is_bytes = any(c.type_name == "bytes" and self._family.path(n) == path for n, c in columns)
+        return "bytes" if is_bytes else "string"
 
     def _create_arrays(self, records: list[Record]) -> None:
         """Create the arrays; coordinates that are equal in all datasets are stored once."""
@@ -196,10 +273,12 @@ class FamilyWriter:
         family, column = self._family, self._family.columns[name]
         encoding = self._encoding.get(name, {})
         chunks, shards = self._shapes(name)
+        path = family.path(name)
+        self._main_rows[path], self._shards[path] = 0, shards[0]
         self._writer.create_array(
-            family.path(name),
+            path,
             shape=(0, *family.shape(name)),
-            dtype=_dtype(column.type_name),
+            dtype=dtype_of(column.type_name),
             dims=family.dims(name),
             chunks=chunks,
             shards=shards,
@@ -217,10 +296,11 @@ class FamilyWriter:
     ) -> None:
         """Create an array (datasets, *inner)."""
         chunks, shards = layout.column(inner, _itemsize(type_name))
+        self._main_rows[path], self._shards[path] = 0, shards[0]
         self._writer.create_array(
             path,
             shape=(0, *inner),
-            dtype=_dtype(type_name),
+            dtype=dtype_of(type_name),
             dims=(ROW, *["value"] * len(inner)),
             chunks=chunks,
             shards=shards,
@@ -228,8 +308,9 @@ class FamilyWriter:
         )
 
     def _extend(self, path: str, values: np.ndarray) -> None:
-        """Add rows to a column, which is written with the commit."""
-        self._columns.setdefault(path, []).append(values)
+        """Add rows, which are written when there are many, or with the commit."""
+        self._rows.setdefault(path, []).append(values)
+        self._row_bytes += raw_bytes(values)
 
     def _write_attributes(self, records: list[Record]) -> None:
         family = self._family
@@ -238,23 +319,38 @@ class FamilyWriter:
             earlier = make_varying(family, key)
             self._create_column(family.attribute(key), "string")
             self._extend(family.attribute(key), np.full(family.rows, earlier, object))
+            self._added_to_arrays = True  # also the rows of the tails
         for key, column in columns.items():
             self._extend(family.attribute(key), np.array(column, object))
 
     def _write_variable(self, name: str, records: list[Record]) -> None:
         family, column = self._family, self._family.columns[name]
-        values = [record.variables[name].values for record in records]
-        column.escaped |= any(record.variables[name].escaped for record in records)
-        if column.shared:
-            shared = self.shared[name]
-            if all(_are_same(shared, other) for other in values):
-                return
-            self._expand(name, shared)
-        if family.ragged_dim(name) is None:
-            values = [piece[np.newaxis] for piece in values]
-        elif leading := family.leading(name):
-            values = [piece.reshape(piece.shape[leading:]) for piece in values]
-        self._writer.append(family.path(name), np.concatenate(values))
+        variables = [record.variables[name] for record in records]
+        values = [variable.values for variable in variables]
+        shape = values[0].shape
+        if family.ragged_dim(name) is not None:
+            leading = family.leading(name)
+            sizes = np.array([piece.size for piece in values], np.int64)
+            if leading:
+                values = [piece.reshape(piece.shape[leading:]) for piece in values]
+            rows = np.concatenate(values)
+        else:
+            sizes = np.full(len(values), values[0].size)
+            rows = np.concatenate(values) if shape else np.stack(values)
+            rows = rows.reshape(len(values), *shape)
+        if column.shared and not _are_equal_rows(rows, self.shared[name]):
+            self._expand(name, self.shared[name])
+        if not column.shared:
+            self._extend(family.path(name), rows)
+        path = family.statistics(name)
+        ranges, counts = measure(rows.reshape(-1), sizes, column.times is not None)
+        for row, variable in enumerate(variables) if rows.dtype.kind == "O" else ():
+            if variable.escaped:
+                column.escaped = True
+                counts[row, 1] = count_missing(variable.values, column.type_name)
+        if ranges is not None:
+            self._extend(f"{path}_range", ranges)
+        self._extend(f"{path}_counts", counts)
 
     def _expand(self, name: str, shared: np.ndarray) -> None:
         """Store a shared variable for each dataset."""
@@ -262,27 +358,26 @@ class FamilyWriter:
         path = self._family.path(name)
         self._writer.remove(path)
         self._create_array(name)
+        self._added_to_arrays = True  # also the rows of the tails
         remaining = self._family.rows
         while remaining:
             rows = min(remaining, max(BATCH // max(shared.nbytes, 1), 1))
-            self._writer.append(path, np.broadcast_to(shared, (rows, *shared.shape)))
+            self._extend(path, np.broadcast_to(shared, (rows, *shared.shape)))
+            self._fill_shards(path)
             remaining -= rows
-
-
-def _measure(variable: Variable) -> tuple[Any, Any, int, int]:
-    if variable.escaped:
-        return None, None, variable.values.size, count_missing(variable.values, variable.type_name)
-    return measure(variable.values, variable.times is not None)
 
 
 def _itemsize(type_name: str) -> int:
     return _STRING_BYTES if type_name in MISSING else np.dtype(type_name).itemsize
 
 
-def _dtype(type_name: str) -> Any:
-    return {"string": str, "bytes": bytes}.get(type_name, type_name)
-
-
 def _are_same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays of equal dtype are equal bit for bit, also in NaN and -0."""
     return bool((a == b).all()) if a.dtype.kind == "O" else a.tobytes() == b.tobytes()
+
+
+def _are_equal_rows(rows: np.ndarray, row: np.ndarray) -> bool:
+    """Whether all rows are equal to another array bit for bit."""
+    if rows.dtype.kind == "O":
+        return bool((rows == row).all())
+    return rows.tobytes() == row.tobytes() * len(rows)

@@ -99,12 +99,13 @@ class PendingChanges:
         for writer in self._writers.values():
             writer.finish()
         self._background.wait()
-        self._catalogue.write(self._writer)
+        runs = self._catalogue.write(self._writer)
         about = {
             "kind": "collection",
             "version": VERSION,
             "datasets": len(self._catalogue),
             "families": len(self._families),
+            "index": runs,
             **self._settings,
         }
         self._writer._create_group("/", {"ambar": about})
@@ -127,9 +128,8 @@ class PendingChanges:
             writer = FamilyWriter(
                 self._writer, family, self._settings["encoding"], self._background
             )
-            for name, column in family.columns.items():
-                if column.shared and self._store is not None:
-                    writer.shared[name] = self._store._array(family.path(name)).read()
+            if self._store is not None and family.rows:
+                writer.load(self._store)
             self._writers[family.number] = writer
         writer = self._writers[family.number]
         self.pending = True

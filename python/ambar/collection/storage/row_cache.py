@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ambar.collection.storage.tails import array_of
 from ambar.store.array import Array
 from ambar.store.store import Store
 
@@ -38,7 +39,7 @@ class Blocks:
 
     def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
         """Return a copy of a row of an array, or of a part by slices and integers."""
-        array = self._store._array(path)
+        array = array_of(self._store, path)
         length = array.chunks[0]
         if length == 1:
             values: np.ndarray = array.read((row, *part))
