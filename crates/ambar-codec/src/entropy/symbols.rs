@@ -22,7 +22,7 @@ pub(crate) struct Symbols {
     sections: Vec<Section>,
     /// The number of literals.
     pub literals: usize,
-    /// The sum of squared errors, if the encoder minimises it.
+    /// The sum of squared errors in squared steps of the finest level, if the encoder minimises it.
     pub square_error: f64,
 }
 

@@ -43,7 +43,7 @@ impl ContextWeights {
 
 /// The Lagrange multiplier: the squared error, in squared steps, that a bit is worth. Fine uniform quantization has the squared
 /// error 1/12 and loses 2 ln 2 of it per bit.
-pub(crate) const SQUARE_PER_BIT: f64 = std::f64::consts::LN_2 / 6.0;
+pub(crate) const LAGRANGE_MULTIPLIER: f64 = std::f64::consts::LN_2 / 6.0;
 
 /// The smallest expected magnitude that is distinguished: context 0 begins at its logarithm.
 const LEAST: f32 = 1.0 / 64.0;
@@ -64,7 +64,7 @@ pub(crate) fn dead_zones() -> [f64; CONTEXTS] {
         let half_octaves = f64::from(if context % 2 == 0 { 1.25f32 } else { 1.75 });
         let middle = f64::from(LEAST) * ((1u64 << (context / 2)) as f64 * half_octaves - 1.0);
         let ratio = ((1.0 + middle * middle).sqrt() - 1.0) / middle;
-        (-0.5 * SQUARE_PER_BIT * log2(ratio)).min(0.45)
+        (-0.5 * LAGRANGE_MULTIPLIER * log2(ratio)).min(0.45)
     })
 }
 

@@ -21,9 +21,9 @@ impl Interpolation {
     /// `Corrupt` if a phase has no dimension left, or if the reserved bit is set.
     pub(crate) fn from_bits(bits: u16) -> Result<Self> {
         let read = Self(bits);
-        if bits >> 15 != 0 || IGNORED_BITS.iter().any(|(t, _)| read.used(*t) == 0) {
+        if bits >> 15 != 0 || IGNORED_BITS.iter().any(|(t, _)| read.dimensions(*t) == 0) {
             return Err(corrupt!(
-                "invalid interpolation {bits:#06x} of a level; expected bit 15 to be 0 and a dimension for each phase"
+                "the interpolation of a level is {bits:#06x}; expected bit 15 to be 0 and a dimension of each phase"
             ));
         }
         Ok(read)
@@ -35,7 +35,7 @@ impl Interpolation {
     }
 
     /// The number of values of sharpness.
-    pub(crate) const SHARPNESSES: u16 = SHARPNESS.len() as u16;
+    pub(crate) const SHARPNESS_COUNT: u16 = SHARPNESS.len() as u16;
 
     /// Replaces the sharpness along dimension `d`.
     pub(crate) fn with_sharpness(self, d: usize, index: u16) -> Self {
@@ -43,14 +43,14 @@ impl Interpolation {
     }
 
     /// Replaces the dimensions, a set of bits, along which phase `t` is interpolated.
-    pub(crate) fn with_used(self, t: usize, used: usize) -> Self {
+    pub(crate) fn with_dimensions(self, t: usize, dimensions: usize) -> Self {
         let Some((_, first)) = IGNORED_BITS.iter().find(|(phase, _)| *phase == t) else {
             return self;
         };
         let mut bits = self.0;
-        for (k, d) in odd(t).enumerate() {
+        for (k, d) in odd_dimensions(t).enumerate() {
             let bit = 1 << (first + k as u32);
-            bits = if used >> d & 1 == 1 {
+            bits = if dimensions >> d & 1 == 1 {
                 bits & !bit
             } else {
                 bits | bit
@@ -81,20 +81,20 @@ impl Interpolation {
     }
 
     /// The dimensions, a set of bits, along which phase `t` is interpolated.
-    pub(crate) fn used(self, t: usize) -> usize {
+    pub(crate) fn dimensions(self, t: usize) -> usize {
         let Some((_, first)) = IGNORED_BITS.iter().find(|(phase, _)| *phase == t) else {
             return t;
         };
         let ignored = |k: usize| self.0 >> (first + k as u32) & 1 == 1;
-        odd(t)
+        odd_dimensions(t)
             .enumerate()
             .filter(|(k, _)| !ignored(*k))
-            .fold(0, |used, (_, d)| used | 1 << d)
+            .fold(0, |dimensions, (_, d)| dimensions | 1 << d)
     }
 }
 
 /// The odd dimensions of phase `t`.
-fn odd(t: usize) -> impl Iterator<Item = usize> {
+fn odd_dimensions(t: usize) -> impl Iterator<Item = usize> {
     (0..3).filter(move |d| t >> d & 1 == 1)
 }
 
@@ -104,8 +104,8 @@ impl Interpolation {
     pub(crate) fn numbered(number: u16) -> Self {
         let mut read = Self(number.wrapping_mul(0x9e37) & 0x7fff);
         for (t, _) in IGNORED_BITS {
-            if read.used(t) == 0 {
-                read = read.with_used(t, 1 << odd(t).next().unwrap_or(0));
+            if read.dimensions(t) == 0 {
+                read = read.with_dimensions(t, 1 << odd_dimensions(t).next().unwrap_or(0));
             }
         }
         read
@@ -128,7 +128,7 @@ mod tests {
                 let copy = IGNORED_BITS
                     .iter()
                     .fold(read.sharpness_only(), |copy, (t, _)| {
-                        copy.with_used(*t, read.used(*t))
+                        copy.with_dimensions(*t, read.dimensions(*t))
                     });
                 assert_eq!(copy, read);
             }

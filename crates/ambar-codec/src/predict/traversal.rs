@@ -156,7 +156,7 @@ impl<'a, T: Element> LevelTraversal<'a, T> {
 
     /// Codes all rows of phase `t`.
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
-        let used = self.level.interpolation.used(t);
+        let used = self.level.interpolation.dimensions(t);
         let odd = |n: usize| (0..3).filter(|d| used >> d & 1 == 1).nth(n).unwrap_or(0);
         match (used.count_ones(), self.level.has_point_contexts) {
             (1, true) => self.rows::<1, true>(t, [odd(0)], coder),

@@ -28,6 +28,12 @@ fn rounded(x: f64) -> f64 {
     (x + ROUNDER) - ROUNDER
 }
 
+/// Brings `x` closer to 0 by `dead_zone`, at most to 0.
+#[inline(always)]
+fn shrunk(x: f64, dead_zone: f64) -> f64 {
+    (x.abs() - dead_zone).max(0.0).copysign(x)
+}
+
 /// Whether `a` and `b`, whose difference is `error` as rounded, differ by the bound or less.
 #[inline(always)]
 fn within(a: f64, b: f64, error: f64, bound: f64) -> bool {
@@ -49,6 +55,8 @@ pub(crate) struct Encoder<'a, T: Clone> {
     source: &'a RegionBuffer<'a, T>,
     /// The error bound; 0 for lossless.
     bound: f64,
+    /// The unit of errors: the step of the finest level.
+    unit: f64,
     /// The dead zone of each context, if the encoder minimises rate and squared error together.
     dead_zones: Option<&'a [f64; CONTEXTS]>,
     symbols: &'a mut Symbols,
@@ -72,8 +80,7 @@ impl<T: Element> PaddingPoint<T> {
     /// that is too far away.
     fn steps(&self, prediction: T, step: f64) -> f64 {
         let off = self.original.to_f64() - prediction.to_f64();
-        let off = (off.abs() - self.tolerance.to_f64()).max(0.0).copysign(off);
-        let steps = rounded(off / step);
+        let steps = rounded(shrunk(off, self.tolerance.to_f64()) / step);
         if steps.abs() < MAX_STEPS { steps } else { 0.0 }
     }
 }
@@ -102,6 +109,7 @@ impl<'a, T: Element> Encoder<'a, T> {
             } else {
                 bound
             },
+            unit: 2.0 * bound,
             dead_zones,
             symbols,
             row: Vec::new(),
@@ -273,7 +281,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         } = batch;
         self.gather_rows(rows.clone(), points, predictions);
         let (inverse, step) = (1.0 / level.step, T::from_f64(level.step));
-        let originals = std::mem::take(&mut self.originals);
+        let mut originals = std::mem::take(&mut self.originals);
         let padding = std::mem::take(&mut self.padding);
         let mut tokens = std::mem::take(&mut self.tokens);
         tokens.resize(values.len() + LANES, 0);
@@ -297,11 +305,17 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 (&mut *tokens, &mut *magnitudes),
             );
             let mut any = largest;
-            if let Some((dead_zones, contexts)) = self.dead_zones.zip(contexts) {
+            let dead_zones = self.dead_zones.zip(contexts);
+            let dead_zone = |k: usize| {
+                dead_zones.map_or(0.0, |(dead_zones, contexts)| {
+                    dead_zones[usize::from(contexts[first + k]).min(CONTEXTS - 1)]
+                })
+            };
+            if dead_zones.is_some() {
                 any = quantize_with_dead_zones(
                     (originals, predictions),
                     level.step,
-                    (dead_zones, &contexts[first..end]),
+                    dead_zone,
                     values,
                     folded,
                     (&mut *tokens, &mut *magnitudes),
@@ -333,7 +347,8 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                     continue;
                 }
                 let (x, prediction) = (originals[k], predictions[k]);
-                let steps = rounded((x.to_f64() - prediction.to_f64()) * inverse);
+                let steps = (x.to_f64() - prediction.to_f64()) * inverse;
+                let steps = rounded(shrunk(steps, dead_zone(k)));
                 let coded = self.quantize_value(x, prediction, steps, step);
                 (values[k], tokens[k]) = (coded.value, coded.token);
                 if let Some(magnitude) = magnitudes.get_mut(k) {
@@ -342,7 +357,11 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
             }
         }
         if self.dead_zones.is_some() {
-            self.symbols.square_error += square_error(&originals, values);
+            // Errors of padding do not count.
+            for point in &padding {
+                originals[point.at] = values[point.at];
+            }
+            self.symbols.square_error += square_error(&originals, values, &tokens, self.unit);
         }
         let masks = rows.map(|(_, mask)| mask);
         append_rows(masks, points, &tokens, &mut self.symbols.tokens);
@@ -355,7 +374,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
 fn quantize_with_dead_zones<T: Element>(
     (originals, predictions): (&[T], &[T]),
     step: f64,
-    (dead_zones, contexts): (&[f64; CONTEXTS], &[u8]),
+    dead_zone: impl Fn(usize) -> f64,
     values: &mut [T],
     folded: &mut [u32],
     (tokens, magnitudes): (&mut [u8], &mut [u8]),
@@ -364,15 +383,13 @@ fn quantize_with_dead_zones<T: Element>(
     let mut any = 0;
     for k in 0..values.len() {
         let scaled = (originals[k].to_f64() - predictions[k].to_f64()) * inverse;
-        let dead_zone = dead_zones[usize::from(contexts[k]).min(CONTEXTS - 1)];
-        let magnitude = rounded((scaled.abs() - dead_zone).max(0.0));
-        if magnitude < MAX_STEPS {
-            let whole = magnitude as i64 * if scaled < 0.0 { -1 } else { 1 };
-            values[k] = predictions[k].plus(T::from_f64(whole as f64).times(step));
-            folded[k] = token::fold(whole) as u32;
+        let steps = rounded(shrunk(scaled, dead_zone(k)));
+        if steps.abs() < MAX_STEPS {
+            values[k] = predictions[k].plus(T::from_f64(steps).times(step));
+            folded[k] = token::fold(steps as i64) as u32;
             tokens[k] = folded[k] as u8;
             if let Some(to) = magnitudes.get_mut(k) {
-                *to = magnitude.min(255.0) as u8;
+                *to = steps.abs().min(255.0) as u8;
             }
         }
         any |= folded[k];
@@ -380,12 +397,12 @@ fn quantize_with_dead_zones<T: Element>(
     any
 }
 
-/// The sum of the squared differences of finite values.
-fn square_error<T: Element>(originals: &[T], values: &[T]) -> f64 {
-    let errors = originals
-        .iter()
-        .zip(values)
-        .map(|(a, b)| a.to_f64() - b.to_f64());
+/// The sum of the squared errors of values that are not literals, in squared units.
+fn square_error<T: Element>(originals: &[T], values: &[T], tokens: &[u8], unit: f64) -> f64 {
+    let points = originals.iter().zip(values).zip(tokens);
+    let errors = points
+        .filter(|(_, token)| **token != LITERAL)
+        .map(|((a, b), _)| (a.to_f64() - b.to_f64()) / unit);
     errors
         .filter(|error| error.is_finite())
         .map(|error| error * error)

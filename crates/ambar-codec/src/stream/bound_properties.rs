@@ -352,8 +352,9 @@ fn the_mean_squared_error_is_close_to_its_bound() {
             .sum();
         let rms = (squares / values.len() as f64).sqrt();
         let found = 20.0 * ((range[1] - range[0]) / rms).log10();
+        // A stream with smaller errors can be shorter than one at the bound.
         assert!(
-            (decibels..decibels + 0.5).contains(&found),
+            (decibels..decibels + 2.0).contains(&found),
             "{decibels}: {found}"
         );
     }

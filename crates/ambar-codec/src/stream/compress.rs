@@ -53,7 +53,7 @@ pub fn encode_into<T: Element>(
     let coded = CodedValues::new(values, bound)?;
     let params = match params {
         Some(params) => params,
-        None => tune::tune(&coded.values, layout, coded.bound, is_square(bound))?,
+        None => tune::tune(&coded.values, layout, coded.bound, is_rms(bound))?,
     };
     let mut encoder = StreamEncoder {
         values,
@@ -82,7 +82,7 @@ pub fn tune<T: Element>(
 ) -> Result<EncoderParams> {
     let bound = bound.into();
     let coded = CodedValues::new(values, bound)?;
-    tune::tune(&coded.values, layout, coded.bound, is_square(bound))
+    tune::tune(&coded.values, layout, coded.bound, is_rms(bound))
 }
 
 /// Chooses encoder parameters for small streams, which have contexts of rows. Compared with [`tune`], streams are 1 or
@@ -97,7 +97,7 @@ pub fn tune_small<T: Element>(
 ) -> Result<EncoderParams> {
     let bound = bound.into();
     let coded = CodedValues::new(values, bound)?;
-    tune::tune_small(&coded.values, layout, coded.bound, is_square(bound))
+    tune::tune_small(&coded.values, layout, coded.bound, is_rms(bound))
 }
 
 /// Chooses encoder parameters for fast encoding and decoding: bit-packed streams for arrays, unless they are more than
@@ -112,11 +112,11 @@ pub fn tune_fast<T: Element>(
 ) -> Result<EncoderParams> {
     let bound = bound.into();
     let coded = CodedValues::new(values, bound)?;
-    tune::tune_fast(&coded.values, layout, coded.bound, is_square(bound))
+    tune::tune_fast(&coded.values, layout, coded.bound, is_rms(bound))
 }
 
-/// Whether a bound limits the squared error and no single value.
-fn is_square(bound: ErrorBound) -> bool {
+/// Whether a bound limits the root mean squared error and no single value.
+fn is_rms(bound: ErrorBound) -> bool {
     matches!(bound, ErrorBound::Rms(_))
 }
 
@@ -345,11 +345,11 @@ impl<T: Element> StreamEncoder<'_, T> {
     fn rms(&mut self, root: f64, coded: &CodedValues<'_, T>) -> Result<()> {
         // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
-        // An absolute bound of `root` always suffices.
-        let (mut best, mut low, mut high) = (None, root, f64::INFINITY);
+        // Errors within an absolute bound of `root` have at most this root mean square: no smaller bound is tried.
+        let (mut best, mut low, mut high) = (None::<Vec<u8>>, root, f64::INFINITY);
         let mut bound = coded.bound;
         let params = self.params;
-        self.params = params.with_minimised_square(true);
+        self.params = params.with_rdo(true);
         for _ in 0..MAX_TRIALS {
             let trial = CodedValues {
                 values: Cow::Borrowed(self.values),
@@ -362,15 +362,18 @@ impl<T: Element> StreamEncoder<'_, T> {
             self.decode()?;
             let measured = relative_rms(self.values, &self.workspace.decoded, root);
             if measured <= 1.0 {
-                best = Some(std::mem::take(self.out));
+                if best.as_ref().is_none_or(|best| self.out.len() < best.len()) {
+                    best = Some(std::mem::take(self.out));
+                }
                 low = bound;
-                if measured > CLOSE_ENOUGH {
+                if measured > CLOSE_ENOUGH || measured == 0.0 {
                     break;
                 }
             } else {
                 high = bound;
             }
-            // The error grows a little more slowly than the bound; far below the allowed error, about with its square root.
+            // The error is nearly proportional to the bound. Where it is far below `root`, most points are coded exactly or
+            // predicted well, and it grows about with the square root of the bound.
             let ratio = 0.5 * (1.0 + CLOSE_ENOUGH) / measured.max(1e-3);
             let next = bound
                 * if ratio > FAR_BELOW {
@@ -410,9 +413,9 @@ impl<T: Element> StreamEncoder<'_, T> {
 
 /// Maximum number of absolute bounds to try for a root mean squared error.
 const MAX_TRIALS: usize = 6;
-/// The ratio of the allowed error to a measured one from which the bound grows with its square.
+/// Minimum ratio of the allowed error to the measured one for which the bound grows with the square of the ratio.
 const FAR_BELOW: f64 = 1.2;
-/// The part of the allowed error at which the search ends.
+/// The search ends if the measured error is at least this part of the allowed one.
 const CLOSE_ENOUGH: f64 = 0.97;
 
 /// The root mean squared error of finite values, in units of `root`.

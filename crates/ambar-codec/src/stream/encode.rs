@@ -15,7 +15,7 @@ use crate::entropy::symbols::{MAX_PACKETS, Symbols};
 use crate::entropy::tables::{Histogram, Tables};
 use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
 use crate::error::Result;
-use crate::predict::context::{self, ContextWeights, SQUARE_PER_BIT};
+use crate::predict::context::{self, ContextWeights, LAGRANGE_MULTIPLIER};
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
@@ -153,8 +153,8 @@ pub(crate) fn estimate_bits<T: Element>(
 ) -> f64 {
     make_symbols(input, bound, params, workspace);
     // What the squared error is worth in bits; 0 unless the encoder minimises it.
-    let error = workspace.symbols.square_error / (4.0 * bound * bound * SQUARE_PER_BIT);
-    symbol_bits(&workspace.symbols, scale) + if bound > 0.0 { scale * error } else { 0.0 }
+    let error = workspace.symbols.square_error / LAGRANGE_MULTIPLIER;
+    symbol_bits(&workspace.symbols, scale) + scale * error
 }
 
 fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
@@ -174,7 +174,7 @@ fn make_symbols<T: Element>(
         levels: &levels,
         context_weights: &ContextWeights::DEFAULT,
     };
-    let dead_zones = params.minimises_square().then(context::dead_zones);
+    let dead_zones = params.uses_rdo().then(context::dead_zones);
     workspace.symbols.clear();
     for region in &input.regions {
         let valid = region.valid.as_ref();

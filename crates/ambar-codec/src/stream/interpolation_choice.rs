@@ -4,6 +4,7 @@ use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::tables::log2;
 use crate::predict::interpolation::Interpolation;
+use crate::quantize::float_order::difference;
 use crate::stream::params::LEVELS;
 
 /// The interpolations of the finest levels.
@@ -11,8 +12,9 @@ pub(crate) type Interpolations = [Interpolation; LEVELS];
 
 /// Levels for which an interpolation is chosen; coarser ones have too few points.
 const CHOSEN_LEVELS: usize = 2;
-/// Approximate number of points of each phase, at most and at least.
+/// Approximate number of points of each phase.
 const MAX_POINTS: usize = 512;
+/// With fewer points of a phase, the default applies.
 const MIN_POINTS: usize = 64;
 /// Other interpolations than the default must save this many bits a point to be chosen without a trial.
 const ACCEPTED_GAIN: f64 = 0.05;
@@ -44,12 +46,12 @@ pub(crate) fn propose<T: Element>(regions: &[RegionBuffer<'_, T>], bound: f64) -
                 *interpolation = if t.is_power_of_two() {
                     let d = t.trailing_zeros() as usize;
                     let cost = |index| points.cost(t, before.with_sharpness(d, index));
-                    let others = 1..Interpolation::SHARPNESSES;
+                    let others = 1..Interpolation::SHARPNESS_COUNT;
                     before.with_sharpness(d, cheapest(0, others, min_gain, cost))
                 } else {
                     let subsets = (1..t).rev().filter(|used| used & t == *used);
                     let cost = |used| points.cost(used, before);
-                    before.with_used(t, cheapest(t, subsets, min_gain, cost))
+                    before.with_dimensions(t, cheapest(t, subsets, min_gain, cost))
                 };
             }
         }
@@ -75,23 +77,18 @@ fn cheapest<O: Copy>(
 }
 
 /// Points of a phase of a level, each with its neighbours at -3, -1, +1 and +3 along the odd dimensions.
-struct Points {
-    points: Vec<(f64, [[f64; 4]; 3])>,
-    /// The inverse of the step; 1 for lossless.
+struct Points<T> {
+    points: Vec<(T, [[f64; 4]; 3])>,
+    /// The inverse of the step; infinity for lossless.
     inverse: f64,
-    /// The squared error of neighbours, in squared steps.
-    noise: f64,
+    /// The number of lowest bits that are 0 in all points.
+    shift: u32,
 }
 
-impl Points {
-    fn new<T: Element>(
-        regions: &[RegionBuffer<'_, T>],
-        level: usize,
-        t: usize,
-        bound: f64,
-    ) -> Self {
+impl<T: Element> Points<T> {
+    fn new(regions: &[RegionBuffer<'_, T>], level: usize, t: usize, bound: f64) -> Self {
         let all: usize = regions.iter().map(|region| region.values.len()).sum();
-        let mut points = Vec::with_capacity(MAX_POINTS);
+        let mut points: Vec<(T, _)> = Vec::with_capacity(MAX_POINTS);
         for region in regions {
             let count = (MAX_POINTS * region.values.len()).div_ceil(all.max(1));
             points.extend(
@@ -102,15 +99,11 @@ impl Points {
         if points.len() < MIN_POINTS {
             points.clear();
         }
-        let (inverse, noise) = if bound > 0.0 {
-            (0.5 / bound, NOISE)
-        } else {
-            (1.0, 0.0)
-        };
+        let bits = points.iter().fold(0, |bits, (x, _)| bits | x.to_word());
         Self {
             points,
-            inverse,
-            noise,
+            inverse: 0.5 / bound,
+            shift: if bits == 0 { 0 } else { bits.trailing_zeros() },
         }
     }
 
@@ -118,18 +111,19 @@ impl Points {
     fn cost(&self, used: usize, interpolation: Interpolation) -> f64 {
         let dimensions = || (0..3).filter(|d| used >> d & 1 == 1);
         let part = 1.0 / f64::from(used.count_ones());
-        let least = if self.noise > 0.0 {
-            0.25 + self.noise * part
-        } else {
-            f64::MIN_POSITIVE
-        };
+        let least = 0.25 + NOISE * part;
         let bits = self.points.iter().map(|(x, neighbours)| {
             let values = dimensions().map(|d| {
                 let (near, far) = interpolation.weights(d);
                 let v = neighbours[d];
                 (v[1] + v[2]) * near + (v[0] + v[3]) * far
             });
-            let residual = (x - values.sum::<f64>() * part) * self.inverse;
+            let prediction = values.sum::<f64>() * part;
+            if self.inverse.is_infinite() {
+                let folded = difference(*x, T::from_f64(prediction), self.shift);
+                return log2(folded as f64 + 1.0);
+            }
+            let residual = (x.to_f64() - prediction) * self.inverse;
             0.5 * log2((residual * residual + least).min(f64::MAX))
         });
         bits.sum::<f64>() / self.points.len().max(1) as f64
@@ -175,22 +169,22 @@ fn neighbours<T: Element>(
     level: usize,
     t: usize,
     at: [usize; 3],
-) -> Option<(f64, [[f64; 4]; 3])> {
+) -> Option<(T, [[f64; 4]; 3])> {
     let value = |at: [usize; 3]| {
         let [z, y, x] = at.map(|k| k << level);
         let is_present = region
             .valid
             .as_ref()
             .is_none_or(|valid| valid.get([z, y, x]));
-        let value = region.values[(z * region.shape[1] + y) * region.shape[2] + x].to_f64();
-        (is_present && value.is_finite()).then_some(value)
+        let value = region.values[(z * region.shape[1] + y) * region.shape[2] + x];
+        (is_present && value.to_f64().is_finite()).then_some(value)
     };
     let mut all = [[0.0; 4]; 3];
     for d in (0..3).filter(|d| t >> d & 1 == 1) {
         for (k, to) in all[d].iter_mut().enumerate() {
             let mut neighbour = at;
             neighbour[d] = at[d] + 2 * k - 3;
-            *to = value(neighbour)?;
+            *to = value(neighbour)?.to_f64();
         }
     }
     Some((value(at)?, all))

@@ -33,8 +33,9 @@ pub struct EncoderParams {
     is_bit_packed: bool,
     /// The number of level packets; 0 chooses by the size of the stream.
     packets: u8,
-    /// Whether the encoder minimises rate and squared error together, without a bound of single values.
-    minimises_square: bool,
+    /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
+    /// bound of single values.
+    uses_rdo: bool,
 }
 
 impl EncoderParams {
@@ -68,7 +69,7 @@ impl EncoderParams {
         }
         if usize::from(level_scaling) >= LEVEL_SCALINGS.len() {
             return Err(corrupt!(
-                "the level scaling is {level_scaling}; expected less than {}",
+                "the level scaling has index {level_scaling}; expected less than {}",
                 LEVEL_SCALINGS.len()
             ));
         }
@@ -92,17 +93,14 @@ impl EncoderParams {
         }
     }
 
-    /// Whether the encoder minimises rate and squared error together, without a bound of single values.
-    pub(crate) fn with_minimised_square(self, minimises_square: bool) -> Self {
-        Self {
-            minimises_square,
-            ..self
-        }
+    /// Replaces whether the encoder uses rate-distortion optimisation.
+    pub(crate) fn with_rdo(self, uses_rdo: bool) -> Self {
+        Self { uses_rdo, ..self }
     }
 
-    /// Whether the encoder minimises rate and squared error together.
-    pub(crate) fn minimises_square(self) -> bool {
-        self.minimises_square
+    /// Whether the encoder uses rate-distortion optimisation.
+    pub(crate) fn uses_rdo(self) -> bool {
+        self.uses_rdo
     }
 
     /// Uses contexts of levels, which allow to code groups of tokens: streams decode in half the time, and are a

@@ -15,7 +15,6 @@ use crate::stream::prelude::Prelude;
 const SAMPLE_RATIO: usize = 40;
 /// Minimum number of values of a sample.
 const MIN_SAMPLE: usize = 1 << 13;
-
 /// As [`crate::tune`], for coded values within an absolute bound.
 ///
 /// # Errors
@@ -24,7 +23,7 @@ pub(crate) fn tune<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    is_square: bool,
+    is_rms: bool,
 ) -> Result<EncoderParams> {
     let contexts = if bound > 0.0 && layout.has_planes() {
         Contexts::Plane
@@ -32,12 +31,7 @@ pub(crate) fn tune<T: Element>(
         Contexts::Row
     };
     let params = EncoderParams::default().with_contexts(contexts);
-    tune_with(
-        values,
-        layout,
-        bound,
-        params.with_minimised_square(is_square),
-    )
+    tune_with(values, layout, bound, params.with_rdo(is_rms))
 }
 
 /// As [`crate::tune_small`], for coded values within an absolute bound.
@@ -48,15 +42,10 @@ pub(crate) fn tune_small<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    is_square: bool,
+    is_rms: bool,
 ) -> Result<EncoderParams> {
     let params = EncoderParams::default().with_contexts(Contexts::Row);
-    tune_with(
-        values,
-        layout,
-        bound,
-        params.with_minimised_square(is_square),
-    )
+    tune_with(values, layout, bound, params.with_rdo(is_rms))
 }
 
 /// Chooses level scaling and interpolation; all else is that of `params`.
@@ -118,7 +107,7 @@ fn tune_with<T: Element>(
     };
     let chosen = choose(&input, bound, params, &proposals, scale);
     // Plans do not depend on the kind of bound.
-    Ok(chosen.with_minimised_square(false))
+    Ok(chosen.with_rdo(false))
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.
@@ -134,11 +123,11 @@ pub(crate) fn tune_fast<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    is_square: bool,
+    is_rms: bool,
 ) -> Result<EncoderParams> {
     layout.check(values.len())?;
     let Layout::Array(shape) = layout else {
-        return Ok(tune(values, layout, bound, is_square)?.with_level_contexts());
+        return Ok(tune(values, layout, bound, is_rms)?.with_level_contexts());
     };
     if bound == 0.0 {
         return Ok(EncoderParams::default()
@@ -154,7 +143,7 @@ pub(crate) fn tune_fast<T: Element>(
         ),
         _ => (values, layout),
     };
-    let entropy_coded_params = tune(values, layout, bound, is_square)?.with_level_contexts();
+    let entropy_coded_params = tune(values, layout, bound, is_rms)?.with_level_contexts();
     let mut workspace = Workspace::default();
     let mut size = |params| -> Result<usize> {
         let (prelude, mut out) = (Prelude::default(), Vec::new());
