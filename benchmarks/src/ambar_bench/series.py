@@ -67,7 +67,7 @@ def main() -> None:
         _say("reading a step after that", f"{1e3 * reading:.1f} ms")
         link_output(output, run, steps + 1)
         begin = time.perf_counter()
-        ambar.convert(run, store, fsync=False)
+        ambar.convert(run, store, mode="a", fsync=False)
         _say("looking at all outputs, and appending one", f"{time.perf_counter() - begin:.2f} s")
 
 

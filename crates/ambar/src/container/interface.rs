@@ -76,6 +76,14 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `Io`, in directories that another program wrote.
     fn keys(&self) -> Result<Vec<String>>;
 
+    /// Calls `consume` with each key, sorted. Its first error is returned.
+    ///
+    /// # Errors
+    /// As `keys`, and those of `consume`.
+    fn for_each_key(&self, consume: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        self.keys()?.iter().try_for_each(|key| consume(key))
+    }
+
     /// The number of entries, if it is known without a call to the file system or a server.
     fn entry_count(&self) -> Option<u64> {
         None

@@ -95,7 +95,7 @@ impl Hierarchy {
             Some(documents) => {
                 let nodes = documents
                     .into_iter()
-                    .map(|(name, document)| (Box::from(name), place(&text, document.get())))
+                    .map(|(name, document)| (name.into_owned(), place(&text, document.get())))
                     .collect();
                 NodeDocuments::Together(ConsolidatedDocuments::new(text, nodes)?)
             }
@@ -131,11 +131,11 @@ impl Hierarchy {
         Ok(self.nodes.names()?.iter())
     }
 
-    /// Names of the children of `name`.
+    /// Names of the children of `name`, and whether they have children.
     ///
     /// # Errors
     /// As [`Self::names`].
-    pub fn children(&self, name: &str) -> Result<Vec<&str>> {
+    pub fn children(&self, name: &str) -> Result<Vec<(&str, bool)>> {
         Ok(self.nodes.names()?.children(name))
     }
 
@@ -156,16 +156,7 @@ impl Hierarchy {
     /// # Errors
     /// As [`Self::document`].
     pub fn kind(&self, name: &str) -> Result<Option<NodeKind>> {
-        let is_group = match (&self.root, &self.nodes) {
-            (Root::Group(_), _) if name.is_empty() => true,
-            // Without reading its document, which the group can have for each of thousands of steps.
-            (_, NodeDocuments::Separate(_)) if self.ours => {
-                let names = self.nodes.names()?;
-                names.has_children(name) && names.find(name).is_some()
-            }
-            _ => false,
-        };
-        if is_group {
+        if let (Root::Group(_), "") = (&self.root, name) {
             return Ok(Some(NodeKind::Group));
         }
         let Some(document) = self.document(name)? else {

@@ -67,12 +67,12 @@ impl ConsolidatedDocuments {
     ///
     /// # Errors
     /// `Corrupt` if two nodes have one name; `Limit`.
-    pub fn new(text: String, nodes: Vec<(Box<str>, Range<usize>)>) -> Result<Self> {
-        let (names, ranges) = nodes.into_iter().unzip();
+    pub fn new(text: String, nodes: Vec<(String, Range<usize>)>) -> Result<Self> {
+        let names = Names::new(nodes.iter().map(|(name, _)| &**name))?;
         Ok(Self {
             text,
-            names: Names::new(names)?,
-            ranges,
+            names,
+            ranges: nodes.into_iter().map(|(_, range)| range).collect(),
         })
     }
 
@@ -107,17 +107,18 @@ impl SeparateDocuments {
         if let Some(names) = self.names.get() {
             return Ok(names);
         }
-        let mut names = self.container.keys()?;
-        names.retain_mut(|key| match key.strip_suffix(DOCUMENT) {
-            Some(name) => {
-                key.truncate(name.len());
-                true
-            }
-            None => false,
-        });
-        // A group precedes what it contains.
-        names.sort_unstable();
-        let names = Names::new(names.into_iter().map(Box::from).collect())?;
+        let mut names = Names::default();
+        self.container
+            .for_each_key(&mut |key| match key.strip_suffix(DOCUMENT) {
+                Some(name) => names.push(name),
+                None => Ok(()),
+            })?;
+        names.sort()?;
+        // The order of keys is that of names, except where other characters than a `/` follow the name of a group.
+        let names = match names.sorted.is_sorted() {
+            true => names,
+            false => Names::new(names.sorted.iter().map(|index| names.name(*index)))?,
+        };
         if self.ours {
             names.check(|name| Ok(names.find(name).is_some()))?;
         }
@@ -142,74 +143,96 @@ impl SeparateDocuments {
     }
 }
 
-/// The names of nodes.
-#[derive(Debug)]
+/// The names of nodes, in one string.
+#[derive(Debug, Default)]
 pub(super) struct Names {
-    names: Vec<Box<str>>,
-    /// Indices into `names`, sorted by name.
+    text: String,
+    /// The end of each name in `text`.
+    ends: Vec<u32>,
+    /// Indices of names, sorted by name.
     sorted: Vec<u32>,
 }
 
 impl Names {
-    fn new(names: Vec<Box<str>>) -> Result<Self> {
-        let count = u32::try_from(names.len())
-            .map_err(|_| Error::limit("a hierarchy has at most 2^32 nodes"))?;
-        let mut sorted: Vec<u32> = (0..count).collect();
-        let name = |index: u32| &*names[index as usize];
-        sorted.sort_by(|a, b| name(*a).cmp(name(*b)));
-        let duplicate = sorted
-            .windows(2)
-            .find(|pair| name(pair[0]) == name(pair[1]));
-        if let Some(duplicate) = duplicate {
-            return Err(Error::corrupt("two documents of one node").at_node(name(duplicate[0])));
+    /// # Errors
+    /// `Corrupt` if two nodes have one name; `Limit`.
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self> {
+        let mut all = Self::default();
+        for name in names {
+            all.push(name)?;
         }
-        Ok(Self { names, sorted })
+        all.sort()?;
+        Ok(all)
+    }
+
+    fn push(&mut self, name: &str) -> Result<()> {
+        self.text.push_str(name);
+        let end = u32::try_from(self.text.len())
+            .map_err(|_| Error::limit("the names of all nodes have more than 4 GiB"))?;
+        self.ends.push(end);
+        Ok(())
+    }
+
+    fn sort(&mut self) -> Result<()> {
+        let mut sorted: Vec<u32> = (0..self.ends.len() as u32).collect();
+        // Nearly sorted names, as those of entries, are sorted in linear time.
+        sorted.sort_by(|a, b| self.name(*a).cmp(self.name(*b)));
+        let twice = |pair: &&[u32]| self.name(pair[0]) == self.name(pair[1]);
+        if let Some(pair) = sorted.windows(2).find(twice) {
+            return Err(Error::corrupt("two documents of one node").at_node(self.name(pair[0])));
+        }
+        self.sorted = sorted;
+        Ok(())
+    }
+
+    fn name(&self, index: u32) -> &str {
+        let index = index as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start as usize..self.ends[index] as usize]
     }
 
     /// All names, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(|name| &**name)
+        (0..self.ends.len() as u32).map(|index| self.name(index))
     }
 
-    /// The names of the nodes in the group `name`, in the order of the file.
-    pub fn children(&self, name: &str) -> Vec<&str> {
+    /// The names of the nodes in the group `name`, in the order of the file, and whether nodes are in them.
+    pub fn children(&self, name: &str) -> Vec<(&str, bool)> {
         let prefix = match name {
             "" => String::new(),
             _ => format!("{name}/"),
         };
-        let mut children = Vec::new();
-        let mut rest = self.below(&prefix);
-        while let [index, others @ ..] = rest {
-            let name = self.name(*index);
-            let Some(child) = name.strip_prefix(&prefix) else {
-                break;
-            };
-            if !child.contains('/') {
-                children.push(*index);
-            }
-            rest = others;
-        }
-        children.sort_unstable();
-        children.iter().map(|index| self.name(*index)).collect()
-    }
-
-    /// Whether a node is in the node `name`, which is a group then.
-    pub fn has_children(&self, name: &str) -> bool {
-        let prefix = format!("{name}/");
-        let first = self.below(&prefix).first();
-        first.is_some_and(|index| self.name(*index).starts_with(&prefix))
-    }
-
-    /// The sorted indices from the first name that begins with `prefix` on.
-    fn below(&self, prefix: &str) -> &[u32] {
         let first = self
             .sorted
-            .partition_point(|index| self.name(*index) < prefix);
-        &self.sorted[first..]
-    }
-
-    fn name(&self, index: u32) -> &str {
-        &self.names[index as usize]
+            .partition_point(|index| self.name(*index) < prefix.as_str());
+        let mut children: Vec<(u32, bool)> = Vec::new();
+        let mut parent = "";
+        for index in &self.sorted[first..] {
+            let Some(path) = self.name(*index).strip_prefix(&prefix) else {
+                break;
+            };
+            let Some((group, _)) = path.split_once('/') else {
+                children.push((*index, false));
+                continue;
+            };
+            if group != parent {
+                parent = group;
+                // Only names that begin with that of the group are between it and its nodes.
+                let is_parent = |index: u32| self.name(index).strip_prefix(&prefix) == Some(group);
+                let found = children
+                    .iter_mut()
+                    .rev()
+                    .find(|(index, _)| is_parent(*index));
+                if let Some((_, has_nodes)) = found {
+                    *has_nodes = true;
+                }
+            }
+        }
+        children.sort_unstable();
+        let named = children.iter();
+        named
+            .map(|(index, has_nodes)| (self.name(*index), *has_nodes))
+            .collect()
     }
 
     /// The index of the node `name`.
@@ -262,4 +285,26 @@ pub(super) fn read_text(
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_listed_in_the_order_of_the_file() {
+        let names = ["b", "a", "a-b", "a/x", "a/x/y", "b/z", "c"];
+        let names = Names::new(names.into_iter()).unwrap();
+        let root = [("b", true), ("a", true), ("a-b", false), ("c", false)];
+        assert_eq!(names.children(""), root);
+        assert_eq!(names.children("a"), [("a/x", true)]);
+        assert_eq!(names.children("a/x"), [("a/x/y", false)]);
+        assert!(names.children("c").is_empty());
+        assert_eq!(names.find("a-b"), Some(2));
+        assert_eq!(names.find("a/"), None);
+        assert!(names.check(|_| Ok(true)).is_ok());
+        let orphan = Names::new(["a/x"].into_iter()).unwrap();
+        assert!(orphan.check(|_| Ok(true)).is_err());
+        assert!(Names::new(["a", "a"].into_iter()).is_err());
+    }
 }

@@ -108,7 +108,8 @@ impl Store {
     /// `Corrupt`.
     pub fn nodes(&self) -> Result<Vec<(String, NodeKind)>> {
         let names = self.0.hierarchy.names();
-        self.with_kinds(names.map_err(|error| self.with_location(error))?)
+        let names = names.map_err(|error| self.with_location(error))?;
+        self.with_kinds(names.map(|name| (name, false)))
     }
 
     /// The kind of the node at `path`; `None` if it does not exist.
@@ -132,15 +133,19 @@ impl Store {
         self.with_kinds(children.into_iter())
     }
 
+    /// Paths and kinds of nodes, given by their names, and whether they are known to have children.
     fn with_kinds<'a>(
         &self,
-        names: impl Iterator<Item = &'a str>,
+        names: impl Iterator<Item = (&'a str, bool)>,
     ) -> Result<Vec<(String, NodeKind)>> {
         let mut nodes = Vec::new();
-        for name in names {
-            if let Some(kind) = self.kind(name)? {
-                nodes.push((format!("/{name}"), kind));
-            }
+        for (name, has_children) in names {
+            // A group's document is not read for its kind: there can be thousands of steps.
+            let kind = match has_children && self.0.hierarchy.is_ours() {
+                true => Some(NodeKind::Group),
+                false => self.kind(name)?,
+            };
+            nodes.extend(kind.map(|kind| (format!("/{name}"), kind)));
         }
         Ok(nodes)
     }
@@ -260,13 +265,13 @@ impl Store {
         let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
         // The missing node is reported even if its siblings cannot be listed.
         let siblings = self.0.hierarchy.children(parent).unwrap_or_default();
-        let shown: Vec<&str> = siblings.iter().take(20).copied().collect();
+        let shown: Vec<&str> = siblings.iter().take(20).map(|(path, _)| *path).collect();
         let more = if siblings.len() > shown.len() {
             ", ..."
         } else {
             ""
         };
-        let names: Vec<&str> = siblings.iter().map(|path| last_of(path)).collect();
+        let names: Vec<&str> = siblings.iter().map(|(path, _)| last_of(path)).collect();
         let message = format!(
             "{what} /{name} does not exist; {}available: {}{more}",
             hint(closest(last_of(name), &names).as_slice()),

@@ -411,12 +411,24 @@ impl Container for ZipReader {
     }
 
     fn keys(&self) -> Result<Vec<String>> {
-        let mut keys: Vec<String> = self.entries.iter().map(|(key, _)| key.to_owned()).collect();
-        if !self.has_tail && self.kept_root.is_some() {
-            keys.push(ROOT.to_owned());
-        }
-        keys.sort_unstable();
+        let mut keys = Vec::with_capacity(self.entries.len());
+        self.for_each_key(&mut |key| {
+            keys.push(key.to_owned());
+            Ok(())
+        })?;
         Ok(keys)
+    }
+
+    fn for_each_key(&self, consume: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        // The root's document of a restored commit is not in the table.
+        let mut root = (!self.has_tail && self.kept_root.is_some()).then_some(ROOT);
+        for (key, _) in self.entries.iter() {
+            if let Some(root) = root.take_if(|root| key > *root) {
+                consume(root)?;
+            }
+            consume(key)?;
+        }
+        root.map_or(Ok(()), consume)
     }
 
     fn entry_count(&self) -> Option<u64> {
