@@ -18,7 +18,8 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// The path that the container was opened with, for messages.
     fn location(&self) -> &str;
 
-    /// Finds the entry of `key` in O(1); `None` if it does not exist.
+    /// Finds the entry of `key`; `None` if it does not exist, and for the root's document of a commit that was read from
+    /// its record: `read_whole` returns that.
     ///
     /// # Errors
     /// `Corrupt` if the container's records of the entry are inconsistent; `Io`.

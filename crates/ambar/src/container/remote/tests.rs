@@ -43,10 +43,14 @@ fn content(container: &dyn Container) -> Result<Content> {
     let mut all = Content::new();
     for key in container.keys()? {
         let whole = container.read_whole(&key, 1 << 30)?.unwrap();
-        let entry = container.entry(&key)?.unwrap();
-        let mut middle = vec![0; whole.len() / 2];
-        container.read_at(&entry, whole.len() as u64 / 4, &mut middle)?;
-        assert_eq!(middle, whole[whole.len() / 4..][..middle.len()]);
+        // The root's document of a commit that was read from its record is no entry.
+        if let Some(entry) = container.entry(&key)? {
+            let mut middle = vec![0; whole.len() / 2];
+            container.read_at(&entry, whole.len() as u64 / 4, &mut middle)?;
+            assert_eq!(middle, whole[whole.len() / 4..][..middle.len()]);
+        } else {
+            assert_eq!(key, "zarr.json");
+        }
         all.insert(key, whole);
     }
     Ok(all)
