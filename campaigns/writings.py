@@ -76,6 +76,20 @@ def _commits(path: Path, done: Done) -> None:
                 done()
 
 
+def _history(path: Path, done: Done) -> None:
+    """Name, restore and compact commits."""
+    ambar.tag(path, "first", 1)
+    done()
+    ambar.restore(path, 1)
+    done()
+    ambar.tag(path, "last")
+    done()
+    ambar.compact(path)
+    done()
+    ambar.restore(path, "first")
+    done()
+
+
 def _collection(path: Path, done: Done, mode: Literal["w-", "w"] = "w-", **options: Any) -> None:
     with ambar.open_collection(path, mode, **options) as made:
         for number in range(5):
@@ -242,6 +256,7 @@ WRITINGS: dict[str, Writing] = {
     "append": Writing(_append, _created),
     "append-directory": Writing(_append, lambda path: _created(path, directory=True)),
     "commits": Writing(_commits, _created),
+    "history": Writing(_history, _created),
     "collection": Writing(_collection),
     "collection-change": Writing(_collection_changed, _collection_made),
     "collection-change-directory": Writing(

@@ -117,6 +117,32 @@ def test_an_earlier_commit_is_restored(path: Path) -> None:
         assert file.testzip() is None
 
 
+def test_a_thousand_commits_remain_what_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    random = np.random.default_rng(7)
+    arrays: dict[str, np.ndarray] = {}
+    written = []
+    with ambar.create(path, fsync=False) as writer:
+        for number in range(1000):
+            name = f"g{random.integers(5)}/a{random.integers(8)}"
+            if name in arrays and random.random() < 0.2:
+                writer.remove(name)
+                del arrays[name]
+            else:
+                arrays[name] = random.random(random.integers(1, 50))
+                writer.create_array(name, arrays[name])
+            writer.create_array("number", np.array([number]))
+            writer.commit()
+            written.append(dict(arrays))
+    store = ambar.open_store(path)
+    for number in [*range(0, 1000, 37), 999]:
+        old = store._at(number + 1)
+        assert old["number"].read().tolist() == [number]
+        assert set(old) == {"number", *written[number]}
+        for name, values in written[number].items():
+            np.testing.assert_array_equal(old[name].read(), values)
+
+
 def test_differences_are_listed(path: Path) -> None:
     old, new = ambar.open_store(path, commit=7), ambar.open_store(path, commit=9)
     found = ambar.diff(old, new)
