@@ -107,7 +107,7 @@ def map_file(path: Path) -> mmap.mmap:
 
 
 def open_commit(data: mmap.mmap, commit: Commit) -> Container:
-    """Return the entries of a commit, by its tail, or by the records (1.4)."""
+    """Return the entries of a commit, by its tail, or by the records (1.3)."""
     directory = data[commit.start : commit.start + commit.length]
     if crc32c(directory) != commit.crc:
         check(commit.flags, "the CRC-32C of the central directory differs")
@@ -123,7 +123,7 @@ def open_commit(data: mmap.mmap, commit: Commit) -> Container:
 
 
 def restore(data: mmap.mmap, commit: Commit) -> Container:
-    """Return the entries of a commit whose tail was overwritten (1.4)."""
+    """Return the entries of a commit whose tail was overwritten (1.3)."""
     container, known = Container(), {"zarr.json"}
     for record in read_records(data, commit):
         full = record.commit

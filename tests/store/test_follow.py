@@ -54,6 +54,33 @@ def test_existing_steps_are_left_out_on_request(tmp_path: Path) -> None:
     assert list(ambar.follow(path, existing=False, interval=0.01, timeout=0.1)) == []
 
 
+def test_commits_of_a_store_that_appears_later_are_all_new(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+
+    def write() -> None:
+        with ambar.create(path, fsync=False) as writer:
+            writer.create_array("x", np.zeros(3))
+
+    timer = threading.Timer(0.2, write)
+    timer.start()
+    [found] = ambar.follow(path, existing=False, interval=0.01, timeout=2)
+    timer.join()
+    assert (found["x"].read() == 0).all()
+
+
+def test_steps_of_a_store_that_replaces_another_are_yielded(tmp_path: Path) -> None:
+    pyvista = pytest.importorskip("pyvista")
+    path = tmp_path / "x.ambar"
+    for radius in (1, 2):
+        with ambar.open_mesh_series(path, "w", fsync=False) as series:
+            for step in range(3 - radius):
+                series.add(pyvista.Sphere(radius=radius), float(step))
+        if radius == 1:
+            found = ambar.follow(path, interval=0.01, timeout=5)
+            assert len([next(found), next(found)]) == 2
+    assert next(found).read().bounds[1] == pytest.approx(2, rel=0.05)
+
+
 def test_a_store_that_never_appears_ends_the_iteration(tmp_path: Path) -> None:
     start = time.monotonic()
     assert list(ambar.follow(tmp_path / "x.ambar", interval=0.01, timeout=0.1)) == []

@@ -36,7 +36,9 @@ def wait_for_change(path: Path, seconds: float) -> None:
         if watch < 0:
             time.sleep(seconds)
         else:
-            select.select([descriptor], [], [], seconds)
+            poll = select.poll()  # select() is limited to 1024 descriptors
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(1000 * seconds)
     finally:
         if descriptor >= 0:
             os.close(descriptor)

@@ -15,7 +15,7 @@ from ambar._util.text import size
 from ambar.cli.options import Debug, Json, option
 from ambar.cli.output import LISTED, console, plain_table, print_json, show_result
 
-Place = Annotated[Path, typer.Argument(help="A store in a single file.")]
+StorePath = Annotated[Path, typer.Argument(help="A store in a single file.")]
 _COMMIT = "A number, a tag, or 'before 2026-11-01'"
 
 
@@ -59,9 +59,9 @@ def log(
 def watch(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one; it need not exist yet.")],
     timeout: Annotated[
-        float | None, option("End after so many seconds without a commit; never by default.")
+        float | None, option("Seconds without a commit after which it ends; never by default.")
     ] = None,
-    interval: Annotated[float, option("Seconds between two looks at the store.")] = 1.0,
+    interval: Annotated[float, option("Seconds after which the store is checked again.")] = 0.2,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -86,7 +86,7 @@ def watch(
 
 
 def tag(
-    path: Place,
+    path: StorePath,
     name: Annotated[str, typer.Argument(help="The name.")],
     commit: Annotated[str | None, option(f"{_COMMIT}; the last commit by default.")] = None,
     json: Json = False,
@@ -108,7 +108,7 @@ def tag(
 
 
 def restore(
-    path: Place,
+    path: StorePath,
     commit: Annotated[str, typer.Argument(help=f"{_COMMIT}.")],
     message: Annotated[
         str | None, option("The message of the new commit.", "--message", "-m")

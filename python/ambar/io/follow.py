@@ -12,15 +12,14 @@ from typing import Any
 
 from ambar import _core
 from ambar._util.file_events import wait_for_change
-from ambar.kinds.registry import open_path
-from ambar.store.locations import open_store
+from ambar.kinds.registry import locate
 from ambar.store.store import Store
 from ambar.store.urls import is_url
 
-Identity = tuple[int, int] | None
-
 _SHORTEST_PAUSE = 0.01
 """Seconds between two openings of a store."""
+_COARSEST_CLOCK = 2_000_000_000
+"""Nanoseconds between two times that a file system distinguishes, at most."""
 
 
 def follow(
@@ -43,8 +42,8 @@ def follow(
     existing : bool, default True
         Whether the steps that exist at the beginning are yielded, too.
     interval : float, default 0.2
-        Seconds between two looks at the file or URL. On Linux, changes of local files by processes
-        of the same machine are noticed at once.
+        Seconds after which the file or URL is checked again. On Linux, changes of local files by
+        processes of the same machine are noticed immediately.
     timeout : float, optional
         Seconds without a new step after which the iteration ends; it does not end by default.
     storage_options : mapping, optional
@@ -72,22 +71,22 @@ def follow(
     2
     """
     last_step = time.monotonic()
-    known: Identity = None
-    steps = 0
-    is_first = True
-    for current in _commits(path, interval, storage_options):
-        found = None
-        if current != known:
-            known = current
-            _, found = open_path(path, storage_options)
-        series = _steps(found)
-        if series is not None:
-            new = list(series[steps:]) if existing or not is_first else []
-            steps = len(series)
-        else:
-            new = [found] if found is not None and (existing or not is_first) else []
-        is_first = is_first and found is None
-        yield from new
+    number, steps = 0, 0
+    is_beginning = True
+    for commit in _commits(path, interval, storage_options):
+        new: Sequence[Any] = []
+        if commit is not None:
+            before, (number, found) = number, commit
+            series = _steps(found)
+            if series is None:
+                new = [found]
+            else:
+                # Another store may have replaced the first one.
+                is_replaced = number < before or len(series) < steps
+                new, steps = series[0 if is_replaced else steps :], len(series)
+        if existing or not is_beginning:
+            yield from new
+        is_beginning = False
         if new:
             last_step = time.monotonic()
         if time.monotonic() - last_step >= (math.inf if timeout is None else timeout):
@@ -106,24 +105,33 @@ def _steps(found: Any) -> Sequence[Any] | None:
 
 def _commits(
     path: str | os.PathLike[str], interval: float, storage_options: Mapping[str, object] | None
-) -> Iterator[Identity]:
-    """Yield the identity of the last commit again and again; None if the store does not exist."""
-    identity: Identity = None
+) -> Iterator[tuple[int, Any] | None]:
+    """Yield the number and the opened store of each new commit, and None while there is none."""
+    known: tuple[int, int] | None = None
     state: tuple[int, ...] | None = None
     while True:
         before, state = state, None if is_url(path) else _state(path)
         begin = time.monotonic()
-        if state is None or state != before:
+        found = None
+        if state is None or state != before or _is_recent(state):
             with contextlib.suppress(FileNotFoundError, _core.NotFoundError):
-                identity = open_store(path, storage_options)._core.commit_id
+                kind, resource = locate(path, storage_options)
+                identity = resource.store._core.commit_id
+                if kind.open is not None and identity is not None and identity != known:
+                    known, found = identity, (identity[0], kind.open(resource))
         opening = time.monotonic() - begin
-        yield identity
+        yield found
         if state is None:
             time.sleep(interval)
             continue
         wait_for_change(_changed_place(path), interval)
         # A writer changes the file many times before it commits.
         time.sleep(min(max(_SHORTEST_PAUSE, 10 * opening), interval))
+
+
+def _is_recent(state: tuple[int, ...]) -> bool:
+    """Return whether a later change of the file could have the same time."""
+    return abs(time.time_ns() - state[-1]) < _COARSEST_CLOCK
 
 
 def _changed_place(path: str | os.PathLike[str]) -> Path:

@@ -115,20 +115,25 @@ def open_core(
 def find_commit(core: _core.Store, commit: CommitName) -> int:
     """Return the number of a commit.
 
-    Raises KeyError if there is none of this name or before this time, ValueError for invalid text.
+    Raises KeyError if no commit has this name, or none is older than this time, ValueError for
+    invalid text.
     """
     if isinstance(commit, bool) or not isinstance(commit, int | str | datetime):
         raise TypeError(
             f"expected the number, tag or time of a commit, found {type(commit).__name__}"
         )
     if isinstance(commit, int):
+        if not 0 < commit < 1 << 64:
+            raise _core.NotFoundError(
+                f"{core.location}: no commit has the number {commit}; `ambar log` lists the commits"
+            )
         return commit
     if isinstance(commit, str) and not commit.startswith(_BEFORE):
         tags = core.tags()
         if commit in tags:
             return tags[commit]
         if commit.isdecimal():
-            return int(commit)
+            return find_commit(core, int(commit))
         raise _core.NotFoundError(
             f"{core.location}: no commit has the tag {commit!r}; tags: "
             f"{', '.join(tags) or 'none'}; or give a number or 'before DATE'"

@@ -118,7 +118,8 @@ pub trait Container: Send + Sync + fmt::Debug {
     }
 }
 
-fn without_history(location: &str) -> Error {
+/// The error for earlier commits of containers that do not have them.
+pub(super) fn without_history(location: &str) -> Error {
     Error::unsupported(HISTORY).in_file(location)
 }
 

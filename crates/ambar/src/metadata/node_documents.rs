@@ -219,10 +219,12 @@ impl Names {
                 parent = group;
                 // Only names that begin with that of the group are between it and its nodes.
                 let is_parent = |index: u32| self.name(index).strip_prefix(&prefix) == Some(group);
-                let found = children
+                let begins = |index: u32| self.name(index)[prefix.len()..].starts_with(group);
+                let mut between = children
                     .iter_mut()
                     .rev()
-                    .find(|(index, _)| is_parent(*index));
+                    .take_while(|(index, _)| begins(*index));
+                let found = between.find(|(index, _)| is_parent(*index));
                 if let Some((_, has_nodes)) = found {
                     *has_nodes = true;
                 }

@@ -97,10 +97,16 @@ impl Store {
 /// # Errors
 /// As [`container::compact`].
 pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
-    // A ZIP of another program may be no hierarchy.
     let kept = match Store::open_with_limits(path, *limits) {
         Ok(store) => store.tags().values().copied().collect(),
-        Err(_) => Vec::new(),
+        Err(error) => {
+            // A ZIP of another program need not be a hierarchy, and has no tags.
+            let container = container::open_with_limits(path, limits)?;
+            if container.commit_id().is_some() {
+                return Err(error);
+            }
+            Vec::new()
+        }
     };
     container::compact(path, limits, &kept)
 }

@@ -57,6 +57,7 @@ class NameIndex:
     def reopen(self, store: Store) -> None:
         """Read from a later commit, which has the runs that were added."""
         self._array = store._array(INDEX)
+        self._location = store.location
         self._length = self._array.chunks[0]
         self._stored = tuple(self._runs)
         self._blocks.clear()

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use crc_fast::crc32_iscsi as crc32c;
 
+use super::super::key;
 use super::super::source::ByteSource;
 use super::deflate;
 use super::entry_record::{self, Producer};
@@ -89,7 +90,11 @@ impl Changes {
         let mut removed = Vec::new();
         for _ in 0..u32_at(take(&mut rest, 4)?, 0) {
             let len = usize::from(u16_at(take(&mut rest, 2)?, 0));
-            removed.push(std::str::from_utf8(take(&mut rest, len)?).ok()?.into());
+            let key = std::str::from_utf8(take(&mut rest, len)?).ok()?;
+            if key::broken_rule(key).is_some() {
+                return None;
+            }
+            removed.push(key.into());
         }
         Some(Self {
             root,
@@ -221,7 +226,7 @@ impl CommitRecord {
     /// Reads the record at `extent`.
     ///
     /// # Errors
-    /// `Corrupt` if there is none, `Limit`, `Io`.
+    /// `Corrupt` if the bytes are not a record, `Limit`, `Io`.
     pub fn read(source: &dyn ByteSource, extent: Extent, limits: &Limits) -> Result<Self> {
         let len = Limits::check("a commit record", extent.len, limits.directory_bytes)?;
         let end = extent.offset.checked_add(extent.len);
@@ -230,6 +235,9 @@ impl CommitRecord {
         }
         let mut bytes = zeroed("a commit record", len)?;
         source.read_exact(extent.offset, &mut bytes)?;
+        let changes_len = bytes.get(..FIXED_LEN).map_or(0, |fixed| u32_at(fixed, 112));
+        let what = "the changes of a commit";
+        Limits::check(what, changes_len.into(), limits.directory_bytes)?;
         let record = Self::decode(&bytes).ok_or_else(|| damaged(extent))?;
         let is_after = |previous: Extent| {
             let end = previous.offset.checked_add(previous.len);
@@ -242,8 +250,8 @@ impl CommitRecord {
         Err(damaged(extent))
     }
 
-    /// The location that the record claims which begins with `bytes`; `None` if they are none of a record, or of a
-    /// copy of one.
+    /// The location that a record which begins with `bytes` states; `None` if they are not the start of a record, or if
+    /// the record is a copy from elsewhere.
     pub fn claimed_extent(bytes: &[u8], offset: u64) -> Option<Extent> {
         let is_here =
             bytes.len() >= FIXED_LEN && bytes.starts_with(MAGIC) && u64_at(bytes, 16) == offset;
@@ -325,6 +333,31 @@ fn damaged(extent: Extent) -> Error {
     ))
 }
 
+/// Reads the record of the commit `slot`, and checks that the records before it and the last full commit can restore
+/// its entries.
+///
+/// # Errors
+/// `Corrupt`, `Limit`, `Io`.
+pub fn check_restorable(
+    source: &dyn ByteSource,
+    slot: &Slot,
+    limits: &Limits,
+) -> Result<CommitRecord> {
+    let last = CommitRecord::read(source, slot.record_extent(), limits)?;
+    let mut extent = last.extent;
+    let mut previous = last.changes.is_some().then_some(last.previous);
+    while let Some(found) = previous {
+        extent = found.ok_or_else(|| damaged(extent))?;
+        let record = CommitRecord::read(source, extent, limits)?;
+        previous = record.changes.is_some().then_some(record.previous);
+        if previous.is_none() {
+            let full = record.slot();
+            full.read_directory(source, full.directory_offset, limits)?;
+        }
+    }
+    Ok(last)
+}
+
 /// The central directory of a commit whose tail may have been overwritten.
 pub struct RestoredDirectory {
     /// Its entries except the root's document, in arbitrary order.
@@ -354,22 +387,22 @@ pub fn restore_directory(
     if record.slot() != *slot {
         return Err(damaged(extent));
     }
-    let expected = record.directory.entries;
+    let (number, expected) = (record.number, record.directory.entries);
     if let Some(changes) = &mut record.changes {
         restored.root = std::mem::take(&mut changes.root);
     }
     loop {
         let Some(changes) = record.changes else {
-            let slot = record.slot();
-            let (_, directory) = slot.read_directory(source, slot.directory_offset, limits)?;
+            let full = record.slot();
+            let (_, directory) = full.read_directory(source, full.directory_offset, limits)?;
             restored.add_unknown(&directory, &mut known, limits)?;
             let found = restored.entries + u64::from(!restored.root.is_empty());
             if found == expected {
                 return Ok(restored);
             }
             return Err(Error::corrupt(format!(
-                "the records of commit {} have {found} entries; expected {expected}; restore the file from a copy",
-                slot.sequence
+                "expected {expected} entries in the records of commit {number}, found {found}; restore the file from \
+                 a copy"
             )));
         };
         restored.add_unknown(&changes.entries, &mut known, limits)?;

@@ -6,7 +6,7 @@ mod deflate;
 mod entry_record;
 mod entry_table;
 #[cfg(test)]
-mod history;
+mod history_tests;
 #[cfg(test)]
 mod hostile_files;
 mod last_commit;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::super::interface::without_history;
 use super::super::read_ahead::ReadAhead;
 use super::super::source::{self, ByteSource, LocalFile};
 use super::super::{
@@ -12,8 +13,7 @@ use super::commit_record::{self, CommitRecord};
 use super::entry_record::{EntryRecord, Producer};
 use super::entry_table::EntryTable;
 use super::last_commit::{self, LastCommit};
-use super::records::ROOT;
-use super::records::{self, LOCAL_LEN, u16_at, u32_at};
+use super::records::{self, LOCAL_LEN, ROOT, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Limits, zeroed};
@@ -186,6 +186,7 @@ impl ZipReader {
             "commit {number} is not in the file; `ambar log` lists the commits"
         )))
     }
+
     /// Opens a ZIP that another program wrote.
     fn foreign(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
         let length = source.length()?;
@@ -320,6 +321,9 @@ impl ZipReader {
             return Err(Error::corrupt(
                 "one of the two commit slots is damaged; let `ambar repair` restore it",
             ));
+        }
+        for record in self.records() {
+            record?;
         }
         if slot.has_temporary_tail && slot.sequence < last.sequence {
             return Ok(());
@@ -464,6 +468,9 @@ impl Container for ZipReader {
     }
 
     fn commits(&self) -> Result<Vec<CommitInfo>> {
+        if self.slot.is_none() {
+            return Err(without_history(self.location()));
+        }
         let infos = self.records().map(|found| {
             let record = found?;
             let slot = record.slot();
@@ -481,6 +488,9 @@ impl Container for ZipReader {
     }
 
     fn at_commit(&self, number: u64) -> Result<Arc<dyn Container>> {
+        if self.slot.is_none() {
+            return Err(without_history(self.location()));
+        }
         match self.commit_of_number(number) {
             Ok(reader) => Ok(Arc::new(reader)),
             Err(error) => Err(error.in_file(self.location())),

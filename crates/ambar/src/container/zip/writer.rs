@@ -15,14 +15,14 @@ use super::super::{
     file, key,
 };
 use super::appender::Appender;
-use super::commit_record::{Changes, CommitRecord, MOST_MESSAGE, RecordBody};
+use super::commit_record::{self, Changes, CommitRecord, MOST_MESSAGE, RecordBody};
 use super::deflate;
 use super::entry_record::EntryRecord;
 use super::last_commit;
 use super::reader::ZipReader;
 use super::records::{self, CentralDirectory, DirectoryEntry, ROOT};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Limits, zeroed};
 
 /// The writer of a ZIP, which has locked the file.
@@ -142,30 +142,40 @@ impl ZipWriter {
         }
         let last = last_commit::find(&source, &header)?;
         let file_len = source.length()?;
-        let record = CommitRecord::read(&source, last.slot.record_extent(), limits)?;
         let source: Arc<dyn ByteSource> = Arc::new(source);
         let reader = ZipReader::with_root(Arc::clone(&source), &last.slot, limits)?;
+        let record = match commit_record::check_restorable(&*source, &last.slot, limits) {
+            Ok(record) => Some(record),
+            // The tail is the only intact copy of the commit's directory: it is kept.
+            Err(error) if error.kind() == ErrorKind::Corrupt && reader.has_tail() => None,
+            Err(error) => return Err(error),
+        };
+        let slot = Slot {
+            has_temporary_tail: last.slot.has_temporary_tail && record.is_some(),
+            ..last.slot
+        };
         restore_slots(&file, path, &last, durability)?;
         let (end, kept) = match reader.has_tail() {
-            true => (last.slot.end(), last.slot.permanent_end()),
-            false => (last.slot.permanent_end(), last.slot.permanent_end()),
+            true => (slot.end(), slot.permanent_end()),
+            false => (slot.permanent_end(), slot.permanent_end()),
         };
         file.set_len(end.unwrap_or(u64::MAX)).map_err(|source| {
             Error::io(source, path, "cutting off the bytes after the last commit")
         })?;
         let kept = kept.unwrap_or(u64::MAX);
         let mut writer = Self::new(file, path.to_path_buf(), durability, kept);
-        writer.temporary_tail = match last.slot.has_temporary_tail && reader.has_tail() {
-            true => Some(read_tail(&*source, &last.slot, limits)?),
+        writer.temporary_tail = match slot.has_temporary_tail && reader.has_tail() {
+            true => Some(read_tail(&*source, &slot, limits)?),
             false => None,
         };
-        writer.slot = last.slot;
-        writer.is_tail_overwritten = last.slot.end() > Some(file_len);
-        writer.log_len = record.log_len;
+        writer.slot = slot;
+        writer.is_tail_overwritten = slot.end() > Some(file_len);
+        writer.is_full = record.is_none();
+        writer.log_len = record.as_ref().map_or(0, |record| record.log_len);
         writer.limits = *limits;
         if let Some(document) = reader.read_whole(ROOT, limits.metadata_bytes)? {
             let alone = record
-                .changes
+                .and_then(|record| record.changes)
                 .map_or_else(|| document.clone(), |changes| changes.root);
             writer.root = Some(RootDocument { document, alone });
         }
@@ -188,6 +198,8 @@ impl ZipWriter {
             writer.message.clone_from(&info.message);
             writer.slot = writer.append_commit(info.time)?.slot;
             writer.live.clear();
+            writer.changed_keys.clear();
+            writer.root = None;
             Ok(())
         })
     }
@@ -327,8 +339,8 @@ impl ZipWriter {
         };
         let mut body = RecordBody::new(&self.message, Some(&changes));
         let mut log_len = self.log_len + body.record_len() as u64;
-        // The last tail is about as long as this one. A kept tail for every so many bytes of records makes
-        // the central directories of a growing store take bytes in proportion to the last one.
+        // The last tail is about as long as this one. With a kept tail whenever the records are as long
+        // as a tail, the central directories of a growing store take bytes in proportion to the last one.
         let is_full = self.slot.record == 0 || self.is_full || log_len >= self.slot.tail_len();
         if is_full {
             body = RecordBody::new(&self.message, None);
@@ -464,7 +476,7 @@ impl ZipWriter {
     }
 }
 
-/// What [`ZipWriter::append_commit`] has appended.
+/// The result of [`ZipWriter::append_commit`].
 struct NewCommit {
     slot: Slot,
     log_len: u64,
@@ -497,12 +509,19 @@ impl ContainerWriter for ZipWriter {
     }
 
     fn restore(&mut self, number: u64) -> Result<()> {
+        if self.new.is_some() {
+            return Err(nothing_committed(&self.path));
+        }
         self.guarded(|writer| {
             let source = LocalFile::new(Arc::clone(&writer.file), &writer.path);
             let last = ZipReader::with_root(Arc::new(source), &writer.slot, &writer.limits)?;
             let reader = last.commit_of_number(number)?;
             let entries = reader.entries().iter().filter(|(key, _)| *key != ROOT);
-            writer.live = entries.map(|(key, record)| (key.into(), record)).collect();
+            let restored = entries.map(|(key, record)| (key.into(), record)).collect();
+            let replaced = std::mem::replace(&mut writer.live, restored);
+            let both = replaced.keys().chain(writer.live.keys());
+            let changed = both.filter(|key| replaced.get(*key) != writer.live.get(*key));
+            writer.changed_keys = changed.cloned().collect();
             writer.root = reader
                 .read_whole(ROOT, writer.limits.metadata_bytes)?
                 .map(|document| {
