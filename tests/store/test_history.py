@@ -179,6 +179,24 @@ def test_a_pickled_store_is_opened_at_its_commit(path: Path) -> None:
         pickle.loads(pickled)
 
 
+def test_times_of_compacted_commits_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        for month in (1, 2, 3):
+            seconds = datetime(2026, month, 1, tzinfo=UTC).timestamp()
+            monkeypatch.setenv("SOURCE_DATE_EPOCH", f"{seconds:.0f}")
+            writer.create_array("x", np.full(3, month))
+            writer.commit()
+    assert (ambar.open_store(path, commit="before 2026-02-15")["x"].read() == 2).all()
+    ambar.tag(path, "first", 1)
+    ambar.compact(path)
+    with pytest.raises(KeyError, match="2 to 4, which `ambar compact` removed"):
+        ambar.open_store(path, commit="before 2026-02-15")
+    assert (ambar.open_store(path, commit="first")["x"].read() == 1).all()
+
+
 def test_bytes_are_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     for name in ("a", "b"):

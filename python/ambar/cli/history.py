@@ -27,7 +27,9 @@ def log(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """List the commits of a store, the newest first.
+    """List the commits of a store, the newest first, with times in local time.
+
+    The columns "written" and "removed" count chunks and documents of the container.
 
     [bold]Examples[/bold]
     ambar log run.ambar
@@ -47,13 +49,18 @@ def log(
         table.add_row(
             str(commit.number),
             commit.time.astimezone().isoformat(" ", "seconds"),
-            escape(", ".join(commit.tags)),
-            escape(commit.message),
+            escape(_printable(", ".join(commit.tags))),
+            escape(_printable(commit.message)),
             f"{commit.written:,}",
             f"{commit.removed:,}",
             size(commit.bytes),
         )
     console.print(table)
+
+
+def _printable(text: str) -> str:
+    """Return the text with escapes in place of control characters, as those of terminals."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def watch(
@@ -67,6 +74,8 @@ def watch(
 ) -> None:
     """Print the steps of a store as another process commits them. Ctrl-C ends it.
 
+    With --json, each step is a line: the time when it was seen, its kind and its place.
+
     [bold]Examples[/bold]
     ambar watch run.ambar
     ambar watch run.ambar --timeout 600 --json
@@ -76,13 +85,16 @@ def watch(
     from ambar.io.follow import follow
 
     for step in follow(path, interval=interval, timeout=timeout):
-        now = datetime.now().astimezone().isoformat(" ", "seconds")
-        text = repr(step).splitlines()[0].strip("<>")
+        now = datetime.now().astimezone()
+        kind, _, text = repr(step).splitlines()[0].strip("<").replace(">", "", 1).partition(" ")
+        kind = kind.removeprefix("ambar.")
         if json:
-            sys.stdout.write(json_lines.dumps({"time": now, "step": text}) + "\n")
+            line = {"seen": now.isoformat(), "kind": kind, "step": text}
+            sys.stdout.write(json_lines.dumps(line) + "\n")
             sys.stdout.flush()
         else:
-            console.print(f"{now}  {text}", markup=False, soft_wrap=True)
+            shown = f"{now.isoformat(' ', 'seconds')}  {kind} {text}"
+            console.print(shown, markup=False, soft_wrap=True)
 
 
 def tag(

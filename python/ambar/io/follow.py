@@ -57,6 +57,8 @@ def follow(
 
     Raises
     ------
+    ValueError
+        If `interval` or `timeout` is negative.
     CorruptError
         If the store is damaged.
     AmbarError
@@ -70,6 +72,11 @@ def follow(
     1
     2
     """
+    if interval < 0 or (timeout is not None and timeout < 0):
+        raise _core.InvalidError(
+            f"expected an interval and a timeout of at least 0 seconds, found {interval} and "
+            f"{timeout}"
+        )
     last_step = time.monotonic()
     number, steps = 0, 0
     is_beginning = True

@@ -56,8 +56,9 @@ def open(  # noqa: A001
         What the path must contain: "snapshot", "series", "collection", "mesh" or "mesh series". By
         default, any kind is accepted. "store" returns the `Store` of arrays and groups in any case.
     commit : int, str or datetime, optional
-        An earlier commit of a store in a single file: its number, its tag (`ambar.tag`), a time, or
-        text such as "before 2026-11-01": the last commit before. `ambar.log` lists the commits.
+        An earlier commit of a store in a single file: its number or its tag (`ambar.tag`), or the
+        last commit strictly before a time: a datetime, or text such as "before 2026-11-01".
+        `ambar.log` lists the commits.
     storage_options : mapping, optional
         For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
         ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For

@@ -139,12 +139,24 @@ def find_commit(core: _core.Store, commit: CommitName) -> int:
             f"{', '.join(tags) or 'none'}; or give a number or 'before DATE'"
         )
     latest = _time(commit.removeprefix(_BEFORE)) if isinstance(commit, str) else commit
-    if latest.tzinfo is None:
-        latest = latest.astimezone()
+    return _last_before(core, latest if latest.tzinfo else latest.astimezone())
+
+
+def _last_before(core: _core.Store, latest: datetime) -> int:
+    """Return the number of the last commit before a time; raises KeyError if it is unknown."""
     end = (latest - EPOCH) // timedelta(microseconds=1)
+    newer = None
     for found in core.commits():
+        number = found["number"]
         if found["time"] < end:
-            return found["number"]
+            if newer is not None and newer > number + 1:
+                raise _core.NotFoundError(
+                    f"{core.location}: the last commit before {latest.isoformat()} may be one of "
+                    f"{number + 1} to {newer - 1}, which `ambar compact` removed; give the number "
+                    "or tag of a commit that `ambar log` lists"
+                )
+            return number
+        newer = number
     raise _core.NotFoundError(f"{core.location}: no commit is older than {latest.isoformat()}")
 
 
