@@ -293,7 +293,7 @@ fn child_that_may_write_small_files_only() {
 fn fail_at_every_length(path: &Path, form: Form, limit: &dyn Fn(u64)) {
     let folder = path.parent().unwrap();
     let (mut failed, mut done) = (0, 0);
-    for most in (0..8000).step_by(37) {
+    for most in (0..10_000).step_by(37) {
         limit(1 << 30);
         let path = folder.join(format!("limited to {most}"));
         let mut writer = container_support::create(&path, form);
