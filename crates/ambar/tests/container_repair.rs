@@ -75,9 +75,11 @@ fn repair_restores_undamaged_entries() {
 fn repair_does_not_restore_an_older_commit() {
     let (_folder, path) = folder();
     three_commits(&path, Form::Zip);
-    // The central directory is directly before the trailer.
-    let end = fs::metadata(&path).unwrap().len();
-    overwrite(&path, end - 250, &[0xaa; 8]);
+    // The central directory is directly before the trailer. It is restored from the record, which is damaged, too.
+    let bytes = fs::read(&path).unwrap();
+    overwrite(&path, bytes.len() as u64 - 250, &[0xaa; 8]);
+    let record = bytes.windows(8).rposition(|part| part == b"ambarlog");
+    overwrite(&path, record.unwrap() as u64 + 16, &[0xaa; 8]);
     let before = fs::read(&path).unwrap();
     assert_eq!(
         container::repair(&path, &Limits::default())

@@ -162,7 +162,7 @@ fn reads_touch_the_chunks_they_need_once() {
 }
 
 #[test]
-fn an_array_of_ten_thousand_is_opened_with_one_document() {
+fn an_array_of_ten_thousand_is_opened_with_two_documents() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.ambar");
     let mut writer = StoreWriter::create(&path, &scratch_options()).unwrap();
@@ -189,7 +189,8 @@ fn an_array_of_ten_thousand_is_opened_with_one_document() {
         .read_rows(0..100, bytemuck::cast_slice_mut(&mut out))
         .unwrap();
     assert_eq!(out, [5000.0; 100]);
-    assert_eq!(*counting.whole.lock().unwrap(), ["zarr.json"]);
+    let documents = ["zarr.json", "dataset_05000/temperature/zarr.json"];
+    assert_eq!(*counting.whole.lock().unwrap(), documents);
     assert_eq!(counting.take().len(), 1, "the chunk");
     assert_eq!(store.nodes().unwrap().len(), 20_000);
 }

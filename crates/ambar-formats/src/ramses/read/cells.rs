@@ -163,7 +163,9 @@ fn read_values(
         .flat_map(|domain| (0..readers.len()).map(move |reader| (reader, domain)))
         .collect();
     let skipped = output.mesh.ncpu * readers.len() as u64 - tasks.len() as u64;
-    counter.add(skipped)?;
+    if skipped > 0 {
+        counter.add(skipped)?;
+    }
     tasks
         .into_par_iter()
         .try_for_each_init(ReadBuffers::default, |buffers, (reader, domain)| {
