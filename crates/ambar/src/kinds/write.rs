@@ -396,7 +396,7 @@ impl<'a> GroupColumns<'a> {
 /// What an error bound that depends on the range of a column is resolved with.
 #[derive(Clone)]
 struct Statistics {
-    /// Range of the finite values; `[inf, -inf]` if there are none.
+    /// Range of the finite values; `[inf, -inf]` if no value is finite.
     range: [f64; 2],
     /// Evenly spaced values.
     sample: Vec<f64>,

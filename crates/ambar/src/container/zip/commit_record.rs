@@ -61,7 +61,7 @@ pub struct CommitRecord {
 /// The difference between a commit and the commit before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The root's `zarr.json` without the documents of other nodes; empty if there is none.
+    /// The root's `zarr.json` without the documents of other nodes; empty if the root has no document.
     pub root: Vec<u8>,
     /// Keys of removed entries.
     pub removed: Vec<Box<str>>,

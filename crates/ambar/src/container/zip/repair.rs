@@ -97,8 +97,8 @@ fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
     Ok(slots)
 }
 
-/// The last commit by slots, otherwise by the newest trailer or record in the file; `None` if there
-/// is none.
+/// The last commit by slots, otherwise by the newest trailer or record in the file; `None` if the file has no slot,
+/// trailer or record.
 fn find_last(
     source: &dyn ByteSource,
     file_len: u64,
