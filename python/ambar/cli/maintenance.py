@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ambar._util.progress import progress_function
-from ambar._util.text import size
+from ambar._util.text import plural, size
 from ambar.cli.options import Debug, Json, Progress, Threads, option
 from ambar.cli.output import show_result
 
@@ -42,7 +42,7 @@ def verify(
         collection_at(place_of(path), store)._catalogue.verify()
     show_result(
         f"{path}: no damage: checked {size(checked['bytes'])} in {checked['entries']:,} entries "
-        f"and {checked['chunks']:,} chunks",
+        f"and {plural(checked['chunks'], 'chunk')}",
         checked,
         as_json=json,
     )

@@ -55,7 +55,7 @@ def _finite(value: Any) -> Any:
 
 
 MIN_REPORTED_DEAD_BYTES = 64_000
-"""The smallest number of dead bytes to report: each commit leaves the previous list of entries."""
+"""The smallest number of dead bytes to report: each commit leaves its record."""
 
 
 def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table:

@@ -113,7 +113,7 @@ def _steps(found: Any) -> Sequence[Any] | None:
 def _commits(
     path: str | os.PathLike[str], interval: float, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[int, Any] | None]:
-    """Yield the number and the opened store of each new commit, or None while there is no new one."""
+    """Yield the number and the opened store of each new commit; None if there is no new one."""
     known: tuple[int, int] | None = None
     state: tuple[int, ...] | None = None
     while True:
