@@ -33,7 +33,7 @@ PAGES = {
         "Stores",
         "Groups and arrays: read, written and maintained.",
         ["Store", "Group", "Array", "create", "Writer", "compact", "repair", "references",
-         "log", "CommitInfo", "tag", "restore", "diff", "Difference"],
+         "log", "CommitInfo", "tag", "tags", "restore", "diff", "Difference"],
     ),
     "snapshots": (
         "Snapshots",

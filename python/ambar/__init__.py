@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ambar.collection.files.ingest import ingest as ingest
     from ambar.comparison.compare import Comparison as Comparison
     from ambar.comparison.compare import compare as compare
+    from ambar.comparison.differences import Difference as Difference
+    from ambar.comparison.differences import diff as diff
     from ambar.io.convert import convert as convert
     from ambar.io.convert import export as export
     from ambar.io.follow import follow as follow
@@ -59,11 +61,10 @@ if TYPE_CHECKING:
     from ambar.store.array import Array as Array
     from ambar.store.chunk_references import references as references
     from ambar.store.history import CommitInfo as CommitInfo
-    from ambar.store.history import Difference as Difference
-    from ambar.store.history import diff as diff
     from ambar.store.history import log as log
     from ambar.store.history import restore as restore
     from ambar.store.history import tag as tag
+    from ambar.store.history import tags as tags
     from ambar.store.maintenance import compact as compact
     from ambar.store.maintenance import repair as repair
     from ambar.store.store import Group as Group
@@ -81,6 +82,7 @@ _MODULES = {
     "Schema open_collection",
     "ambar.collection.files.ingest": "Ingest ingest",
     "ambar.comparison.compare": "Comparison compare",
+    "ambar.comparison.differences": "Difference diff",
     "ambar.io.convert": "convert export",
     "ambar.io.follow": "follow",
     "ambar.io.openers": "open open_mesh open_mesh_series open_series open_snapshot open_store",
@@ -97,7 +99,7 @@ _MODULES = {
     "ambar.snapshot.units": "Units",
     "ambar.store.array": "Array",
     "ambar.store.chunk_references": "references",
-    "ambar.store.history": "CommitInfo Difference diff log restore tag",
+    "ambar.store.history": "CommitInfo log restore tag tags",
     "ambar.store.maintenance": "compact repair",
     "ambar.store.store": "Group Store",
     "ambar.store.writer": "Writer create",

@@ -22,6 +22,7 @@ import ambar
 from tests.helpers import plotfiles
 from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.command_line import run
+from tests.helpers.range_server import RangeServer
 from tests.helpers.sample_outputs import amrex_sample, output
 
 pytest.importorskip("pyvista")
@@ -457,3 +458,13 @@ def test_exports_in_another_process_keep_the_memory_limit(tmp_path: Path) -> Non
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
     ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
     assert np.array_equal(pv.read(tmp_path / "y.vti")["v"], mesh["v"])
+
+
+def test_cells_at_a_url_as_vtkhdf(tmp_path: Path) -> None:
+    ambar.convert(output("sedov"), tmp_path / "x.ambar", fsync=False)
+    with RangeServer(tmp_path) as server:
+        ambar.export(f"{server.url}/x.ambar", tmp_path / "x.vtkhdf")
+    reader = vtkHDFReader()
+    reader.SetFileName(str(tmp_path / "x.vtkhdf"))
+    reader.Update()
+    assert_same_amr(reader.GetOutputDataObject(0), ambar.read_mesh(tmp_path / "x.ambar"))

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ambar
+from tests.helpers.range_server import RangeServer
 
 WRITER = """
 import sys, time
@@ -135,3 +137,18 @@ def test_opened_stores_and_series_are_refreshed(tmp_path: Path) -> None:
         assert opened.times == [0.0, 1.0]
         with pytest.raises(ValueError, match="open for writing"):
             series.refresh()
+
+
+def test_commits_are_followed_over_http(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with (
+        RangeServer(tmp_path) as server,
+        ambar.create(path, fsync=False) as writer,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        found = ambar.follow(f"{server.url}/x.ambar", interval=0.01, timeout=60)
+        for value in range(3):
+            waiting = pool.submit(next, found)
+            writer.create_array("x", np.full(3, value))
+            writer.commit()
+            assert (waiting.result()["x"].read() == value).all()

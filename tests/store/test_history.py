@@ -1,7 +1,9 @@
 """Earlier commits: listed, opened, named, restored, compared and kept by compaction."""
 
+import multiprocessing
 import pickle
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -204,3 +206,149 @@ def test_bytes_are_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             writer.create_array("x", np.arange(100))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert ambar.log(tmp_path / "a")[0].time == datetime.fromtimestamp(1700000000, UTC)
+
+
+def test_a_chosen_commit_stays(path: Path) -> None:
+    store = ambar.open_store(path, commit=40)
+    copy = pickle.loads(pickle.dumps(store))
+    in_memory = ambar.open_store(path.read_bytes(), commit=7)
+    last = pickle.dumps(ambar.open_store(path))
+    with ambar.create(path, "a") as writer:
+        writer.create_array("x", np.zeros(3))
+    for chosen in (store, copy, in_memory, pickle.loads(pickle.dumps(in_memory))):
+        with pytest.raises(ValueError, match=r"opened at commit (40|7), .* without commit="):
+            chosen.refresh()
+    assert (copy["x"].read() == 40).all()
+    followed = pickle.loads(last)
+    assert (followed["x"].read() == 40).all()
+    assert followed.refresh()
+    assert (followed["x"].read() == 0).all()
+
+
+def test_lazy_datasets_are_read_at_their_commit(tmp_path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("dask")
+    path = tmp_path / "x.ambar"
+    for value in (1, 2):
+        with ambar.create(path, "a") as writer:
+            writer.create_array("x", np.full(100, value), dims=("t",), chunks=(10,))
+    dataset = xr.open_dataset(path, engine="ambar", chunks={})
+    collection = tmp_path / "y.ambar"
+    for value in (1, 2, 3):
+        with ambar.open_collection(collection, "w-" if value == 1 else "a") as datasets:
+            datasets.add(f"n{value}", {"x": np.arange(value)})
+            if value > 1:
+                datasets.replace("n1", {"x": np.array([value])})
+    pairs = [
+        (dataset.x, 2),
+        (ambar.open_collection(collection, commit=1)["n1"].x, 0),
+        (ambar.open_collection(collection, commit=2)["n1"].x, 2),
+    ]
+    with ambar.create(path, "a") as writer:
+        writer.create_array("x", np.full(100, 3), dims=("t",))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        for values, expected in pairs:
+            assert pool.submit(_largest, values).result() == expected
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        # The threads of dask do not survive a fork.
+        assert [pool.submit(_largest, values).result() for values, _ in pairs[1:]] == [0, 2]
+    ambar.compact(path)
+    with (
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool,
+        pytest.raises(ValueError, match="it has commit 4, the dataset was opened at commit 2"),
+    ):
+        pool.submit(_largest, dataset.x).result()
+
+
+def _largest(values: Any) -> int:
+    return int(values.max())
+
+
+def test_tags_are_listed(path: Path) -> None:
+    assert ambar.tags(path) == {}
+    ambar.tag(path, "paper", 5)
+    ambar.tag(path, "draft")
+    assert ambar.tags(path) == {"draft": 41, "paper": 5}
+
+
+def test_datasets_of_collections_are_compared(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.open_collection(path, "w-") as collection:
+        for number in range(5):
+            values = np.where(np.arange(3) == number, np.nan, 1.0)
+            names = np.array(["a", None], object)
+            collection.add(f"n{number}", {"x": ("t", values, {"unit": "K"}), "name": names})
+        collection.commit()
+        collection.add("new", {"x": ("t", np.ones(3), {"unit": "K"})})
+        collection.remove("n0")
+        collection.replace("n1", {"x": ("t", np.zeros(3), {"unit": "K"})})
+    found = ambar.diff(ambar.open_store(path, commit=1), path)
+    assert found == ambar.Difference(("new",), ("n0",), ("n1",), ())
+    with ambar.open_collection(path, "a") as collection:
+        dataset = collection["n3"].load()
+        dataset.x.attrs["unit"] = "C"
+        collection.replace("n3", dataset)
+    found = ambar.diff(ambar.open_store(path, commit=2), path)
+    assert found == ambar.Difference((), (), (), ("n3",))
+    other = tmp_path / "y.ambar"
+    with ambar.open_collection(other, "w-", profile="raw") as copy:
+        for name in ("n4", "new"):
+            copy.add(name, ambar.open_collection(path).load(name))
+    found = ambar.diff(path, other)
+    assert (found.added, found.removed) == ((), ("n1", "n2", "n3"))
+    assert (found.values, found.metadata) == ((), ())
+    assert ambar.diff(other, other) == ambar.Difference((), (), (), ())
+
+
+def test_a_restored_row_that_is_written_again_differs(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    for value in range(3):
+        with ambar.open_collection(path, "a") as collection:
+            collection.add(f"n{value}", {"x": np.array([value])})
+    ambar.restore(path, 2)
+    with ambar.open_collection(path, "a") as collection:
+        collection.add("n2", {"x": np.array([7])})
+    found = ambar.diff(ambar.open_store(path, commit=3), path)
+    assert found == ambar.Difference((), (), ("n2",), ())
+
+
+def test_collections_and_series_are_opened_at_a_commit(tmp_path: Path) -> None:
+    pyvista = pytest.importorskip("pyvista")
+    path = tmp_path / "x.ambar"
+    for value in range(3):
+        with ambar.open_collection(path, "a") as writer:
+            writer.add(f"n{value}", {"x": np.array([value])})
+    collection = ambar.open_collection(path, commit=2)
+    assert collection.names == ["n0", "n1"]
+    with pytest.raises(ValueError, match="opened at commit 2"):
+        collection.refresh()
+    steps = tmp_path / "y.ambar"
+    with ambar.open_mesh_series(steps, "w-") as series:
+        for step in range(3):
+            series.add(pyvista.Sphere(), float(step))
+    assert ambar.open_mesh_series(steps, commit=2).times == [0.0, 1.0]
+    for call in (ambar.open_collection, ambar.open_mesh_series):
+        with pytest.raises(ValueError, match="only the last commit can be changed"):
+            call(path, "a", commit=2)
+
+
+def test_collections_are_refreshed(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.open_collection(path, "w-") as writer:
+        writer.add("a", {"x": np.arange(3)})
+        writer.commit()
+        collection = ambar.open_collection(path, threads=1)
+        before = collection["a"]
+        assert not collection.refresh()
+        writer.replace("a", {"x": np.arange(4), "y": ("u", np.arange(2))})
+        writer.add("b", {"x": np.arange(5)})
+        writer.commit()
+        with pytest.raises(ValueError, match="open for writing"):
+            writer.refresh()
+        assert collection.names == ["a"]
+        assert collection.refresh()
+    assert collection.names == ["a", "b"]
+    assert collection.variables == ["x", "y"]
+    assert collection["a"].x.values.tolist() == [0, 1, 2, 3]
+    assert before.x.values.tolist() == [0, 1, 2]
+    assert collection._threads == 1

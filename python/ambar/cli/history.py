@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
+from rich.text import Text
 
 from ambar._util.text import size
-from ambar.cli.options import Debug, Json, option
-from ambar.cli.output import LISTED, console, plain_table, print_json, show_result
+from ambar.cli.options import COMMIT, Debug, Json, option
+from ambar.cli.output import LISTED, console, errors, plain_table, print_json, show_result
 
 StorePath = Annotated[Path, typer.Argument(help="A store in a single file.")]
-_COMMIT = "A number, a tag, or 'before 2026-11-01'"
 
 
 def log(
@@ -29,7 +29,8 @@ def log(
 ) -> None:
     """List the commits of a store, the newest first, with times in local time.
 
-    The columns "written" and "removed" count chunks and documents of the container.
+    The columns "written" and "removed" count chunks and documents of the container. Long messages
+    are cut to the width of the terminal; --json has them whole.
 
     [bold]Examples[/bold]
     ambar log run.ambar
@@ -45,12 +46,14 @@ def log(
         print_json({"path": path, "commits": found})
         return
     table = plain_table("commit", "time", "tags", "message", "written", "removed", "size", left=4)
+    for column in table.columns:
+        column.no_wrap = column.header not in ("tags", "message")
     for commit in commits:
         table.add_row(
             str(commit.number),
             commit.time.astimezone().isoformat(" ", "seconds"),
             escape(_printable(", ".join(commit.tags))),
-            escape(_printable(commit.message)),
+            Text(_printable(commit.message), no_wrap=True, overflow="ellipsis"),
             f"{commit.written:,}",
             f"{commit.removed:,}",
             size(commit.bytes),
@@ -82,8 +85,17 @@ def watch(
     """
     import json as json_lines
 
+    from ambar._core import NotFoundError
     from ambar.io.follow import follow
+    from ambar.kinds.registry import locate
+    from ambar.store.urls import is_url
 
+    try:
+        locate(path)
+    except (FileNotFoundError, NotFoundError):
+        if not is_url(path) and not Path(path).parent.exists():
+            raise
+        errors.print(f"{path} does not exist yet: waiting for it", markup=False, soft_wrap=True)
     for step in follow(path, interval=interval, timeout=timeout):
         now = datetime.now().astimezone()
         kind, _, text = repr(step).splitlines()[0].strip("<").replace(">", "", 1).partition(" ")
@@ -99,29 +111,47 @@ def watch(
 
 def tag(
     path: StorePath,
-    name: Annotated[str, typer.Argument(help="The name.")],
-    commit: Annotated[str | None, option(f"{_COMMIT}; the last commit by default.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The name; without it, the tags are listed.")
+    ] = None,
+    commit: Annotated[str | None, option(f"{COMMIT}; the last commit by default.")] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Name a commit of a store. `ambar compact` keeps commits that have a name.
+    """Name a commit of a store, or list the names. `ambar compact` keeps commits that have a name.
 
     [bold]Examples[/bold]
+    ambar tag run.ambar
     ambar tag run.ambar paper-v1
     ambar tag run.ambar before-fix --commit 3
     """
     from ambar.store import history
     from ambar.store.commit import find_commit, open_core
 
+    if name is None:
+        if commit is not None:
+            raise typer.BadParameter("give the name of the commit, too")
+        _list_tags(history.tags(path), as_json=json)
+        return
     history.tag(path, name, commit)
     number = find_commit(open_core(path), name)
     found = {"path": str(path), "tag": name, "commit": number}
     show_result(f"{path}: commit {number} is {name}", found, as_json=json)
 
 
+def _list_tags(tags: dict[str, int], *, as_json: bool) -> None:
+    if as_json:
+        print_json(tags)
+        return
+    table = plain_table("tag", "commit")
+    for name, number in tags.items():
+        table.add_row(escape(_printable(name)), str(number))
+    console.print(table)
+
+
 def restore(
     path: StorePath,
-    commit: Annotated[str, typer.Argument(help=f"{_COMMIT}.")],
+    commit: Annotated[str, typer.Argument(help=f"{COMMIT}.")],
     message: Annotated[
         str | None, option("The message of the new commit.", "--message", "-m")
     ] = None,
@@ -145,21 +175,21 @@ def restore(
 def diff(
     first: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     second: Annotated[str | None, typer.Argument(help="Another store; FIRST by default.")] = None,
-    from_commit: Annotated[str | None, option(f"Of FIRST: {_COMMIT}.", "--from")] = None,
-    to_commit: Annotated[str | None, option(f"Of SECOND: {_COMMIT}.", "--to")] = None,
+    from_commit: Annotated[str | None, option(f"Of FIRST: {COMMIT}.", "--from")] = None,
+    to_commit: Annotated[str | None, option(f"Of SECOND: {COMMIT}.", "--to")] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """List the groups and arrays in which two stores, or two commits of one, differ.
+    """List the groups and arrays, or datasets, in which two stores or two commits of one differ.
 
-    Checksums of chunks are compared, and no values are read; `ambar compare` compares values.
+    Checksums of chunks are compared; `ambar compare` compares values.
 
     [bold]Examples[/bold]
     ambar diff run.ambar --from 3
     ambar diff run.ambar --from paper-v1 --to 7
     ambar diff old.ambar new.ambar --json
     """
-    from ambar.store import history
+    from ambar.comparison import differences
     from ambar.store.locations import open_store
 
     if second is None and from_commit is None and to_commit is None:
@@ -168,7 +198,7 @@ def diff(
         open_store(first, None, from_commit),
         open_store(first if second is None else second, None, to_commit),
     ]
-    found = dataclasses.asdict(history.diff(*stores))
+    found = dataclasses.asdict(differences.diff(*stores))
     if json:
         print_json(found)
         return

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from ambar._util.text import change, ratio, size
-from ambar.cli.options import Debug, Json, flag
+from ambar.cli.options import Commit, Debug, Json, flag
 from ambar.cli.output import (
     LISTED,
     console,
@@ -22,6 +22,9 @@ from ambar.cli.output import (
     show_pairs,
     show_table,
 )
+
+if TYPE_CHECKING:
+    from ambar.store.store import Store
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
 Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
@@ -36,6 +39,7 @@ def info(
             "Of snapshots: list index arrays, too. `ambar ls` lists the arrays of every store.",
         ),
     ] = False,
+    commit: Commit = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -47,21 +51,22 @@ def info(
     ambar info run.ambar
     ambar info output_00300 --json
     ambar info s3://bucket/run.ambar
+    ambar info run.ambar --commit paper-v1
     """
     from ambar._core import AmbarError, CorruptError
     from ambar.kinds.registry import locate, overview
 
     if json:
-        print_json(overview(path))
+        print_json(overview(path, commit))
         return
-    kind, resource = locate(path)
+    kind, resource = locate(path, commit=commit)
     try:
         if kind.name in _REPRESENTED and kind.open is not None:
             console.print(repr(kind.open(resource)), markup=False, soft_wrap=True)
             if dead := dead_bytes(resource.store.usage()):
                 console.print(dead)
             return
-        found = overview(path)
+        found = overview(path, commit)
         show = _SHOWN.get(found["kind"], _show_store if "usage" in found else _show_other)
         show(found, every=arrays)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -78,6 +83,7 @@ def ls(
     every: Annotated[
         bool, flag("--all", "All datasets of a collection, not only the first 20.")
     ] = False,
+    commit: Commit = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -90,11 +96,11 @@ def ls(
     ambar ls run.ambar amr
     ambar ls profiles.ambar --all
     """
-    from ambar.store.store import Store
+    from ambar.store.locations import open_store
 
-    store = Store._open(path)
+    store = open_store(path, commit=commit)
     if not group and store._ambar_attributes().get("kind") == "collection":
-        _list_collection(path, every=every, as_json=json)
+        _list_collection(path, store, every=every, as_json=json)
         return
     base = group.strip("/")
     store[base]  # raises KeyError if it does not exist
@@ -111,12 +117,13 @@ def ls(
     console.print(table)
 
 
-def _list_collection(path: str, *, every: bool, as_json: bool) -> None:
+def _list_collection(path: str, store: Store, *, every: bool, as_json: bool) -> None:
     """List datasets: their names, families and sizes."""
-    from ambar.collection import open_collection
+    from ambar.collection.openers import collection_at
     from ambar.collection.representation import listed
+    from ambar.store.cache import place_of
 
-    collection = open_collection(path)
+    collection = collection_at(place_of(path), store)
     rows = listed(collection)
     if as_json:
         print_json(list(rows))

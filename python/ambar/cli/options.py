@@ -56,6 +56,9 @@ def flag(names: str, help: str, **options: Any) -> Any:  # noqa: A002 - as in ty
 
 Debug = Annotated[bool, flag("--debug", "Show tracebacks of errors.", callback=_debug)]
 Json = Annotated[bool, flag("--json", "Print JSON instead of text.", callback=_json)]
+COMMIT = "A number, a tag, or 'before 2026-11-01'"
+"""What names a commit, for help."""
+Commit = Annotated[str | None, option(f"Of a store, an earlier commit. {COMMIT}.")]
 Threads = Annotated[
     int | None, option("Threads to use; all cores by default.", "--threads", "-t", min=1)
 ]

@@ -10,6 +10,7 @@ import typer
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.cli.options import (
+    Commit,
     Debug,
     Json,
     Progress,
@@ -80,6 +81,7 @@ def plot(
     output: Annotated[int | None, option("Which output of a series.")] = None,
     dpi: Annotated[int, option("Dots per inch.", min=1, max=1000)] = 150,
     title: Annotated[bool, flag("--title/--no-title", "Whether the picture has a title.")] = True,
+    commit: Commit = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -98,7 +100,7 @@ def plot(
     from ambar.kinds.registry import open_path
     from ambar.kinds.request import build
 
-    kind, opened = open_path(path)
+    kind, opened = open_path(path, commit=commit)
     if kind.plot is None:
         raise _core.InvalidError(
             f"{path}: the kind {kind.name!r} has nothing to draw; ambar ls shows what it has"

@@ -32,11 +32,11 @@ from ambar.collection.storage.records import (
     record_of,
     variable_of,
 )
-from ambar.collection.write.pending_changes import PendingChanges
+from ambar.collection.write.pending_changes import PendingChanges, settings_of
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.group_description import Description
-from ambar.store.store import Store
+from ambar.store.store import Refreshable, Store
 from ambar.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class Collection(CommitContext):
+class Collection(CommitContext, Refreshable):
     """Named datasets in one store, opened by `ambar.open_collection`.
 
     ``collection[name]`` is a dataset as a lazy `xarray.Dataset`; `read` reads variables of many
@@ -759,6 +759,17 @@ class Collection(CommitContext):
     def store(self) -> Store:
         """The store of the last commit: arrays of families, as docs/format.md describes."""
         return open_last(self._key)
+
+    def _shown(self) -> Store:
+        if self._changes is not None:
+            raise _core.InvalidError(
+                f"{self.location} is open for writing: no other process can change it; close it"
+            )
+        return self.store
+
+    def _show(self, store: Store) -> None:
+        shown = Collection(self._key, store, None, settings_of(store), self._threads)
+        self.__dict__ = shown.__dict__
 
     @cached_property
     def _opened(self) -> OpenedStore:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode
 from ambar.collection.collection import Collection
-from ambar.collection.write.pending_changes import VERSION, checked_settings
+from ambar.collection.write.pending_changes import checked_settings, settings_of
 from ambar.store.cache import StoreKey, open_last, place_of
-from ambar.store.group_description import Description
+from ambar.store.commit import CommitName, refuse_commit
 from ambar.store.store import Store
 from ambar.store.urls import core_options
 from ambar.store.writer import Profile, create
@@ -28,6 +28,7 @@ def open_collection(
     fsync: bool = True,
     profile: Profile = "balanced",
     threads: int | None = None,
+    commit: CommitName | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Collection:
     """Open a collection to read it, to add to it, or to create it.
@@ -64,6 +65,8 @@ def open_collection(
         How codecs are chosen; "raw" does not compress.
     threads : int, optional
         The number of threads that read and encode; all cores by default.
+    commit : int, str or datetime, optional
+        An earlier commit, as for `ambar.open`; with mode "r".
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`.
 
@@ -75,6 +78,8 @@ def open_collection(
     ------
     FileNotFoundError
         If `path` does not exist, with mode "r".
+    KeyError
+        If the commit does not exist.
     FileExistsError
         If `path` exists, with mode "w-".
     ValueError
@@ -111,6 +116,7 @@ def open_collection(
         raise _core.InvalidError(
             f"mode='r' reads a collection, and {names} applies to new ones; leave it out"
         )
+    refuse_commit(mode, commit)
     place = place_of(path, storage_options)  # refuses options of a path before anything is written
     writer = None
     if mode != "r":
@@ -121,7 +127,7 @@ def open_collection(
         if mode != "a" or not os.path.lexists(path):
             return Collection(path, None, writer, settings, threads)
     try:
-        store = Store._open(path, core_options(storage_options))
+        store = Store._open(path, core_options(storage_options))._at(commit)
         found = settings_of(store, mode)
         _check_same({name: settings[name] for name in given}, found, path)
         return Collection(place, store, writer, found, threads)
@@ -134,7 +140,7 @@ def open_collection(
 def collection_at(
     key: StoreKey, store: Store | None = None, threads: int | None = None
 ) -> Collection:
-    """Open the last commit of a collection to read it; `store` is that of `key`, if it is open."""
+    """Open a collection to read it: `store`, opened at `key`, or its last commit."""
     store = store or open_last(key)
     return Collection(key, store, None, settings_of(store), threads)
 
@@ -148,24 +154,3 @@ def _check_same(
                 f"{os.fspath(path)} was created with {name}={found[name]!r}, but {name}={value!r} "
                 f"was given; leave {name} out to add to it"
             )
-
-
-def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:
-    """Return the settings of a collection; raises ValueError if the store is not a collection."""
-    about = store._ambar_attributes()
-    if about.get("kind") != "collection":
-        advice = "use ambar.open"
-        if mode != "r":
-            advice = 'choose another name, or replace the store with mode="w"'
-        raise _core.InvalidError(
-            f"{store.location}: expected a collection, found a store of the kind "
-            f"{about.get('kind', 'arrays')!r}; {advice}"
-        )
-    description = Description(about, f"{store.location}: /")
-    description.check_version(VERSION, "collections")
-    encoding = description.object("encoding")
-    return {
-        "ragged": list(description.strings("ragged")),
-        "encoding": {name: encoding.mapping(name) for name in encoding},
-        "on_mismatch": description.string("on_mismatch"),
-    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode
 from ambar.kinds.registry import open_path
-from ambar.store.commit import CommitName
+from ambar.store.commit import CommitName, refuse_commit
 from ambar.store.locations import Place, normalize_location
 from ambar.store.locations import open_store as _open_store
 
@@ -285,6 +285,7 @@ def open_mesh_series(
     reorder: bool = False,
     threads: int | None = None,
     fsync: bool = True,
+    commit: CommitName | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> MeshSeries:
     """Open the time steps of meshes, to read them or to add steps.
@@ -308,6 +309,8 @@ def open_mesh_series(
         The number of threads that encode; all cores by default.
     fsync : bool, default True
         Whether commits survive a power failure. False is faster, for temporary files.
+    commit : int, str or datetime, optional
+        An earlier commit, as for `ambar.open`; with mode "r".
     storage_options : mapping, optional
         Options for URLs, as for `ambar.open`; ignored in other modes than "r".
 
@@ -320,6 +323,8 @@ def open_mesh_series(
     ------
     FileNotFoundError
         If `path` does not exist, in mode "r".
+    KeyError
+        If the commit does not exist.
     FileExistsError
         If `path` exists, in mode "w-".
     BusyError
@@ -341,8 +346,10 @@ def open_mesh_series(
     (2, [0.0, 0.5])
     """
     check_mode(mode, OpenMode)
+    refuse_commit(mode, commit)
     if mode == "r":
-        return cast("MeshSeries", open(path, kind="mesh series", storage_options=storage_options))
+        found = open(path, kind="mesh series", commit=commit, storage_options=storage_options)
+        return cast("MeshSeries", found)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"expected a path for mode {mode!r}, found a {type(path).__name__}")
     from ambar.mesh.series import open_series_for_writing

@@ -209,7 +209,7 @@ def _load(reference: str) -> Kind:
     return cast(Kind, getattr(importlib.import_module(module), name))
 
 
-def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
+def overview(path: str | os.PathLike[str], commit: CommitName | None = None) -> dict[str, Any]:
     """Return a summary of the content of `path`; JSON can represent it. Reads no array.
 
     Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
@@ -219,7 +219,7 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     `ambar.collection.representation.overview_of`, for meshes and series of them those of
     `ambar.mesh.kind`.
     """
-    kind, resource = locate(path)
+    kind, resource = locate(path, commit=commit)
     if kind.summarize is None:
         raise _core.UnsupportedError(
             f"{os.fspath(path)}: the kind {kind.name!r} has no summary; open it with ambar.open"

@@ -22,7 +22,7 @@ from ambar.mesh.storage.references import damaged
 from ambar.mesh.storage.temporal_deltas import GROUP, Deduplicator
 from ambar.mesh.write import write_group
 from ambar.store.error_bounds import ErrorBound
-from ambar.store.store import Store
+from ambar.store.store import Refreshable, Store
 from ambar.store.writer import Writer, create
 
 VERSION = 1
@@ -30,7 +30,7 @@ _MOST_ROWS = 40
 """The largest number of steps or arrays in a representation."""
 
 
-class MeshSeries(Sequence[Mesh], CommitContext):
+class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
     """The time steps of a run: a sequence of meshes.
 
     `ambar.open_mesh_series` opens one for reading or writing. `add` commits each step: readers see
@@ -200,34 +200,8 @@ class MeshSeries(Sequence[Mesh], CommitContext):
             )
         return self._store
 
-    def refresh(self) -> bool:
-        """Show the steps that another process has added since the series was opened.
-
-        Meshes that were taken from the series remain valid.
-
-        Returns
-        -------
-        bool
-            Whether the store has changed.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the store does not exist any more.
-        CorruptError
-            If it is damaged.
-        ValueError
-            If the series is open for writing.
-
-        Examples
-        --------
-        >>> ambar.open_mesh_series("steps.ambar").refresh()
-        False
-        """
-        last = self.store._last()
-        if last is not None:
-            self._open(last)
-        return last is not None
+    def _shown(self) -> Store:
+        return self.store
 
     def at(self, time: float) -> Mesh:
         """Return the last step that is not after a time.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
@@ -13,16 +13,14 @@ from ambar._util import html, text
 from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
 from ambar.snapshot.snapshot import Snapshot, StoredSource
-
-if TYPE_CHECKING:
-    from ambar.store.store import Store
+from ambar.store.store import Refreshable, Store
 
 _MOST_ROWS = 40
 _OPEN_ROWS = 12
 _STEP = re.compile(r"output_(\d+)")
 
 
-class Series(Sequence[Snapshot]):
+class Series(Sequence[Snapshot], Refreshable):
     """The outputs of one run in a store: a sequence of snapshots, ordered by output number.
 
     `ambar.open_series` returns it; `ambar.convert` writes it from a folder of RAMSES outputs.
@@ -39,9 +37,6 @@ class Series(Sequence[Snapshot]):
     """
 
     def __init__(self, store: Store) -> None:
-        self._open(store)
-
-    def _open(self, store: Store) -> None:
         self._store = store
         # Of thousands of steps, no metadata but these names is read.
         steps = ((_STEP.fullmatch(name), name) for name in store._subgroups)
@@ -61,34 +56,8 @@ class Series(Sequence[Snapshot]):
         """The store of the series, as a mapping of arrays."""
         return self._store
 
-    def refresh(self) -> bool:
-        """Show the outputs that another process has added since the series was opened.
-
-        Snapshots that were taken from the series remain valid.
-
-        Returns
-        -------
-        bool
-            Whether the store has changed.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the store does not exist any more.
-        CorruptError
-            If it is damaged.
-
-        Examples
-        --------
-        >>> _ = ambar.convert("sedov", "sedov.ambar")
-        >>> ambar.open_series("sedov.ambar").refresh()
-        False
-        """
-        last = self._store._last()
-        if last is not None:
-            self.__dict__.pop("times", None)
-            self._open(last)
-        return last is not None
+    def _shown(self) -> Store:
+        return self._store
 
     @property
     def outputs(self) -> list[int]:

@@ -72,9 +72,9 @@ class OpenedStore:
     """One commit of a store, held open.
 
     Later commits, and another file at its place, do not change what it reads. It pickles as the
-    location of the store and the identity of the commit. Another process opens the store again,
-    and so does a process that holds more than 512 stores open: then reading raises ValueError if
-    the last commit differs.
+    location of the store and the identity of the commit. Another process opens the store again at
+    this commit, and so does a process that holds more than 512 stores open: then reading raises
+    ValueError if the store does not have the commit any more.
     """
 
     def __init__(self, place: StoreKey, commit: CommitId | None) -> None:
@@ -160,6 +160,7 @@ def _of_commit(place: StoreKey, commit: CommitId | None) -> OpenedStore:
 @functools.lru_cache(maxsize=_REOPENED)
 def _reopened(place: StoreKey, commit: CommitId | None, process: int) -> Store:  # noqa: ARG001 - the key
     store = open_last(place)
+    store = Store(store._commit.with_id(commit))
     found = _identity(place, store)
     if found == commit:
         return store

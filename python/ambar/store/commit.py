@@ -34,7 +34,7 @@ class Commit:
     data : bytes-like, optional
         The bytes of a store in memory.
     number : int, optional
-        The number of an earlier commit; the last commit by default.
+        The number of a commit, which remains open; by default the last one, which `last` replaces.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Commit:
         self._location = location
         self._options = options
         self._data = data
+        self._is_pinned = number is not None
         if data is None:
             self.core = _core.Store(location, options)
         else:
@@ -58,18 +59,34 @@ class Commit:
         """Return an earlier commit of the same store; raises KeyError if it does not exist."""
         return Commit(self._location, self._options, self._data, number)
 
+    def with_id(self, commit_id: tuple[int, ...] | None) -> Commit:
+        """Return the commit of the same store with this identity; itself if there is none."""
+        last = self.core.commit_id
+        if commit_id and last and len(commit_id) == len(last) and last[0] > commit_id[0]:
+            with contextlib.suppress(_core.NotFoundError, _core.UnsupportedError):
+                earlier = self.at(commit_id[0])
+                if earlier.core.commit_id == commit_id:
+                    return earlier
+        return self
+
     def last(self) -> Commit:
-        """Return the last commit of the same store."""
+        """Return the last commit of the same store; raises ValueError if a commit was chosen."""
+        if self._is_pinned:
+            number = self.core.commit_id and self.core.commit_id[0]
+            raise _core.InvalidError(
+                f"{self.core.location}: opened at commit {number}, which refresh() does not "
+                "change; open the store without commit= to see later commits"
+            )
         return Commit(self._location, self._options, self._data)
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         if self._data is not None:
-            number = self.core.commit_id[0] if self.core.commit_id else None
+            number = self.core.commit_id[0] if self._is_pinned and self.core.commit_id else None
             return Commit, (self._location, None, bytes(self._data), number)
         location = self._location
         if os.path.lexists(location):  # not a URL; another process may have another directory
             location = os.path.abspath(location)  # noqa: PTH100 - symbolic links stay
-        return _reopen, (location, self._options, self.core.commit_id)
+        return _reopen, (location, self._options, self.core.commit_id, self._is_pinned)
 
     @cached_property
     def groups(self) -> list[str]:
@@ -87,16 +104,17 @@ class Commit:
 
 
 def _reopen(
-    location: str, options: Mapping[str, str] | None, commit_id: tuple[int, int] | None
+    location: str,
+    options: Mapping[str, str] | None,
+    commit_id: tuple[int, int] | None,
+    is_pinned: bool,
 ) -> Commit:
     """Open a store that another process had open, at the same commit.
 
     Raises ValueError if the store does not have the commit any more.
     """
-    commit = Commit(location, options)
-    if commit_id and commit.core.commit_id and commit.core.commit_id[0] > commit_id[0]:
-        with contextlib.suppress(_core.NotFoundError, _core.UnsupportedError):
-            commit = commit.at(commit_id[0])
+    commit = Commit(location, options).with_id(commit_id)
+    commit._is_pinned = is_pinned
     if commit.core.commit_id != commit_id:
         raise _core.InvalidError(
             f"{commit.core.location}: expected commit {commit_id}, found "
@@ -110,6 +128,15 @@ def open_core(
 ) -> _core.Store:
     """Open a store of the extension module."""
     return _core.Store(os.fspath(path), core_options(storage_options))
+
+
+def refuse_commit(mode: str, commit: CommitName | None) -> None:
+    """Raise ValueError for a commit to open for writing."""
+    if commit is not None and mode != "r":
+        raise _core.InvalidError(
+            f"expected mode 'r' with commit={commit!r}, found {mode!r}: only the last commit can "
+            "be changed; ambar.restore makes an earlier one the last"
+        )
 
 
 def find_commit(core: _core.Store, commit: CommitName) -> int:

@@ -1,4 +1,4 @@
-"""Earlier commits of a store: listed, named, compared and restored."""
+"""Earlier commits of a store: listed, named and restored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ambar.store.commit import EPOCH, CommitName, find_commit, open_core
 from ambar.store.urls import refuse_url
 
 if TYPE_CHECKING:
-    from ambar.store.store import Store
     from ambar.store.writer import Writer
 
 
@@ -45,26 +44,6 @@ class CommitInfo:
     """The number of entries that it removed."""
     bytes: int
     """The bytes that it added to the file."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The nodes in which two commits or stores differ, as sorted paths.
-
-    Examples
-    --------
-    >>> ambar.diff("fields.ambar", "fields.ambar")
-    Difference(added=(), removed=(), values=(), metadata=())
-    """
-
-    added: tuple[str, ...]
-    """Groups and arrays that only the second has."""
-    removed: tuple[str, ...]
-    """Groups and arrays that only the first has."""
-    values: tuple[str, ...]
-    """Arrays whose encoded values differ."""
-    metadata: tuple[str, ...]
-    """Groups and arrays of which only attributes differ."""
 
 
 def log(
@@ -163,6 +142,39 @@ def tag(path: str | os.PathLike[str], name: str, commit: CommitName | None = Non
         writer.commit(f"tag {name}")
 
 
+def tags(
+    path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
+) -> dict[str, int]:
+    """Return the names of commits of a store, which `ambar.tag` gave.
+
+    Parameters
+    ----------
+    path : path or URL
+        A store.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
+
+    Returns
+    -------
+    dict of str to int
+        The numbers of the commits by name, in the order of the names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    CorruptError
+        If the store is damaged.
+
+    Examples
+    --------
+    >>> ambar.tag("fields.ambar", "paper-v1")
+    >>> ambar.tags("fields.ambar")
+    {'paper-v1': 1}
+    """
+    return open_core(path, storage_options).tags()
+
+
 def restore(
     path: str | os.PathLike[str], commit: CommitName, *, message: str | None = None
 ) -> None:
@@ -202,49 +214,6 @@ def restore(
     with _writer(path) as writer:
         writer._core.restore(number)
         writer.commit(f"restored commit {number}" if message is None else message)
-
-
-def diff(
-    first: Store | str | os.PathLike[str], second: Store | str | os.PathLike[str]
-) -> Difference:
-    """Compare two stores, or two commits of one, by the checksums of their chunks.
-
-    Nothing is decoded: equal values that are encoded differently differ. `ambar.compare` compares
-    values.
-
-    Parameters
-    ----------
-    first, second : Store or path
-        The stores, such as ``ambar.open_store(path, commit=3)``.
-
-    Returns
-    -------
-    Difference
-        Paths of the nodes that differ.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a path does not exist.
-    CorruptError
-        If a store is damaged.
-
-    Examples
-    --------
-    >>> with ambar.create("fields.ambar", "a") as writer:
-    ...     writer.create_array("pressure", np.ones(5))
-    >>> ambar.diff(ambar.open_store("fields.ambar", commit=1), "fields.ambar").added
-    ('pressure',)
-    """
-    from ambar.store.store import Store
-
-    stores = [one if isinstance(one, Store) else Store._open(one) for one in (first, second)]
-    found = stores[0]._core.differences(stores[1]._core)
-    paths = {
-        change: tuple(path.strip("/") for path, found_change in found if found_change == change)
-        for change in ("added", "removed", "values", "metadata")
-    }
-    return Difference(**paths)
 
 
 def _number(path: str | os.PathLike[str], commit: CommitName | None) -> int:

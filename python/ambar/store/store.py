@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -247,6 +248,8 @@ class Store(Group):
             If the store does not exist any more.
         CorruptError
             If it is damaged.
+        ValueError
+            If it was opened with ``commit=``: it stays at this commit.
 
         Examples
         --------
@@ -341,3 +344,47 @@ class Store(Group):
 
     def _properties(self) -> dict[str, object]:
         return {**super()._properties(), "Size": text.size(self.usage()["total"])}
+
+
+class Refreshable(ABC):
+    """Base of what shows the content of a store: series and collections."""
+
+    @abstractmethod
+    def _shown(self) -> Store:
+        """Return the store; raises ValueError if it is open for writing."""
+
+    def _show(self, store: Store) -> None:
+        """Show another commit."""
+        self.__dict__ = type(self)(store).__dict__  # type: ignore[call-arg]
+
+    def refresh(self) -> bool:
+        """Show what another process has committed since.
+
+        Snapshots, meshes and datasets that were taken before remain those of their commit.
+
+        Returns
+        -------
+        bool
+            Whether the store has changed.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the store does not exist any more.
+        CorruptError
+            If it is damaged.
+        ValueError
+            If it is open for writing, or was opened with ``commit=``: it stays at this commit.
+
+        Examples
+        --------
+        >>> collection = ambar.open_collection("profiles.ambar")
+        >>> with ambar.open_collection("profiles.ambar", "a") as writer:
+        ...     writer.remove("station_0040")
+        >>> collection.refresh(), len(collection)
+        (True, 3)
+        """
+        last = self._shown()._last()
+        if last is not None:
+            self._show(last)
+        return last is not None

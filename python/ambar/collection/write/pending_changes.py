@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import OpenMode
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
 from ambar.collection.storage.records import Record, Variable, retyped
 from ambar.collection.write.family_writer import Background, FamilyWriter
+from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.writer import Writer
 
@@ -44,6 +46,27 @@ def checked_settings(
         if options.get("chunks") is not None:
             options["chunks"] = list(options["chunks"])
     return {"ragged": list(ragged), "encoding": stored, "on_mismatch": on_mismatch}
+
+
+def settings_of(store: Store, mode: OpenMode = "r") -> dict[str, Any]:
+    """Return the settings of a collection; raises ValueError if the store is not a collection."""
+    about = store._ambar_attributes()
+    if about.get("kind") != "collection":
+        advice = "use ambar.open"
+        if mode != "r":
+            advice = 'choose another name, or replace the store with mode="w"'
+        raise _core.InvalidError(
+            f"{store.location}: expected a collection, found a store of the kind "
+            f"{about.get('kind', 'arrays')!r}; {advice}"
+        )
+    description = Description(about, f"{store.location}: /")
+    description.check_version(VERSION, "collections")
+    encoding = description.object("encoding")
+    return {
+        "ragged": list(description.strings("ragged")),
+        "encoding": {name: encoding.mapping(name) for name in encoding},
+        "on_mismatch": description.string("on_mismatch"),
+    }
 
 
 class PendingChanges:
