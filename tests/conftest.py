@@ -14,6 +14,7 @@ import ambar
 from tests.helpers.paths import BENCHMARKS
 from tests.helpers.sample_outputs import CASES, output
 from tests.helpers.skips import RequireAll
+from tests.helpers.workers_here import WorkersHere
 
 # Processes that studies start import the benchmarks, too, which need not be installed.
 _PATHS = [str(BENCHMARKS / "src"), os.environ.get("PYTHONPATH", "")]
@@ -58,6 +59,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.fixture(autouse=True)
+def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let collections be converted and exported without processes, whose start takes seconds.
+
+    Tests marked with `processes` start them.
+    """
+    if "processes" not in request.keywords:
+        for module in ("ingest", "export"):
+            monkeypatch.setattr(f"ambar.collection.files.{module}.Workers", WorkersHere)
 
 
 @pytest.fixture(scope="session")

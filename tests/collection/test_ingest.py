@@ -34,6 +34,7 @@ def zarrs(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.processes
 @needs_netcdf4
 def test_files_of_all_kinds_come_back_identical(tmp_path: Path) -> None:
     folder = tmp_path / "files"
@@ -52,6 +53,9 @@ def test_files_of_all_kinds_come_back_identical(tmp_path: Path) -> None:
     for name, file in zip(profiles.names, files, strict=True):
         same(profiles[name], file)
         same(profiles.load(name), file)
+    ambar.export(tmp_path / "x.ambar", tmp_path / "out")
+    for name, file in zip(profiles.names, files, strict=True):
+        same(xr.load_dataset(tmp_path / "out" / f"{name}.nc"), file)
 
 
 @needs_netcdf4
@@ -73,6 +77,7 @@ def test_packed_values_and_calendars(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.processes
 @needs_netcdf4
 def test_broken_files_are_told_and_the_rest_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -167,6 +172,7 @@ def test_a_source_that_fails_stops_or_is_skipped(
         ambar.ingest(zarrs, target, on_error="both", mode="w")  # type: ignore[arg-type]
 
 
+@pytest.mark.processes
 def test_errors_of_sources_have_the_types_that_reading_them_has(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     for number in range(3):
@@ -200,29 +206,27 @@ def test_a_ragged_dimension_of_no_file_is_an_error(tmp_path: Path, zarrs: Path) 
     assert not (tmp_path / "x.ambar").exists()
 
 
-@pytest.mark.parametrize("processes", [1, 2])
 def test_an_error_bound_of_no_variable_is_an_error(
     tmp_path: Path,
     zarrs: Path,
-    processes: Any,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was ignored, and the data became lossless."""
     monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 1)
-    target, options = tmp_path / "x.ambar", {"fsync": False, "processes": processes}
+    target = tmp_path / "x.ambar"
     for convert in (ambar.ingest, ambar.convert):
         with pytest.raises(KeyError, match=r"'temprature'.*did you mean 'temperature'\? av"):
-            convert(zarrs, target, error_bound={"depth": 0.1, "temprature": 0.1}, **options)
+            convert(zarrs, target, error_bound={"depth": 0.1, "temprature": 0.1}, **QUICK)
     with pytest.raises(KeyError, match=r"'temp\*'.*patterns do not apply"):
-        ambar.ingest(zarrs, target, error_bound={"temp*": 0.1}, **options)
+        ambar.ingest(zarrs, target, error_bound={"temp*": 0.1}, **QUICK)
     assert not target.exists()
     code, _, err = run(capsys, "convert", zarrs, target, "--error-bound", "temprature=0.1")
     assert (code, "did you mean 'temperature'?" in err, target.exists()) == (3, True, False)
-    ambar.ingest(zarrs, target, **options)
+    ambar.ingest(zarrs, target, **QUICK)
     before = _contents(tmp_path)
     with pytest.raises(KeyError, match="temprature"):
-        ambar.ingest(zarrs, target, error_bound={"temprature": 0.1}, mode="w", **options)
+        ambar.ingest(zarrs, target, error_bound={"temprature": 0.1}, mode="w", **QUICK)
     assert _contents(tmp_path) == before
 
 

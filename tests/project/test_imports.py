@@ -26,10 +26,6 @@ RULES = {"layers": [["high"], ["low"]]}
 PYTHON = {"layers": [["high"], ["low", "other"]]}
 
 
-def test_the_crates_keep_to_their_layers(imports: ModuleType) -> None:
-    assert imports.main() == 0
-
-
 def test_imports_upward_are_found_through_names_that_are_exported_again(
     imports: ModuleType, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_store_on_s3(bucket: str, options: dict[str, str], name: str) -> None:
     assert store.usage()["entries"] > 5
 
 
+@pytest.mark.processes
 def test_a_collection_on_s3_is_exported(
     bucket: str, options: dict[str, str], tmp_path: Path
 ) -> None:

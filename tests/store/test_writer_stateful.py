@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -333,6 +334,11 @@ class FolderWriterMachine(WriterMachine):
     directory = True
 
 
-@pytest.mark.parametrize("machine", [WriterMachine, FolderWriterMachine])
-def test_a_writer_does_what_a_dictionary_of_arrays_does(machine: type[WriterMachine]) -> None:
-    run_state_machine_as_test(machine)
+@pytest.mark.parametrize(("machine", "share"), [(WriterMachine, 2), (FolderWriterMachine, 4)])
+def test_a_writer_does_what_a_dictionary_of_arrays_does(
+    machine: type[WriterMachine], share: int
+) -> None:
+    """A share of the usual number of examples, because each one writes many arrays."""
+    profile = hypothesis.settings()
+    settings = hypothesis.settings(profile, max_examples=profile.max_examples // share)
+    run_state_machine_as_test(machine, settings=settings)
