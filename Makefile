@@ -39,9 +39,12 @@ demo: build
 lint test: NEEDS := --group lint # which includes the group test
 lint: lint-rust lint-python
 
+# With other variables than those of maturin, cargo would build pyo3 and the extension again for each of the two.
 lint-rust: build
 	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	set -- $${CARGO_TARGET_DIR:-$(CURDIR)/target}/maturin/pyo3-config-*.txt; \
+		export PYO3_CONFIG_FILE=$$1 PYO3_BUILD_EXTENSION_MODULE=1; \
+		cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
 lint-python: build
 	$(BIN)/python .ci/imports.py
@@ -53,16 +56,18 @@ lint-python: build
 	$(BIN)/stubtest ambar._core --mypy-config-file pyproject.toml --allowlist .ci/stubtest-allowlist.txt
 
 # Tests that build programs in ./target, or start many processes: after the others, one after the other.
-PROGRAMS := $(addprefix tests/,native parallel reliability project benchmarks documentation \
-	formats/test_amrex_in_situ.py)
+PROGRAMS := $(addprefix tests/,native parallel reliability/test_campaigns.py project/test_wheel.py \
+	benchmarks/test_bench_amr.py benchmarks/test_bench_parallel.py formats/test_amrex_in_situ.py)
 
 test: test-python test-rust test-programs
 
 test-python: build
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PROGRAMS:%=--ignore %)
 
+# The second command builds what `make install` of test-programs needs, while the other core has work.
 test-rust: build
 	cargo test --release --locked --workspace
+	cargo build --release --locked -p ambar-capi
 
 test-programs: test-python test-rust
 	$(BIN)/python -m pytest $(PROGRAMS)
