@@ -672,9 +672,9 @@ class Patches:
     """A patch-based hierarchy whose boxes Python reads."""
 
     def __new__(
-        cls, description: Mapping[str, Any], read: Callable[[int, int, str], _Buffer]
+        cls, description: Mapping[str, Any], read: Callable[[int, int, str, int, int], _Buffer]
     ) -> Self:
-        """Describe boxes; `read(level, box, field)` returns values in C order, z first."""
+        """Describe boxes; `read(level, box, field, start, stop)` returns cells, x fastest."""
 
     @property
     def fields(self) -> list[str]:

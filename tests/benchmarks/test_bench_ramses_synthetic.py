@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +15,7 @@ from ambar_bench.ramses.synthetic import (
     SyntheticOutput,
     write_output,
 )
-
-CONVERT = """
-import sys
-import ambar
-
-def peak():
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-
-source, target, threads = sys.argv[1:]
-ambar.open_snapshot(source)
-before = peak()
-ambar.convert(source, target, threads=int(threads), fsync=False)
-print(peak() - before)
-"""
+from tests.helpers.peak_memory import conversion_memory
 
 
 def test_synthetic_outputs_are_complete(tmp_path: Path) -> None:
@@ -51,19 +35,17 @@ def test_synthetic_outputs_are_complete(tmp_path: Path) -> None:
     assert np.array_equal(np.sort(particles["identity"]), np.arange(1, len(particles["mass"]) + 1))
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_conversion_needs_memory_for_the_tree_and_one_window(tmp_path: Path) -> None:
     spec = SyntheticOutput(megabytes=400, domains=24, level_min=6, level_max=9)
     path = write_output(tmp_path, spec)
     target = tmp_path / "converted.ambar"
-    command = [sys.executable, "-c", CONVERT, str(path), str(target), "2"]
-    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    used = conversion_memory(path, target)
     snapshot, source = ambar.open_snapshot(target), ambar.open_snapshot(path)
     cells = snapshot.amr.read(["density", "acceleration_z", "domain"])
     expected = source.amr.read(["density", "acceleration_z"])
     columns = len(cells["density"]) * (8 * (len(HYDRO) + len(GRAVITY)) + 4)
     assert columns > 250e6
     # A window of 64 MB, its encoded bytes, the tree and the buffers of two threads.
-    assert int(run.stdout) < 220e6
+    assert used < 220e6
     for name in ("density", "acceleration_z"):
         assert np.array_equal(cells[name], expected[name])

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ambar::kinds::amr::PatchAmr;
-use ambar::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource};
+use ambar::kinds::amr::patches::{
+    Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource, copy_cells,
+};
 use ambar::kinds::particles::Particles;
 use ambar::{Column, DataType, Error, ErrorKind};
 use ambar_formats::amrex::{
@@ -169,7 +171,8 @@ struct PythonPatches {
     /// Names of the fields in the file.
     original: Vec<String>,
     dtype: DataType,
-    /// `read(level, box, field)` returns a C-contiguous array of the box's values, x fastest.
+    /// `read(level, box, field, start, stop)` returns a contiguous array of the values of consecutive cells of the
+    /// box, x fastest.
     read: Py<PyAny>,
 }
 
@@ -196,22 +199,52 @@ impl PatchSource for PythonPatches {
         field: &str,
         out: &mut [u8],
     ) -> ambar::Result<()> {
+        let levels = &self.hierarchy.levels;
+        let frame = levels
+            .get(level)
+            .and_then(|level| level.boxes.get(index))
+            .ok_or_else(|| {
+                Error::not_found(format!("box {index} of level {level} does not exist"))
+            })?;
+        self.read_part(level, index, field, frame, out)
+    }
+
+    fn read_part(
+        &self,
+        level: usize,
+        index: usize,
+        field: &str,
+        part: &IndexBox,
+        out: &mut [u8],
+    ) -> ambar::Result<()> {
+        let frame = &self.hierarchy.levels[level].boxes[index];
+        // Whole planes are consecutive.
+        let axis = self.hierarchy.ndim - 1;
+        let plane = frame.cells() / frame.shape()[axis];
+        let mut slab = *frame;
+        (slab.lo[axis], slab.hi[axis]) = (part.lo[axis], part.hi[axis]);
+        let start = (slab.lo[axis] - frame.lo[axis]) as usize * plane;
+        let stop = start + slab.cells();
+        let size = self.dtype.size().unwrap_or(8);
         let number = self.fields.iter().position(|name| name == field);
         let original = number.and_then(|number| self.original.get(number));
         let values = Python::attach(|py| {
-            let values = self.read.bind(py).call1((level, index, original))?;
+            let values = self
+                .read
+                .bind(py)
+                .call1((level, index, original, start, stop))?;
             let lent = BorrowedBuffer::new(&values, false)?;
-            if lent.bytes().len() == out.len() {
-                out.copy_from_slice(lent.bytes());
+            if lent.bytes().len() == slab.cells() * size {
+                copy_cells(part, size, (&slab, lent.bytes()), (part, out));
             }
             PyResult::Ok(lent.bytes().len())
         });
         match values {
-            Ok(found) if found == out.len() => Ok(()),
+            Ok(found) if found == slab.cells() * size => Ok(()),
             Ok(found) => Err(Error::corrupt(format!(
                 "box {index} of level {level}: expected {} bytes of {field:?}, found {found}; return all \
-                 cells of the box in the declared type",
-                out.len()
+                 cells in the declared type",
+                slab.cells() * size
             ))),
             Err(error) => Err(Error::corrupt(error.to_string())),
         }

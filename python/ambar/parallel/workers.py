@@ -8,6 +8,7 @@ that they run, never the program's ``__main__``.
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -29,6 +30,8 @@ AHEAD = 4
 """Maximum number of submitted tasks per process."""
 WEIGHT = 256 << 20
 """Maximum weight of the submitted tasks, if they are more than the processes."""
+LARGE = 1 << 20
+"""Bytes from which on an array is sent in parts of this size."""
 _TIMEOUT = 5.0  # seconds for a process to end
 
 
@@ -159,7 +162,7 @@ class _Worker:
     def call(self, function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
         """Return the result of a task; raises EOFError if the process dies."""
         self._pipe.send((function, task))
-        return self._pipe.recv()
+        return _receive(self._pipe)
 
     def kill(self) -> None:
         """Kill the process."""
@@ -187,7 +190,7 @@ def _serve(descriptor: int) -> None:
     try:
         pipe.send(True)  # any message: the process has started
         while True:
-            pipe.send(_answer(pipe))
+            _send(pipe, _answer(pipe))
     except (EOFError, ConnectionError):
         return
 
@@ -200,6 +203,33 @@ def _answer(pipe: Connection) -> Any:
         raise
     except Exception as error:  # files may cause any error
         return Failure.of(error)
+
+
+def _send(pipe: Connection, value: Any) -> None:
+    """Send an object; large arrays follow it in parts, without a copy of them."""
+    large: list[memoryview] = []
+
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        part = buffer.raw()
+        if part.nbytes >= LARGE:
+            large.append(part)
+        return part.nbytes < LARGE
+
+    head = pickle.dumps(value, protocol=5, buffer_callback=is_small)
+    pipe.send((head, [part.nbytes for part in large]))
+    for part in large:
+        for at in range(0, len(part), LARGE):
+            pipe.send_bytes(part[at : at + LARGE])
+
+
+def _receive(pipe: Connection) -> Any:
+    """Return an object of `_send`."""
+    head, sizes = pipe.recv()
+    large = [bytearray(size) for size in sizes]
+    for part in large:
+        for at in range(0, len(part), LARGE):
+            pipe.recv_bytes_into(part, at)
+    return pickle.loads(head, buffers=large)  # noqa: S301 - from our own process
 
 
 def explained(error: BaseException) -> str:

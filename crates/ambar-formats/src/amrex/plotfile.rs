@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ambar::kinds::amr::patches::{IndexBox, PatchHierarchy, PatchLevel, PatchSource};
+use ambar::kinds::amr::patches::{IndexBox, PatchHierarchy, PatchLevel, PatchSource, copy_cells};
 use ambar::{Column, DataType, Error, ErrorKind, Result};
 
 use super::files::cell_header::Extrema;
@@ -277,7 +277,14 @@ impl Plotfile {
             .ok_or_else(|| Error::unknown("field", field, names).in_file(self.path.display()))
     }
 
-    fn read(&self, level: usize, index: usize, component: usize, out: &mut [u8]) -> Result<()> {
+    /// Reads a component on `part` of a box, or on all of it.
+    fn read(
+        &self,
+        (level, index): (usize, usize),
+        component: usize,
+        part: Option<&IndexBox>,
+        out: &mut [u8],
+    ) -> Result<()> {
         let no_box = || {
             Error::not_found(format!("box {index} of level {level} does not exist"))
                 .in_file(self.path.display())
@@ -285,11 +292,15 @@ impl Plotfile {
         let level = self.levels.get(level).ok_or_else(no_box)?;
         let fab = level.fabs.get(index).ok_or_else(no_box)?;
         let cells = level.header.boxes.get(index).ok_or_else(no_box)?;
+        let part = part.unwrap_or(cells);
+        if !cells.contains(part) {
+            return Err(no_box());
+        }
         let size = self.dtype.size().unwrap_or(8);
-        if out.len() != cells.cells() * size {
+        if out.len() != part.cells() * size {
             return Err(Error::invalid(format!(
                 "expected a buffer of {} bytes, found {}",
-                cells.cells() * size,
+                part.cells() * size,
                 out.len()
             )));
         }
@@ -300,14 +311,27 @@ impl Plotfile {
         let start = fab.start + u64::from(fab.line) + (component * grown.cells() * stored) as u64;
         let what = format!("field {:?} of box {index}", self.header.fields[component]);
         // Values that must be widened are read into the end of `out`.
-        let skipped = out.len() - cells.cells() * stored;
+        let skipped = out.len() - part.cells() * stored;
         let place = &mut out[skipped..];
-        if grown == *cells {
-            file.read(start, place, &what)?;
+        let [width, height, _] = grown.shape();
+        let row = |y: i64, z: i64| {
+            let [y, z] = [(y, 1), (z, 2)].map(|(at, d)| (at - grown.lo[d]) as usize);
+            start + ((z * height + y) * width * stored) as u64
+        };
+        if part.shape()[..2] == [width, height] {
+            file.read(row(part.lo[1], part.lo[2]), place, &what)?;
         } else {
-            let mut all = vec![0; grown.cells() * stored];
-            file.read(start, &mut all, &what)?;
-            copy_inner(&all, &grown, cells, stored, place);
+            // Of each plane the rows of the part, over their full length.
+            let mut values = vec![0; width * part.shape()[1] * stored];
+            for z in part.lo[2]..part.hi[2] {
+                let plane = IndexBox {
+                    lo: [grown.lo[0], part.lo[1], z],
+                    hi: [grown.hi[0], part.hi[1], z + 1],
+                };
+                file.read(row(part.lo[1], z), &mut values, &what)?;
+                let cells = plane.intersection(part);
+                copy_cells(&cells, stored, (&plane, &values), (part, &mut *place));
+            }
         }
         if fab.descriptor.is_swapped() {
             swap_bytes(place, stored);
@@ -334,7 +358,18 @@ impl PatchSource for Plotfile {
     }
 
     fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()> {
-        self.read(level, index, self.component(field)?, out)
+        self.read((level, index), self.component(field)?, None, out)
+    }
+
+    fn read_part(
+        &self,
+        level: usize,
+        index: usize,
+        field: &str,
+        part: &IndexBox,
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.read((level, index), self.component(field)?, Some(part), out)
     }
 }
 
@@ -357,18 +392,6 @@ fn hierarchy(header: &PlotfileHeader, levels: &[LevelFiles]) -> Result<PatchHier
         .check()
         .map_err(|error| Error::corrupt(format!("{}: copy the plotfile again", error.message())))?;
     Ok(hierarchy)
-}
-
-/// Copies the cells of `inner` from those of `outer`, row by row.
-fn copy_inner(from: &[u8], outer: &IndexBox, inner: &IndexBox, size: usize, out: &mut [u8]) {
-    let (shape, rows) = (outer.shape(), inner.shape());
-    let skip: [usize; 3] = std::array::from_fn(|d| (inner.lo[d] - outer.lo[d]) as usize);
-    let row = rows[0] * size;
-    for (number, out) in out.chunks_exact_mut(row.max(1)).enumerate() {
-        let (y, z) = (number % rows[1] + skip[1], number / rows[1] + skip[2]);
-        let start = ((z * shape[1] + y) * shape[0] + skip[0]) * size;
-        out.copy_from_slice(&from[start..start + row]);
-    }
 }
 
 /// Converts the singles in the second half of `out` to doubles in place: each write is at or before the

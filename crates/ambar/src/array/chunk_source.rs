@@ -37,7 +37,7 @@ pub(super) struct ChunkSource<'a> {
     /// Settings of the codec `ambar`.
     pub(super) plan: Option<ambar_codec::EncoderParams>,
     /// The origins of unit blocks, including the padding blocks of the last chunk.
-    origins: Option<Vec<[i64; 3]>>,
+    origins: Option<Arc<[[i64; 3]]>>,
     /// The positions of a tree's leaf cells, from which values are predicted.
     pub(super) leaves: Option<Arc<dyn LeafPositions>>,
     /// Error bounds by chunk along the first dimension.
@@ -61,7 +61,7 @@ impl<'a> ChunkSource<'a> {
         let metadata = grid.describe(spec);
         let region = Region::all(&spec.shape);
         let origins = spec.block_origins.as_ref();
-        let origins = origins.map(|origins| pad_origins(origins, &grid));
+        let origins = origins.map(|origins| pad_origins(origins, &grid).into());
         let mut source = Self::cut(name, metadata, grid, region, data)?;
         source.origins = origins;
         source.chunk_bounds.clone_from(&spec.chunk_bounds);
@@ -69,8 +69,8 @@ impl<'a> ChunkSource<'a> {
         Ok(source)
     }
 
-    /// A new 1-D array whose values are given later, in windows. The codecs are chosen by `samples`: the first
-    /// row and the values of the chunks `codec::samples`, in order.
+    /// A new array whose values are given later, in windows along the first dimension. The codecs are chosen by
+    /// `samples`: the first row and the values of the chunks `codec::samples`, in order.
     ///
     /// # Errors
     /// `Invalid` if the spec is inconsistent.
@@ -80,27 +80,33 @@ impl<'a> ChunkSource<'a> {
         let grid = ChunkGrid::new(spec, nothing)?;
         let metadata = grid.describe(spec);
         let mut source = Self::cut(name, metadata, grid, Region::all(&spec.shape), nothing)?;
-        let size = spec.dtype.size().unwrap_or(1);
-        source.values = Values::Fixed(RowPieces::sparse(samples, size));
+        source.values = Values::Fixed(RowPieces::sparse(samples, source.row_bytes()));
+        let origins = spec.block_origins.as_ref();
+        source.origins = origins.map(|origins| pad_origins(origins, &source.grid).into());
         source.chunk_bounds.clone_from(&spec.chunk_bounds);
         source.choose(spec, false)?;
         Ok(source)
     }
 
-    /// The rows from `first` on of the 1-D array, with the codecs that are chosen for it.
+    /// Bytes of a row: the values of the array at one index of the first dimension.
+    fn row_bytes(&self) -> usize {
+        let values = self.metadata.shape.iter().skip(1).product::<u64>() as usize;
+        values * self.metadata.dtype.size().unwrap_or(1)
+    }
+
+    /// The rows from `first` on of the array, with the codecs that are chosen for it.
     pub fn window<'b>(&'b self, first: u64, values: &'b [u8]) -> ChunkSource<'b> {
-        let size = self.metadata.dtype.size().unwrap_or(1);
+        let mut region = Region::all(&self.metadata.shape);
+        region.start[0] = first;
+        region.shape[0] = (values.len() / self.row_bytes().max(1)) as u64;
         ChunkSource {
             name: self.name,
             metadata: self.metadata.clone(),
             grid: ChunkGrid::of(&self.metadata),
             values: Values::Fixed(RowPieces::one(values)),
-            region: Region {
-                start: vec![first],
-                shape: vec![(values.len() / size.max(1)) as u64],
-            },
+            region,
             plan: self.plan,
-            origins: None,
+            origins: self.origins.clone(),
             leaves: self.leaves.clone(),
             chunk_bounds: self.chunk_bounds.clone(),
             sampled: self.sampled.clone(),
@@ -140,7 +146,7 @@ impl<'a> ChunkSource<'a> {
     ) -> Result<Self> {
         let grid = ChunkGrid::of(&metadata);
         let mut source = Self::cut(name, metadata, grid, region, data)?;
-        source.origins = origins.map(|origins| pad_origins(origins, &source.grid));
+        source.origins = origins.map(|origins| pad_origins(origins, &source.grid).into());
         source.tune_to_chain()?;
         Ok(source)
     }

@@ -1,5 +1,5 @@
-//! Writes arrays of one dimension window by window: their values are read while they are written, so that only
-//! one window has to be in memory.
+//! Writes arrays window by window along the first dimension: their values are read while they are written, so
+//! that only one window has to be in memory.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::parallel;
 pub(crate) struct WindowedArray<'a> {
     /// The node's path.
     pub path: &'a str,
-    /// Its type, shape, division and codecs. Its chunks are set.
+    /// Its type, shape, division and codecs. Its chunks are set, and span all dimensions but the first.
     pub spec: &'a ArraySpec,
     /// The values of `sample_rows`, by which the codecs are chosen.
     pub samples: Vec<(Range<usize>, &'a [u8])>,
@@ -74,8 +74,11 @@ impl<'a> WindowWriter<'a> {
     /// Rows of the windows of an array: those of a shard.
     pub fn window_rows(&self, array: usize) -> usize {
         let grid = &self.sources[array].grid;
-        let chunks: u64 = grid.per_shard().iter().product();
-        (chunks * grid.chunk_shape.iter().product::<u64>()) as usize
+        let (chunks, rows) = (grid.per_shard(), &grid.chunk_shape);
+        chunks
+            .first()
+            .zip(rows.first())
+            .map_or(1, |(n, rows)| n * rows) as usize
     }
 
     /// Encodes and appends a window of an array. The windows of an array follow each other.
@@ -127,52 +130,61 @@ mod tests {
     use crate::store::{Store, StoreWriter};
     use ambar_codec::ErrorBound;
 
-    const ROWS: usize = 10_000;
-
-    fn write(bound: Option<ErrorBound>, windowed: bool) -> (u64, Vec<u8>) {
-        let values: Vec<f64> = (0..ROWS).map(|i| (i as f64 / 300.0).sin()).collect();
+    fn write(spec: &ArraySpec, windowed: bool) -> (u64, Vec<u8>) {
+        let count = spec.shape.iter().product::<u64>() as usize;
+        let values: Vec<f64> = (0..count).map(|i| (i as f64 / 300.0).sin()).collect();
         let bytes: &[u8] = bytemuck::cast_slice(&values);
-        let spec = ArraySpec::new(DataType::Float64, &[ROWS as u64])
-            .chunks(&[700])
-            .shards(&[2100])
-            .error_bound(bound);
+        let rows = spec.shape[0] as usize;
+        let row = bytes.len() / rows;
+        let [chunk, shard] = [&spec.chunk_shape, &spec.shard_shape]
+            .map(|lengths| lengths.as_ref().unwrap()[0] as usize);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.ambar");
         let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
         if windowed {
-            let samples = sample_rows(ROWS, 700);
+            let samples = sample_rows(rows, chunk);
             let samples = samples.into_iter().map(|rows| {
-                let values = &bytes[rows.start * 8..rows.end * 8];
+                let values = &bytes[rows.start * row..rows.end * row];
                 (rows, values)
             });
             let array = WindowedArray {
                 path: "/a",
-                spec: &spec,
+                spec,
                 samples: samples.collect(),
             };
             let fill = |windows: &mut WindowWriter<'_>| {
                 let rows = windows.window_rows(0);
-                assert_eq!(rows, 2100);
-                assert!(windows.write(0, rows, &bytes[rows * 8..]).is_err());
-                let mut each = bytes.chunks(rows * 8).enumerate();
+                assert_eq!(rows, shard);
+                assert!(windows.write(0, rows, &bytes[rows * row..]).is_err());
+                let mut each = bytes.chunks(rows * row).enumerate();
                 each.try_for_each(|(i, values)| windows.write(0, i * rows, values))
             };
             writer.write_windows(&[array], fill).unwrap();
         } else {
             let data = ArrayData::Fixed(bytes);
-            writer.write_array("/a", &spec, data).unwrap();
+            writer.write_array("/a", spec, data).unwrap();
         }
         writer.commit().unwrap();
         let array = Store::open(&path).unwrap().array("/a").unwrap();
         let mut read = vec![0; bytes.len()];
-        array.read_rows(0..ROWS as u64, &mut read).unwrap();
+        array.read_rows(0..rows as u64, &mut read).unwrap();
         (array.stored_bytes().unwrap(), read)
     }
 
     #[test]
     fn windows_make_the_same_array() {
+        let column = ArraySpec::new(DataType::Float64, &[10_000])
+            .chunks(&[700])
+            .shards(&[2100]);
+        let blocks = ArraySpec::new(DataType::Float64, &[200, 4, 4, 4])
+            .chunks(&[7, 4, 4, 4])
+            .shards(&[21, 4, 4, 4])
+            .blocks((0..200).map(|i| [4 * i, 0, 0]).collect());
         for bound in [None, Some(ErrorBound::Absolute(1e-3))] {
-            assert_eq!(write(bound, true), write(bound, false));
+            for spec in [&column, &blocks] {
+                let spec = spec.clone().error_bound(bound);
+                assert_eq!(write(&spec, true), write(&spec, false));
+            }
         }
     }
 

@@ -284,7 +284,7 @@ impl StoreWriter {
         self.insert_written(&names, written)
     }
 
-    /// Writes arrays of one dimension whose values `fill` passes to the writer of windows.
+    /// Writes arrays whose values `fill` passes to the writer of windows.
     ///
     /// # Errors
     /// As `write_arrays`; errors of `fill`.

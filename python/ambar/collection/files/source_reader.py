@@ -39,7 +39,9 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
         If xarray cannot read the file, or a collection cannot store its content.
     """
     with _opened(path, reading) as dataset:
-        record = as_record(name, _without_calendars(_selected(dataset, reading.variables)))
+        content = _without_calendars(_selected(dataset, reading.variables))
+        # Reading makes arrays that nothing else refers to.
+        record = as_record(name, content, copy=False)
     if path.is_dir():
         # The order of the arrays differs between Zarr stores.
         return record._replace(variables=dict(sorted(record.variables.items())))

@@ -67,11 +67,12 @@ class Record(NamedTuple):
         return values + _OBJECT_BYTES * (len(self.variables) + 1)
 
 
-def as_record(name: str, dataset: Input) -> Record:
+def as_record(name: str, dataset: Input, *, copy: bool = True) -> Record:
     """Return a dataset of xarray, or a mapping from names to arrays, as a checked record.
 
-    The record has copies: the caller may change the dataset while it is written. All checks of a
-    dataset are here, because an error of the writing thread would affect other datasets as well.
+    The record has copies: the caller may change the dataset while it is written. Without `copy`,
+    values of a dataset of xarray are copied only if necessary. All checks of a dataset are here,
+    because an error of the writing thread would affect other datasets as well.
 
     A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
@@ -102,6 +103,7 @@ def as_record(name: str, dataset: Input) -> Record:
                 v.attrs,
                 key in coords,
                 _string_type(v.encoding.get("dtype")),
+                copy=copy,
             )
             for key, v in dataset.variables.items()
         }
@@ -144,9 +146,12 @@ def variable_of(
     attributes: Mapping[Any, Any],
     coordinate: bool,
     string_type: str = "string",
+    *,
+    copy: bool = True,
 ) -> Variable:
     """Return a variable with a copy of values in C order: times as integers, strings as objects.
 
+    Without `copy`, numbers in C order are not copied.
     `owner` is the dataset and the variable, for errors. `string_type` is the type of objects
     that are all missing, or of an empty array. Raises ValueError for attributes that cannot be
     stored, UnsupportedError for objects that are not strings.
@@ -157,7 +162,8 @@ def variable_of(
     dtype = values.dtype
     kind = dtype.kind
     if kind in "biufc" and dtype.isnative and type(values) is np.ndarray:  # most values
-        return Variable(dims, values.copy("C"), stored, coordinate, None, _type_name(dtype))
+        values = values.copy("C") if copy else np.asarray(values, order="C")
+        return Variable(dims, values, stored, coordinate, None, _type_name(dtype))
     if kind in "mM":
         values, times = encode_times(values)
     elif kind in "UST":
@@ -296,6 +302,21 @@ def has_range(type_name: str) -> bool:
     return type_name not in ("string", "bytes") and np.dtype(type_name).kind in "biuf"
 
 
+PART = 1 << 16
+"""Values that are compared at once, without large temporary arrays."""
+
+
+def _are_null(values: np.ndarray, times: bool) -> np.ndarray:
+    return np.asarray(values == NOT_A_TIME if times else np.isnan(values))
+
+
+def _count_nulls(values: np.ndarray, times: bool) -> int:
+    if values.dtype.kind not in "fc" and not times:
+        return 0
+    parts = (values[at : at + PART] for at in range(0, len(values), PART))
+    return sum(int(np.count_nonzero(_are_null(part, times))) for part in parts)
+
+
 def measure(
     values: np.ndarray, sizes: np.ndarray, times: bool
 ) -> tuple[np.ndarray | None, np.ndarray]:
@@ -316,13 +337,17 @@ def measure(
         return found
 
     nulls = np.zeros(len(sizes), np.int64)
-    if kind in "fc" or times:
-        is_null = values == NOT_A_TIME if times else np.isnan(values)
-        nulls = reduced(np.add, is_null.astype(np.int64), 0)
+    if values.size > PART * len(sizes):
+        ends = np.cumsum(sizes)
+        rows = zip(ends - sizes, ends, strict=True)
+        nulls[:] = [_count_nulls(values[first:end], times) for first, end in rows]
+    elif kind in "fc" or times:
+        nulls = reduced(np.add, _are_null(values, times).astype(np.int64), 0)
     counts = np.stack([sizes, nulls], 1)
     if kind in "cO":
         return None, counts
     if times:
+        is_null = _are_null(values, times)
         low = reduced(np.minimum, np.where(is_null, np.iinfo(np.int64).max, values), NOT_A_TIME)
         low[nulls == sizes] = NOT_A_TIME
         high = reduced(np.maximum, values, NOT_A_TIME)  # NaT is the smallest value

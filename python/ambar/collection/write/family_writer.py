@@ -333,10 +333,10 @@ class FamilyWriter:
             sizes = np.array([piece.size for piece in values], np.int64)
             if leading:
                 values = [piece.reshape(piece.shape[leading:]) for piece in values]
-            rows = np.concatenate(values)
+            rows = _joined(values)
         else:
             sizes = np.full(len(values), values[0].size)
-            rows = np.concatenate(values) if shape else np.stack(values)
+            rows = _joined(values) if shape else np.stack(values)
             rows = rows.reshape(len(values), *shape)
         if column.shared and not _are_equal_rows(rows, self.shared[name]):
             self._expand(name, self.shared[name])
@@ -369,6 +369,11 @@ class FamilyWriter:
 
 def _itemsize(type_name: str) -> int:
     return _STRING_BYTES if type_name in MISSING else np.dtype(type_name).itemsize
+
+
+def _joined(values: list[np.ndarray]) -> np.ndarray:
+    """Return arrays as one; a single one is not copied."""
+    return values[0] if len(values) == 1 else np.concatenate(values)
 
 
 def _are_same(a: np.ndarray, b: np.ndarray) -> bool:

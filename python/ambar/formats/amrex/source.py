@@ -116,10 +116,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         "run": run,
     }
 
-    def read(level: int, box: int, name: str) -> np.ndarray:
-        return np.ascontiguousarray(file.read(level, box, name).T)
-
-    core = _core.Patches(description, read)
+    core = _core.Patches(description, file.read_cells)
     return Plotfile(core, AmrexInfo.from_dict(info), core.fields, {}, {})
 
 

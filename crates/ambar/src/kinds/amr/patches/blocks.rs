@@ -202,10 +202,7 @@ impl Blocks {
     /// The smallest box that contains all blocks; `None` without blocks.
     pub fn bounding_box(&self) -> Option<IndexBox> {
         let extents = (0..self.origins.len()).map(|block| self.extent(block));
-        extents.reduce(|a, b| IndexBox {
-            lo: std::array::from_fn(|d| a.lo[d].min(b.lo[d])),
-            hi: std::array::from_fn(|d| a.hi[d].max(b.hi[d])),
-        })
+        extents.reduce(|a, b| a.hull(&b))
     }
 
     /// A flag for each cell of some consecutive blocks: whether it is in the subset `cells`.

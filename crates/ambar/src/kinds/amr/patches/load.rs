@@ -6,10 +6,8 @@ use rayon::prelude::*;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::patches::hierarchy::rows::copy;
 use crate::kinds::amr::patches::{IndexBox, PatchAmr, PatchHierarchy, PatchSource};
 use crate::kinds::region::{Region, Span};
-use crate::memory::Column;
 
 impl PatchAmr {
     /// Boxes of `source` with some of its fields, in memory.
@@ -173,16 +171,7 @@ impl PatchSource for PartOfBoxes {
             .get(level)
             .and_then(|boxes| boxes.get(index))
             .ok_or_else(missing)?;
-        let whole = &self.source.hierarchy().levels[level].boxes[*place];
         let part = &self.hierarchy.levels[level].boxes[index];
-        if whole == part {
-            return self.source.read_box(level, *place, field, out);
-        }
-        let size = self.dtype(field)?.size().unwrap_or(1);
-        let mut values = Column::allocate(&[DataType::UInt8], whole.cells() * size)?;
-        let values = values[0].bytes_mut();
-        self.source.read_box(level, *place, field, values)?;
-        copy(part, size, (whole, values), (part, out));
-        Ok(())
+        self.source.read_part(level, *place, field, part, out)
     }
 }

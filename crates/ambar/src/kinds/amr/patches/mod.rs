@@ -27,6 +27,7 @@ use write::fields::check_names;
 
 pub use blocks::Blocks;
 pub use hierarchy::nest::CellSet;
+pub use hierarchy::rows::copy as copy_cells;
 pub use hierarchy::{IndexBox, MAX_INDEX, PatchHierarchy, PatchLevel};
 pub use ranks::{FieldBox, OwnedHierarchy, RankPatchOptions, RankPatches, ReadRow};
 pub use read::is_derived;

@@ -1,8 +1,10 @@
 //! The trait of sources of values on boxes: a store, memory, or the files of a simulation code.
 
-use super::hierarchy::PatchHierarchy;
+use super::hierarchy::rows::copy;
+use super::hierarchy::{IndexBox, PatchHierarchy};
 use crate::dtype::DataType;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::memory::Column;
 
 /// Fields on the boxes of a hierarchy.
 ///
@@ -28,4 +30,37 @@ pub trait PatchSource: Send + Sync {
     /// # Errors
     /// `NotFound`; `Corrupt` if the data differ from the declaration; `Io`.
     fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()>;
+
+    /// Reads a field on the cells of `part` of a box, as `read_box`. Unless it is implemented, the whole box is read.
+    ///
+    /// # Errors
+    /// As `read_box`.
+    fn read_part(
+        &self,
+        level: usize,
+        index: usize,
+        field: &str,
+        part: &IndexBox,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let frame = self
+            .hierarchy()
+            .levels
+            .get(level)
+            .and_then(|level| level.boxes.get(index))
+            .filter(|frame| frame.contains(part));
+        let frame = frame.ok_or_else(|| {
+            Error::not_found(format!(
+                "level {level} has no box {index} that contains {part:?}"
+            ))
+        })?;
+        if frame == part {
+            return self.read_box(level, index, field, out);
+        }
+        let size = self.dtype(field)?.size().unwrap_or(1);
+        let mut values = Column::allocate(&[DataType::UInt8], frame.cells() * size)?;
+        self.read_box(level, index, field, values[0].bytes_mut())?;
+        copy(part, size, (frame, values[0].bytes()), (part, out));
+        Ok(())
+    }
 }

@@ -44,6 +44,15 @@ impl IndexBox {
         }
     }
 
+    /// The smallest box that contains both.
+    #[must_use]
+    pub(crate) fn hull(&self, other: &Self) -> Self {
+        Self {
+            lo: std::array::from_fn(|d| self.lo[d].min(other.lo[d])),
+            hi: std::array::from_fn(|d| self.hi[d].max(other.hi[d])),
+        }
+    }
+
     /// The cells, coarser by `ratio`, that overlap it.
     #[must_use]
     pub fn coarsened(&self, ratio: [i64; 3]) -> Self {
@@ -60,6 +69,22 @@ impl IndexBox {
             lo: std::array::from_fn(|d| self.lo[d] * ratio[d]),
             hi: std::array::from_fn(|d| self.hi[d] * ratio[d]),
         }
+    }
+
+    /// Its parts of at most `cells` cells, or of one plane, cut along the last of `ndim` dimensions.
+    pub(crate) fn slabs(self, ndim: usize, cells: usize) -> impl Iterator<Item = Self> {
+        let axis = ndim - 1;
+        let length = self.shape()[axis].max(1);
+        let plane = (self.cells() / length).max(1);
+        let planes = (cells / plane).clamp(1, length);
+        (self.lo[axis]..self.hi[axis])
+            .step_by(planes)
+            .map(move |lo| {
+                let mut slab = self;
+                slab.lo[axis] = lo;
+                slab.hi[axis] = (lo + planes as i64).min(self.hi[axis]);
+                slab
+            })
     }
 
     /// Whether it contains all of `other`.

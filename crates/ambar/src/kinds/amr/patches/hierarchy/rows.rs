@@ -27,7 +27,7 @@ pub(crate) fn rows<const N: usize>(
 }
 
 /// Copies the cells of `region`, of `size` bytes each, from an array over one box to one over another.
-pub(crate) fn copy(
+pub fn copy(
     region: &IndexBox,
     size: usize,
     (from, source): (&IndexBox, &[u8]),

@@ -3,6 +3,7 @@
 use super::stores::{boxes, pair, read};
 use super::*;
 use crate::error::ErrorKind;
+use crate::kinds::amr::patches::IndexBox;
 use crate::kinds::bound::{Compression, ErrorBound};
 
 fn bounded(field: &str, bound: ErrorBound) -> Compression {
@@ -69,7 +70,7 @@ fn approximate_averages_are_dropped_within_a_bound() {
     let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(hierarchy).unwrap();
     let needed = |bound: ErrorBound, coarse: f64, fine: f64| {
         let of = |value: f64| {
-            move |_: usize, out: &mut [u8]| {
+            move |_: usize, _: &IndexBox, out: &mut [u8]| {
                 out.as_chunks_mut().0.fill(value.to_ne_bytes());
                 Ok(())
             }

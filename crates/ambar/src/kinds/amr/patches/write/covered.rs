@@ -4,10 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use super::gather::PART_BYTES;
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::kinds::amr::patches::average::{average, can_average};
-use crate::kinds::amr::patches::box_cache::BoxCache;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::Nest;
 use crate::kinds::amr::patches::hierarchy::rows::rows;
 use crate::kinds::bound::ErrorBound;
@@ -27,8 +28,8 @@ pub enum Covered {
     Keep,
 }
 
-/// Reads all values of one field on the box with this index in the list of a level.
-pub(crate) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
+/// Reads the values of one field on a part of the box with this index in the list of a level.
+pub(crate) type ReadPart<'a> = dyn Fn(usize, &IndexBox, &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// Requirements on the averages of a finer level: the bound of the covered cells, and limits for the bound of the
 /// finer cells.
@@ -56,58 +57,71 @@ pub(crate) fn finer_bound(
     level: usize,
     dtype: &DataType,
     averaging: &Averaging,
-    coarse: &ReadBox<'_>,
-    fine: &ReadBox<'_>,
+    coarse: &ReadPart<'_>,
+    fine: &ReadPart<'_>,
 ) -> Result<f64> {
     if !can_average(dtype) {
         return Ok(f64::NEG_INFINITY);
     }
     let size = dtype.size().unwrap_or(8);
     let ratio = nest.level(level).ratio;
-    let values = BoxCache::new(&nest.level(level).boxes, size);
     let smallest = Mutex::new(number(averaging.bound));
     let lock = || smallest.lock().unwrap_or_else(PoisonError::into_inner);
-    let finer = nest.level(level + 1).boxes.par_iter().enumerate();
-    finer.try_for_each(|(place, fine_box)| -> Result<()> {
-        if *lock() < averaging.least {
-            return Ok(());
-        }
-        let mut children = Column::allocate(&[DataType::UInt8], fine_box.cells() * size)?;
-        let children = &mut children[0];
-        fine(place, children.bytes_mut())?;
-        let covered = fine_box.coarsened(ratio);
-        let averaged = |children: &Column| {
-            let mut means = vec![0; covered.cells() * size];
-            average(dtype, (fine_box, children.bytes()), ratio, &mut means).map(|()| means)
-        };
-        let means = averaged(children)?;
-        let mut magnitudes = Vec::new();
-        if is_relative(averaging.bound) {
-            to_magnitudes(dtype, children.bytes_mut(), averaging.floor);
-            magnitudes = averaged(children)?;
-        }
-        let mut parts = Vec::new();
-        nest.boxes_in(level, &covered, |place, part| parts.push((place, part)));
-        for (place, part) in parts {
-            let there = values.get(place, |out| coarse(place, out))?;
-            let frame = &nest.level(level).boxes[place];
-            rows(&part, [&covered, frame], |[mean, value], len| {
-                let of_row = mean * size..(mean + len) * size;
-                let row = Row {
-                    means: &means[of_row.clone()],
-                    magnitudes: magnitudes.get(of_row).unwrap_or_default(),
-                    values: &there.bytes()[value * size..(value + len) * size],
+    let children = ratio.iter().product::<i64>() as usize;
+    let cells = PART_BYTES / size / children;
+    let boxes = nest.level(level).boxes.iter().enumerate();
+    let slabs: Vec<(usize, IndexBox)> = boxes
+        .flat_map(|(place, frame)| {
+            frame
+                .slabs(nest.ndim(), cells)
+                .map(move |slab| (place, slab))
+        })
+        .collect();
+    let buffer = |cells: usize| Column::allocate(&[DataType::UInt8], cells * size);
+    slabs
+        .par_iter()
+        .try_for_each(|(place, slab)| -> Result<()> {
+            let mut parts = Vec::new();
+            nest.covered_in(level, slab, |finer, part| parts.push((finer, part)));
+            let mut there = buffer(if parts.is_empty() { 0 } else { slab.cells() })?;
+            if !parts.is_empty() && *lock() >= averaging.least {
+                coarse(*place, slab, there[0].bytes_mut())?;
+            }
+            for (finer, covered) in parts {
+                if *lock() < averaging.least {
+                    return Ok(());
+                }
+                let of_part = covered.refined(ratio);
+                let mut children = buffer(of_part.cells())?;
+                let children = &mut children[0];
+                fine(finer, &of_part, children.bytes_mut())?;
+                let averaged = |children: &Column| {
+                    let mut means = vec![0; covered.cells() * size];
+                    average(dtype, (&of_part, children.bytes()), ratio, &mut means).map(|()| means)
                 };
-                let bound = match dtype {
-                    DataType::Float32 => row.finer_bound::<f32>(averaging),
-                    _ => row.finer_bound::<f64>(averaging),
-                };
-                let mut smallest = lock();
-                *smallest = smallest.min(bound);
-            });
-        }
-        Ok(())
-    })?;
+                let means = averaged(children)?;
+                let mut magnitudes = Vec::new();
+                if is_relative(averaging.bound) {
+                    to_magnitudes(dtype, children.bytes_mut(), averaging.floor);
+                    magnitudes = averaged(children)?;
+                }
+                rows(&covered, [&covered, slab], |[mean, value], len| {
+                    let of_row = mean * size..(mean + len) * size;
+                    let row = Row {
+                        means: &means[of_row.clone()],
+                        magnitudes: magnitudes.get(of_row).unwrap_or_default(),
+                        values: &there[0].bytes()[value * size..(value + len) * size],
+                    };
+                    let bound = match dtype {
+                        DataType::Float32 => row.finer_bound::<f32>(averaging),
+                        _ => row.finer_bound::<f64>(averaging),
+                    };
+                    let mut smallest = lock();
+                    *smallest = smallest.min(bound);
+                });
+            }
+            Ok(())
+        })?;
     let smallest = *lock();
     Ok(smallest)
 }

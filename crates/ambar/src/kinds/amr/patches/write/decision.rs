@@ -4,12 +4,13 @@
 use rayon::prelude::*;
 
 use super::covered::{Averaging, Covered, finer_bound, is_relative, number};
-use super::gather::Field;
+use super::gather::{Field, PART_BYTES};
 use super::options::PatchOptions;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::average::can_average;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::kinds::bound::{Compression, ErrorBound, FieldBounds, looser};
 use crate::memory::Column;
@@ -116,9 +117,12 @@ impl Decided {
         {
             return Ok(false);
         }
-        let coarse = |place: usize, out: &mut [u8]| source.read_box(level, place, &field.name, out);
-        let fine =
-            |place: usize, out: &mut [u8]| source.read_box(level + 1, place, &field.name, out);
+        let read = |level: usize| {
+            move |place: usize, part: &IndexBox, out: &mut [u8]| {
+                source.read_part(level, place, &field.name, part, out)
+            }
+        };
+        let (coarse, fine) = (read(level), read(level + 1));
         let needed = finer_bound(nest, level, &field.dtype, averaging, &coarse, &fine)?;
         if needed < averaging.least {
             return Ok(false);
@@ -182,20 +186,23 @@ fn leaf_range(
     source: &dyn PatchSource,
     field: &Field,
 ) -> Result<([f64; 2], Vec<f64>)> {
-    let boxes: Vec<(usize, usize)> = (0..nest.levels())
-        .flat_map(|level| (0..nest.level(level).boxes.len()).map(move |place| (level, place)))
-        .collect();
+    let mut slabs = Vec::new();
+    for level in 0..nest.levels() {
+        for (place, frame) in nest.level(level).boxes.iter().enumerate() {
+            let parts = frame.slabs(nest.ndim(), PART_BYTES / field.size);
+            slabs.extend(parts.map(|slab| (level, place, slab)));
+        }
+    }
     let cells = (0..nest.levels()).map(|level| nest.cells(level, CellSet::Leaves));
     let step = (cells.sum::<u64>() as usize / numbers::SAMPLE).max(1);
     let none = || ([f64::INFINITY, f64::NEG_INFINITY], Vec::new());
-    let range_of = |(level, place): (usize, usize)| -> Result<_> {
-        let frame = &nest.level(level).boxes[place];
-        let mut bytes = Column::allocate(&[DataType::UInt8], frame.cells() * field.size)?;
-        source.read_box(level, place, &field.name, bytes[0].bytes_mut())?;
-        let mut values = vec![0.0; frame.cells()];
+    let range_of = |(level, place, slab): (usize, usize, IndexBox)| -> Result<_> {
+        let mut bytes = Column::allocate(&[DataType::UInt8], slab.cells() * field.size)?;
+        source.read_part(level, place, &field.name, &slab, bytes[0].bytes_mut())?;
+        let mut values = vec![0.0; slab.cells()];
         numbers::to_f64(&field.name, &field.dtype, bytes[0].bytes(), &mut values)?;
-        let mut leaf = vec![true; frame.cells()];
-        nest.mask(level, frame, CellSet::Leaves, &mut leaf);
+        let mut leaf = vec![true; slab.cells()];
+        nest.mask(level, &slab, CellSet::Leaves, &mut leaf);
         let (mut range, mut sample) = none();
         let finite = values.iter().zip(leaf);
         let finite = finite.filter(|(value, leaf)| *leaf && value.is_finite());
@@ -207,7 +214,7 @@ fn leaf_range(
         }
         Ok((range, sample))
     };
-    boxes
+    slabs
         .into_par_iter()
         .with_max_len(1)
         .map(range_of)

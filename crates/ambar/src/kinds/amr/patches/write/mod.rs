@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::kinds::amr::patches::hierarchy::nest::Nest;
 use crate::kinds::amr::patches::{PatchAmr, PatchSource};
 use crate::kinds::attributes;
+use crate::memory;
 use crate::store::StoreWriter;
 use fields::chosen_fields;
 use plan::PatchWritePlan;
@@ -25,8 +26,9 @@ pub use options::{PatchOptions, Progress};
 
 impl PatchAmr {
     /// Writes a group of kind `amr`, layout `patches`, at `path`. Boxes are read in parallel and
-    /// encoded on the current rayon pool; one field of one level is in memory at a time. With
-    /// [`Covered::Auto`] boxes of all levels except the finest are read twice.
+    /// encoded on the current rayon pool; one window of a field is in memory at a time, and
+    /// boxes at the border of two windows are read in parts. With [`Covered::Auto`] covered cells and the cells
+    /// that cover them are read twice.
     ///
     /// # Errors
     /// As `from_source`; `NotFound` for a field that does not exist; `Invalid` for an error bound of values
@@ -63,6 +65,8 @@ impl PatchAmr {
                 options,
             )?;
         }
+        // The buffers of the windows are larger than those of later reads.
+        memory::release_cached();
         if options.progress.is_some() {
             writer.observe(None);
         }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::decision::Decided;
-use super::gather::{Field, chunk_ranges, gather, spec};
+use super::gather::{Field, FieldOnLevel, spec};
 use super::level_arrays::{LevelArray, LevelArrayValues, corners};
 use super::options::PatchOptions;
-use crate::array::ArrayData;
 use crate::error::Result;
 use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
-use crate::kinds::bound::{self, ErrorBound, FieldBounds, stricter};
+use crate::kinds::bound::{ErrorBound, FieldBounds, stricter};
 use crate::kinds::write::{StoredBounds, add_bounds};
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
@@ -158,20 +157,18 @@ impl PatchWritePlan {
         let mut ranges = Vec::new();
         for (field, decided) in self.fields.iter().zip(&self.decided) {
             let (dropped, bounds) = (decided.dropped[level], &decided.levels[level]);
-            let bound = bounds.loosest();
-            let values = gather(&self.nest, source, blocks, field, dropped)?;
-            let spec = spec(blocks, field, ndim).profile(options.compression.profile);
-            let spec = spec
-                .error_bound(Some(bound))
+            let spec = spec(blocks, field, ndim)
+                .profile(options.compression.profile)
+                .error_bound(Some(bounds.loosest()))
                 .chunk_bounds(self.chunk_bounds(level, bounds));
-            let data = ArrayData::Fixed(values.bytes());
-            writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;
-            if blocks.chunks() > 1 {
-                let known = chunk_ranges(blocks, field, dropped, &values);
-                ranges.extend(known.into_iter().map(|range| {
-                    bound::widened(bound, range, blocks.per_chunk() * blocks.block_cells())
-                }));
-            }
+            let values = FieldOnLevel {
+                nest: &self.nest,
+                source,
+                blocks,
+                field,
+                dropped,
+            };
+            ranges.extend(values.write(writer, &format!("{path}/{}", field.array), &spec)?);
         }
         self.write_index(level, &ranges, writer, path)
     }
