@@ -77,12 +77,23 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `Io`, in directories that another program wrote.
     fn keys(&self) -> Result<Vec<String>>;
 
-    /// Calls `consume` with each key, sorted. Its first error is returned.
+    /// Calls `consume` with each key that begins with `prefix`, sorted. Its first error is returned.
     ///
     /// # Errors
     /// As `keys`, and those of `consume`.
-    fn for_each_key(&self, consume: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
-        self.keys()?.iter().try_for_each(|key| consume(key))
+    fn for_each_key(
+        &self,
+        prefix: &str,
+        consume: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
+        let keys = self.keys()?;
+        let mut found = keys.iter().filter(|key| key.starts_with(prefix));
+        found.try_for_each(|key| consume(key))
+    }
+
+    /// Whether `for_each_key` finds the keys of a prefix without listing all keys.
+    fn has_sorted_keys(&self) -> bool {
+        false
     }
 
     /// The number of entries, if it is known without a call to the file system or a server.

@@ -131,12 +131,12 @@ impl Hierarchy {
         Ok(self.nodes.names()?.iter())
     }
 
-    /// Names of the children of `name`, and whether they have children.
+    /// Names of the nodes in the group `name`, and whether these contain nodes.
     ///
     /// # Errors
     /// As [`Self::names`].
-    pub fn children(&self, name: &str) -> Result<Vec<(&str, bool)>> {
-        Ok(self.nodes.names()?.children(name))
+    pub fn children(&self, name: &str) -> Result<Vec<(String, bool)>> {
+        self.nodes.children(name)
     }
 
     /// The document of the node `name`. For the root, only if it is an array.

@@ -17,6 +17,9 @@ const CACHED: usize = 4096;
 /// The end of the key of a node's document.
 const DOCUMENT: &str = "/zarr.json";
 
+/// The key of the root's document.
+const ROOT_DOCUMENT: &str = "zarr.json";
+
 /// The documents of all nodes except the root.
 #[derive(Debug)]
 pub(super) enum NodeDocuments {
@@ -36,6 +39,24 @@ impl NodeDocuments {
             Self::Together(documents) => Ok(&documents.names),
             Self::Separate(documents) => documents.names(),
         }
+    }
+
+    /// The names of the nodes in the group `name`, and whether these contain nodes.
+    ///
+    /// # Errors
+    /// As [`Self::names`].
+    pub fn children(&self, name: &str) -> Result<Vec<(String, bool)>> {
+        let names = match self {
+            Self::Together(documents) => &documents.names,
+            Self::Separate(documents) if documents.container.has_sorted_keys() => {
+                return documents.children(name);
+            }
+            Self::Separate(documents) => documents.names()?,
+        };
+        let children = names.children(name).into_iter();
+        Ok(children
+            .map(|(child, has_nodes)| (child.to_owned(), has_nodes))
+            .collect())
     }
 
     /// The document of the node `name`; `None` if it does not exist.
@@ -109,7 +130,7 @@ impl SeparateDocuments {
         }
         let mut names = Names::default();
         self.container
-            .for_each_key(&mut |key| match key.strip_suffix(DOCUMENT) {
+            .for_each_key("", &mut |key| match key.strip_suffix(DOCUMENT) {
                 Some(name) => names.push(name),
                 None => Ok(()),
             })?;
@@ -123,6 +144,36 @@ impl SeparateDocuments {
             names.check(|name| Ok(names.find(name).is_some()))?;
         }
         Ok(self.names.get_or_set(names))
+    }
+
+    /// The nodes in the group `name`, from the keys of the group alone.
+    fn children(&self, name: &str) -> Result<Vec<(String, bool)>> {
+        let prefix = match name {
+            "" => String::new(),
+            _ => format!("{name}/"),
+        };
+        let mut children = Vec::new();
+        // The keys of a node are consecutive: its own document among those of its chunks and nodes.
+        let mut node = NodeKeys::default();
+        self.container.for_each_key(&prefix, &mut |key| {
+            let Some((child, below)) = key[prefix.len()..].split_once('/') else {
+                return Ok(());
+            };
+            let child = &key[..prefix.len() + child.len()];
+            if child != node.name {
+                children.extend(std::mem::take(&mut node).into_child());
+                child.clone_into(&mut node.name);
+            }
+            node.has_document |= below == ROOT_DOCUMENT;
+            node.has_nodes |= below.ends_with(DOCUMENT);
+            Ok(())
+        })?;
+        children.extend(node.into_child());
+        if self.ours {
+            children.iter().try_for_each(|(name, _)| check_name(name))?;
+        }
+        children.sort_unstable();
+        Ok(children)
     }
 
     fn get(&self, name: &str) -> Result<Option<Arc<str>>> {
@@ -140,6 +191,21 @@ impl SeparateDocuments {
         }
         read.insert(name.into(), Arc::clone(&document));
         Ok(Some(document))
+    }
+}
+
+/// A node, and what its keys reveal.
+#[derive(Debug, Default)]
+struct NodeKeys {
+    name: String,
+    has_document: bool,
+    has_nodes: bool,
+}
+
+impl NodeKeys {
+    /// The node as a child of its group; `None` if it has no document.
+    fn into_child(self) -> Option<(String, bool)> {
+        self.has_document.then_some((self.name, self.has_nodes))
     }
 }
 
@@ -254,9 +320,7 @@ impl Names {
         // The parent of the previous node: most often it is also the parent of this one.
         let mut group = "";
         for (order, name) in self.iter().enumerate() {
-            if let Some(rule) = name::broken_rule(name) {
-                return Err(Error::corrupt(format!("the name of a node {rule}")).at_node(name));
-            }
+            check_name(name)?;
             let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
             let follows = parent == group
                 || parent.is_empty()
@@ -269,6 +333,13 @@ impl Names {
             group = parent;
         }
         Ok(())
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match name::broken_rule(name) {
+        None => Ok(()),
+        Some(rule) => Err(Error::corrupt(format!("the name of a node {rule}")).at_node(name)),
     }
 }
 

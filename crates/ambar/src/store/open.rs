@@ -109,7 +109,7 @@ impl Store {
     pub fn nodes(&self) -> Result<Vec<(String, NodeKind)>> {
         let names = self.0.hierarchy.names();
         let names = names.map_err(|error| self.with_location(error))?;
-        self.with_kinds(names.map(|name| (name, false)))
+        self.with_kinds(names.map(|name| (name.to_owned(), false)))
     }
 
     /// The kind of the node at `path`; `None` if it does not exist.
@@ -134,16 +134,16 @@ impl Store {
     }
 
     /// Paths and kinds of nodes, given by their names, and whether they are known to have children.
-    fn with_kinds<'a>(
+    fn with_kinds(
         &self,
-        names: impl Iterator<Item = (&'a str, bool)>,
+        names: impl Iterator<Item = (String, bool)>,
     ) -> Result<Vec<(String, NodeKind)>> {
         let mut nodes = Vec::new();
         for (name, has_children) in names {
             // A group's document is not read for its kind: there can be thousands of steps.
             let kind = match has_children && self.0.hierarchy.is_ours() {
                 true => Some(NodeKind::Group),
-                false => self.kind(name)?,
+                false => self.kind(&name)?,
             };
             nodes.extend(kind.map(|kind| (format!("/{name}"), kind)));
         }
@@ -265,7 +265,7 @@ impl Store {
         let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
         // The missing node is reported even if its siblings cannot be listed.
         let siblings = self.0.hierarchy.children(parent).unwrap_or_default();
-        let shown: Vec<&str> = siblings.iter().take(20).map(|(path, _)| *path).collect();
+        let shown: Vec<&str> = siblings.iter().take(20).map(|(path, _)| &**path).collect();
         let more = if siblings.len() > shown.len() {
             ", ..."
         } else {

@@ -285,8 +285,7 @@ impl Slot {
         }
     }
 
-    /// Reads the bytes from `start` to the end of the central directory, and checks the central directory. Returns
-    /// the bytes before it, and the central directory.
+    /// Reads the bytes from `start` to the end of the central directory, and checks the central directory.
     ///
     /// # Errors
     /// `Corrupt` if its checksum differs, `Limit`, `Io`.
@@ -295,7 +294,7 @@ impl Slot {
         source: &dyn ByteSource,
         start: u64,
         limits: &Limits,
-    ) -> Result<(Vec<u8>, Vec<u8>)> {
+    ) -> Result<Vec<u8>> {
         let len = Limits::check(
             "the central directory",
             self.directory_len,
@@ -311,12 +310,8 @@ impl Slot {
         let before = (self.directory_offset - start) as usize;
         let mut bytes = zeroed("the central directory", before + len)?;
         source.read_exact(start, &mut bytes)?;
-        let directory = match before {
-            0 => std::mem::take(&mut bytes),
-            _ => bytes.split_off(before),
-        };
-        if crc32c(&directory) == self.directory_crc {
-            return Ok((bytes, directory));
+        if crc32c(&bytes[before..]) == self.directory_crc {
+            return Ok(bytes);
         }
         Err(Error::corrupt(format!(
             "the checksum of the central directory of commit {} differs: it is damaged; restore the file \
@@ -394,7 +389,7 @@ pub fn restore_directory(
     loop {
         let Some(changes) = record.changes else {
             let full = record.slot();
-            let (_, directory) = full.read_directory(source, full.directory_offset, limits)?;
+            let directory = full.read_directory(source, full.directory_offset, limits)?;
             restored.add_unknown(&directory, &mut known, limits)?;
             let found = restored.entries + u64::from(!restored.root.is_empty());
             if found == expected {

@@ -85,16 +85,16 @@ pub fn is_hidden(entry: &ParsedEntry<'_>) -> bool {
     folder || first.is_some_and(key::is_reserved)
 }
 
+/// The error of a central directory that does not contain whole entries.
+pub fn cut() -> Error {
+    Error::corrupt("the central directory is cut short or damaged; restore the file from a copy")
+}
+
 /// Parses the entry at the start of `bytes`.
 ///
 /// # Errors
 /// `Corrupt` if it is inconsistent; `Unsupported` if it is encrypted, or compressed and not a document.
 pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
-    let cut = || {
-        Error::corrupt(
-            "the central directory is cut short or damaged; restore the file from a copy",
-        )
-    };
     if bytes.len() < DIRECTORY_LEN || u32_at(bytes, 0) != records::DIRECTORY_SIGNATURE {
         return Err(cut());
     }

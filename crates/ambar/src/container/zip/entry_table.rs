@@ -1,119 +1,195 @@
 //! The entries of a central directory, found by key.
 //!
-//! A store can have 1,000,000 entries of which a reader needs ten. So nothing is copied from the
-//! directory: the table contains only the offsets of its entries, in the order of their keys.
+//! A store can have 1,000,000 entries of which a reader needs ten. So nothing is copied from the directory: the table
+//! contains only the offsets of its entries, in the order of their keys. An entry is checked when it is requested.
 
 use super::super::key;
-use super::entry_record::{self, EntryRecord, Producer};
-use super::records::DIRECTORY_LEN;
+use super::entry_record::{self, EntryRecord, ParsedEntry, Producer};
+use super::records::{DIRECTORY_LEN, u16_at};
 use crate::error::{Error, Result};
 
 /// The entries by key.
 pub struct EntryTable {
-    directory: Vec<u8>,
+    bytes: Vec<u8>,
     producer: Producer,
-    /// Offsets of entries in `directory`, sorted by key.
+    /// Offset in the file of the end of the last entry's content at most.
+    end: u64,
+    /// Offsets of entries in `bytes`, sorted by key.
     offsets: Vec<u32>,
 }
 
 impl EntryTable {
-    /// Parses `directory`, which must have `entries` entries, all of whose bytes are before
-    /// the file offset `end`.
+    /// The entries of a central directory that ambar wrote, sorted by key: the bytes from `start` on. There must be
+    /// `entries` of them, all of whose content is before the file offset `end`.
     ///
     /// # Errors
-    /// `Corrupt` if it is inconsistent, exceeds the file, or has unsafe names;
-    /// `Unsupported` if an entry is compressed or encrypted.
-    pub fn new(directory: Vec<u8>, entries: u64, end: u64, producer: Producer) -> Result<Self> {
-        let most = directory.len() / DIRECTORY_LEN;
-        if entries > most as u64 || u32::try_from(directory.len()).is_err() {
-            return Err(Error::corrupt(format!(
-                "the central directory of {} bytes cannot have {entries} entries; restore the file \
-                 from a copy",
-                directory.len()
-            )));
-        }
-        let mut offsets = Vec::with_capacity(entries as usize);
-        let mut position = 0;
-        let mut previous = "";
-        let mut is_sorted = true;
+    /// `Corrupt` if their number or lengths are inconsistent.
+    pub fn of_sorted(bytes: Vec<u8>, start: usize, entries: u64, end: u64) -> Result<Self> {
+        let mut table = Self::new(bytes, start, entries, end, Producer::Ambar)?;
+        let mut position = start;
         for _ in 0..entries {
-            let entry = entry_record::entry(&directory[position..], producer)?;
-            entry_record::check_location(&entry, end)?;
-            if producer == Producer::Ambar || !entry_record::is_hidden(&entry) {
-                if let Some(rule) = key::broken_rule(entry.name) {
-                    return Err(Error::corrupt(format!(
-                        "the entry name {:?} {rule}: ambar cannot read this file safely; write it again",
-                        entry.name
-                    )));
-                }
-                is_sorted &= previous < entry.name;
-                previous = entry.name;
-                offsets.push(position as u32);
-            }
-            position += entry.len;
+            let fixed = table.bytes.get(position..position + DIRECTORY_LEN);
+            let fixed = fixed.ok_or_else(entry_record::cut)?;
+            table.offsets.push(position as u32);
+            let variable = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
+            position += DIRECTORY_LEN + variable.iter().sum::<usize>();
         }
-        let rest = directory.len() - position;
-        if rest > 0 {
-            return Err(Error::corrupt(format!(
-                "{rest} bytes follow the last of the {entries} entries of the central directory; \
-                 restore the file from a copy"
-            )));
-        }
-        let mut table = Self {
-            directory,
-            producer,
-            offsets,
-        };
-        if !is_sorted {
-            table.sort()?;
-        }
+        table.check_end(position)?;
         Ok(table)
     }
 
-    /// Sorts the entries, as of ZIPs of other programs and of restored commits.
-    fn sort(&mut self) -> Result<()> {
-        let mut offsets = std::mem::take(&mut self.offsets);
-        offsets.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)));
-        let twice = |pair: &[u32]| self.name(pair[0]) == self.name(pair[1]);
-        if let Some(pair) = offsets.windows(2).find(|pair| twice(pair)) {
+    /// The entries of a central directory in any order.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is inconsistent, exceeds the file, has unsafe names or one name twice;
+    /// `Unsupported` if an entry is compressed or encrypted.
+    pub fn of_unsorted(
+        directory: Vec<u8>,
+        entries: u64,
+        end: u64,
+        producer: Producer,
+    ) -> Result<Self> {
+        let mut table = Self::new(directory, 0, entries, end, producer)?;
+        let mut position = 0;
+        for _ in 0..entries {
+            let entry = entry_record::entry(&table.bytes[position..], producer)?;
+            entry_record::check_location(&entry, end)?;
+            let next = position + entry.len;
+            if producer == Producer::Ambar || !entry_record::is_hidden(&entry) {
+                check_name(entry.name)?;
+                table.offsets.push(position as u32);
+            }
+            position = next;
+        }
+        table.check_end(position)?;
+        let mut offsets = std::mem::take(&mut table.offsets);
+        offsets.sort_unstable_by(|a, b| table.name(*a).cmp(table.name(*b)));
+        table.offsets = offsets;
+        table.check_order()?;
+        Ok(table)
+    }
+
+    /// A table without offsets of entries yet.
+    fn new(
+        bytes: Vec<u8>,
+        start: usize,
+        entries: u64,
+        end: u64,
+        producer: Producer,
+    ) -> Result<Self> {
+        let most = (bytes.len() - start) / DIRECTORY_LEN;
+        if entries > most as u64 || u32::try_from(bytes.len()).is_err() {
             return Err(Error::corrupt(format!(
-                "the entry {:?} occurs twice in the central directory; restore the file from a copy",
-                self.name(pair[0])
+                "the central directory of {} bytes cannot have {entries} entries; restore the file from a copy",
+                bytes.len() - start
             )));
         }
-        self.offsets = offsets;
+        Ok(Self {
+            bytes,
+            producer,
+            end,
+            offsets: Vec::with_capacity(entries as usize),
+        })
+    }
+
+    /// Checks that the last entry ends at `position`, the end of the directory.
+    fn check_end(&self, position: usize) -> Result<()> {
+        if position == self.bytes.len() {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!(
+            "the {} entries of the central directory end {} bytes from its end; restore the file from a copy",
+            self.offsets.len(),
+            self.bytes.len().abs_diff(position)
+        )))
+    }
+
+    fn check_order(&self) -> Result<()> {
+        for pair in self.offsets.windows(2) {
+            let [name, next] = [self.name(pair[0]), self.name(pair[1])];
+            if name == next {
+                return Err(Error::corrupt(format!(
+                    "the entry {name:?} occurs twice in the central directory; restore the file from a copy"
+                )));
+            }
+            if name > next {
+                return Err(Error::corrupt(format!(
+                    "the entry {next:?} of the central directory is not in the order of names; restore the file \
+                     from a copy"
+                )));
+            }
+        }
         Ok(())
     }
 
-    /// The name of the entry at `offset`, which was parsed before.
+    /// Checks all entries and their order.
+    ///
+    /// # Errors
+    /// As [`Self::of_unsorted`].
+    pub fn check(&self) -> Result<()> {
+        self.iter().try_for_each(|entry| entry.map(|_| ()))?;
+        self.check_order()
+    }
+
+    /// The name of the entry at `offset`, unchecked; empty if it is not UTF-8.
     fn name(&self, offset: u32) -> &str {
-        self.entry_at(offset).map_or("", |(name, _)| name)
+        let start = offset as usize + DIRECTORY_LEN;
+        let len = usize::from(u16_at(&self.bytes, offset as usize + 28));
+        let name = self.bytes.get(start..start + len).unwrap_or_default();
+        std::str::from_utf8(name).unwrap_or_default()
     }
 
-    fn entry_at(&self, offset: u32) -> Option<(&str, EntryRecord)> {
-        let bytes = self.directory.get(offset as usize..)?;
-        let entry = entry_record::entry(bytes, self.producer).ok()?;
-        Some((entry.name, entry.record))
+    fn checked(&self, offset: u32) -> Result<(&str, EntryRecord)> {
+        let entry = entry_record::entry(&self.bytes[offset as usize..], self.producer)?;
+        entry_record::check_location(&entry, self.end)?;
+        check_name(entry.name)?;
+        let ParsedEntry { name, record, .. } = entry;
+        Ok((name, record))
     }
 
-    /// The entry of `key`.
-    pub fn get(&self, key: &str) -> Option<EntryRecord> {
-        let found = self
-            .offsets
-            .binary_search_by(|offset| self.name(*offset).cmp(key));
-        let (_, record) = self.entry_at(self.offsets[found.ok()?])?;
-        Some(record)
+    /// Index of the first entry whose key is not less than `key`.
+    fn first_from(&self, key: &str) -> usize {
+        self.offsets
+            .partition_point(|offset| self.name(*offset) < key)
+    }
+
+    /// The entry of `key`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported`.
+    pub fn get(&self, key: &str) -> Result<Option<EntryRecord>> {
+        let found = self.offsets.get(self.first_from(key));
+        match found.filter(|offset| self.name(**offset) == key) {
+            Some(offset) => Ok(Some(self.checked(*offset)?.1)),
+            None => Ok(None),
+        }
     }
 
     /// All entries, sorted by key.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, EntryRecord)> {
-        self.offsets
+    pub fn iter(&self) -> impl Iterator<Item = Result<(&str, EntryRecord)>> {
+        self.offsets.iter().map(|offset| self.checked(*offset))
+    }
+
+    /// All keys that begin with `prefix`, sorted.
+    pub fn keys(&self, prefix: &str) -> impl Iterator<Item = Result<&str>> {
+        self.offsets[self.first_from(prefix)..]
             .iter()
-            .filter_map(|offset| self.entry_at(*offset))
+            .map(|offset| self.name(*offset))
+            .take_while(move |name| name.starts_with(prefix))
+            .map(|name| check_name(name).map(|()| name))
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.offsets.len()
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    match key::broken_rule(name) {
+        None => Ok(()),
+        Some(rule) => Err(Error::corrupt(format!(
+            "the entry name {name:?} {rule}: ambar cannot read this file safely; write it again"
+        ))),
     }
 }

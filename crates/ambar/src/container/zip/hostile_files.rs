@@ -209,10 +209,14 @@ proptest! {
         }
         directory.truncate(directory.len().saturating_sub(cut.saturating_sub(200)));
         let producer = if other { Producer::Other } else { Producer::Ambar };
-        if let Ok(table) = EntryTable::new(directory, 4, 1 << 40, producer) {
-            for (key, record) in table.iter() {
+        let sorted = EntryTable::of_sorted(directory.clone(), 0, 4, 1 << 40);
+        let unsorted = EntryTable::of_unsorted(directory, 4, 1 << 40, producer);
+        let checked = sorted.and_then(|table| table.check().map(|()| table));
+        for table in [checked, unsorted].into_iter().flatten() {
+            for entry in table.iter() {
+                let (key, record) = entry.unwrap();
                 prop_assert!(record.header_offset + record.stored_len() <= 1 << 40);
-                prop_assert_eq!(table.get(key), Some(record));
+                prop_assert_eq!(table.get(key).unwrap(), Some(record));
             }
         }
     }

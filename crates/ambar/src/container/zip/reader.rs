@@ -90,16 +90,12 @@ impl ZipReader {
             true => slot.tail,
             false => slot.directory_offset,
         };
-        let (root, directory) = slot.read_directory(&*source, start, limits)?;
-        let entries = EntryTable::new(
-            directory,
-            slot.entries,
-            slot.directory_offset,
-            Producer::Ambar,
-        )?;
+        let bytes = slot.read_directory(&*source, start, limits)?;
+        let before = (slot.directory_offset - start) as usize;
+        let root = bytes[..before].to_vec();
+        let entries = EntryTable::of_sorted(bytes, before, slot.entries, slot.directory_offset)?;
         let mut reader = Self::new(source, entries, Some(*slot), limits);
-        let record = reader.entries.get(ROOT);
-        let Some(record) = record else {
+        let Some(record) = reader.entries.get(ROOT)? else {
             return Ok(reader);
         };
         let content = match part(&root, start, &record) {
@@ -123,7 +119,7 @@ impl ZipReader {
     /// of other nodes.
     fn of_records(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
         let restored = commit_record::restore_directory(&*source, slot, limits)?;
-        let entries = EntryTable::new(
+        let entries = EntryTable::of_unsorted(
             restored.directory,
             restored.entries,
             slot.record,
@@ -197,7 +193,8 @@ impl ZipReader {
         let len = Limits::check("the central directory", found.len, limits.directory_bytes)?;
         let mut directory = zeroed("the central directory", len)?;
         source.read_exact(found.offset, &mut directory)?;
-        let entries = EntryTable::new(directory, found.entries, found.offset, Producer::Other)?;
+        let entries =
+            EntryTable::of_unsorted(directory, found.entries, found.offset, Producer::Other)?;
         let mut reader = Self::new(source, entries, None, limits);
         reader.records_len = length - found.offset;
         Ok(reader)
@@ -299,7 +296,7 @@ impl ZipReader {
         }
         let record = self
             .entries
-            .get(key)
+            .get(key)?
             .ok_or_else(|| Error::not_found("the entry does not exist"))?;
         self.verify_local_header(key, &record)?;
         if record.deflated.is_some() {
@@ -322,6 +319,7 @@ impl ZipReader {
                 "one of the two commit slots is damaged; let `ambar repair` restore it",
             ));
         }
+        self.entries.check()?;
         for record in self.records() {
             record?;
         }
@@ -362,7 +360,7 @@ impl Container for ZipReader {
     }
 
     fn entry(&self, key: &str) -> Result<Option<Entry>> {
-        let Some(record) = self.entries.get(key) else {
+        let Some(record) = self.with_key(self.entries.get(key), key)? else {
             return Ok(None);
         };
         self.with_key(self.locate(key, &record), key).map(Some)
@@ -380,7 +378,7 @@ impl Container for ZipReader {
             let fits = Limits::check("the entry", root.len() as u64, limit);
             return self.with_key(fits, key).map(|_| Some(root));
         }
-        let Some(record) = self.entries.get(key) else {
+        let Some(record) = self.with_key(self.entries.get(key), key)? else {
             return Ok(None);
         };
         let content = self.content(key, &record, limit);
@@ -416,23 +414,33 @@ impl Container for ZipReader {
 
     fn keys(&self) -> Result<Vec<String>> {
         let mut keys = Vec::with_capacity(self.entries.len());
-        self.for_each_key(&mut |key| {
+        self.for_each_key("", &mut |key| {
             keys.push(key.to_owned());
             Ok(())
         })?;
         Ok(keys)
     }
 
-    fn for_each_key(&self, consume: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    fn for_each_key(
+        &self,
+        prefix: &str,
+        consume: &mut dyn FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
         // The root's document of a restored commit is not in the table.
-        let mut root = (!self.has_tail && self.kept_root.is_some()).then_some(ROOT);
-        for (key, _) in self.entries.iter() {
+        let is_missing = !self.has_tail && self.kept_root.is_some();
+        let mut root = (is_missing && ROOT.starts_with(prefix)).then_some(ROOT);
+        for key in self.entries.keys(prefix) {
+            let key = key.map_err(|error| error.in_file(self.location()))?;
             if let Some(root) = root.take_if(|root| key > *root) {
                 consume(root)?;
             }
             consume(key)?;
         }
         root.map_or(Ok(()), consume)
+    }
+
+    fn has_sorted_keys(&self) -> bool {
+        true
     }
 
     fn entry_count(&self) -> Option<u64> {
@@ -442,15 +450,16 @@ impl Container for ZipReader {
     fn usage(&self) -> Result<Usage> {
         let total = self.source.length()?;
         let header = self.slot.map_or(0, |_| HEADER_LEN as u64);
-        let entries = self.entries.iter().map(|(key, record)| {
+        let mut live = header + self.records_len;
+        for entry in self.entries.iter() {
+            let (key, record) = entry.map_err(|error| error.in_file(self.location()))?;
             let least = (LOCAL_LEN + key.len()) as u64;
             let header = record
                 .data_offset
                 .map_or(least, |data| data - record.header_offset);
-            header + record.stored_len()
-        });
-        // Entries of a hostile file can share bytes.
-        let live = entries.fold(header + self.records_len, u64::saturating_add);
+            // Entries of a hostile file can share bytes.
+            live = live.saturating_add(header + record.stored_len());
+        }
         Ok(Usage {
             total,
             live,

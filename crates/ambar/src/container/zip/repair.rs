@@ -235,7 +235,7 @@ fn copy_entries(
     copied: &mut HashMap<u64, EntryRecord>,
     limits: &Limits,
 ) -> Result<()> {
-    let mut order: Vec<_> = reader.entries().iter().collect();
+    let mut order = reader.entries().iter().collect::<Result<Vec<_>>>()?;
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
     let mut end = 0;
     for (key, record) in order {

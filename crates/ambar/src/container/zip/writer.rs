@@ -179,8 +179,7 @@ impl ZipWriter {
                 .map_or_else(|| document.clone(), |changes| changes.root);
             writer.root = Some(RootDocument { document, alone });
         }
-        let entries = reader.entries().iter().filter(|(key, _)| *key != ROOT);
-        writer.live = entries.map(|(key, record)| (key.into(), record)).collect();
+        writer.live = live_entries(&reader)?;
         Ok(writer)
     }
 
@@ -516,9 +515,7 @@ impl ContainerWriter for ZipWriter {
             let source = LocalFile::new(Arc::clone(&writer.file), &writer.path);
             let last = ZipReader::with_root(Arc::new(source), &writer.slot, &writer.limits)?;
             let reader = last.commit_of_number(number)?;
-            let entries = reader.entries().iter().filter(|(key, _)| *key != ROOT);
-            let restored = entries.map(|(key, record)| (key.into(), record)).collect();
-            let replaced = std::mem::replace(&mut writer.live, restored);
+            let replaced = std::mem::replace(&mut writer.live, live_entries(&reader)?);
             let both = replaced.keys().chain(writer.live.keys());
             let changed = both.filter(|key| replaced.get(*key) != writer.live.get(*key));
             writer.changed_keys = changed.cloned().collect();
@@ -658,6 +655,18 @@ impl std::fmt::Debug for ZipWriter {
     }
 }
 
+/// The entries of `reader` except the root's document.
+fn live_entries(reader: &ZipReader) -> Result<BTreeMap<Box<str>, EntryRecord>> {
+    let mut live = BTreeMap::new();
+    for entry in reader.entries().iter() {
+        let (key, record) = entry?;
+        if key != ROOT {
+            live.insert(key.into(), record);
+        }
+    }
+    Ok(live)
+}
+
 /// Appends the entry `key` of a central directory.
 fn encode_entry(key: &str, record: &EntryRecord, directory: &mut Vec<u8>) {
     DirectoryEntry {
@@ -692,8 +701,7 @@ fn root_entry(document: &[u8], offset: u64) -> (EntryRecord, Vec<u8>) {
 
 /// Reads the tail of the commit `slot`, whose trailer may be damaged.
 fn read_tail(source: &dyn ByteSource, slot: &Slot, limits: &Limits) -> Result<Vec<u8>> {
-    let (mut tail, directory) = slot.read_directory(source, slot.tail, limits)?;
-    tail.extend_from_slice(&directory);
+    let mut tail = slot.read_directory(source, slot.tail, limits)?;
     tail.extend_from_slice(&slot.trailer());
     Ok(tail)
 }
