@@ -275,7 +275,7 @@ fn a_second_writer_is_refused(form: Form) {
         busy(container::append(&path, Durability::Full, &Limits::default()).unwrap_err());
         busy(container::create(&path, &overwrite).unwrap_err());
         busy(container::repair(&path, &Limits::default()).unwrap_err());
-        busy(container::compact(&path, &Limits::default(), &[]).unwrap_err());
+        busy(container::compact(&path, &Limits::default(), &|_| Ok(Vec::new())).unwrap_err());
         drop(writer);
         writer = append(&path);
     }
@@ -308,7 +308,7 @@ fn missing_entries_are_not_found(form: Form) {
     not_found(container::open(&path).unwrap_err());
     not_found(container::append(&path, Durability::Full, &Limits::default()).unwrap_err());
     not_found(container::repair(&path, &Limits::default()).unwrap_err());
-    not_found(container::compact(&path, &Limits::default(), &[]).unwrap_err());
+    not_found(container::compact(&path, &Limits::default(), &|_| Ok(Vec::new())).unwrap_err());
     let nowhere = folder.path().join("no such folder/run.ambar");
     not_found(container::create(&nowhere, &options(form)).unwrap_err());
     assert_eq!(names(folder.path()), [""; 0]);
@@ -326,7 +326,7 @@ fn compaction_leaves_only_live_entries(form: Form) {
     writer.commit().unwrap();
     drop(writer);
     let before = content(&path);
-    let compacted = container::compact(&path, &Limits::default(), &[]).unwrap();
+    let compacted = container::compact(&path, &Limits::default(), &|_| Ok(Vec::new())).unwrap();
     assert_eq!(content(&path), before);
     try_verify(&path).unwrap();
     let usage = container::open(&path).unwrap().usage().unwrap();

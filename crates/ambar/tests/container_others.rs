@@ -75,7 +75,7 @@ fn zipfile_and_unzip_accept_every_stage_of_a_store() {
         .unwrap();
     container::repair(&path, &Limits::default()).unwrap();
     others_accept(&path);
-    container::compact(&path, &Limits::default(), &[]).unwrap();
+    container::compact(&path, &Limits::default(), &|_| Ok(Vec::new())).unwrap();
     others_accept(&path);
 }
 
@@ -143,7 +143,7 @@ fn zips_of_other_programs_are_read_compacted_and_then_written() {
         let error =
             container::append(&path, container::Durability::None, &Limits::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{kind}");
-        container::compact(&path, &Limits::default(), &[]).unwrap();
+        container::compact(&path, &Limits::default(), &|_| Ok(Vec::new())).unwrap();
         commit(&mut *append(&path), &[("b", b"new")]);
         assert_eq!(content(&path).len(), 3);
         assert_eq!(content(&path)["a/c/0"], data, "{kind}");
@@ -175,7 +175,7 @@ fn zips_that_cannot_be_read_safely_are_errors() {
             "{kind}"
         );
         assert_eq!(
-            container::compact(&path, &Limits::default(), &[])
+            container::compact(&path, &Limits::default(), &|_| Ok(Vec::new()))
                 .unwrap_err()
                 .kind(),
             expected,
@@ -248,7 +248,7 @@ fn directories_of_other_programs_are_read_adopted_and_then_written() {
         container::append(&path, container::Durability::None, &Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 
-    container::compact(&path, &Limits::default(), &[]).unwrap();
+    container::compact(&path, &Limits::default(), &|_| Ok(Vec::new())).unwrap();
     commit(&mut *append(&path), &[("b", b"new")]);
     assert_eq!(content(&path).len(), 3);
     assert_eq!(fs::read(path.join("b")).unwrap(), b"new");

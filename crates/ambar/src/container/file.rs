@@ -250,6 +250,13 @@ pub fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
+/// Whether a writer has locked the file at `path`.
+pub fn is_locked(path: &Path) -> bool {
+    // A descriptor of its own: locking that of a writer of this process would change the writer's lock.
+    let locked = File::open(path).map(|file| file.try_lock_shared());
+    matches!(locked, Ok(Err(TryLockError::WouldBlock)))
+}
+
 fn has_no_locks(source: &io::Error) -> bool {
     let numbers = [libc::ENOSYS, libc::ENOTSUP, libc::EOPNOTSUPP, libc::ENOLCK];
     source

@@ -77,7 +77,8 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `Io`, in directories that another program wrote.
     fn keys(&self) -> Result<Vec<String>>;
 
-    /// Calls `consume` with each key that begins with `prefix`, sorted. Its first error is returned.
+    /// Calls `consume` with each key that begins with `prefix`, sorted. Its first error is returned. Unlike those of
+    /// `keys`, the keys of a hostile file can be invalid.
     ///
     /// # Errors
     /// As `keys`, and those of `consume`.

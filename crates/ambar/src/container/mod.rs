@@ -157,13 +157,16 @@ pub fn repair(path: &Path, limits: &Limits) -> Result<RepairReport> {
     zip::repair(path, limits)
 }
 
+/// Returns the numbers of the earlier commits to keep, from a reader of the last commit.
+pub type KeptCommits<'a> = &'a dyn Fn(Arc<dyn Container>) -> Result<Vec<u64>>;
+
 /// Rewrites the container without its dead bytes, and verifies every entry. A container of another
-/// program gets ambar's records, so that it can be appended to. Of a single file, the earlier commits of the numbers
-/// `kept` remain.
+/// program gets ambar's records, so that it can be appended to. Of a single file, the earlier commits remain whose
+/// numbers `kept` returns for the last commit.
 ///
 /// # Errors
 /// As [`open`], and `Busy` if a writer has it open. The container is unchanged after an error.
-pub fn compact(path: &Path, limits: &Limits, kept: &[u64]) -> Result<CompactReport> {
+pub fn compact(path: &Path, limits: &Limits, kept: KeptCommits<'_>) -> Result<CompactReport> {
     if path.is_dir() {
         return directory::compact(path, limits);
     }

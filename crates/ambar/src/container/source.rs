@@ -44,6 +44,11 @@ pub trait ByteSource: Send + Sync + fmt::Debug {
     fn is_remote(&self) -> bool {
         false
     }
+
+    /// Whether a writer is known to have it open.
+    fn is_locked(&self) -> bool {
+        false
+    }
 }
 
 /// A local file.
@@ -92,6 +97,10 @@ impl ByteSource for LocalFile {
             return Ok(());
         }
         file::read_exact(&self.file, &self.path, offset, out)
+    }
+
+    fn is_locked(&self) -> bool {
+        file::is_locked(&self.path)
     }
 
     fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<ReadAhead> {

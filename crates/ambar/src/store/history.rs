@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{NodeKind, Store};
-use crate::container::{self, CommitInfo, CompactReport};
+use crate::container::{self, CommitInfo, CompactReport, Container};
 use crate::error::Result;
 use crate::limits::Limits;
 
@@ -97,16 +98,13 @@ impl Store {
 /// # Errors
 /// As [`container::compact`].
 pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
-    let kept = match Store::open_with_limits(path, *limits) {
-        Ok(store) => store.tags().values().copied().collect(),
-        Err(error) => {
-            // A ZIP of another program need not be a hierarchy, and has no tags.
-            let container = container::open_with_limits(path, limits)?;
-            if container.commit_id().is_some() {
-                return Err(error);
-            }
-            Vec::new()
+    let tagged = |last: Arc<dyn Container>| {
+        // A ZIP of another program need not be a hierarchy, and has no tags.
+        if last.commit_id().is_none() {
+            return Ok(Vec::new());
         }
+        let store = Store::from_container(last, *limits)?;
+        Ok(store.tags().values().copied().collect())
     };
-    container::compact(path, limits, &kept)
+    container::compact(path, limits, &tagged)
 }

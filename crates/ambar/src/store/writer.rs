@@ -143,7 +143,7 @@ impl StoreWriter {
     /// Names the commit `number`; `None` removes the name. The next commit stores the names.
     ///
     /// # Errors
-    /// `Invalid` if the name is empty, a number, or longer than 255 bytes; `NotFound` if the commit does not exist, or
+    /// `Invalid` if the name does not begin with a letter, has spaces or control characters, or is longer than 255 bytes; `NotFound` if the commit does not exist, or
     /// there is no such name to remove.
     pub fn tag(&mut self, name: &str, number: Option<u64>) -> Result<()> {
         let Some(number) = number else {
@@ -152,10 +152,14 @@ impl StoreWriter {
                 None => Err(Error::not_found(format!("the tag {name:?} does not exist"))),
             };
         };
-        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number || name.len() > 255 || name.contains(char::is_whitespace) {
+        // Other names of commits are numbers, and times, which begin with a digit.
+        let is_valid = name.starts_with(char::is_alphabetic)
+            && name.len() <= 255
+            && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+        if !is_valid {
             return Err(Error::invalid(format!(
-                "invalid tag: {name:?}; expected 1 to 255 bytes without spaces, and not a number"
+                "invalid tag: {name:?}; expected 1 to 255 bytes that begin with a letter, without spaces and control \
+                 characters"
             )));
         }
         self.last_commit()?.at_commit(number)?;

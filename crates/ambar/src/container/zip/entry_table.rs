@@ -170,13 +170,12 @@ impl EntryTable {
         self.offsets.iter().map(|offset| self.checked(*offset))
     }
 
-    /// All keys that begin with `prefix`, sorted.
-    pub fn keys(&self, prefix: &str) -> impl Iterator<Item = Result<&str>> {
+    /// All keys that begin with `prefix`, sorted and unchecked.
+    pub fn keys(&self, prefix: &str) -> impl Iterator<Item = &str> {
         self.offsets[self.first_from(prefix)..]
             .iter()
             .map(|offset| self.name(*offset))
             .take_while(move |name| name.starts_with(prefix))
-            .map(|name| check_name(name).map(|()| name))
     }
 
     /// The number of entries.
@@ -185,7 +184,11 @@ impl EntryTable {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+/// Checks the name of an entry.
+///
+/// # Errors
+/// `Corrupt` if it is not a valid key.
+pub fn check_name(name: &str) -> Result<()> {
     match key::broken_rule(name) {
         None => Ok(()),
         Some(rule) => Err(Error::corrupt(format!(

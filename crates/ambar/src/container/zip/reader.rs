@@ -11,7 +11,7 @@ use super::super::{
 };
 use super::commit_record::{self, CommitRecord};
 use super::entry_record::{EntryRecord, Producer};
-use super::entry_table::EntryTable;
+use super::entry_table::{self, EntryTable};
 use super::last_commit::{self, LastCommit};
 use super::records::{self, LOCAL_LEN, ROOT, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
@@ -329,13 +329,15 @@ impl ZipReader {
         let position = slot.directory_offset + slot.directory_len;
         let mut trailer = [0; TRAILER_LEN];
         let read = self.source.read_exact(position, &mut trailer);
-        if read.is_err() || slot.trailer() != trailer {
-            return Err(Error::corrupt(
-                "the end of central directory is damaged, or a writer is at work, so that other ZIP readers cannot \
-                 open the file; let `ambar repair` restore it",
-            ));
+        // A writer that is at work overwrites a temporary tail, and writes another one when it commits.
+        let is_intact = read.is_ok() && slot.trailer() == trailer;
+        if is_intact || (slot.has_temporary_tail && self.source.is_locked()) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::corrupt(
+            "the end of central directory is damaged, so that other ZIP readers cannot open the file; let \
+             `ambar repair` restore it",
+        ))
     }
 
     /// Where in the file `len` bytes of `entry` from `offset` on begin.
@@ -415,6 +417,8 @@ impl Container for ZipReader {
     fn keys(&self) -> Result<Vec<String>> {
         let mut keys = Vec::with_capacity(self.entries.len());
         self.for_each_key("", &mut |key| {
+            let checked = entry_table::check_name(key);
+            self.with_key(checked, key)?;
             keys.push(key.to_owned());
             Ok(())
         })?;
@@ -430,7 +434,6 @@ impl Container for ZipReader {
         let is_missing = !self.has_tail && self.kept_root.is_some();
         let mut root = (is_missing && ROOT.starts_with(prefix)).then_some(ROOT);
         for key in self.entries.keys(prefix) {
-            let key = key.map_err(|error| error.in_file(self.location()))?;
             if let Some(root) = root.take_if(|root| key > *root) {
                 consume(root)?;
             }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::super::source::{ByteSource, LocalFile};
 use super::super::{
-    CompactReport, Container, ContainerWriter, CreateOptions, Durability, RepairReport, file,
+    CompactReport, Container, ContainerWriter, CreateOptions, Durability, KeptCommits,
+    RepairReport, file,
 };
 use super::commit_record::{CommitRecord, FIXED_LEN};
 use super::entry_record::EntryRecord;
@@ -194,8 +195,9 @@ fn write_around_slots(file: &File, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the ZIP without its dead bytes, and verifies every entry. The commits `kept` remain.
-pub fn compact(path: &Path, limits: &Limits, kept: &[u64]) -> Result<CompactReport> {
+/// Rewrites the ZIP without its dead bytes, and verifies every entry. The earlier commits that `kept` returns for the
+/// last one remain.
+pub fn compact(path: &Path, limits: &Limits, kept: KeptCommits<'_>) -> Result<CompactReport> {
     let path = file::resolve(path);
     // Creating the new file locks the old one, before it is read.
     let options = CreateOptions {
@@ -206,7 +208,8 @@ pub fn compact(path: &Path, limits: &Limits, kept: &[u64]) -> Result<CompactRepo
     };
     let before = fs::metadata(&path).map_err(|source| Error::opening(source, &path, "opening"))?;
     let mut writer = ZipWriter::create(&path, &options)?;
-    let reader = ZipReader::open(&path, limits)?;
+    let reader = Arc::new(ZipReader::open(&path, limits)?);
+    let kept = kept(Arc::<ZipReader>::clone(&reader))?;
     let mut copied = HashMap::new();
     if !kept.is_empty() {
         let last = reader.usage()?.commit;
