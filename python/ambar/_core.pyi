@@ -450,6 +450,7 @@ class Amr:
         region: Region | None = None,
         levels: tuple[int, int] | None = None,
         condition: Condition | None = None,
+        computed: ComputedColumns | None = None,
     ) -> int: ...
     def cells(
         self,
@@ -459,6 +460,7 @@ class Amr:
         condition: Condition | None = None,
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
+        computed: ComputedColumns | None = None,
     ) -> dict[str, _Array]:
         """Read columns of selected cells; `chunks` is a half-open range of chunk numbers."""
 
@@ -484,6 +486,7 @@ class Amr:
         hi: Sequence[float],
         preview: bool = False,
         threads: int | None = None,
+        computed: ComputedColumns | None = None,
     ) -> tuple[_Floats, list[int]]:
         """Return the grid and its first cell at `level`; of patches as a preview, samples."""
 
@@ -496,6 +499,7 @@ class Amr:
         lo: Sequence[float],
         hi: Sequence[float],
         threads: int | None = None,
+        computed: ComputedColumns | None = None,
     ) -> tuple[_Floats, list[int]]: ...
     def project(
         self,
@@ -506,6 +510,7 @@ class Amr:
         lo: Sequence[float],
         hi: Sequence[float],
         threads: int | None = None,
+        computed: ComputedColumns | None = None,
     ) -> tuple[_Floats, list[int]]:
         """`weight`: None for the integral, "volume" for the mean by volume, else a field."""
 
@@ -525,6 +530,7 @@ class Table:
         condition: Condition | None = None,
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
+        computed: ComputedColumns | None = None,
     ) -> dict[str, _Array]:
         """Read columns of selected rows; `chunks` is a half-open range of chunk numbers."""
 
@@ -552,6 +558,25 @@ class Quantity:
         `dimension` has the exponents of length, mass and time, `units` the factors that values in
         code units are multiplied by.
         """
+
+@final
+class ComputedColumns:
+    """Columns of float64 that are computed from others when they are read.
+
+    A formula is an expression, or names of columns and a function that returns a value for each
+    row from an array of each. It can name columns before it.
+    """
+
+    def __new__(
+        cls, columns: Sequence[tuple[str, str | tuple[Sequence[str], Callable[..., Any]]]]
+    ) -> Self:
+        """Parse formulas by name; raises ValueError if one is invalid."""
+
+    def needed(self, names: Sequence[str]) -> list[str]:
+        """Return the stored and derived columns that `names` need, each once."""
+
+def expression_fields(text: str) -> list[str]:
+    """Return the fields that an expression names; raises ValueError if it is invalid."""
 
 @final
 class Condition:

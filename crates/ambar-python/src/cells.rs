@@ -12,6 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::computed::ComputedColumns;
 use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::kinds::{fill, lend_whole, selection};
@@ -278,15 +279,16 @@ impl Amr {
         Ok(numpy_dtype(&dtype.or_raise()?))
     }
 
-    #[pyo3(signature = (region=None, levels=None, condition=None))]
+    #[pyo3(signature = (region=None, levels=None, condition=None, computed=None))]
     fn chunks_touched(
         &self,
         py: Python<'_>,
         region: Option<&Region>,
         levels: Option<(u8, u8)>,
         condition: Option<&Condition>,
+        computed: Option<&ComputedColumns>,
     ) -> PyResult<u64> {
-        let selection = selection(region, levels, condition, None);
+        let selection = selection(region, levels, condition, None, computed);
         let cells = &*self.inner;
         detached(
             py,
@@ -317,7 +319,7 @@ impl Amr {
         max_level: Option<usize>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
-        let selection = selection(region, levels, None, None);
+        let selection = selection(region, levels, None, None, None);
         let names: Vec<&str> = fields.iter().map(String::as_str).collect();
         match &*self.inner {
             Cells::Tree(tree) => {
@@ -340,7 +342,7 @@ impl Amr {
         clippy::too_many_arguments,
         reason = "arguments of the Python function"
     )]
-    #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None, chunks=None))]
+    #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None, chunks=None, computed=None))]
     fn cells<'py>(
         &self,
         py: Python<'py>,
@@ -350,8 +352,9 @@ impl Amr {
         condition: Option<&Condition>,
         threads: Option<usize>,
         chunks: Option<(u64, u64)>,
+        computed: Option<&ComputedColumns>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, levels, condition, chunks);
+        let selection = selection(region, levels, condition, chunks, computed);
         let dict = PyDict::new(py);
         let rest = self.lend(&dict, columns, &selection, threads)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();
@@ -369,7 +372,7 @@ impl Amr {
         clippy::too_many_arguments,
         reason = "arguments of the Python function"
     )]
-    #[pyo3(signature = (field, level, lo, hi, preview=false, threads=None))]
+    #[pyo3(signature = (field, level, lo, hi, preview=false, threads=None, computed=None))]
     fn grid<'py>(
         &self,
         py: Python<'py>,
@@ -379,12 +382,14 @@ impl Amr {
         hi: Vec<f64>,
         preview: bool,
         threads: Option<usize>,
+        computed: Option<&ComputedColumns>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
+        let computed = ComputedColumns::of(computed);
         let cells = &*self.inner;
         let mut grids = detached(py, threads, || match cells {
-            Cells::Patches(patches) if preview => patches.preview(&[field], &window),
-            cells => either!(cells, cells => cells.grid(&[field], &window)),
+            Cells::Patches(patches) if preview => patches.preview(&[field], &window, &computed),
+            cells => either!(cells, cells => cells.grid(&[field], &window, &computed)),
         })?;
         let (_, grid) = grids
             .pop()
@@ -397,7 +402,7 @@ impl Amr {
         clippy::too_many_arguments,
         reason = "arguments of the Python function"
     )]
-    #[pyo3(signature = (field, axis, at, level, lo, hi, threads=None))]
+    #[pyo3(signature = (field, axis, at, level, lo, hi, threads=None, computed=None))]
     fn slice<'py>(
         &self,
         py: Python<'py>,
@@ -408,13 +413,15 @@ impl Amr {
         lo: Vec<f64>,
         hi: Vec<f64>,
         threads: Option<usize>,
+        computed: Option<&ComputedColumns>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
+        let computed = ComputedColumns::of(computed);
         let cells = &*self.inner;
         let image = detached(
             py,
             threads,
-            || either!(cells, cells => cells.slice(field, axis, at, &window)),
+            || either!(cells, cells => cells.slice(field, axis, at, &window, &computed)),
         )?;
         grid_and_origin(py, image, &window, &self.across(axis))
     }
@@ -424,7 +431,7 @@ impl Amr {
         clippy::too_many_arguments,
         reason = "arguments of the Python function"
     )]
-    #[pyo3(signature = (field, axis, level, weight, lo, hi, threads=None))]
+    #[pyo3(signature = (field, axis, level, weight, lo, hi, threads=None, computed=None))]
     fn project<'py>(
         &self,
         py: Python<'py>,
@@ -435,8 +442,10 @@ impl Amr {
         lo: Vec<f64>,
         hi: Vec<f64>,
         threads: Option<usize>,
+        computed: Option<&ComputedColumns>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
+        let computed = ComputedColumns::of(computed);
         let weight = match weight {
             None => Weight::Sum,
             Some("volume") => Weight::Volume,
@@ -446,7 +455,7 @@ impl Amr {
         let image = detached(
             py,
             threads,
-            || either!(cells, cells => cells.project(field, axis, weight, &window)),
+            || either!(cells, cells => cells.project(field, axis, weight, &window, &computed)),
         )?;
         grid_and_origin(py, image, &window, &self.across(axis))
     }
@@ -464,13 +473,14 @@ impl Amr {
         let tree = match &*self.inner {
             Cells::Tree(tree) => tree,
             Cells::Output(output) if selection.is_all() => {
-                for name in &columns {
+                let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+                let needed = selection.computed.needed(&names);
+                for name in &needed {
                     output.dtype(name).or_raise()?;
                 }
-                let names: Vec<&str> = columns.iter().map(String::as_str).collect();
                 detached(dict.py(), threads, || {
                     let tree = output.tree()?;
-                    tree.source().prepare(&names)?;
+                    tree.source().prepare(&needed)?;
                     Ok(tree)
                 })?
             }

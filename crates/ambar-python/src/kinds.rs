@@ -8,6 +8,7 @@ use ambar::kinds::table::Table as Rows;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::computed::ComputedColumns;
 use crate::condition::Condition;
 use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
@@ -50,8 +51,10 @@ pub fn selection(
     levels: Option<(u8, u8)>,
     condition: Option<&Condition>,
     chunks: Option<(u64, u64)>,
+    computed: Option<&ComputedColumns>,
 ) -> Selection {
     Selection {
+        computed: ComputedColumns::of(computed),
         chunks: chunks.map(|(start, end)| start..end),
         region: region.map(|region| region.inner),
         levels,
@@ -125,13 +128,17 @@ impl Table {
         region: Option<&Region>,
         threads: Option<usize>,
     ) -> PyResult<Self> {
-        let selection = selection(region, None, None, None);
+        let selection = selection(region, None, None, None, None);
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         let rows = detached(py, threads, || self.rows_of().load(&names, &selection))?;
         Ok(Self::of_rows(rows))
     }
 
-    #[pyo3(signature = (columns, region=None, condition=None, threads=None, chunks=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
+    #[pyo3(signature = (columns, region=None, condition=None, threads=None, chunks=None, computed=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -140,12 +147,14 @@ impl Table {
         condition: Option<&Condition>,
         threads: Option<usize>,
         chunks: Option<(u64, u64)>,
+        computed: Option<&ComputedColumns>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, None, condition, chunks);
+        let selection = selection(region, None, condition, chunks, computed);
         let dict = PyDict::new(py);
         if selection.is_all() {
             let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-            detached(py, threads, || self.rows_of().source().prepare(&names))?;
+            let needed = selection.computed.needed(&names);
+            detached(py, threads, || self.rows_of().source().prepare(&needed))?;
         }
         let rest = lend_whole(&dict, &**self.rows_of().source(), columns, &selection)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();

@@ -5,6 +5,7 @@ mod arrow;
 mod bound;
 mod cells;
 mod codec;
+mod computed;
 mod condition;
 mod errors;
 mod exclusive_writer;
@@ -58,6 +59,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<condition::Condition>()?;
+    module.add_class::<computed::ComputedColumns>()?;
+    module.add_function(wrap_pyfunction!(computed::expression_fields, module)?)?;
     module.add_class::<condition::Quantity>()?;
     module.add_class::<region::Region>()?;
     module.add_class::<ramses::Ramses>()?;

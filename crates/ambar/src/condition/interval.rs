@@ -44,6 +44,25 @@ pub(super) fn outcome(
     tree: &Tree,
     range: impl Fn(&str) -> Result<Option<([f64; 2], bool)>>,
 ) -> Result<Outcome> {
+    Ok(match root(tree, range)? {
+        Some(Known::Condition(outcome)) => outcome,
+        _ => UNKNOWN,
+    })
+}
+
+/// As `Expression::range`.
+pub(super) fn range(tree: &Tree, range: impl Fn(&str) -> Option<([f64; 2], bool)>) -> [f64; 2] {
+    match root(tree, |name| Ok(range(name))) {
+        Ok(Some(Known::Number(interval))) => [interval.lo, interval.hi],
+        _ => [f64::NEG_INFINITY, f64::INFINITY],
+    }
+}
+
+/// What is known of the root's values.
+fn root(
+    tree: &Tree,
+    range: impl Fn(&str) -> Result<Option<([f64; 2], bool)>>,
+) -> Result<Option<Known>> {
     let mut known: Vec<Known> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
         let number = |node: usize| match known[node] {
@@ -96,10 +115,7 @@ pub(super) fn outcome(
         };
         known.push(next);
     }
-    Ok(match known.last() {
-        Some(Known::Condition(outcome)) => *outcome,
-        _ => UNKNOWN,
-    })
+    Ok(known.pop())
 }
 
 impl Outcome {

@@ -187,6 +187,12 @@ impl Expression {
         self.tree.rename(full_name);
     }
 
+    /// The range of its values in a chunk, widened where rounding could exceed it; all numbers if it is unknown.
+    /// `range` is as for [`Condition::outcome`]. Values can be NaN besides.
+    pub(crate) fn range(&self, range: impl Fn(&str) -> Option<([f64; 2], bool)>) -> [f64; 2] {
+        interval::range(&self.tree, range)
+    }
+
     /// Returns its value in each of `rows` rows; NaN where a value is missing.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 pub mod amr;
 pub mod attributes;
 pub mod bound;
+pub mod computed;
 mod filling;
 pub mod memory_source;
 pub mod morton;

@@ -8,12 +8,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::condition::{ColumnValues, Condition, Outcome};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::kinds::filling::fill;
 use crate::kinds::morton::gather;
 use crate::kinds::region::Region;
@@ -34,6 +36,8 @@ pub struct Selection {
     pub condition: Option<Condition>,
     /// Rows of these chunks, numbered consecutively over the levels of `levels`.
     pub chunks: Option<Range<u64>>,
+    /// Computed columns, which the condition and the request may name.
+    pub computed: Arc<ComputedColumns>,
 }
 
 impl Selection {
@@ -54,17 +58,29 @@ pub(crate) fn select(
     selection: &Selection,
     conditions: &[&Condition],
 ) -> Result<Vec<(String, Column)>> {
-    select_all(table, &[table], columns, selection, conditions)
+    select_all(&[table], columns, selection, conditions)
 }
 
-/// As `select`, of several tables, concatenated. All have the columns of `schema`.
+/// As `select`, of several tables of the same columns, concatenated; at least one.
 pub(crate) fn select_all(
-    schema: &dyn Rows,
     tables: &[&dyn Rows],
     columns: &[&str],
     selection: &Selection,
     conditions: &[&Condition],
 ) -> Result<Vec<(String, Column)>> {
+    let computed = &*selection.computed;
+    let tables: Vec<WithComputed<'_>> = tables
+        .iter()
+        .map(|table| WithComputed::new(*table, computed))
+        .collect();
+    let Some(schema) = tables.first() else {
+        return Err(Error::invalid("expected at least one table, found none"));
+    };
+    for name in columns {
+        if computed.contains(name) {
+            schema.check_number(name)?;
+        }
+    }
     let region = selection.region.as_ref();
     let wanted = columns
         .iter()
@@ -80,13 +96,13 @@ pub(crate) fn select_all(
         .collect::<Result<Vec<_>>>()?;
     let mut parts = Vec::new();
     let mut first = 0;
-    for table in tables {
+    for table in &tables {
         let count = chunk_count(table.source());
         let chunks = selection.chunks.as_ref().map_or(0..count, |all| {
             let end = all.end.saturating_sub(first).min(count);
             all.start.saturating_sub(first).min(end)..end
         });
-        parts.extend(pick(*table, &wanted, region, conditions, chunks)?);
+        parts.extend(pick(table, &wanted, region, conditions, chunks)?);
         first += count;
     }
     let rows = parts.iter().map(PickedRows::len).sum();
@@ -146,9 +162,11 @@ fn pick<'a>(
 /// Number of chunks that a read of this selection decodes: those that may contain selected rows.
 pub(crate) fn touched(
     table: &dyn Rows,
-    region: Option<&Region>,
+    selection: &Selection,
     conditions: &[&Condition],
 ) -> Result<u64> {
+    let table = &WithComputed::new(table, &selection.computed);
+    let region = selection.region.as_ref();
     let pruning = Pruning::new(table, region, conditions)?;
     let chunks = 0..chunk_count(table.source());
     let touched = chunks.into_par_iter().map(|place| {

@@ -193,8 +193,9 @@ impl Table {
             region.check(rows.positions.len())?;
         }
         let conditions: Vec<&Condition> = selection.condition.iter().collect();
-        let mut needed = columns.to_vec();
-        needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
+        let mut names = columns.to_vec();
+        names.extend(conditions.iter().flat_map(|condition| condition.fields()));
+        let mut needed = selection.computed.needed(&names);
         if selection.region.is_some() {
             needed.extend(rows.positions.iter().map(String::as_str));
         }

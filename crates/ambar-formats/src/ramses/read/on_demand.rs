@@ -113,8 +113,9 @@ impl OutputCells {
             .condition
             .iter()
             .flat_map(|condition| condition.fields());
+        let named: Vec<&str> = columns.iter().copied().chain(named).collect();
         let mut needed: Vec<String> = Vec::new();
-        for name in columns.iter().copied().chain(named) {
+        for name in selection.computed.needed(&named) {
             self.dtype(name)?;
             let is_field = self.fields.iter().any(|field| field == name);
             if is_field && !needed.iter().any(|other| other == name) {
@@ -129,6 +130,7 @@ impl OutputCells {
         })?;
         let rest = Selection {
             condition: selection.condition.clone(),
+            computed: Arc::clone(&selection.computed),
             ..Selection::default()
         };
         AmrTree::from_leaves(part.leaves, part.columns)?.cells(columns, &rest)

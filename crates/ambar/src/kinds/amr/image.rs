@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::Window;
+use crate::kinds::computed::ComputedColumns;
 use crate::memory::Column;
 
 /// Number of groups of chunks with separate sums. It is constant: results do not depend on threads.
@@ -22,6 +23,22 @@ pub enum Weight<'a> {
     Volume,
     /// The mean by this field times the volume; `density` for a mean by mass.
     Field(&'a str),
+}
+
+impl<'a> Weight<'a> {
+    /// The field, if it is one.
+    pub(super) fn field(self) -> Option<&'a str> {
+        match self {
+            Self::Field(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The columns of an image: its field, and the weight if it is a field.
+pub(super) struct ImageColumns<'a> {
+    pub names: &'a [&'a str],
+    pub computed: &'a ComputedColumns,
 }
 
 /// The sum along each line of sight.

@@ -4,11 +4,12 @@ use crate::error::Result;
 use crate::kinds::amr::raster::{self, Mean, Raster};
 use crate::kinds::amr::tree::window::WindowCells;
 use crate::kinds::amr::{AmrTree, Window};
+use crate::kinds::computed::ComputedColumns;
 use crate::memory::Column;
 use crate::numbers::power_of_two;
 
 impl AmrTree {
-    /// The values of `fields` (or derived columns) on the cells of `window`, float64, in C order:
+    /// The values of `fields` (or derived or computed columns) on the cells of `window`, float64, in C order:
     /// x outermost, the last dimension innermost. Finer leaf cells are averaged by volume, coarser
     /// ones repeated. Window cells without leaf cells are NaN; the value of a partially covered one is the mean
     /// of the covered part. Only chunks that overlap the window are read.
@@ -16,17 +17,20 @@ impl AmrTree {
     /// # Errors
     /// `NotFound` for a column that does not exist; `Invalid` if it is not numeric or the window is
     /// not in the box; `Limit` if the result does not fit in memory; `Corrupt`, `Io`.
-    pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
-        for name in fields {
-            self.check_number(name)?;
-        }
+    pub fn grid(
+        &self,
+        fields: &[&str],
+        window: &Window,
+        computed: &ComputedColumns,
+    ) -> Result<Vec<(String, Column)>> {
+        self.prepare_numbers(fields, computed)?;
         self.check_window(window)?;
-        self.source.prepare(fields)?;
         let chunks = self.chunks_in(window)?;
         raster::grids(fields, window, &chunks, |raster, chunk| {
             let painter = Painter {
                 tree: self,
                 fields,
+                computed,
                 window,
                 raster,
             };
@@ -39,6 +43,7 @@ impl AmrTree {
 struct Painter<'a> {
     tree: &'a AmrTree,
     fields: &'a [&'a str],
+    computed: &'a ComputedColumns,
     window: &'a Window,
     raster: &'a Raster<'a>,
 }
@@ -51,8 +56,11 @@ impl Painter<'_> {
         let ndim = self.tree.shape.ndim as i32;
         let mut partial = Vec::new();
         let mut open: Option<Mean> = None;
-        self.tree
-            .visit_chunk(chunk, self.fields, |values, row, level, centre| {
+        self.tree.visit_chunk(
+            chunk,
+            self.fields,
+            self.computed,
+            |values, row, level, centre| {
                 let depth = target.depth(level);
                 if depth <= 0 {
                     let block = target.block_of(level, &centre);
@@ -87,7 +95,8 @@ impl Painter<'_> {
                     self.raster.set(mean);
                     open = None;
                 }
-            })?;
+            },
+        )?;
         partial.extend(open);
         Ok(partial)
     }

@@ -1,14 +1,15 @@
 //! Slices and projections: images of a tree along one of its axes.
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::image::{Canvas, Line, Sums};
+use crate::kinds::amr::image::{Canvas, ImageColumns, Line, Sums};
 use crate::kinds::amr::tree::window::WindowCells;
 use crate::kinds::amr::{AXES, AmrTree, Weight, Window};
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::memory::Column;
-use crate::numbers::{self, power_of_two};
+use crate::numbers::power_of_two;
 
 impl AmrTree {
-    /// The values of `field` (or a derived column) in the plane at `at` (code length) perpendicular to `axis`
+    /// The values of `field` (or a derived or computed column) in the plane at `at` (code length) perpendicular to `axis`
     /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`, whose extent along
     /// the axis is ignored. A plane on a face of cells cuts the cells above it, at the box's end
     /// those below. Cells finer than the window are averaged by area, coarser ones repeated; pixels without
@@ -16,7 +17,14 @@ impl AmrTree {
     ///
     /// # Errors
     /// As `grid`; `Invalid` if the axis does not exist or the plane is outside of the box.
-    pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
+    pub fn slice(
+        &self,
+        field: &str,
+        axis: usize,
+        at: f64,
+        window: &Window,
+        computed: &ComputedColumns,
+    ) -> Result<Column> {
         self.check_axis(axis)?;
         let size = self.shape.size()[axis];
         if !(0.0..=size).contains(&at) {
@@ -48,10 +56,14 @@ impl AmrTree {
             (thin.lo[axis], thin.hi[axis]) = (unit, unit + 1);
         }
         let line = Line::in_plane(axis, 2 * unit + 1);
-        self.image(&[field], &line, &window, &thin)
+        let columns = ImageColumns {
+            names: &[field],
+            computed,
+        };
+        self.image(&columns, &line, &window, &thin)
     }
 
-    /// The integral or mean of `field` (or a derived column) along `axis` through the cells of
+    /// The integral or mean of `field` (or a derived or computed column) along `axis` through the cells of
     /// `window`, float64, in C order of the other dimensions. Leaf cells finer than the window are
     /// averaged by area, coarser ones repeated. Cells that extend beyond the window count with
     /// their part in it, so the image's sum is the volume integral. Pixels without cells are NaN.
@@ -64,28 +76,29 @@ impl AmrTree {
         axis: usize,
         weight: Weight<'_>,
         window: &Window,
+        computed: &ComputedColumns,
     ) -> Result<Column> {
         self.check_axis(axis)?;
         let line = Line::through(axis, weight);
-        match weight {
-            Weight::Field(weight) => self.image(&[field, weight], &line, window, window),
-            _ => self.image(&[field], &line, window, window),
-        }
+        let names = [Some(field), weight.field()];
+        let names: Vec<&str> = names.into_iter().flatten().collect();
+        let columns = ImageColumns {
+            names: &names,
+            computed,
+        };
+        self.image(&columns, &line, window, window)
     }
 
-    /// Sums the first of `fields` along lines of sight, weighted by the second if given; reads chunks that overlap `near`.
+    /// Sums the first of `columns` along lines of sight, weighted by the second if given; reads chunks that overlap `near`.
     fn image(
         &self,
-        fields: &[&str],
+        columns: &ImageColumns<'_>,
         line: &Line,
         window: &Window,
         near: &Window,
     ) -> Result<Column> {
-        for name in fields {
-            self.check_number(name)?;
-        }
+        self.prepare_numbers(columns.names, columns.computed)?;
         self.check_window(window)?;
-        self.source.prepare(fields)?;
         let chunks = self.chunks_in(near)?;
         let canvas = Canvas {
             line,
@@ -94,7 +107,7 @@ impl AmrTree {
         };
         let reach = |chunks: &[usize], d| self.reach(chunks, d, window);
         let add =
-            |chunk: &usize, sums: &mut Sums| self.add_chunk(*chunk, fields, line, window, sums);
+            |chunk: &usize, sums: &mut Sums| self.add_chunk(*chunk, columns, line, window, sums);
         canvas.sum(&chunks, reach, add)
     }
 
@@ -121,7 +134,7 @@ impl AmrTree {
     fn add_chunk(
         &self,
         chunk: usize,
-        fields: &[&str],
+        columns: &ImageColumns<'_>,
         line: &Line,
         window: &Window,
         sums: &mut Sums,
@@ -130,37 +143,42 @@ impl AmrTree {
         let (u, v) = line.across();
         let (ndim, lattice) = (self.shape.ndim as i32, self.shape.lattice_level);
         let mut is_outside = false;
-        self.visit_chunk(chunk, fields, |values, row, level, centre| {
-            let side = 1u64 << (lattice - level);
-            if line
-                .plane
-                .is_some_and(|plane| plane.abs_diff(centre[line.axis]) >= side)
-            {
-                return;
-            }
-            let depth = target.depth(level);
-            let covered = if depth > 0 {
-                target
-                    .cell_of(&centre)
-                    .map(|cell| (cell, cell.map(|c| c + 1)))
-            } else {
-                target.block_of(level, &centre)
-            };
-            let Some((lo, hi)) = covered else {
-                return;
-            };
-            // In units of a window cell: an area in a plane, otherwise a volume.
-            let mut part = match (depth, line.plane) {
-                (1.., None) => power_of_two(-ndim * depth),
-                (1.., Some(_)) => power_of_two((1 - ndim) * depth),
-                (_, None) => (hi[line.axis] - lo[line.axis]) as f64,
-                (_, Some(_)) => 1.0,
-            };
-            if line.mass {
-                part *= values[1][row];
-            }
-            is_outside |= !sums.add((lo[u], hi[u]), (lo[v], hi[v]), values[0][row], part);
-        })?;
+        self.visit_chunk(
+            chunk,
+            columns.names,
+            columns.computed,
+            |values, row, level, centre| {
+                let side = 1u64 << (lattice - level);
+                if line
+                    .plane
+                    .is_some_and(|plane| plane.abs_diff(centre[line.axis]) >= side)
+                {
+                    return;
+                }
+                let depth = target.depth(level);
+                let covered = if depth > 0 {
+                    target
+                        .cell_of(&centre)
+                        .map(|cell| (cell, cell.map(|c| c + 1)))
+                } else {
+                    target.block_of(level, &centre)
+                };
+                let Some((lo, hi)) = covered else {
+                    return;
+                };
+                // In units of a window cell: an area in a plane, otherwise a volume.
+                let mut part = match (depth, line.plane) {
+                    (1.., None) => power_of_two(-ndim * depth),
+                    (1.., Some(_)) => power_of_two((1 - ndim) * depth),
+                    (_, None) => (hi[line.axis] - lo[line.axis]) as f64,
+                    (_, Some(_)) => 1.0,
+                };
+                if line.mass {
+                    part *= values[1][row];
+                }
+                is_outside |= !sums.add((lo[u], hi[u]), (lo[v], hi[v]), values[0][row], part);
+            },
+        )?;
         if is_outside {
             return Err(Error::corrupt(format!(
                 "the bounding box of chunk {chunk} in the index does not contain its cells; restore the file \
@@ -180,12 +198,10 @@ impl AmrTree {
         )))
     }
 
-    /// Checks that a column exists and holds real numbers.
-    pub(super) fn check_number(&self, name: &str) -> Result<()> {
-        let dtype = self.dtype(name)?;
-        if numbers::is_number(&dtype) {
-            return Ok(());
-        }
-        Err(numbers::not_numeric(name, &dtype))
+    /// Checks that columns exist and contain real numbers, and prepares the source for reading them.
+    pub(super) fn prepare_numbers(&self, names: &[&str], computed: &ComputedColumns) -> Result<()> {
+        let table = WithComputed::new(self, computed);
+        names.iter().try_for_each(|name| table.check_number(name))?;
+        self.source.prepare(&computed.needed(names))
     }
 }

@@ -10,6 +10,7 @@ use crate::kinds::amr::tree::derived_columns::{
     CurvePosition, DerivedColumn, derive, small_to_f64,
 };
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
+use crate::kinds::computed::ComputedColumns;
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select, touched};
 use crate::kinds::source::ColumnSource;
@@ -27,7 +28,7 @@ impl AmrTree {
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.check_selection(selection)?;
         let conditions: Vec<&Condition> = levels.iter().chain(&selection.condition).collect();
-        self.prepare(columns, &conditions)?;
+        self.prepare(columns, &conditions, &selection.computed)?;
         select(self, columns, selection, &conditions)
     }
 
@@ -38,15 +39,20 @@ impl AmrTree {
     pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
         let levels = self.check_selection(selection)?;
         let conditions: Vec<&Condition> = levels.iter().chain(&selection.condition).collect();
-        self.prepare(&[], &conditions)?;
-        touched(self, selection.region.as_ref(), &conditions)
+        self.prepare(&[], &conditions, &selection.computed)?;
+        touched(self, selection, &conditions)
     }
 
     /// Prepares the source for reading these columns and those of conditions.
-    fn prepare(&self, columns: &[&str], conditions: &[&Condition]) -> Result<()> {
-        let mut needed = columns.to_vec();
-        needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
-        self.source.prepare(&needed)
+    fn prepare(
+        &self,
+        columns: &[&str],
+        conditions: &[&Condition],
+        computed: &ComputedColumns,
+    ) -> Result<()> {
+        let mut names = columns.to_vec();
+        names.extend(conditions.iter().flat_map(|condition| condition.fields()));
+        self.source.prepare(&computed.needed(&names))
     }
 
     /// Checks a selection, and returns its levels as a condition.

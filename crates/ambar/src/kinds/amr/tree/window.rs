@@ -4,10 +4,10 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::kinds::amr::tree::curve_walk::{BLOCK, Centres, CurveWalk};
-use crate::kinds::amr::tree::derived_columns::DerivedColumn;
 use crate::kinds::amr::tree::shape::TreeShape;
 use crate::kinds::amr::window::snapped;
 use crate::kinds::amr::{AmrTree, Window};
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, chunk_count, chunk_range};
 use crate::numbers;
@@ -89,18 +89,17 @@ impl AmrTree {
         &self,
         chunk: usize,
         columns: &[&str],
+        computed: &ComputedColumns,
         mut visit: impl FnMut(&[Vec<f64>], usize, u8, [u64; 3]),
     ) -> Result<()> {
         let rows = chunk_range(&*self.source, chunk as u64);
         let count = (rows.end - rows.start) as usize;
+        let table = WithComputed::new(self, computed);
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
-            let read = |bytes: &mut [u8]| match DerivedColumn::parse(name, self.shape.ndim) {
-                Some(_) => self.derive(rows.clone(), &[name], &mut [bytes]),
-                None => self.source.read(name, rows.clone(), bytes),
-            };
-            let column = (*name, &self.dtype(name)?);
+            let read = |bytes: &mut [u8]| table.read(name, rows.clone(), bytes);
+            let column = (*name, &table.dtype(name)?);
             values.push(numbers::read_f64(column, count, &mut bytes, read)?);
         }
         let levels = self.levels(rows)?;

@@ -6,6 +6,7 @@ use crate::kinds::amr::Window;
 use crate::kinds::amr::patches::PatchAmr;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::raster::{self, Mean, Raster};
+use crate::kinds::computed::ComputedColumns;
 use crate::memory::Column;
 
 impl PatchAmr {
@@ -17,8 +18,13 @@ impl PatchAmr {
     /// # Errors
     /// `NotFound` for a column that does not exist; `Invalid` if its values are not numbers, or the window is
     /// not in the domain; `Limit` if the result does not fit in memory; `Corrupt`, `Io`.
-    pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
-        self.grid_of(fields, window, false)
+    pub fn grid(
+        &self,
+        fields: &[&str],
+        window: &Window,
+        computed: &ComputedColumns,
+    ) -> Result<Vec<(String, Column)>> {
+        self.grid_of(fields, window, computed, false)
     }
 
     /// The same, with samples in place of means. Of finer cells, only those at the lower corners of window cells are
@@ -26,19 +32,23 @@ impl PatchAmr {
     ///
     /// # Errors
     /// As [`PatchAmr::grid`].
-    pub fn preview(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
-        self.grid_of(fields, window, true)
+    pub fn preview(
+        &self,
+        fields: &[&str],
+        window: &Window,
+        computed: &ComputedColumns,
+    ) -> Result<Vec<(String, Column)>> {
+        self.grid_of(fields, window, computed, true)
     }
 
     fn grid_of(
         &self,
         fields: &[&str],
         window: &Window,
+        computed: &ComputedColumns,
         is_preview: bool,
     ) -> Result<Vec<(String, Column)>> {
-        for name in fields {
-            self.check_number(name)?;
-        }
+        self.check_numbers(fields, computed)?;
         self.check_window(window)?;
         let touched = self.touched(window, None)?;
         raster::grids(fields, window, &touched, |raster, touched| {
@@ -50,10 +60,16 @@ impl PatchAmr {
             };
             let level = window.level.into();
             let step = match is_preview && touched.level > level {
-                true => self.sample_step(touched, fields, self.nest.ratio(level, touched.level))?,
+                true => {
+                    let wanted = self.nest.ratio(level, touched.level);
+                    self.sample_step(touched, fields, computed, wanted)?
+                }
                 false => 1,
             };
-            painter.paint(touched, &self.load_samples(touched, fields, step)?)
+            painter.paint(
+                touched,
+                &self.load_samples(touched, fields, computed, step)?,
+            )
         })
     }
 }

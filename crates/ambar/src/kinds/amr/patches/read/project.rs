@@ -2,15 +2,16 @@
 
 use super::window::Touched;
 use crate::error::{Error, Result};
-use crate::kinds::amr::image::{Canvas, Line, Sums};
+use crate::kinds::amr::image::{Canvas, ImageColumns, Line, Sums};
 use crate::kinds::amr::patches::PatchAmr;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::window::snapped;
 use crate::kinds::amr::{AXES, Weight, Window};
+use crate::kinds::computed::ComputedColumns;
 use crate::memory::Column;
 
 impl PatchAmr {
-    /// The values of `field` (or a derived column) in the plane at `at` (code length) across `axis`
+    /// The values of `field` (or a derived or computed column) in the plane at `at` (code length) across `axis`
     /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`; its extent along
     /// the axis is ignored. A plane on a face of cells selects the cells above, at the upper end of the
     /// domain the cells below. Leaf cells in the plane that are finer than the window are averaged by
@@ -18,7 +19,14 @@ impl PatchAmr {
     ///
     /// # Errors
     /// As `grid`; `Invalid` if the axis does not exist or the plane is outside of the domain.
-    pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
+    pub fn slice(
+        &self,
+        field: &str,
+        axis: usize,
+        at: f64,
+        window: &Window,
+        computed: &ComputedColumns,
+    ) -> Result<Column> {
         self.check_axis(axis)?;
         self.cells_at(window.level)?;
         let hierarchy = self.nest.hierarchy();
@@ -37,10 +45,14 @@ impl PatchAmr {
         let mut window = *window;
         window.lo[axis] = index / ratio;
         window.hi[axis] = window.lo[axis] + 1;
-        self.image(&[field], &Line::in_plane(axis, index), &window)
+        let columns = ImageColumns {
+            names: &[field],
+            computed,
+        };
+        self.image(&columns, &Line::in_plane(axis, index), &window)
     }
 
-    /// The integral or mean of `field` (or a derived column) along `axis` through the cells of
+    /// The integral or mean of `field` (or a derived or computed column) along `axis` through the cells of
     /// `window`, float64, in C order of the other dimensions. Leaf cells finer than the window are
     /// averaged by area, coarser cells are replicated, and cells that are partly in the window count
     /// with this part: the sum of the image is the volume integral. Pixels without cells are NaN.
@@ -53,20 +65,22 @@ impl PatchAmr {
         axis: usize,
         weight: Weight<'_>,
         window: &Window,
+        computed: &ComputedColumns,
     ) -> Result<Column> {
         self.check_axis(axis)?;
         let line = Line::through(axis, weight);
-        match weight {
-            Weight::Field(weight) => self.image(&[field, weight], &line, window),
-            _ => self.image(&[field], &line, window),
-        }
+        let names = [Some(field), weight.field()];
+        let names: Vec<&str> = names.into_iter().flatten().collect();
+        let columns = ImageColumns {
+            names: &names,
+            computed,
+        };
+        self.image(&columns, &line, window)
     }
 
-    /// Sums `fields` along lines of sight; the second one, if any, is the weight.
-    fn image(&self, fields: &[&str], line: &Line, window: &Window) -> Result<Column> {
-        for name in fields {
-            self.check_number(name)?;
-        }
+    /// Sums the first of `columns` along lines of sight; the second one, if any, is the weight.
+    fn image(&self, columns: &ImageColumns<'_>, line: &Line, window: &Window) -> Result<Column> {
+        self.check_numbers(columns.names, columns.computed)?;
         self.check_window(window)?;
         let finest = self.nest.level(self.nest.levels() - 1).domain.lo[line.axis];
         let plane = line.plane.map(|index| (line.axis, finest + index as i64));
@@ -86,7 +100,7 @@ impl PatchAmr {
         canvas.sum(
             &touched,
             |touched, d| view.reach(touched, d),
-            |touched, sums| view.add(touched, fields, sums),
+            |touched, sums| view.add(touched, columns, sums),
         )
     }
 
@@ -136,10 +150,10 @@ impl View<'_> {
     }
 
     /// Adds the leaf cells of some blocks.
-    fn add(&self, touched: &Touched, fields: &[&str], sums: &mut Sums) -> Result<()> {
+    fn add(&self, touched: &Touched, columns: &ImageColumns<'_>, sums: &mut Sums) -> Result<()> {
         let (level, window_level) = (touched.level, usize::from(self.window.level));
         let nest = &self.amr.nest;
-        let loaded = self.amr.load(touched, fields)?;
+        let loaded = self.amr.load(touched, columns.names, columns.computed)?;
         let mut region = self.amr.region_at(&self.whole, window_level, level);
         if let Some((axis, index)) = self.plane {
             let last = nest.levels() - 1;

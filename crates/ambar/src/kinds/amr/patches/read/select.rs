@@ -31,7 +31,7 @@ impl PatchAmr {
         let levels = self.levels()?;
         let tables: Vec<&dyn Rows> = self.chosen(&levels, selection)?;
         let conditions: Vec<&Condition> = selection.condition.iter().collect();
-        select_all(&levels[0], &tables, columns, selection, &conditions)
+        select_all(&tables, columns, selection, &conditions)
     }
 
     /// The number of leaf cells in each chunk, on all levels.
@@ -61,7 +61,7 @@ impl PatchAmr {
         let levels = self.levels()?;
         let conditions: Vec<&Condition> = selection.condition.iter().collect();
         let tables = self.chosen(&levels, selection)?;
-        let touched = |table: &&dyn Rows| touched(*table, selection.region.as_ref(), &conditions);
+        let touched = |table: &&dyn Rows| touched(*table, selection, &conditions);
         tables.iter().map(touched).sum()
     }
 

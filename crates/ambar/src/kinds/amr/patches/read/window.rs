@@ -3,13 +3,16 @@
 use rayon::prelude::*;
 
 use super::derived_columns::DerivedColumn;
+use super::select::LevelRows;
 use crate::error::{Error, Result};
 use crate::kinds::amr::Window;
 use crate::kinds::amr::patches::PatchAmr;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::CellSet;
 use crate::kinds::amr::window::snapped;
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::kinds::region::Region;
+use crate::kinds::select::Rows;
 use crate::numbers;
 
 /// The blocks of one chunk that overlap a window, in order; at least one.
@@ -98,13 +101,11 @@ impl PatchAmr {
         window.count().map(drop)
     }
 
-    /// Checks that a column exists and contains real numbers.
-    pub(crate) fn check_number(&self, name: &str) -> Result<()> {
-        let dtype = self.dtype(name)?;
-        if numbers::is_number(&dtype) {
-            return Ok(());
-        }
-        Err(numbers::not_numeric(name, &dtype))
+    /// Checks that columns exist and contain real numbers.
+    pub(crate) fn check_numbers(&self, names: &[&str], computed: &ComputedColumns) -> Result<()> {
+        let rows = LevelRows::new(self, 0)?;
+        let table = WithComputed::new(&rows, computed);
+        names.iter().try_for_each(|name| table.check_number(name))
     }
 
     /// The window in cell indices of its level.
@@ -158,8 +159,13 @@ impl PatchAmr {
     }
 
     /// Reads some columns of blocks.
-    pub(crate) fn load(&self, touched: &Touched, columns: &[&str]) -> Result<Loaded> {
-        self.load_samples(touched, columns, 1)
+    pub(crate) fn load(
+        &self,
+        touched: &Touched,
+        columns: &[&str],
+        computed: &ComputedColumns,
+    ) -> Result<Loaded> {
+        self.load_samples(touched, columns, computed, 1)
     }
 
     /// The step between samples if one of `wanted` cells in each dimension is enough: the largest power of 2 that fits
@@ -168,11 +174,14 @@ impl PatchAmr {
         &self,
         touched: &Touched,
         columns: &[&str],
+        computed: &ComputedColumns,
         wanted: [i64; 3],
     ) -> Result<usize> {
         let side = self.blocks(touched.level)?.side();
-        let is_derived = |name: &&str| DerivedColumn::parse(name, &self.nest).is_some();
-        if !self.values.has_samples() || columns.iter().any(is_derived) {
+        let is_stored = |name: &&str| {
+            !computed.contains(name) && DerivedColumn::parse(name, &self.nest).is_none()
+        };
+        if !self.values.has_samples() || !columns.iter().all(is_stored) {
             return Ok(1);
         }
         let wanted = wanted[..self.nest.ndim()].iter();
@@ -185,6 +194,7 @@ impl PatchAmr {
         &self,
         touched: &Touched,
         columns: &[&str],
+        computed: &ComputedColumns,
         step: usize,
     ) -> Result<Loaded> {
         let blocks = self.blocks(touched.level)?;
@@ -195,20 +205,20 @@ impl PatchAmr {
         };
         let block_cells = blocks.block_cells() / step.pow(self.nest.ndim() as u32);
         let count = (last - first) * block_cells;
+        let rows = LevelRows::new(self, touched.level)?;
+        let table = WithComputed::new(&rows, computed);
+        let range = [first, last].map(|block| (block * blocks.block_cells()) as u64);
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
-            let read = |bytes: &mut [u8]| match DerivedColumn::parse(name, &self.nest) {
-                Some(derived) => {
-                    derived.fill(&self.nest, blocks, first..last, bytes);
-                    Ok(())
-                }
-                None => {
+            let read = |bytes: &mut [u8]| match step {
+                1 => table.read(name, range[0]..range[1], bytes),
+                _ => {
                     let (field, step) = (self.field(name)?, step as u64);
                     (self.values).read_samples(blocks, field, first..last, step, bytes)
                 }
             };
-            let column = (*name, &self.dtype(name)?);
+            let column = (*name, &table.dtype(name)?);
             values.push(numbers::read_f64(column, count, &mut bytes, read)?);
         }
         Ok(Loaded {

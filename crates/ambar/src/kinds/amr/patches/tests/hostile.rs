@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::array::{ArrayData, ArraySpec};
 use crate::error::ErrorKind;
+use crate::kinds::computed::ComputedColumns;
 use crate::kinds::select::Selection;
 
 /// The first sample that has a few boxes on each level.
@@ -54,8 +55,14 @@ fn use_all(store: &Store) -> Result<()> {
     };
     amr.cells(&names, &selection)?;
     let window = amr.window(0, None)?;
-    amr.grid(&["density"], &window)?;
-    amr.slice("density", 0, hierarchy.lower[0], &window)?;
+    amr.grid(&["density"], &window, &ComputedColumns::NONE)?;
+    amr.slice(
+        "density",
+        0,
+        hierarchy.lower[0],
+        &window,
+        &ComputedColumns::NONE,
+    )?;
     for (level, info) in hierarchy.levels.iter().enumerate() {
         for (place, b) in info.boxes.iter().enumerate() {
             for field in amr.fields() {

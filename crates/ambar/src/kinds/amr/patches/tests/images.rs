@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kinds::amr::{Weight, Window};
+use crate::kinds::computed::ComputedColumns;
 use crate::kinds::region::Region;
 
 struct Scene {
@@ -92,7 +93,9 @@ fn close(found: f64, expected: f64) -> bool {
 
 fn check(scene: &Scene, amr: &PatchAmr, random: &mut Random) {
     let window = &scene.window;
-    let grids = amr.grid(&["density", "count", "x"], window).unwrap();
+    let grids = amr
+        .grid(&["density", "count", "x"], window, &ComputedColumns::NONE)
+        .unwrap();
     for (name, grid) in &grids {
         let pixels = scene.pixels();
         assert_eq!(pixels.len(), grid.rows());
@@ -123,7 +126,13 @@ fn check_slice(scene: &Scene, amr: &PatchAmr, axis: usize, random: &mut Random) 
     let on_face = random.below(2) as f64 / 2.0;
     let at = h.lower[axis] + (unit as f64 + on_face) * last.cell_size[axis];
     let image = amr
-        .slice("density", axis, at.min(h.upper[axis]), &scene.window)
+        .slice(
+            "density",
+            axis,
+            at.min(h.upper[axis]),
+            &scene.window,
+            &ComputedColumns::NONE,
+        )
         .unwrap();
     let mut flat = Scene {
         sample: Arc::clone(&scene.sample),
@@ -151,7 +160,16 @@ fn check_slice(scene: &Scene, amr: &PatchAmr, axis: usize, random: &mut Random) 
 fn check_projection(scene: &Scene, amr: &PatchAmr, axis: usize) {
     let h = &scene.sample.hierarchy;
     let finest = h.levels.last().unwrap().cell_size[axis];
-    let image = |weight| amr.project("density", axis, weight, &scene.window).unwrap();
+    let image = |weight| {
+        amr.project(
+            "density",
+            axis,
+            weight,
+            &scene.window,
+            &ComputedColumns::NONE,
+        )
+        .unwrap()
+    };
     let sums = image(Weight::Sum);
     let means = image(Weight::Volume);
     let weighted = image(Weight::Field("single"));
@@ -222,8 +240,14 @@ fn results_do_not_depend_on_threads() {
     let window = amr.window(1, None).unwrap();
     let images = |threads| {
         crate::parallel::with_threads(Some(threads), || {
-            let grid = amr.grid(&["smooth"], &window)?;
-            let image = amr.project("smooth", 2, Weight::Field("density"), &window)?;
+            let grid = amr.grid(&["smooth"], &window, &ComputedColumns::NONE)?;
+            let image = amr.project(
+                "smooth",
+                2,
+                Weight::Field("density"),
+                &window,
+                &ComputedColumns::NONE,
+            )?;
             Ok((grid[0].1.bytes().to_vec(), image.bytes().to_vec()))
         })
         .unwrap()
@@ -261,15 +285,51 @@ fn invalid_images_are_errors() {
     let amr = sample().in_memory();
     let window = amr.window(1, None).unwrap();
     let (lower, upper) = (amr.hierarchy().lower, amr.hierarchy().upper);
-    assert!(amr.slice("density", 3, lower[0], &window).is_err());
-    assert!(amr.slice("density", 0, lower[0] - 0.1, &window).is_err());
-    assert!(amr.slice("density", 0, upper[0] + 0.1, &window).is_err());
-    assert!(amr.slice("density", 0, f64::NAN, &window).is_err());
-    assert!(amr.slice("density", 0, upper[0], &window).is_ok());
-    assert!(amr.project("rho", 0, Weight::Sum, &window).is_err());
     assert!(
-        amr.project("density", 0, Weight::Field("rho"), &window)
+        amr.slice("density", 3, lower[0], &window, &ComputedColumns::NONE)
             .is_err()
+    );
+    assert!(
+        amr.slice(
+            "density",
+            0,
+            lower[0] - 0.1,
+            &window,
+            &ComputedColumns::NONE
+        )
+        .is_err()
+    );
+    assert!(
+        amr.slice(
+            "density",
+            0,
+            upper[0] + 0.1,
+            &window,
+            &ComputedColumns::NONE
+        )
+        .is_err()
+    );
+    assert!(
+        amr.slice("density", 0, f64::NAN, &window, &ComputedColumns::NONE)
+            .is_err()
+    );
+    assert!(
+        amr.slice("density", 0, upper[0], &window, &ComputedColumns::NONE)
+            .is_ok()
+    );
+    assert!(
+        amr.project("rho", 0, Weight::Sum, &window, &ComputedColumns::NONE)
+            .is_err()
+    );
+    assert!(
+        amr.project(
+            "density",
+            0,
+            Weight::Field("rho"),
+            &window,
+            &ComputedColumns::NONE
+        )
+        .is_err()
     );
     let bad = [
         Window { level: 9, ..window },
@@ -283,8 +343,17 @@ fn invalid_images_are_errors() {
         },
     ];
     for window in bad {
-        assert!(amr.grid(&["density"], &window).is_err());
-        assert!(amr.project("density", 0, Weight::Sum, &window).is_err());
-        assert!(amr.slice("density", 0, lower[0], &window).is_err());
+        assert!(
+            amr.grid(&["density"], &window, &ComputedColumns::NONE)
+                .is_err()
+        );
+        assert!(
+            amr.project("density", 0, Weight::Sum, &window, &ComputedColumns::NONE)
+                .is_err()
+        );
+        assert!(
+            amr.slice("density", 0, lower[0], &window, &ComputedColumns::NONE)
+                .is_err()
+        );
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::condition::Condition;
 use crate::kinds::amr::patches::open::values::Values;
+use crate::kinds::computed::ComputedColumns;
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 
@@ -253,11 +254,15 @@ fn only_chunks_that_overlap_are_decoded() {
     let window = stored
         .window(1, Some(&Region::cuboid(&lower, &middle).unwrap()))
         .unwrap();
-    stored.grid(&["density"], &window).unwrap();
+    stored
+        .grid(&["density"], &window, &ComputedColumns::NONE)
+        .unwrap();
     assert!((1..whole).contains(&chunks.load(Ordering::Relaxed)));
     chunks.store(0, Ordering::Relaxed);
     let window = stored.window(1, None).unwrap();
-    stored.slice("density", 2, middle[2], &window).unwrap();
+    stored
+        .slice("density", 2, middle[2], &window, &ComputedColumns::NONE)
+        .unwrap();
     assert!((1..whole).contains(&chunks.load(Ordering::Relaxed)));
 }
 

@@ -1,6 +1,7 @@
 //! Grids, slices and projections, compared with loops over all leaves and pixels.
 
 use super::*;
+use crate::kinds::computed::ComputedColumns;
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 
@@ -81,7 +82,7 @@ proptest! {
     #[test]
     fn grids_average_and_spread(recipe in recipes(9)) {
         let scene = Scene::new(&recipe, &mut Random(recipe.seed ^ 2));
-        let grids = scene.tree.grid(&["density", "mass", "level"], &scene.window).unwrap();
+        let grids = scene.tree.grid(&["density", "mass", "level"], &scene.window, &ComputedColumns::NONE).unwrap();
         let mut expected = [vec![], vec![], vec![]];
         for pixel in scene.pixels(None) {
             let (mut volume, mut sums) = (0.0, [0.0; 3]);
@@ -112,7 +113,7 @@ proptest! {
         let at = random.below(2 * units + 1) as f64 / 2.0;
         let unit = (at as u64).min(units - 1);
         let at = at / units as f64 * shape.size()[axis];
-        let slice = scene.tree.slice("density", axis, at, &scene.window).unwrap();
+        let slice = scene.tree.slice("density", axis, at, &scene.window, &ComputedColumns::NONE).unwrap();
         let mut expected = Vec::new();
         for pixel in scene.pixels(Some(axis)) {
             let (mut area, mut sum) = (0.0, 0.0);
@@ -156,7 +157,7 @@ proptest! {
             mean.push(sum / volume);
             by_mass.push(weighted / mass);
         }
-        let image = |weight| scene.tree.project("density", axis, weight, &scene.window).unwrap();
+        let image = |weight| scene.tree.project("density", axis, weight, &scene.window, &ComputedColumns::NONE).unwrap();
         same(image(Weight::Sum).values(), &integral);
         same(image(Weight::Volume).values(), &mean);
         same(image(Weight::Field("mass")).values(), &by_mass);
@@ -172,11 +173,11 @@ proptest! {
         let total: f64 = sample.leaves.iter().zip(&sample.density).map(|(l, v)| v * volume(l.level)).sum();
         for level in 0..3 {
             let window = tree.window(level, None).unwrap();
-            let grid = tree.grid(&["density"], &window).unwrap();
+            let grid = tree.grid(&["density"], &window, &ComputedColumns::NONE).unwrap();
             let sum: f64 = grid[0].1.values::<f64>().iter().sum();
             prop_assert!((sum * volume(level) - total).abs() <= 1e-12 * total);
             for axis in 0..shape.ndim {
-                let image = tree.project("density", axis, Weight::Sum, &window).unwrap();
+                let image = tree.project("density", axis, Weight::Sum, &window, &ComputedColumns::NONE).unwrap();
                 let sum: f64 = image.values::<f64>().iter().sum();
                 let area = volume(level) / shape.cell_size(level);
                 prop_assert!((sum * area - total).abs() <= 1e-12 * total);
@@ -204,8 +205,14 @@ fn results_do_not_depend_on_threads() {
     let window = tree.window(2, None).unwrap();
     let images = |threads| {
         crate::parallel::with_threads(Some(threads), || {
-            let grid = tree.grid(&["density"], &window)?;
-            let image = tree.project("density", 2, Weight::Field("mass"), &window)?;
+            let grid = tree.grid(&["density"], &window, &ComputedColumns::NONE)?;
+            let image = tree.project(
+                "density",
+                2,
+                Weight::Field("mass"),
+                &window,
+                &ComputedColumns::NONE,
+            )?;
             Ok((grid[0].1.bytes().to_vec(), image.bytes().to_vec()))
         })
         .unwrap()
@@ -237,27 +244,55 @@ fn windows_are_rounded_outwards_except_rounding_errors() {
 fn invalid_images_are_errors() {
     let tree = sample().tree(16);
     let window = tree.window(2, None).unwrap();
-    assert!(tree.slice("density", 3, 0.1, &window).is_err());
-    assert!(tree.slice("density", 0, -0.1, &window).is_err());
-    assert!(tree.slice("density", 0, f64::NAN, &window).is_err());
-    assert!(tree.project("rho", 0, Weight::Sum, &window).is_err());
     assert!(
-        tree.project("density", 0, Weight::Field("rho"), &window)
+        tree.slice("density", 3, 0.1, &window, &ComputedColumns::NONE)
             .is_err()
+    );
+    assert!(
+        tree.slice("density", 0, -0.1, &window, &ComputedColumns::NONE)
+            .is_err()
+    );
+    assert!(
+        tree.slice("density", 0, f64::NAN, &window, &ComputedColumns::NONE)
+            .is_err()
+    );
+    assert!(
+        tree.project("rho", 0, Weight::Sum, &window, &ComputedColumns::NONE)
+            .is_err()
+    );
+    assert!(
+        tree.project(
+            "density",
+            0,
+            Weight::Field("rho"),
+            &window,
+            &ComputedColumns::NONE
+        )
+        .is_err()
     );
     let empty = Window {
         hi: [0; 3],
         ..window
     };
-    assert!(tree.grid(&["density"], &empty).is_err());
+    assert!(
+        tree.grid(&["density"], &empty, &ComputedColumns::NONE)
+            .is_err()
+    );
     let beyond = Window {
         hi: [5; 3],
         ..window
     };
-    assert!(tree.grid(&["density"], &beyond).is_err());
     assert!(
-        tree.grid(&["density"], &tree.window(30, None).unwrap())
+        tree.grid(&["density"], &beyond, &ComputedColumns::NONE)
             .is_err()
+    );
+    assert!(
+        tree.grid(
+            &["density"],
+            &tree.window(30, None).unwrap(),
+            &ComputedColumns::NONE
+        )
+        .is_err()
     );
 }
 
@@ -267,7 +302,8 @@ fn a_slice_reads_only_chunks_that_it_cuts() {
     let rows = tree.rows();
     let counting = Counting::wrap(&mut tree);
     let window = tree.window(2, None).unwrap();
-    tree.slice("density", 2, 0.1, &window).unwrap();
+    tree.slice("density", 2, 0.1, &window, &ComputedColumns::NONE)
+        .unwrap();
     let read = counting.fields.load(Ordering::Relaxed);
     assert!(read > 0 && read < rows * 3 / 4, "{read} of {rows}");
     let all = tree.cells(&["density"], &Selection::default()).unwrap();

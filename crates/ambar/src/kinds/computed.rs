@@ -1,0 +1,283 @@
+//! Columns that are computed from others when they are read: arithmetic, or a function of the caller.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::condition::{ColumnValues, Expression};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::region::Region;
+use crate::kinds::rows::Rows;
+use crate::kinds::source::ColumnSource;
+use crate::numbers;
+
+/// A function of the caller: computes values from those of other columns in the same rows.
+pub trait ColumnFunction: Send + Sync {
+    /// Writes a value for each row to `out`. Each of `inputs` has as many rows.
+    ///
+    /// # Errors
+    /// Those of the function.
+    fn call(&self, inputs: &[&[f64]], out: &mut [f64]) -> Result<()>;
+}
+
+/// How the values of a computed column derive from other columns.
+#[derive(Clone)]
+pub enum Formula {
+    /// Arithmetic.
+    Expression(Expression),
+    /// A function, and the columns that it needs.
+    Function(Vec<String>, Arc<dyn ColumnFunction>),
+}
+
+impl Formula {
+    /// The columns that it needs.
+    fn inputs(&self) -> Vec<&str> {
+        match self {
+            Self::Expression(expression) => expression.fields(),
+            Self::Function(inputs, _) => inputs.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+impl fmt::Debug for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expression(expression) => expression.fmt(f),
+            Self::Function(inputs, _) => write!(f, "Function({inputs:?})"),
+        }
+    }
+}
+
+/// Columns of float64 that are computed from stored and derived columns, chunk by chunk.
+///
+/// ```
+/// use ambar::condition::Expression;
+/// use ambar::kinds::computed::{ComputedColumns, Formula};
+///
+/// let mut computed = ComputedColumns::default();
+/// let speed = Expression::parse("sqrt(vx**2 + vy**2)")?;
+/// computed.insert("speed".to_owned(), Formula::Expression(speed))?;
+/// assert_eq!(computed.needed(&["speed", "rho"]), ["vx", "vy", "rho"]);
+/// # Ok::<(), ambar::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ComputedColumns {
+    columns: BTreeMap<String, Formula>,
+}
+
+impl ComputedColumns {
+    /// No columns.
+    pub const NONE: Self = Self {
+        columns: BTreeMap::new(),
+    };
+
+    /// Adds a column. Its formula may name computed columns that were added before.
+    ///
+    /// # Errors
+    /// `Invalid` if the name exists already, or the formula names the column itself.
+    pub fn insert(&mut self, name: String, formula: Formula) -> Result<()> {
+        if self.columns.contains_key(&name) || formula.inputs().contains(&&*name) {
+            return Err(Error::invalid(format!(
+                "invalid computed column: {name:?}; expected a new name that its formula does not contain"
+            )));
+        }
+        self.columns.insert(name, formula);
+        Ok(())
+    }
+
+    /// Whether a computed column has this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.columns.contains_key(name)
+    }
+
+    /// The stored and derived columns that `names` need, each once.
+    pub fn needed<'a>(&'a self, names: &[&'a str]) -> Vec<&'a str> {
+        let mut needed = Vec::new();
+        // In reverse, because the last one is taken first.
+        let mut open: Vec<&str> = names.iter().rev().copied().collect();
+        let mut seen: Vec<&str> = Vec::new();
+        while let Some(name) = open.pop() {
+            if seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            match self.columns.get(name) {
+                Some(formula) => open.extend(formula.inputs().into_iter().rev()),
+                None => needed.push(name),
+            }
+        }
+        needed
+    }
+}
+
+/// Rows with computed columns besides the stored and derived ones.
+pub(crate) struct WithComputed<'a> {
+    rows: &'a dyn Rows,
+    computed: &'a ComputedColumns,
+}
+
+/// Columns of some rows, with their types.
+type Known<'a> = HashMap<&'a str, (DataType, Vec<u8>)>;
+
+impl<'a> WithComputed<'a> {
+    pub fn new(rows: &'a dyn Rows, computed: &'a ComputedColumns) -> Self {
+        Self { rows, computed }
+    }
+
+    /// Reads any column of rows of one chunk.
+    pub fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
+        match self.derived(name) {
+            Some(_) => self.derive(rows, &[name], &mut [out]),
+            None => self.source().read(name, rows, out),
+        }
+    }
+
+    /// An error if a column does not exist, or does not contain real numbers.
+    pub fn check_number(&self, name: &str) -> Result<()> {
+        let dtype = self.dtype(name)?;
+        if !numbers::is_number(&dtype) {
+            return Err(numbers::not_numeric(name, &dtype));
+        }
+        let needed = self.computed.needed(&[name]);
+        needed
+            .into_iter()
+            .filter(|input| *input != name)
+            .try_for_each(|input| self.check_number(input))
+    }
+
+    /// Computes a column, and those that it needs, unless they are known.
+    fn compute<'k>(
+        &'k self,
+        name: &'k str,
+        rows: &Range<u64>,
+        known: &mut Known<'k>,
+    ) -> Result<()> {
+        if known.contains_key(name) {
+            return Ok(());
+        }
+        let count = (rows.end - rows.start) as usize;
+        let Some(formula) = self.computed.columns.get(name) else {
+            let dtype = self.dtype(name)?;
+            let size = dtype
+                .size()
+                .ok_or_else(|| numbers::not_numeric(name, &dtype))?;
+            let mut bytes = vec![0; count * size];
+            match self.rows.derived(name) {
+                Some(_) => self.rows.derive(rows.clone(), &[name], &mut [&mut bytes])?,
+                None => self.source().read(name, rows.clone(), &mut bytes)?,
+            }
+            known.insert(name, (dtype, bytes));
+            return Ok(());
+        };
+        let inputs = formula.inputs();
+        for input in &inputs {
+            self.compute(input, rows, known)?;
+        }
+        let values = match formula {
+            Formula::Expression(expression) => expression.evaluate(count, |input| {
+                let (dtype, bytes) = &known[input];
+                Ok(ColumnValues::Numbers(dtype, bytes))
+            })?,
+            Formula::Function(_, function) => {
+                let floats = inputs.iter().map(|input| {
+                    let (dtype, bytes) = &known[input];
+                    let mut values = vec![0.0; count];
+                    numbers::to_f64(input, dtype, bytes, &mut values)?;
+                    Ok(values)
+                });
+                let floats: Vec<Vec<f64>> = floats.collect::<Result<_>>()?;
+                let slices: Vec<&[f64]> = floats.iter().map(Vec::as_slice).collect();
+                let mut values = vec![0.0; count];
+                function.call(&slices, &mut values)?;
+                values
+            }
+        };
+        let bytes = bytemuck::cast_slice(&values).to_vec();
+        known.insert(name, (DataType::Float64, bytes));
+        Ok(())
+    }
+}
+
+impl Rows for WithComputed<'_> {
+    fn source(&self) -> &dyn ColumnSource {
+        self.rows.source()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names = self.rows.names();
+        names.extend(self.computed.columns.keys().cloned());
+        names
+    }
+
+    fn derived(&self, name: &str) -> Option<DataType> {
+        match self.computed.contains(name) {
+            true => Some(DataType::Float64),
+            false => self.rows.derived(name),
+        }
+    }
+
+    fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()> {
+        if !names.iter().any(|name| self.computed.contains(name)) {
+            return self.rows.derive(rows, names, outs);
+        }
+        let mut known = Known::new();
+        for (name, out) in names.iter().zip(outs) {
+            self.compute(name, &rows, &mut known)?;
+            out.copy_from_slice(&known[name].1);
+        }
+        Ok(())
+    }
+
+    fn positions(&self) -> Vec<String> {
+        self.rows.positions()
+    }
+
+    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+        self.rows.boxes()
+    }
+
+    fn boxes_hold_all(&self) -> bool {
+        self.rows.boxes_hold_all()
+    }
+
+    fn may_reach(&self, chunk: usize, region: &Region) -> Result<bool> {
+        self.rows.may_reach(chunk, region)
+    }
+
+    fn narrow(&self, rows: Range<u64>, region: &Region, mask: &mut [bool]) -> Result<bool> {
+        self.rows.narrow(rows, region, mask)
+    }
+
+    fn is_masked(&self) -> bool {
+        self.rows.is_masked()
+    }
+
+    fn mask(&self, rows: Range<u64>) -> Result<Vec<bool>> {
+        self.rows.mask(rows)
+    }
+
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        let formula = match self.computed.columns.get(name) {
+            None => return self.rows.ranges(name),
+            Some(Formula::Function(..)) => return Ok(None),
+            Some(Formula::Expression(expression)) => expression,
+        };
+        let mut inputs = HashMap::new();
+        for input in formula.fields() {
+            let Some(ranges) = self.ranges(input)? else {
+                return Ok(None);
+            };
+            inputs.insert(input, (ranges, numbers::has_nan(&self.dtype(input)?)));
+        }
+        let chunks = inputs.values().map(|(ranges, _)| ranges.len()).min();
+        let range = |chunk: usize| {
+            formula.range(|input| {
+                let (ranges, has_nan) = inputs.get(input)?;
+                Some((*ranges.get(chunk)?, *has_nan))
+            })
+        };
+        Ok(chunks.map(|chunks| (0..chunks).map(range).collect()))
+    }
+}
