@@ -51,8 +51,12 @@ if TYPE_CHECKING:
     from ambar.snapshot.amrex_info import AmrexInfo as AmrexInfo
     from ambar.snapshot.particles import Particles as Particles
     from ambar.snapshot.regions import Box as Box
-    from ambar.snapshot.regions import Shell as Shell
+    from ambar.snapshot.regions import Cylinder as Cylinder
+    from ambar.snapshot.regions import CylindricalShell as CylindricalShell
+    from ambar.snapshot.regions import OrientedBox as OrientedBox
+    from ambar.snapshot.regions import Region as Region
     from ambar.snapshot.regions import Sphere as Sphere
+    from ambar.snapshot.regions import SphericalShell as SphericalShell
     from ambar.snapshot.run_info import RamsesInfo as RamsesInfo
     from ambar.snapshot.series import Series as Series
     from ambar.snapshot.snapshot import Snapshot as Snapshot
@@ -91,7 +95,7 @@ _MODULES = {
     "ambar.snapshot.amr": "Amr",
     "ambar.snapshot.amrex_info": "AmrexInfo",
     "ambar.snapshot.particles": "Particles",
-    "ambar.snapshot.regions": "Box Shell Sphere",
+    "ambar.snapshot.regions": "Box Cylinder CylindricalShell OrientedBox Region Sphere SphericalShell",
     "ambar.snapshot.run_info": "RamsesInfo",
     "ambar.snapshot.series": "Series",
     "ambar.snapshot.snapshot": "Snapshot",

@@ -402,6 +402,25 @@ class Region:
     def sphere(center: Sequence[float], radius: float) -> Region: ...
     @staticmethod
     def shell(center: Sequence[float], inner: float, outer: float) -> Region: ...
+    @staticmethod
+    def cylinder(
+        center: Sequence[float], axis: Sequence[float], inner: float, outer: float, height: float
+    ) -> Region: ...
+    @staticmethod
+    def oriented_box(
+        center: Sequence[float],
+        sides: Sequence[float],
+        axis: Sequence[float],
+        towards: Sequence[float],
+    ) -> Region: ...
+    @staticmethod
+    def union(regions: Sequence[Region]) -> Region: ...
+    @staticmethod
+    def intersection(regions: Sequence[Region]) -> Region: ...
+    def complement(self) -> Region: ...
+    def contains(self, positions: Sequence[_Floats]) -> NDArray[np.bool_]:
+        """Return whether points are inside, from an array of coordinates for each dimension."""
+
     def in_periodic_box(self, lower: Sequence[float], sides: Sequence[float]) -> Region:
         """Return the region in a box; a side is infinite where the box is not periodic."""
 

@@ -33,7 +33,7 @@ def test_fields_of_sinks_and_clumps_have_units() -> None:
     [
         ambar.Box((5,) * 3, (6,) * 3),
         ambar.Sphere((5,) * 3, 0.1),
-        ambar.Shell((-1, 0.5, 0.5), 0.1, 0.9),
+        ambar.SphericalShell((-1, 0.5, 0.5), 0.1, 0.9),
     ],
 )
 def test_regions_outside_the_box_are_refused(region: Any) -> None:

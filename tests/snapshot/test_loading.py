@@ -36,7 +36,7 @@ REGIONS = {
     "all": None,
     "box": ambar.Box((0.1, 0.2, 0.3), (0.5, 0.6, 0.45)),
     "corner": ambar.Sphere((0.0, 0.0, 0.0), 0.3),
-    "shell": ambar.Shell("bc", 0.2, 0.4),
+    "shell": ambar.SphericalShell("bc", 0.2, 0.4),
 }
 
 

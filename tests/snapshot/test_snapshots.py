@@ -92,7 +92,7 @@ REGIONS: dict[str, tuple[Any, Any]] = {
     "half": (ambar.Box((None, None, 0.5), (None, None, None)), None),
     "centred": (ambar.Box((-0.1, -0.1, -0.1), (0.1, 0.1, 0.1), center="bc"), None),
     "sphere": (ambar.Sphere("bc", 0.3), (0, 0.3)),
-    "shell": (ambar.Shell(("bc", 0.5, 0.5), 0.2, 0.4), (0.2, 0.4)),
+    "shell": (ambar.SphericalShell(("bc", 0.5, 0.5), 0.2, 0.4), (0.2, 0.4)),
 }
 
 

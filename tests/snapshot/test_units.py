@@ -79,7 +79,7 @@ def test_regions_in_physical_units() -> None:
     assert (lo[2], hi[2]) == (-math.inf, math.inf)
     box = ambar.Box((0, 0, 0), (1, 1, 1))
     assert box._to_code(GALAXY) == _core.Region.box((0.0,) * 3, (100.0,) * 3)
-    shell = ambar.Shell((1, 2, 3), 0.5, 1, "code")
+    shell = ambar.SphericalShell((1, 2, 3), 0.5, 1, "code")
     assert shell._to_code(GALAXY) == _core.Region.shell((1.0, 2.0, 3.0), 0.5, 1.0)
     assert shell._to_code(GALAXY) != _core.Region.sphere((1.0, 2.0, 3.0), 1.0)
 
@@ -94,7 +94,7 @@ def test_regions_in_physical_units() -> None:
         ambar.Sphere("middle", 1),
         ambar.Sphere((0, 0), 1),
         ambar.Sphere("bc", 1, unit="furlong"),
-        ambar.Shell("bc", 2, 1),
+        ambar.SphericalShell("bc", 2, 1),
     ],
     ids=str,
 )

@@ -56,7 +56,7 @@ pub fn selection(
     Selection {
         computed: ComputedColumns::of(computed),
         chunks: chunks.map(|(start, end)| start..end),
-        region: region.map(|region| region.inner),
+        region: region.map(|region| region.inner.clone()),
         levels,
         condition: condition.map(|condition| condition.inner.clone()),
     }

@@ -100,7 +100,7 @@ impl Ramses {
                     .collect()
             }),
             fields,
-            region: region.map(|region| region.inner),
+            region: region.map(|region| region.inner.clone()),
             levels,
             max_level,
             domain: false,
@@ -126,7 +126,7 @@ impl Ramses {
         let report = |done, total| check_cancelled(progress.report(done, total));
         let request = ParticlesRequest {
             fields,
-            region: region.map(|region| region.inner),
+            region: region.map(|region| region.inner.clone()),
             domain: false,
             progress: Some(&report),
         };

@@ -179,7 +179,7 @@ class Amr(FieldRows):
         fields : str or sequence of str, optional
             Fields and derived columns to read. By default level, the cell centres, and every
             field but ``domain``.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             Cells whose centre is inside. It extends across periodic faces of the box.
         levels : tuple of int, optional
             `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
@@ -237,7 +237,7 @@ class Amr(FieldRows):
 
         Parameters
         ----------
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : (int, int), optional
             As for `read`.

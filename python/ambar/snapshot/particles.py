@@ -87,7 +87,7 @@ class Particles(FieldRows):
         fields : str or sequence of str, optional
             Fields to read, also as "particles/mass". By default all fields except ``domain`` and
             the position of particles in the files of a plotfile.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             Rows whose position is inside. It extends across periodic faces of the box. Positions
             are the fields position_x, ... of particles, x, ... of sinks, and peak_x, ... of clumps.
         where : str, optional

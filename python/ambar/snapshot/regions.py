@@ -1,12 +1,13 @@
-"""Regions of space: a box, a sphere or a shell, in any unit of length."""
+"""Regions of space: boxes, spheres, shells, cylinders, and their combinations, in any unit of length."""
 
 from __future__ import annotations
 
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Levels: TypeAlias = tuple[int, int]
 Numbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
+Direction: TypeAlias = str | Sequence[float] | npt.NDArray[Any]
 Center: TypeAlias = str | Sequence[float | str] | npt.NDArray[Any]
 
 Bounds: TypeAlias = Sequence[float] | npt.NDArray[Any]
@@ -32,9 +34,9 @@ def region_in_code(region: Region | None, info: RunInfo) -> _core.Region | None:
     """Return a region in code length, None for None; raises TypeError if it is not a region."""
     if region is None:
         return None
-    if not isinstance(region, (Box, Sphere, Shell)):
+    if not isinstance(region, Region):
         raise TypeError(
-            f"expected an ambar.Box, Sphere or Shell as the region, found {region!r:.80}"
+            f"expected a region such as ambar.Box or ambar.Sphere, found {region!r:.80}"
         )
     code = region._to_code(info)
     upper = tuple(start + size for start, size in zip(info.lower, info.box_size, strict=True))
@@ -142,8 +144,72 @@ def _radius(value: float, scale: float) -> float:
     return float(value) * scale
 
 
+class Region(ABC):
+    """A part of space. Operators combine regions.
+
+    ``a & b`` is the intersection of two regions, ``a | b`` the union, ``a - b`` the points of `a`
+    that are not in `b`, and ``~a`` the points outside of `a`.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> ball, slab = ambar.Sphere("bc", 0.3), ambar.Box((0, 0, 0.4), (1, 1, 0.6))
+    >>> both, either, rest = (len(amr.read("x", region=r)) for r in (ball & slab, ball | slab, ~ball))
+    >>> both + either == len(amr.read("x", region=ball)) + len(amr.read("x", region=slab))
+    True
+    >>> rest + len(amr.read("x", region=ball)) == len(amr)
+    True
+    """
+
+    @abstractmethod
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        """Return the region in code length; raises ValueError if it does not fit the data."""
+
+    def __and__(self, other: Region) -> Region:
+        return _Combination("&", (self, other)) if isinstance(other, Region) else NotImplemented
+
+    def __or__(self, other: Region) -> Region:
+        return _Combination("|", (self, other)) if isinstance(other, Region) else NotImplemented
+
+    def __sub__(self, other: Region) -> Region:
+        return _Combination("&", (self, ~other)) if isinstance(other, Region) else NotImplemented
+
+    def __invert__(self) -> Region:
+        return _Complement(self)
+
+
 @dataclass(frozen=True)
-class Box:
+class _Combination(Region):
+    """The intersection ("&") or union ("|") of regions."""
+
+    operator: Literal["&", "|"]
+    regions: tuple[Region, ...]
+
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        regions = [region._to_code(info) for region in self.regions]
+        if self.operator == "&":
+            return _core.Region.intersection(regions)
+        return _core.Region.union(regions)
+
+    def __repr__(self) -> str:
+        return f"({f' {self.operator} '.join(map(repr, self.regions))})"
+
+
+@dataclass(frozen=True)
+class _Complement(Region):
+    """The points outside of a region."""
+
+    region: Region
+
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        return self.region._to_code(info).complement()
+
+    def __repr__(self) -> str:
+        return f"~{self.region!r}"
+
+
+@dataclass(frozen=True)
+class Box(Region):
     """The half-open box ``lo <= point < hi``: cells whose centre, and particles that are inside.
 
     In a periodic box (``info.periodic``) the region extends across faces; an open side ends at the
@@ -297,7 +363,7 @@ def _corner(
 
 
 @dataclass(frozen=True)
-class Sphere:
+class Sphere(Region):
     """The points within `radius` of `center`: a disc in two dimensions, an interval in one.
 
     In a periodic box, distances are those to the nearest image of the center.
@@ -330,7 +396,7 @@ class Sphere:
 
 
 @dataclass(frozen=True)
-class Shell:
+class SphericalShell(Region):
     """The points whose distance from `center` is above `inner` and at most `outer`.
 
     Parameters
@@ -345,7 +411,7 @@ class Shell:
     Examples
     --------
     >>> amr = ambar.open_snapshot("run.ambar").amr
-    >>> parts = [ambar.Sphere("bc", 0.2), ambar.Shell("bc", 0.2, 0.4), ambar.Sphere("bc", 0.4)]
+    >>> parts = [ambar.Sphere("bc", 0.2), ambar.SphericalShell("bc", 0.2, 0.4), ambar.Sphere("bc", 0.4)]
     >>> ball, shell, both = (len(amr.read("level", region=region)) for region in parts)
     >>> ball + shell == both
     True
@@ -357,14 +423,164 @@ class Shell:
     unit: str = "box"
 
     def _to_code(self, info: RunInfo) -> _core.Region:
-        scale = length_of_unit(info, self.unit)
-        inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
-        if inner > outer:
-            raise InvalidError(
-                f"expected inner <= outer, found the radii {self.inner}, {self.outer}"
-            )
+        inner, outer = _radii(self.inner, self.outer, length_of_unit(info, self.unit))
         center = _center(self.center, info, self.unit)
         return _core.Region.shell(center, inner, outer)
 
 
-Region: TypeAlias = Box | Sphere | Shell
+@dataclass(frozen=True)
+class Cylinder(Region):
+    """The points within `radius` of an axis through `center`, and within half of `height` along it.
+
+    The data have three dimensions. In a periodic box, distances are those to the nearest image of
+    the center.
+
+    Parameters
+    ----------
+    center : "bc", array_like of float, or sequence of float and "bc"
+        The center; "bc" is the middle of the box.
+    radius : float
+        The radius, >= 0.
+    height : float, optional
+        The whole height, >= 0; unlimited by default.
+    axis : {"x", "y", "z"} or array_like of float, default "z"
+        The direction of the axis, of any length.
+    unit : str, default "box"
+        Unit of `center`, `radius` and `height`, as for `Box`.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> disc = ambar.Cylinder("bc", 0.3, 0.1, axis=(0, 1, 1))
+    >>> 0 < len(amr.read("level", region=disc)) < len(amr.read("level", region=ambar.Sphere("bc", 0.5)))
+    True
+    """
+
+    center: Center
+    radius: float
+    height: float | None = None
+    axis: Direction = "z"
+    unit: str = "box"
+
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        radius = _radius(self.radius, length_of_unit(info, self.unit))
+        return _cylinder(self, info, 0.0, radius)
+
+
+@dataclass(frozen=True)
+class CylindricalShell(Region):
+    """The points whose distance from an axis is above `inner` and at most `outer`.
+
+    Parameters
+    ----------
+    center : "bc", array_like of float, or sequence of float and "bc"
+        The center; "bc" is the middle of the box.
+    inner, outer : float
+        The radii, ``0 <= inner <= outer``.
+    height : float, optional
+        As for `Cylinder`.
+    axis : {"x", "y", "z"} or array_like of float, default "z"
+        As for `Cylinder`.
+    unit : str, default "box"
+        Unit of all lengths, as for `Box`.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> parts = [ambar.Cylinder("bc", 0.2), ambar.CylindricalShell("bc", 0.2, 0.4), ambar.Cylinder("bc", 0.4)]
+    >>> inner, shell, both = (len(amr.read("level", region=region)) for region in parts)
+    >>> inner + shell == both
+    True
+    """
+
+    center: Center
+    inner: float
+    outer: float
+    height: float | None = None
+    axis: Direction = "z"
+    unit: str = "box"
+
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        inner, outer = _radii(self.inner, self.outer, length_of_unit(info, self.unit))
+        return _cylinder(self, info, inner, outer)
+
+
+@dataclass(frozen=True)
+class OrientedBox(Region):
+    """A half-open box in any direction, around its center.
+
+    Parameters
+    ----------
+    center : "bc", array_like of float, or sequence of float and "bc"
+        The center; "bc" is the middle of the box of the simulation.
+    sides : array_like of float
+        The three sides, >= 0: along `axis`, along the part of `towards` that is perpendicular to
+        `axis`, and perpendicular to both.
+    axis, towards : {"x", "y", "z"} or array_like of float, default "x" and "y"
+        Directions of any length that are not parallel.
+    unit : str, default "box"
+        Unit of `center` and `sides`, as for `Box`.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> bar = ambar.OrientedBox("bc", (0.8, 0.1, 0.1), axis=(1, 1, 0))
+    >>> len(amr.read("level", region=bar)) < len(amr)
+    True
+    """
+
+    center: Center
+    sides: Sequence[float] | npt.NDArray[Any]
+    axis: Direction = "x"
+    towards: Direction = "y"
+    unit: str = "box"
+
+    def _to_code(self, info: RunInfo) -> _core.Region:
+        _check_space(self, info)
+        scale = length_of_unit(info, self.unit)
+        if len(self.sides) != 3:
+            raise InvalidError(f"expected three sides of a box, found {self.sides!r:.80}")
+        sides = [_radius(side, scale) for side in self.sides]
+        center = _center(self.center, info, self.unit)
+        return _core.Region.oriented_box(
+            center, sides, direction(self.axis), direction(self.towards)
+        )
+
+
+def direction(axis: Direction) -> tuple[float, float, float]:
+    """Return a direction as three numbers; raises ValueError if it is not one."""
+    if isinstance(axis, str):
+        if axis not in tuple(AXES):
+            raise InvalidError(f"invalid axis {axis!r}; expected 'x', 'y', 'z' or three numbers")
+        return (float(axis == "x"), float(axis == "y"), float(axis == "z"))
+    numbers = [_finite(float(number)) for number in axis]
+    if len(numbers) != 3 or not any(numbers):
+        raise InvalidError(f"invalid axis {axis!r:.80}; expected three numbers that are not all 0")
+    return (numbers[0], numbers[1], numbers[2])
+
+
+def _cylinder(
+    region: Cylinder | CylindricalShell, info: RunInfo, inner: float, outer: float
+) -> _core.Region:
+    _check_space(region, info)
+    # Twice the diagonal of the box is beyond all of its points.
+    height = 2 * math.hypot(*info.box_size)
+    if region.height is not None:
+        height = _radius(region.height, length_of_unit(info, region.unit))
+    center = _center(region.center, info, region.unit)
+    return _core.Region.cylinder(center, direction(region.axis), inner, outer, height)
+
+
+def _check_space(region: Region, info: RunInfo) -> None:
+    if info.ndim != 3:
+        raise InvalidError(
+            f"expected data of three dimensions for {type(region).__name__}, found {info.ndim}; use "
+            "Box, Sphere or SphericalShell"
+        )
+
+
+def _radii(inner: float, outer: float, scale: float) -> tuple[float, float]:
+    """Return the radii of a shell in code length."""
+    if inner > outer:
+        raise InvalidError(f"expected inner <= outer, found the radii {inner}, {outer}")
+    return _radius(inner, scale), _radius(outer, scale)

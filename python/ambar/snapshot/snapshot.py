@@ -186,7 +186,7 @@ class Snapshot:
             Components ("hydro", "cells", "particles"), fields of one component ("particles/mass"),
             and fields of any component ("density", also as "rho"). By default everything. Derived
             columns of cells need not be loaded.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             Cells whose centre, and particles, sinks and clumps whose position, is inside. It
             extends across periodic faces of the box. Of patches, the boxes are cut to the bounding
             box of the region, rounded outward to cells of level 0.

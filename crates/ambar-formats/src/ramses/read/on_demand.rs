@@ -124,7 +124,7 @@ impl OutputCells {
         }
         let part = self.output.read_cells(&CellsRequest {
             fields: Some(needed),
-            region: selection.region,
+            region: selection.region.clone(),
             levels: selection.levels,
             ..CellsRequest::default()
         })?;
