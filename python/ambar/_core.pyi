@@ -431,6 +431,37 @@ class Region:
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
+class Camera:
+    """A view of the domain along a direction."""
+
+    def __new__(
+        cls,
+        *,
+        center: Sequence[float],
+        axes: Sequence[Sequence[float]],
+        pixel: float,
+        shape: Sequence[int],
+        depth: float,
+        periods: Sequence[float],
+    ) -> Self:
+        """Describe a view: axes to the right, upwards and along the line of sight."""
+
+    def render(
+        self,
+        positions: Sequence[_Array],
+        footprint: Literal["nearest", "cloud"] | Sequence[_Array],
+        values: Sequence[_Array],
+        layers: NDArray[np.int64] | None = None,
+        layer_count: int = 1,
+        threads: int | None = None,
+    ) -> _Floats:
+        """Sum values of rows over pixels: float64 (values, layers, right, up).
+
+        `footprint` has the sides of cells along three axes, or radii of splines. A cell contributes
+        its values times the volume in the column of a pixel, a particle those times its fraction.
+        """
+
+@final
 class Amr:
     """The leaf cells of a hierarchy, in a store or in memory."""
 

@@ -16,6 +16,7 @@ mod progress;
 mod ramses;
 mod ranks;
 mod region;
+mod render;
 mod spec;
 mod store;
 mod threads;
@@ -63,6 +64,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(computed::expression_fields, module)?)?;
     module.add_class::<condition::Quantity>()?;
     module.add_class::<region::Region>()?;
+    module.add_class::<render::Camera>()?;
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
     module.add_class::<bound::PartBound>()?;

@@ -10,6 +10,7 @@ pub mod morton;
 pub mod particles;
 pub mod rank_particles;
 pub mod region;
+pub mod render;
 pub(crate) mod rows;
 pub mod select;
 pub mod source;

@@ -1,0 +1,549 @@
+//! Maps along any direction: sums of cells and particles over the pixels of a camera.
+//!
+//! The image of a cell along a coordinate axis is a rectangle, whose overlap with each pixel is exact. Along other
+//! directions it is a hexagon: lengths of rays through the cell are sampled on a grid with at least
+//! [`SAMPLES_ACROSS`] samples across the cell, and scaled so that their sum is the volume of the cell. Integrals over the
+//! map are therefore exact, and the position of a cell's contribution is exact to a fraction of a pixel.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// Number of groups of rows with separate sums. It is constant: results do not depend on threads.
+const GROUPS: usize = 16;
+
+/// Maximum memory for the images of all groups; larger images use fewer groups.
+const IMAGES: usize = 1 << 30;
+
+/// Samples across the smaller side of a cell's image.
+const SAMPLES_ACROSS: f64 = 4.0;
+
+/// Cells with larger images, in pixels, are not sampled outside of the map: their samples are dense enough.
+const LARGE: f64 = 64.0;
+
+/// Cells with smaller images, in pixels, count as rectangles.
+const SMALL: f64 = 0.5;
+
+/// A view of the domain along a direction.
+#[derive(Clone, Debug)]
+pub struct Camera {
+    /// The point in the middle of the map.
+    pub centre: [f64; 3],
+    /// Orthogonal unit vectors: to the right and upwards in the map, and along the line of sight.
+    pub axes: [[f64; 3]; 3],
+    /// The side of a pixel.
+    pub pixel: f64,
+    /// Pixels to the right and upwards.
+    pub shape: [usize; 2],
+    /// Rows whose centres are at most half of it from the middle, along the line of sight.
+    pub depth: f64,
+    /// Sides of the periodic box; infinite in dimensions that are not periodic. Of each row the image nearest to the
+    /// middle counts.
+    pub periods: [f64; 3],
+}
+
+/// The form of each row.
+#[derive(Clone, Copy, Debug)]
+pub enum Footprint<'a> {
+    /// Cells with these sides.
+    Cells([&'a [f64]; 3]),
+    /// Points, which count in the nearest pixel.
+    Nearest,
+    /// Squares of a pixel (cloud in cell).
+    Cloud,
+    /// Cubic splines with these radii of their support.
+    Spline(&'a [f64]),
+}
+
+/// The rows of a map.
+#[derive(Clone, Copy, Debug)]
+pub struct RenderRows<'a> {
+    /// The coordinates of centres.
+    pub positions: [&'a [f64]; 3],
+    /// Their form.
+    pub footprint: Footprint<'a>,
+    /// The quantities to sum: per volume for cells, otherwise per row.
+    pub values: &'a [&'a [f64]],
+    /// The layer of each row, and the number of layers; rows of other layers are left out.
+    pub layers: Option<(&'a [i64], usize)>,
+}
+
+impl RenderRows<'_> {
+    fn len(&self) -> usize {
+        self.positions[0].len()
+    }
+
+    fn layer_count(&self) -> usize {
+        self.layers.map_or(1, |(_, count)| count)
+    }
+
+    fn check(&self) -> Result<()> {
+        let rows = self.len();
+        let mut lengths: Vec<usize> = self.positions.iter().map(|x| x.len()).collect();
+        lengths.extend(self.values.iter().map(|values| values.len()));
+        match self.footprint {
+            Footprint::Cells(sides) => lengths.extend(sides.iter().map(|side| side.len())),
+            Footprint::Spline(radii) => lengths.push(radii.len()),
+            Footprint::Nearest | Footprint::Cloud => {}
+        }
+        lengths.extend(self.layers.iter().map(|(layers, _)| layers.len()));
+        match lengths.into_iter().find(|length| *length != rows) {
+            None => Ok(()),
+            Some(length) => Err(Error::invalid(format!(
+                "expected columns of equal length, found {rows} and {length} rows"
+            ))),
+        }
+    }
+}
+
+/// Sums the values of rows over pixels: float64 (values, layers, right, up). A cell contributes its values times the
+/// volume in the column of the pixel, a particle its values times the fraction in the pixel.
+///
+/// # Errors
+/// `Invalid` if columns differ in length or the camera is invalid; `Limit` if the images do not fit in memory.
+pub fn render(camera: &Camera, rows: &RenderRows<'_>) -> Result<Vec<f64>> {
+    rows.check()?;
+    camera.check()?;
+    let [width, height] = camera.shape;
+    let image = width.checked_mul(height).filter(|pixels| *pixels > 0);
+    let total = image
+        .and_then(|image| image.checked_mul(rows.values.len()))
+        .and_then(|image| image.checked_mul(rows.layer_count()))
+        .filter(|total| total.checked_mul(8).is_some_and(|bytes| bytes <= IMAGES * 4))
+        .ok_or_else(|| {
+            Error::limit(format!(
+                "a map of {width} x {height} pixels in {} layers of {} fields does not fit in memory; choose fewer",
+                rows.layer_count(),
+                rows.values.len()
+            ))
+        })?;
+    let groups = (IMAGES / (8 * total).max(1)).clamp(1, GROUPS);
+    let length = rows.len().div_ceil(groups).max(1);
+    let parts: Vec<Vec<f64>> = (0..groups)
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|group| {
+            let mut sums = vec![0.0; total];
+            let end = ((group + 1) * length).min(rows.len());
+            let mut painter = Painter::new(camera, rows, &mut sums);
+            for row in group * length..end {
+                painter.add(row);
+            }
+            sums
+        })
+        .collect();
+    let mut parts = parts.into_iter();
+    let mut sums = parts.next().unwrap_or_else(|| vec![0.0; total]);
+    for part in parts {
+        sums.par_iter_mut()
+            .zip(part)
+            .for_each(|(sum, more)| *sum += more);
+    }
+    Ok(sums)
+}
+
+impl Camera {
+    fn check(&self) -> Result<()> {
+        let all = self.axes.iter().flatten().chain(&self.centre);
+        let is_finite = all.into_iter().all(|x| x.is_finite());
+        if is_finite && self.pixel > 0.0 && self.pixel.is_finite() && self.depth >= 0.0 {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "invalid camera: {self:?}; expected finite vectors, a pixel > 0 and a depth >= 0"
+        )))
+    }
+
+    /// Whether the axes of the map are coordinate axes.
+    fn is_aligned(&self) -> bool {
+        let is_axis = |axis: &[f64; 3]| axis.iter().any(|x| x.abs() > 1.0 - 1e-14);
+        self.axes.iter().all(is_axis)
+    }
+
+    /// Coordinates of a point from the middle, along the axes of the camera.
+    fn project(&self, point: [f64; 3]) -> [f64; 3] {
+        let from_centre: [f64; 3] = std::array::from_fn(|d| {
+            let (distance, period) = (point[d] - self.centre[d], self.periods[d]);
+            match period.is_finite() {
+                true => distance - period * (distance / period).round(),
+                false => distance,
+            }
+        });
+        self.axes
+            .each_ref()
+            .map(|axis| (0..3).map(|d| axis[d] * from_centre[d]).sum())
+    }
+}
+
+/// Adds rows to an image.
+struct Painter<'a> {
+    camera: &'a Camera,
+    rows: &'a RenderRows<'a>,
+    sums: &'a mut [f64],
+    is_aligned: bool,
+    /// The fractions of a row in the pixels of a rectangle.
+    fractions: Vec<f64>,
+}
+
+/// A rectangle of pixels: the first one, which can be outside of the map, and the sides.
+#[derive(Clone, Copy)]
+struct Rectangle {
+    first: [i64; 2],
+    shape: [usize; 2],
+}
+
+impl<'a> Painter<'a> {
+    fn new(camera: &'a Camera, rows: &'a RenderRows<'a>, sums: &'a mut [f64]) -> Self {
+        Self {
+            camera,
+            rows,
+            sums,
+            is_aligned: camera.is_aligned(),
+            fractions: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, row: usize) {
+        let layer = match self.rows.layers {
+            None => 0,
+            Some((layers, count)) => match usize::try_from(layers[row]) {
+                Ok(layer) if layer < count => layer,
+                _ => return,
+            },
+        };
+        let point = self.rows.positions.map(|x| x[row]);
+        let [right, up, sight] = self.camera.project(point);
+        if !(sight.abs() <= self.camera.depth / 2.0) {
+            return;
+        }
+        // In pixels, from the corner of the map.
+        let at = [right, up].map(|x| x / self.camera.pixel);
+        let at: [f64; 2] = std::array::from_fn(|d| at[d] + self.camera.shape[d] as f64 / 2.0);
+        match self.rows.footprint {
+            Footprint::Cells(sides) => {
+                let half = sides.map(|side| side[row] / 2.0);
+                let volume = 8.0 * half.iter().product::<f64>();
+                if let Some(pixels) = self.cell(at, half) {
+                    self.sum(row, layer, pixels, volume);
+                }
+            }
+            Footprint::Nearest => self.point(row, layer, at),
+            Footprint::Cloud => {
+                if let Some(pixels) = self.rectangle(at, [0.5; 2]) {
+                    self.sum(row, layer, pixels, 1.0);
+                }
+            }
+            Footprint::Spline(radii) => {
+                let radius = radii[row] / self.camera.pixel;
+                match self.spline(at, radius) {
+                    Some(pixels) => self.sum(row, layer, pixels, 1.0),
+                    None => self.point(row, layer, at),
+                }
+            }
+        }
+    }
+
+    /// Adds a row to the pixel that contains a point.
+    fn point(&mut self, row: usize, layer: usize, at: [f64; 2]) {
+        let pixels = Rectangle {
+            first: at.map(|x| x.floor() as i64),
+            shape: [1; 2],
+        };
+        self.fractions.clear();
+        self.fractions.push(1.0);
+        self.sum(row, layer, pixels, 1.0);
+    }
+
+    /// The pixels of a rectangle around `at` with half sides `reach`, at least the part in the map; `None` outside of
+    /// the map.
+    fn pixels(&self, at: [f64; 2], reach: [f64; 2], is_clipped: bool) -> Option<Rectangle> {
+        let mut pixels = Rectangle {
+            first: [0; 2],
+            shape: [0; 2],
+        };
+        for d in 0..2 {
+            let side = self.camera.shape[d] as f64;
+            let (mut lo, mut hi) = ((at[d] - reach[d]).floor(), (at[d] + reach[d]).ceil());
+            if !(hi > 0.0 && lo < side) {
+                return None;
+            }
+            if is_clipped {
+                (lo, hi) = (lo.max(0.0), hi.min(side));
+            }
+            pixels.first[d] = lo as i64;
+            pixels.shape[d] = (hi - lo).max(1.0) as usize;
+        }
+        Some(pixels)
+    }
+
+    /// Fractions of a rectangle around `at` with half sides `reach`.
+    fn rectangle(&mut self, at: [f64; 2], reach: [f64; 2]) -> Option<Rectangle> {
+        let pixels = self.pixels(at, reach, true)?;
+        let part = |d: usize, pixel: usize| {
+            let lo = (pixels.first[d] + pixel as i64) as f64;
+            let overlap = (lo + 1.0).min(at[d] + reach[d]) - lo.max(at[d] - reach[d]);
+            overlap.max(0.0) / (2.0 * reach[d])
+        };
+        self.fractions.clear();
+        for right in 0..pixels.shape[0] {
+            let part_right = part(0, right);
+            let row = (0..pixels.shape[1]).map(|up| part_right * part(1, up));
+            self.fractions.extend(row);
+        }
+        Some(pixels)
+    }
+
+    /// Fractions of a cell with half sides `half`.
+    fn cell(&mut self, at: [f64; 2], half: [f64; 3]) -> Option<Rectangle> {
+        let reach: [f64; 2] = std::array::from_fn(|d| {
+            let axis = &self.camera.axes[d];
+            (0..3).map(|e| half[e] * axis[e].abs()).sum::<f64>() / self.camera.pixel
+        });
+        let smallest = 2.0 * reach[0].min(reach[1]);
+        let largest = 2.0 * reach[0].max(reach[1]);
+        if self.is_aligned || smallest < SMALL {
+            return self.rectangle(at, reach);
+        }
+        let is_large = largest > LARGE;
+        let pixels = self.pixels(at, reach, is_large)?;
+        let samples = (SAMPLES_ACROSS / smallest).ceil().max(1.0) as usize;
+        self.fractions.clear();
+        self.fractions
+            .resize(pixels.shape[0] * pixels.shape[1], 0.0);
+        let ray = Ray::new(self.camera, half);
+        let step = 1.0 / samples as f64;
+        for right in 0..pixels.shape[0] * samples {
+            let x = pixels.first[0] as f64 + (right as f64 + 0.5) * step - at[0];
+            for up in 0..pixels.shape[1] * samples {
+                let y = pixels.first[1] as f64 + (up as f64 + 0.5) * step - at[1];
+                let length = ray.length(x * self.camera.pixel, y * self.camera.pixel);
+                self.fractions[right / samples * pixels.shape[1] + up / samples] += length;
+            }
+        }
+        let area = (self.camera.pixel * step).powi(2);
+        let volume = 8.0 * half.iter().product::<f64>();
+        let total = match is_large {
+            true => volume / area,
+            false => self.fractions.iter().sum(),
+        };
+        self.fractions.iter_mut().for_each(|part| *part /= total);
+        (total > 0.0).then_some(pixels)
+    }
+
+    /// Fractions of a cubic spline whose support has a radius; `None` if it is smaller than a pixel.
+    fn spline(&mut self, at: [f64; 2], radius: f64) -> Option<Rectangle> {
+        if !(radius > 1.0) {
+            return None;
+        }
+        let is_large = 2.0 * radius > LARGE;
+        let pixels = self.pixels(at, [radius; 2], is_large)?;
+        self.fractions.clear();
+        for right in 0..pixels.shape[0] {
+            let x = (pixels.first[0] + right as i64) as f64 + 0.5 - at[0];
+            for up in 0..pixels.shape[1] {
+                let y = (pixels.first[1] + up as i64) as f64 + 0.5 - at[1];
+                self.fractions.push(spline(x.hypot(y) / radius));
+            }
+        }
+        // The integral of the spline over the disc of radius 1 is 7 pi / 40.
+        let total = match is_large {
+            true => 7.0 * std::f64::consts::PI / 40.0 * radius * radius,
+            false => self.fractions.iter().sum(),
+        };
+        self.fractions.iter_mut().for_each(|part| *part /= total);
+        (total > 0.0).then_some(pixels)
+    }
+
+    /// Adds the values of a row, times `weight`, to the pixels by their fractions.
+    fn sum(&mut self, row: usize, layer: usize, pixels: Rectangle, weight: f64) {
+        let [width, height] = self.camera.shape;
+        let inside = |d: usize| {
+            let side = self.camera.shape[d] as i64;
+            let lo = (-pixels.first[d]).clamp(0, pixels.shape[d] as i64);
+            let hi = (side - pixels.first[d]).clamp(lo, pixels.shape[d] as i64);
+            lo as usize..hi as usize
+        };
+        let (rights, ups) = (inside(0), inside(1));
+        if rights.is_empty() || ups.is_empty() {
+            return;
+        }
+        let layers = self.rows.layer_count();
+        for (number, values) in self.rows.values.iter().enumerate() {
+            let value = values[row] * weight;
+            let image = (number * layers + layer) * width * height;
+            for right in rights.clone() {
+                let column = (pixels.first[0] + right as i64) as usize * height;
+                let start = image + column + (pixels.first[1] + ups.start as i64) as usize;
+                let parts = &self.fractions[right * pixels.shape[1]..][ups.clone()];
+                for (sum, part) in self.sums[start..start + parts.len()].iter_mut().zip(parts) {
+                    *sum += value * part;
+                }
+            }
+        }
+    }
+}
+
+/// Rays along the line of sight through a cell around the origin.
+struct Ray<'a> {
+    axes: &'a [[f64; 3]; 3],
+    half: [f64; 3],
+}
+
+impl<'a> Ray<'a> {
+    fn new(camera: &'a Camera, half: [f64; 3]) -> Self {
+        Self {
+            axes: &camera.axes,
+            half,
+        }
+    }
+
+    /// The length in the cell of the ray through the point `right`, `up` of the map.
+    fn length(&self, right: f64, up: f64) -> f64 {
+        let [to_right, to_up, sight] = self.axes;
+        let (mut from, mut to) = (f64::NEG_INFINITY, f64::INFINITY);
+        for d in 0..3 {
+            let start = right * to_right[d] + up * to_up[d];
+            if sight[d].abs() < 1e-12 {
+                if start.abs() > self.half[d] {
+                    return 0.0;
+                }
+                continue;
+            }
+            let ends = [-self.half[d], self.half[d]].map(|face| (face - start) / sight[d]);
+            from = from.max(ends[0].min(ends[1]));
+            to = to.min(ends[0].max(ends[1]));
+        }
+        (to - from).max(0.0)
+    }
+}
+
+/// The cubic spline of Monaghan and Lattanzio (1985) without its normalization, with support up to 1.
+fn spline(q: f64) -> f64 {
+    match q {
+        ..0.5 => 1.0 - 6.0 * q * q + 6.0 * q * q * q,
+        ..1.0 => 2.0 * (1.0 - q).powi(3),
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn camera(axes: [[f64; 3]; 3]) -> Camera {
+        Camera {
+            centre: [0.5; 3],
+            axes,
+            pixel: 0.1,
+            shape: [30, 30],
+            depth: 10.0,
+            periods: [f64::INFINITY; 3],
+        }
+    }
+
+    fn tilted() -> [[f64; 3]; 3] {
+        let (s, c) = (0.6f64, 0.8f64);
+        let (t, d) = (0.28f64, 0.96f64);
+        [[c, s, 0.0], [-s * t, c * t, d], [s * d, -c * d, t]]
+    }
+
+    const ALIGNED: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+
+    fn cells<'a>(
+        positions: &'a [Vec<f64>; 3],
+        sides: &'a [f64],
+        values: &'a [&'a [f64]],
+    ) -> RenderRows<'a> {
+        RenderRows {
+            positions: positions.each_ref().map(Vec::as_slice),
+            footprint: Footprint::Cells([sides; 3]),
+            values,
+            layers: None,
+        }
+    }
+
+    #[test]
+    fn maps_contain_the_volume_of_all_cells() {
+        let positions = [
+            vec![0.4, 0.5, 0.61, 0.3],
+            vec![0.2, 0.7, 0.5, 0.5],
+            vec![0.5; 4],
+        ];
+        let sides = [0.5, 0.03, 0.11, 0.001];
+        let ones = [1.0; 4];
+        let expected: f64 = sides.iter().map(|side: &f64| side.powi(3)).sum();
+        for axes in [ALIGNED, tilted()] {
+            let values: [&[f64]; 1] = [&ones];
+            let map = render(&camera(axes), &cells(&positions, &sides, &values)).unwrap();
+            let sum: f64 = map.iter().sum();
+            assert!((sum / expected - 1.0).abs() < 1e-12, "{sum} {expected}");
+        }
+    }
+
+    #[test]
+    fn columns_along_an_axis_are_exact() {
+        let positions = [vec![0.5], vec![0.5], vec![0.5]];
+        let (sides, twos) = ([1.05], [2.0]);
+        let values: [&[f64]; 1] = [&twos];
+        let map = render(&camera(ALIGNED), &cells(&positions, &sides, &values)).unwrap();
+        let pixel = |right: usize, up: usize| map[right * 30 + up] / 0.01;
+        assert!((pixel(15, 15) - 2.0 * 1.05).abs() < 1e-12);
+        // The cell fills a quarter of the pixels at its sides.
+        assert!((pixel(9, 15) - 0.25 * 2.0 * 1.05).abs() < 1e-12);
+        assert_eq!(pixel(8, 15), 0.0);
+    }
+
+    #[test]
+    fn rays_through_a_tilted_cube_have_its_chords() {
+        let positions = [vec![0.5], vec![0.5], vec![0.5]];
+        let (side, ones) = ([1.6], [1.0]);
+        let values: [&[f64]; 1] = [&ones];
+        let mut camera = camera(tilted());
+        (camera.pixel, camera.shape) = (0.01, [201, 201]);
+        let map = render(&camera, &cells(&positions, &side, &values)).unwrap();
+        let middle = map[100 * 201 + 100] / 1e-4;
+        let longest = camera.axes[2].iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        assert!((middle - 1.6 / longest).abs() < 1e-9, "{middle}");
+    }
+
+    #[test]
+    fn particles_count_once() {
+        let positions = [vec![0.42, 0.9, 0.5], vec![0.5, 0.3, 0.71], vec![0.5; 3]];
+        let (masses, radii) = ([1.0, 2.0, 4.0], [0.45, 0.01, 0.2]);
+        let values: [&[f64]; 1] = [&masses];
+        for footprint in [
+            Footprint::Nearest,
+            Footprint::Cloud,
+            Footprint::Spline(&radii),
+        ] {
+            let rows = RenderRows {
+                footprint,
+                ..cells(&positions, &[], &values)
+            };
+            let map = render(&camera(tilted()), &rows).unwrap();
+            assert!((map.iter().sum::<f64>() - 7.0).abs() < 1e-12);
+        }
+        let layers = [1, -1, 0];
+        let rows = RenderRows {
+            footprint: Footprint::Nearest,
+            layers: Some((&layers, 2)),
+            ..cells(&positions, &[], &values)
+        };
+        let cube = render(&camera(ALIGNED), &rows).unwrap();
+        let sums = cube.chunks(900).map(|layer| layer.iter().sum::<f64>());
+        assert_eq!(sums.collect::<Vec<_>>(), [4.0, 1.0]);
+    }
+
+    #[test]
+    fn invalid_maps_are_errors() {
+        let positions = [vec![0.5], vec![0.5], vec![0.5]];
+        let ones = [1.0];
+        let values: [&[f64]; 1] = [&ones];
+        let mut camera = camera(ALIGNED);
+        assert!(render(&camera, &cells(&positions, &[], &values)).is_err());
+        camera.pixel = 0.0;
+        assert!(render(&camera, &cells(&positions, &ones, &values)).is_err());
+        (camera.pixel, camera.shape) = (1e-9, [1 << 20, 1 << 20]);
+        assert!(render(&camera, &cells(&positions, &ones, &values)).is_err());
+    }
+}
