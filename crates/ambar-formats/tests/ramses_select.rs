@@ -97,7 +97,7 @@ fn a_region_holds_the_cells_with_centres_in_it() {
                 .filter(|row| region.contains(&centre(&whole, places_of_all[*row])))
                 .collect();
             let request = CellsRequest {
-                region: Some(region),
+                region: Some(region.clone()),
                 ..CellsRequest::default()
             };
             let part = output.read_cells(&request).unwrap();
@@ -121,7 +121,7 @@ fn a_region_holds_the_particles_in_it() {
             .filter(|&row| region.contains(&[x(0, row), x(1, row), x(2, row)]))
             .collect();
         let request = ParticlesRequest {
-            region: Some(region),
+            region: Some(region.clone()),
             ..ParticlesRequest::default()
         };
         let part = output.read_particles(&request).unwrap();

@@ -281,3 +281,115 @@ impl Rows for WithComputed<'_> {
         Ok(chunks.map(|chunks| (0..chunks).map(range).collect()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::Condition;
+    use crate::kinds::select::Selection;
+    use crate::kinds::table::Table;
+    use crate::memory::Column;
+
+    struct Larger;
+
+    impl ColumnFunction for Larger {
+        fn call(&self, inputs: &[&[f64]], out: &mut [f64]) -> Result<()> {
+            for (row, out) in out.iter_mut().enumerate() {
+                *out = inputs[0][row].max(inputs[1][row]);
+            }
+            Ok(())
+        }
+    }
+
+    fn column(values: &[f64]) -> Column {
+        let mut column = Column::allocate(&[DataType::Float64], values.len())
+            .unwrap()
+            .remove(0);
+        column.values_mut::<f64>().copy_from_slice(values);
+        column
+    }
+
+    fn expression(text: &str) -> Formula {
+        Formula::Expression(Expression::parse(text).unwrap())
+    }
+
+    fn computed() -> Arc<ComputedColumns> {
+        let mut computed = ComputedColumns::default();
+        computed
+            .insert("square".to_owned(), expression("a**2"))
+            .unwrap();
+        computed
+            .insert("sum".to_owned(), expression("square + b"))
+            .unwrap();
+        let larger = Formula::Function(vec!["a".to_owned(), "sum".to_owned()], Arc::new(Larger));
+        computed.insert("larger".to_owned(), larger).unwrap();
+        Arc::new(computed)
+    }
+
+    fn table(rows: usize) -> Table {
+        let a: Vec<f64> = (0..rows).map(|row| row as f64 - 3.0).collect();
+        let b: Vec<f64> = (0..rows).map(|row| -(row as f64)).collect();
+        Table::from_columns(vec![
+            ("a".to_owned(), column(&a)),
+            ("b".to_owned(), column(&b)),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn computed_columns_are_read_and_selected_by() {
+        let table = table(100_000);
+        let condition = Condition::parse("sum >= 20 and larger < 1e9").unwrap();
+        let selection = Selection {
+            condition: Some(condition),
+            computed: computed(),
+            ..Selection::default()
+        };
+        let read = table.read(&["larger", "a", "sum"], &selection).unwrap();
+        let values = |place: usize| read[place].1.values::<f64>();
+        assert!(values(0).len() > 99_000);
+        for (row, a) in values(1).iter().enumerate() {
+            let sum = a * a - (a + 3.0);
+            assert_eq!(values(2)[row], sum);
+            assert!(sum >= 20.0);
+            assert_eq!(values(0)[row], a.max(sum));
+        }
+    }
+
+    #[test]
+    fn invalid_computed_columns_are_errors() {
+        let mut columns = ComputedColumns::default();
+        assert!(columns.insert("x".to_owned(), expression("x + 1")).is_err());
+        columns
+            .insert("x".to_owned(), expression("missing * 2"))
+            .unwrap();
+        assert!(columns.insert("x".to_owned(), expression("a")).is_err());
+        let selection = Selection {
+            computed: Arc::new(columns),
+            ..Selection::default()
+        };
+        let error = table(4).read(&["x"], &selection).unwrap_err();
+        assert!(error.to_string().contains("missing"), "{error}");
+    }
+
+    #[test]
+    fn ranges_of_expressions_contain_their_values() {
+        let table = table(100_000);
+        let computed = computed();
+        let rows = WithComputed::new(&table, &computed);
+        let found = rows.ranges("sum").unwrap();
+        // Values in memory have no ranges, so that nothing is known.
+        assert!(found.is_none());
+        assert!(rows.ranges("larger").unwrap().is_none());
+        let range = Expression::parse("a**2 + b")
+            .unwrap()
+            .range(|name| match name {
+                "a" => Some(([-2.0, 3.0], false)),
+                _ => Some(([1.0, 2.0], false)),
+            });
+        assert!(
+            range[0] <= 1.0 && 11.0 <= range[1] && range[1] < 12.0,
+            "{range:?}"
+        );
+    }
+}

@@ -213,7 +213,7 @@ impl<'a> Painter<'a> {
         };
         let point = self.rows.positions.map(|x| x[row]);
         let [right, up, sight] = self.camera.project(point);
-        if !(sight.abs() <= self.camera.depth / 2.0) {
+        if sight.is_nan() || sight.abs() > self.camera.depth / 2.0 {
             return;
         }
         // In pixels, from the corner of the map.
@@ -332,7 +332,7 @@ impl<'a> Painter<'a> {
 
     /// Fractions of a cubic spline whose support has a radius; `None` if it is smaller than a pixel.
     fn spline(&mut self, at: [f64; 2], radius: f64) -> Option<Rectangle> {
-        if !(radius > 1.0) {
+        if radius.is_nan() || radius <= 1.0 {
             return None;
         }
         let is_large = 2.0 * radius > LARGE;

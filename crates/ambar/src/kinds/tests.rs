@@ -85,10 +85,9 @@ proptest! {
         let region = Region::sphere(&centre, radius).unwrap();
         let text = format!("mass >= {least} or identity == 7");
         let selection = Selection {
-            region: Some(region),
+            region: Some(region.clone()),
             condition: Some(Condition::parse(&text).unwrap()),
-            levels: None,
-            chunks: None,
+            ..Selection::default()
         };
         let expected: Vec<Row> = all
             .into_iter()

@@ -134,20 +134,11 @@ impl Primitive {
         }
     }
 
-    /// The points with `|point - centre| <= radius`.
-    ///
-    /// # Errors
-    /// `Invalid` unless the centre has 1 to 3 coordinates; if one is NaN, or the radius is negative or
-    /// NaN.
-    pub(super) fn sphere(centre: &[f64], radius: f64) -> Result<Self> {
-        Self::shell(centre, 0.0, radius)
-    }
-
     /// The points of the sphere of radius `outer` that are not in the sphere of radius `inner`:
     /// adjacent shells share no point. With `inner` 0 the whole sphere.
     ///
     /// # Errors
-    /// As `sphere`; `Invalid` if `inner > outer`.
+    /// `Invalid` unless the centre has 1 to 3 coordinates that are not NaN, and `0 <= inner <= outer`.
     pub(super) fn shell(centre: &[f64], inner: f64, outer: f64) -> Result<Self> {
         let ndim = dimensions("a sphere", centre)?;
         if !(0.0 <= inner && inner <= outer) {
@@ -209,7 +200,7 @@ impl Primitive {
         towards: &[f64],
     ) -> Result<Self> {
         let all = [centre, sides, axis, towards];
-        if all.iter().any(|vector| vector.len() != 3) || sides.iter().any(|side| !(*side >= 0.0)) {
+        if all.iter().any(|vector| vector.len() != 3) || sides.iter().any(|side| side.is_nan() || *side < 0.0) {
             return Err(Error::invalid(format!(
                 "expected a centre, sides >= 0 and two directions of 3 coordinates each of an oriented box, found {all:?}"
             )));

@@ -54,7 +54,7 @@ fn check_all(sample: &Sample, amr: &PatchAmr, random: &mut Random) {
     let region = Region::cuboid(&lo[..h.ndim], &hi[..h.ndim]).unwrap();
     let in_region = |cell: Cell| region.contains(&sample.centre(cell));
     let of_region = Selection {
-        region: Some(region),
+        region: Some(region.clone()),
         ..Selection::default()
     };
     check(sample, amr, &of_region, &in_region);
@@ -77,10 +77,10 @@ fn check_all(sample: &Sample, amr: &PatchAmr, random: &mut Random) {
         first || h.ndim > 1 && cell.0 == 1 && cell.1[1] > 3
     };
     let all = Selection {
-        region: of_region.region,
+        region: of_region.region.clone(),
         levels: Some(levels),
         condition: Some(Condition::parse(text).unwrap()),
-        chunks: None,
+        ..Selection::default()
     };
     check(sample, amr, &all, &|cell| {
         in_region(cell) && in_levels(cell) && holds(cell)

@@ -110,7 +110,7 @@ proptest! {
         let columns = if which & 8 == 8 { &COLUMNS[..] } else { &COLUMNS[..1] };
         let rows = expected(&sample, |row, leaf| {
             let centre = leaf.centre(&sample.shape);
-            let in_region = selection.region.is_none_or(|region| region.contains(&centre));
+            let in_region = selection.region.as_ref().is_none_or(|region| region.contains(&centre));
             let in_levels = selection.levels.is_none_or(|(lo, hi)| lo <= leaf.level && leaf.level <= hi);
             let stored = sample.density[row] >= least && sample.mass[row] != 3;
             let dx = sample.shape.cell_size(leaf.level);
@@ -177,8 +177,7 @@ fn chunks_outside_of_ranges_and_levels_are_not_read() {
         let selection = Selection {
             condition,
             levels,
-            region: None,
-            chunks: None,
+            ..Selection::default()
         };
         let cells = tree.cells(&["density"], &selection).unwrap();
         (cells[0].1.rows(), counting.fields.load(Ordering::Relaxed))
