@@ -453,12 +453,14 @@ class Camera:
         values: Sequence[_Array],
         layers: NDArray[np.int64] | None = None,
         layer_count: int = 1,
+        is_maximum: bool = False,
         threads: int | None = None,
     ) -> _Floats:
         """Sum values of rows over pixels: float64 (values, layers, right, up).
 
         `footprint` has the sides of cells along three axes, or radii of splines. A cell contributes
-        its values times the volume in the column of a pixel, a particle those times its fraction.
+        its values times the volume in the column of a pixel, a particle those times its fraction. With
+        `is_maximum`, a pixel has the largest value that touches it, -inf without rows.
         """
 
 @final

@@ -46,7 +46,7 @@ impl Camera {
 
     /// Sums values of rows over pixels: float64 (values, layers, right, up). `footprint` has the sides of cells along
     /// three axes, the radii of splines, or is "nearest" or "cloud".
-    #[pyo3(signature = (positions, footprint, values, layers=None, layer_count=1, threads=None))]
+    #[pyo3(signature = (positions, footprint, values, layers=None, layer_count=1, is_maximum=false, threads=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "arguments of the Python function"
@@ -59,6 +59,7 @@ impl Camera {
         values: Vec<Bound<'py, PyAny>>,
         layers: Option<Bound<'py, PyAny>>,
         layer_count: usize,
+        is_maximum: bool,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let positions = floats(&positions)?;
@@ -93,6 +94,7 @@ impl Camera {
             footprint,
             values: &values,
             layers: numbers.map(|layers| (layers, layer_count)),
+            is_maximum,
         };
         let sums = detached(py, threads, || render::render(&self.0, &rows))?;
         let mut column = Column::allocate(&[DataType::Float64], sums.len())

@@ -66,11 +66,21 @@ pub struct RenderRows<'a> {
     pub values: &'a [&'a [f64]],
     /// The layer of each row, and the number of layers; rows of other layers are left out.
     pub layers: Option<(&'a [i64], usize)>,
+    /// Whether a pixel has the largest value of the rows that it touches instead of a sum; -inf without rows.
+    pub is_maximum: bool,
 }
 
 impl RenderRows<'_> {
     fn len(&self) -> usize {
         self.positions[0].len()
+    }
+
+    /// The value of a pixel without rows.
+    fn start(&self) -> f64 {
+        match self.is_maximum {
+            true => f64::NEG_INFINITY,
+            false => 0.0,
+        }
     }
 
     fn layer_count(&self) -> usize {
@@ -123,7 +133,7 @@ pub fn render(camera: &Camera, rows: &RenderRows<'_>) -> Result<Vec<f64>> {
         .into_par_iter()
         .with_max_len(1)
         .map(|group| {
-            let mut sums = vec![0.0; total];
+            let mut sums = vec![rows.start(); total];
             let end = ((group + 1) * length).min(rows.len());
             let mut painter = Painter::new(camera, rows, &mut sums);
             for row in group * length..end {
@@ -133,11 +143,13 @@ pub fn render(camera: &Camera, rows: &RenderRows<'_>) -> Result<Vec<f64>> {
         })
         .collect();
     let mut parts = parts.into_iter();
-    let mut sums = parts.next().unwrap_or_else(|| vec![0.0; total]);
+    let mut sums = parts.next().unwrap_or_else(|| vec![rows.start(); total]);
     for part in parts {
-        sums.par_iter_mut()
-            .zip(part)
-            .for_each(|(sum, more)| *sum += more);
+        let pixels = sums.par_iter_mut().zip(part);
+        match rows.is_maximum {
+            true => pixels.for_each(|(sum, more)| *sum = sum.max(more)),
+            false => pixels.for_each(|(sum, more)| *sum += more),
+        }
     }
     Ok(sums)
 }
@@ -369,14 +381,21 @@ impl<'a> Painter<'a> {
         }
         let layers = self.rows.layer_count();
         for (number, values) in self.rows.values.iter().enumerate() {
-            let value = values[row] * weight;
+            let value = match self.rows.is_maximum {
+                true => values[row],
+                false => values[row] * weight,
+            };
             let image = (number * layers + layer) * width * height;
             for right in rights.clone() {
                 let column = (pixels.first[0] + right as i64) as usize * height;
                 let start = image + column + (pixels.first[1] + ups.start as i64) as usize;
                 let parts = &self.fractions[right * pixels.shape[1]..][ups.clone()];
-                for (sum, part) in self.sums[start..start + parts.len()].iter_mut().zip(parts) {
-                    *sum += value * part;
+                let sums = self.sums[start..start + parts.len()].iter_mut().zip(parts);
+                if self.rows.is_maximum {
+                    let touched = sums.filter(|(_, part)| **part > 0.0);
+                    touched.for_each(|(sum, _)| *sum = sum.max(value));
+                } else {
+                    sums.for_each(|(sum, part)| *sum += value * part);
                 }
             }
         }
@@ -459,6 +478,7 @@ mod tests {
             footprint: Footprint::Cells([sides; 3]),
             values,
             layers: None,
+            is_maximum: false,
         }
     }
 
@@ -532,6 +552,26 @@ mod tests {
         let cube = render(&camera(ALIGNED), &rows).unwrap();
         let sums = cube.chunks(900).map(|layer| layer.iter().sum::<f64>());
         assert_eq!(sums.collect::<Vec<_>>(), [4.0, 1.0]);
+    }
+
+    #[test]
+    fn maximum_maps_have_the_largest_value_that_touches_a_pixel() {
+        let positions = [vec![0.5, 0.5], vec![0.5; 2], vec![0.2, 0.8]];
+        let (sides, levels) = ([1.0, 0.2], [3.0, 5.0]);
+        let values: [&[f64]; 1] = [&levels];
+        for axes in [ALIGNED, tilted()] {
+            let rows = RenderRows {
+                is_maximum: true,
+                ..cells(&positions, &sides, &values)
+            };
+            let map = render(&camera(axes), &rows).unwrap();
+            let count = |value: f64| map.iter().filter(|pixel| **pixel == value).count();
+            assert!(count(5.0) >= 4 && count(3.0) > 50 && count(f64::NEG_INFINITY) > 100);
+            assert_eq!(
+                count(5.0) + count(3.0) + count(f64::NEG_INFINITY),
+                map.len()
+            );
+        }
     }
 
     #[test]

@@ -200,7 +200,9 @@ impl Primitive {
         towards: &[f64],
     ) -> Result<Self> {
         let all = [centre, sides, axis, towards];
-        if all.iter().any(|vector| vector.len() != 3) || sides.iter().any(|side| side.is_nan() || *side < 0.0) {
+        if all.iter().any(|vector| vector.len() != 3)
+            || sides.iter().any(|side| side.is_nan() || *side < 0.0)
+        {
             return Err(Error::invalid(format!(
                 "expected a centre, sides >= 0 and two directions of 3 coordinates each of an oriented box, found {all:?}"
             )));
