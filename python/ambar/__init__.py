@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from ambar.store.history import restore as restore
     from ambar.store.history import tag as tag
     from ambar.store.history import tags as tags
+    from ambar.store.history import untag as untag
     from ambar.store.maintenance import compact as compact
     from ambar.store.maintenance import repair as repair
     from ambar.store.store import Group as Group
@@ -103,7 +104,7 @@ _MODULES = {
     "ambar.snapshot.units": "Units",
     "ambar.store.array": "Array",
     "ambar.store.chunk_references": "references",
-    "ambar.store.history": "CommitInfo log restore tag tags",
+    "ambar.store.history": "CommitInfo log restore tag tags untag",
     "ambar.store.maintenance": "compact repair",
     "ambar.store.store": "Group Store",
     "ambar.store.writer": "Writer create",

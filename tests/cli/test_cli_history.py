@@ -47,6 +47,16 @@ def test_tags_are_given_and_listed(path: Path, capsys: pytest.CaptureFixture[str
     assert "give the name" in errors
 
 
+def test_tags_are_removed_and_tagged_commits_verified(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "tag", path, "first", "--commit", 1)
+    assert "no damage" in run(capsys, "verify", path, "--commit", "first")[1]
+    assert "removed the tag first" in run(capsys, "tag", path, "first", "--delete")[1]
+    assert "first" not in run(capsys, "tag", path)[1]
+    assert run(capsys, "tag", path, "first", "--delete", "--commit", 1)[0] == 2
+
+
 def test_earlier_commits_are_shown(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["info"], ["ls"], ["info", "--json"], ["ls", "--json"]):
         code, out, _ = run(capsys, arguments[0], path, *arguments[1:], "--commit", 2)

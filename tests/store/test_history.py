@@ -269,6 +269,27 @@ def test_tags_are_listed(path: Path) -> None:
     ambar.tag(path, "paper", 5)
     ambar.tag(path, "draft")
     assert ambar.tags(path) == {"draft": 41, "paper": 5}
+    ambar.untag(path, "draft")
+    assert ambar.tags(path) == {"paper": 5}
+    with pytest.raises(KeyError, match='"draft" does not exist'):
+        ambar.untag(path, "draft")
+    for name in ("", "5", "2026-01-01", "a b", "a\x1b[0m"):
+        with pytest.raises(ValueError, match="invalid tag"):
+            ambar.tag(path, name)
+
+
+def test_a_store_with_a_writer_at_work_is_not_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer["x"] = np.arange(10.0)
+        writer.commit()
+        writer["y"] = np.arange(10.0)
+        writer.commit()
+        # Its bytes overwrite the end of the last commit.
+        writer["z"] = np.random.default_rng(0).normal(size=1 << 20)
+        assert ambar.open_store(path).verify()["chunks"] > 0
+    assert ambar.open_store(path).verify()["chunks"] > 0
+
 
 
 def test_datasets_of_collections_are_compared(tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def tag(
         str | None, typer.Argument(help="The name; without it, the tags are listed.")
     ] = None,
     commit: Annotated[str | None, option(f"{COMMIT}; the last commit by default.")] = None,
+    delete: Annotated[bool, option("Remove the name, not the commit.", "--delete")] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -124,14 +125,21 @@ def tag(
     ambar tag run.ambar
     ambar tag run.ambar paper-v1
     ambar tag run.ambar before-fix --commit 3
+    ambar tag run.ambar before-fix --delete
     """
     from ambar.store import history
     from ambar.store.commit import find_commit, open_core
 
+    if delete and commit is not None:
+        raise typer.BadParameter("--delete removes a name, whatever its commit; leave --commit out")
     if name is None:
-        if commit is not None:
+        if delete or commit is not None:
             raise typer.BadParameter("give the name of the commit, too")
         _list_tags(history.tags(path), as_json=json)
+        return
+    if delete:
+        history.untag(path, name)
+        show_result(f"{path}: removed the tag {name}", {"path": str(path), "tag": name}, as_json=json)
         return
     history.tag(path, name, commit)
     number = find_commit(open_core(path), name)

@@ -11,7 +11,7 @@ import typer
 
 from ambar._util.progress import progress_function
 from ambar._util.text import plural, size
-from ambar.cli.options import Debug, Json, Progress, Threads, option
+from ambar.cli.options import Commit, Debug, Json, Progress, Threads, option
 from ambar.cli.output import show_result
 
 Place = Annotated[Path, typer.Argument(help="A store.")]
@@ -19,6 +19,7 @@ Place = Annotated[Path, typer.Argument(help="A store.")]
 
 def verify(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
+    commit: Commit = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -26,17 +27,19 @@ def verify(
 ) -> None:
     """Check all checksums of a store, and the catalog of a collection.
 
-    Damage is listed, and the exit code is then 1.
+    The records of all commits are checked, and the chunks of one commit: the last one, or that of
+    --commit. Damage is listed, and the exit code is then 1.
 
     [bold]Examples[/bold]
     ambar verify run.ambar
     ambar verify run.ambar --json --threads 1
+    ambar verify run.ambar --commit paper-v1
     """
     from ambar.collection.openers import collection_at
+    from ambar.io.openers import open_store
     from ambar.store.cache import place_of
-    from ambar.store.store import Store
 
-    store = Store._open(path)
+    store = open_store(path, commit=commit)
     checked = store.verify(threads=threads, progress=progress)
     if store._ambar_attributes().get("kind") == "collection":
         collection_at(place_of(path), store)._catalogue.verify()

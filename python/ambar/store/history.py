@@ -126,7 +126,8 @@ def tag(path: str | os.PathLike[str], name: str, commit: CommitName | None = Non
     BusyError
         If a writer has the store open.
     ValueError
-        If the name is empty, a number, contains spaces, or is longer than 255 bytes.
+        If the name does not begin with a letter, contains spaces or control characters, or is
+        longer than 255 bytes.
     UnsupportedError
         If the store is a directory or a URL.
 
@@ -140,6 +141,37 @@ def tag(path: str | os.PathLike[str], name: str, commit: CommitName | None = Non
     with _writer(path) as writer:
         writer._core.tag(name, number)
         writer.commit(f"tag {name}")
+
+
+def untag(path: str | os.PathLike[str], name: str) -> None:
+    """Remove the name of a commit; the commit remains until `ambar.compact`.
+
+    Parameters
+    ----------
+    path : path
+        A store in a single file.
+    name : str
+        The name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` does not exist.
+    KeyError
+        If no commit has the name.
+    BusyError
+        If a writer has the store open.
+
+    Examples
+    --------
+    >>> ambar.tag("fields.ambar", "draft")
+    >>> ambar.untag("fields.ambar", "draft")
+    >>> "draft" in ambar.tags("fields.ambar")
+    False
+    """
+    with _writer(path) as writer:
+        writer._core.tag(name, None)
+        writer.commit(f"removed the tag {name}")
 
 
 def tags(

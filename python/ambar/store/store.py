@@ -333,7 +333,8 @@ class Store(Group):
             report = self._core.verify(threads, function)
         if damage := report["damage"]:
             raise _core.CorruptError(
-                f"{self.location}: {len(damage)} damaged places; restore the store from a copy:\n"
+                f"{self.location}: {text.plural(len(damage), 'damaged place')}; restore the "
+                f"store from a copy:\n"
                 + "\n".join(f"  {place}" for place in damage)
             )
         return {key: report[key] for key in ("bytes", "entries", "chunks")}
