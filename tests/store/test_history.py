@@ -291,7 +291,6 @@ def test_a_store_with_a_writer_at_work_is_not_damaged(tmp_path: Path) -> None:
     assert ambar.open_store(path).verify()["chunks"] > 0
 
 
-
 def test_datasets_of_collections_are_compared(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.open_collection(path, "w-") as collection:

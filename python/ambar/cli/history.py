@@ -139,7 +139,9 @@ def tag(
         return
     if delete:
         history.untag(path, name)
-        show_result(f"{path}: removed the tag {name}", {"path": str(path), "tag": name}, as_json=json)
+        show_result(
+            f"{path}: removed the tag {name}", {"path": str(path), "tag": name}, as_json=json
+        )
         return
     history.tag(path, name, commit)
     number = find_commit(open_core(path), name)

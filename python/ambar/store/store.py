@@ -334,8 +334,7 @@ class Store(Group):
         if damage := report["damage"]:
             raise _core.CorruptError(
                 f"{self.location}: {text.plural(len(damage), 'damaged place')}; restore the "
-                f"store from a copy:\n"
-                + "\n".join(f"  {place}" for place in damage)
+                f"store from a copy:\n" + "\n".join(f"  {place}" for place in damage)
             )
         return {key: report[key] for key in ("bytes", "entries", "chunks")}
 

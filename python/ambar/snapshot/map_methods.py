@@ -1,0 +1,367 @@
+"""Methods of cells and particles that return maps and cubes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from ambar._core import InvalidError
+from ambar.snapshot import maps
+from ambar.snapshot.maps import Statistic
+from ambar.snapshot.regions import Center, Direction, Region, Sphere, length_of_unit
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar.snapshot.amr import Amr
+    from ambar.snapshot.field_rows import FieldRows
+
+VELOCITIES = ("velocity_x", "velocity_y", "velocity_z")
+
+
+class CellMaps:
+    """Maps of cells; a base of `Amr`."""
+
+    def map(
+        self,
+        fields: Sequence[str] | str,
+        *,
+        axis: Direction = "z",
+        up: Direction | None = None,
+        center: Center = "bc",
+        width: float | Sequence[float] | None = None,
+        depth: float | None = None,
+        length_unit: str = "box",
+        resolution: int = 512,
+        pixel_size: float | None = None,
+        weight: str | None = None,
+        statistic: Statistic | None = None,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray | xr.Dataset:
+        """Return maps of fields seen from any direction, with pixels of any size.
+
+        Along a coordinate axis the overlap of cells with pixels is exact. Along other directions
+        the lengths of rays through each cell are sampled, at least 4 across its image, and scaled
+        so that their sum is the volume of the cell: integrals over the map are exact, and a
+        contribution is placed exactly to a fraction of a pixel. `project` is faster for whole
+        levels of the grid.
+
+        Parameters
+        ----------
+        fields : str or sequence of str
+            Fields; several are read and drawn in one pass.
+        axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, default "z"
+            The line of sight: a coordinate axis, three numbers, or the direction along ("faceon")
+            or perpendicular to ("edgeon") the angular momentum of the cells in the map.
+        up : {"x", "y", "z"} or array_like of float, optional
+            The direction that is upwards in the map, by default z if it is not the line of sight.
+        center : "bc" or array_like of float, default "bc"
+            The point in the middle; "bc" is the middle of the box.
+        width : float or pair of float, optional
+            Width and height of the map; by default those of the box, seen from the direction.
+        depth : float, optional
+            Cells whose centre is at most half of it from the middle along the line of sight; by
+            default all.
+        length_unit : str, default "box"
+            Unit of `center`, `width`, `depth` and `pixel_size`, as for `Box`.
+        resolution : int, default 512
+            Pixels along the longer side.
+        pixel_size : float, optional
+            Side of a pixel, instead of `resolution`.
+        weight : str, optional
+            None: the integral of the fields along the line of sight. "volume", or a field: the mean
+            weighted with it.
+        statistic : {"integral", "mean", "dispersion", "maximum"}, optional
+            "dispersion" is the weighted standard deviation, "maximum" the largest value along the
+            line of sight, for example of "level". By default "integral" without `weight`, otherwise
+            "mean".
+        region : Region, optional
+            Cells whose centre is inside.
+        levels : tuple of int, optional
+            As for `read`.
+        where : str, optional
+            As for `read`.
+        unit : str, default "code"
+            Unit of the results, as for `project`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        xarray.DataArray or xarray.Dataset
+            float64 by position; NaN in pixels without cells. A Dataset for a sequence of fields.
+            Dimensions are those of `project` along a coordinate axis, with coordinates in code
+            length; otherwise "right" and "up", with distances from `center`.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If an argument is invalid, or the data do not have three dimensions.
+        LimitError
+            If there are too many pixels.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> tilted = amr.map("rho", axis=(1, 1, 1), width=0.5, resolution=64)
+        >>> tilted.dims, tilted.shape
+        (('right', 'up'), (64, 64))
+        >>> both = amr.map(["vx", "vz"], weight="rho", statistic="dispersion", resolution=32)
+        >>> sorted(both.data_vars), both.sizes["x"]
+        (['vx', 'vz'], 32)
+        """
+        rows = cast("FieldRows", self)
+        names = [fields] if isinstance(fields, str) else list(fields)
+        geometry = {"center": center, "width": width, "depth": depth, "length_unit": length_unit}
+        pixels = {"resolution": resolution, "pixel_size": pixel_size}
+        selection = {"region": region, "levels": levels, "where": where, "threads": threads}
+        if isinstance(axis, str) and axis in ("faceon", "edgeon"):
+            axis, up = self._orientation(axis, up, selection, center, width, length_unit)
+        request = maps.MapRequest(
+            fields=tuple(names),
+            view=maps.view_of(rows._info, axis=axis, up=up, **geometry, **pixels),
+            statistic=maps.checked_statistic(statistic, weight),
+            weight=weight,
+            **selection,
+        )
+        is_integral = request.statistic == "integral"
+        units = {name: rows._map_unit(name, unit, is_integral=is_integral) for name in names}
+        images = maps.draw(rows, request, self._footprint())
+        return maps.as_result(fields, maps.as_arrays(request, images, units))
+
+    def velocity_cube(
+        self,
+        field: str,
+        *,
+        axis: Direction = "z",
+        up: Direction | None = None,
+        bins: int = 64,
+        range: tuple[float, float] | None = None,  # noqa: A002 - as numpy.histogram
+        velocities: Sequence[str] = VELOCITIES,
+        center: Center = "bc",
+        width: float | Sequence[float] | None = None,
+        depth: float | None = None,
+        length_unit: str = "box",
+        resolution: int = 256,
+        pixel_size: float | None = None,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return the integral of a field along the line of sight in intervals of velocity.
+
+        Parameters
+        ----------
+        field : str
+            The field.
+        axis, up, center, width, depth, length_unit : optional
+            As for `map`.
+        bins : int, default 64
+            Number of intervals of the velocity along the line of sight.
+        range : tuple of float, optional
+            Lowest and highest velocity, code units; cells outside are left out. By default those of
+            the cells in the map, which are read twice.
+        velocities : sequence of str, default ("velocity_x", "velocity_y", "velocity_z")
+            The fields of the velocity.
+        resolution, pixel_size, region, levels, where, unit, threads : optional
+            As for `map`.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64 with the dimension "velocity" and those of `map`.
+
+        Raises
+        ------
+        KeyError, ValueError, LimitError
+            As for `map`.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> cube = amr.velocity_cube("rho", axis="x", bins=16, resolution=32)
+        >>> dict(cube.sizes)
+        {'velocity': 16, 'y': 32, 'z': 32}
+        """
+        rows = cast("FieldRows", self)
+        if bins < 1:
+            raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
+        view = maps.view_of(
+            rows._info,
+            axis=axis,
+            up=up,
+            center=center,
+            width=width,
+            depth=depth,
+            length_unit=length_unit,
+            resolution=resolution,
+            pixel_size=pixel_size,
+        )
+        request = maps.MapRequest((field,), view, "integral", None, region, levels, where, threads)
+        footprint = self._footprint()
+        low, high = range or maps.velocity_range(rows, request, footprint, velocities)
+        if not low < high:
+            raise InvalidError(f"invalid range: {range!r}; expected (lowest, highest)")
+        edges = np.linspace(low, high, bins + 1)
+        values = maps.cube(rows, request, footprint, velocities, edges)
+        units = {field: rows._map_unit(field, unit, is_integral=True)}
+        return maps.as_cube(request, values, edges, units[field])
+
+    def _footprint(self) -> maps.Footprint:
+        amr = cast("Amr", self)
+        has_cubes = "dy" not in amr._core.derived
+        sides = ("dx", "dx", "dx") if has_cubes else ("dx", "dy", "dz")
+        return maps.CellFootprint(sides, amr.cell_size(amr.levels[0]))
+
+    def _orientation(
+        self,
+        name: str,
+        up: Direction | None,
+        selection: dict[str, Any],
+        center: Center,
+        width: float | Sequence[float] | None,
+        length_unit: str,
+    ) -> tuple[Direction, Direction | None]:
+        """Return the line of sight and the direction upwards for "faceon" or "edgeon"."""
+        amr = cast("Amr", self)
+        region = selection["region"]
+        if region is None and width is not None:
+            widths = [width] if isinstance(width, (int, float)) else width
+            region = Sphere(center, max(widths) / 2, unit=length_unit)
+        momentum = amr.angular_momentum(
+            center=center, center_unit=length_unit, **{**selection, "region": region}
+        )
+        if not np.linalg.norm(momentum) > 0:
+            raise InvalidError(
+                f"{name!r} needs cells with angular momentum, found none; give an axis"
+            )
+        unit = momentum / np.linalg.norm(momentum)
+        if name == "faceon":
+            return unit, up
+        # Any direction perpendicular to the momentum, which is upwards.
+        other = np.eye(3)[int(np.argmin(np.abs(unit)))]
+        return np.cross(unit, other), unit
+
+
+class ParticleMaps:
+    """Maps of particles; a base of `Particles`."""
+
+    def map(
+        self,
+        fields: Sequence[str] | str = "mass",
+        *,
+        method: Literal["nearest", "cloud", "spline"] = "cloud",
+        radius: float | None = None,
+        axis: Direction = "z",
+        up: Direction | None = None,
+        center: Center = "bc",
+        width: float | Sequence[float] | None = None,
+        depth: float | None = None,
+        length_unit: str = "box",
+        resolution: int = 512,
+        pixel_size: float | None = None,
+        weight: str | None = None,
+        statistic: Statistic | None = None,
+        region: Region | None = None,
+        where: str | None = None,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray | xr.Dataset:
+        """Return maps of particles: sums per area, or means.
+
+        Parameters
+        ----------
+        fields : str or sequence of str, default "mass"
+            Fields; several are read and drawn in one pass.
+        method : {"nearest", "cloud", "spline"}, default "cloud"
+            What a particle covers: the nearest pixel (NGP), a square of a pixel (CIC), or a cubic
+            spline (Monaghan and Lattanzio 1985) with the support `radius`.
+        radius : float, optional
+            Radius of the splines, in `length_unit`.
+        axis : {"x", "y", "z"} or array_like of float, default "z"
+            The line of sight.
+        up, center, width, depth, length_unit, resolution, pixel_size : optional
+            As for `Amr.map`.
+        weight : str, optional
+            None: the sum of the fields per area. A field: the mean weighted with it.
+        statistic : {"integral", "mean", "dispersion", "maximum"}, optional
+            As for `Amr.map`; "integral" is the sum per area.
+        region : Region, optional
+            Particles inside.
+        where : str, optional
+            As for `read`.
+        unit : str, default "code"
+            Unit of the results.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        xarray.DataArray or xarray.Dataset
+            As for `Amr.map`.
+
+        Raises
+        ------
+        KeyError, ValueError, LimitError
+            As for `Amr.map`.
+
+        Examples
+        --------
+        >>> particles = ambar.open_snapshot("run.ambar").particles
+        >>> surface = particles.map("mass", axis=(0, 1, 1), resolution=64)
+        >>> surface.shape[0] == 64 or surface.shape[1] == 64
+        True
+        """
+        rows = cast("FieldRows", self)
+        names = [fields] if isinstance(fields, str) else list(fields)
+        if (method == "spline") != (radius is not None):
+            raise InvalidError(
+                f"method='spline' needs a radius, and no other method has one; found {method!r} and "
+                f"radius={radius!r}"
+            )
+        if method not in ("nearest", "cloud", "spline"):
+            raise InvalidError(
+                f"invalid method {method!r}: must be one of 'nearest', 'cloud', 'spline'"
+            )
+        if weight == "volume":
+            raise InvalidError(
+                "particles have no volume; give a field such as 'mass' as the weight"
+            )
+        view = maps.view_of(
+            rows._info,
+            axis=axis,
+            up=up,
+            center=center,
+            width=width,
+            depth=depth,
+            length_unit=length_unit,
+            resolution=resolution,
+            pixel_size=pixel_size,
+        )
+        request = maps.MapRequest(
+            fields=tuple(names),
+            view=view,
+            statistic=maps.checked_statistic(statistic, weight),
+            weight=weight,
+            region=region,
+            where=where,
+            threads=threads,
+        )
+        reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
+        if reach < 0:
+            raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
+        footprint = maps.ParticleFootprint(rows._positions, method, max(reach, view.pixel))
+        is_integral = request.statistic == "integral"
+        units = {name: rows._map_unit(name, unit, is_integral=is_integral) for name in names}
+        images = maps.draw(rows, request, footprint)
+        return maps.as_result(fields, maps.as_arrays(request, images, units))

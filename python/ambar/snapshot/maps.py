@@ -1,0 +1,430 @@
+"""Maps of cells and particles along any direction, and cubes of position and velocity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+from ambar._core import InvalidError
+from ambar.snapshot.regions import (
+    AXES,
+    Center,
+    Direction,
+    OrientedBox,
+    Region,
+    direction,
+    length_of_unit,
+    point_in_code,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar.snapshot.field_rows import FieldRows
+    from ambar.snapshot.run_info import RunInfo
+
+Statistic: TypeAlias = Literal["integral", "mean", "dispersion", "maximum"]
+STATISTICS = ("integral", "mean", "dispersion", "maximum")
+
+_BATCH_ROWS = 1 << 21
+"""Rows that are read and drawn together."""
+_MOST_PIXELS = 1 << 28
+
+
+@dataclass(frozen=True)
+class View:
+    """What a map shows: a direction, a part of the domain, and pixels.
+
+    Lengths are in code length.
+    """
+
+    center: tuple[float, ...]
+    axes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    """Unit vectors to the right, upwards, and along the line of sight."""
+    dims: tuple[str, str]
+    pixel: float
+    shape: tuple[int, int]
+    depth: float
+    origin: tuple[float, float]
+    """Coordinates of the middle of the map."""
+
+    def camera(self, info: RunInfo) -> _core.Camera:
+        """Return the view for the extension module."""
+        periodic = info.periodic or (False,) * 3
+        periods = [
+            size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
+        ]
+        return _core.Camera(
+            center=self.center,
+            axes=[axis.tolist() for axis in self.axes],
+            pixel=self.pixel,
+            shape=self.shape,
+            depth=self.depth,
+            periods=periods,
+        )
+
+    def region(self, margin: float) -> Region:
+        """Return a region that contains the centres of all rows that the map can show."""
+        width, height = (side * self.pixel + 2 * margin for side in self.shape)
+        right, up, sight = (tuple(axis.tolist()) for axis in self.axes)
+        sides = (width, height, self.depth * (1 + 1e-9))
+        return OrientedBox(self.center, sides, axis=right, towards=up, unit="code")
+
+    def coordinates(self) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
+        """Return the coordinates of pixels for xarray."""
+        found = {}
+        for dim, middle, count in zip(self.dims, self.origin, self.shape, strict=True):
+            places = middle + (np.arange(count) - (count - 1) / 2) * self.pixel
+            found[dim] = (dim, places, {"units": "code_length"})
+        return found
+
+
+def view_of(
+    info: RunInfo,
+    *,
+    axis: Direction,
+    up: Direction | None,
+    center: Center,
+    width: float | Sequence[float] | None,
+    depth: float | None,
+    length_unit: str,
+    resolution: int,
+    pixel_size: float | None,
+) -> View:
+    """Return what a map shows; raises ValueError if an argument is invalid, or the data are not 3-D."""
+    if info.ndim != 3:
+        raise InvalidError(
+            f"expected data of three dimensions for a map along a direction, found {info.ndim}; use "
+            "grid"
+        )
+    scale = length_of_unit(info, length_unit)
+    middle = point_in_code(center, info, length_unit)
+    axes, dims = _axes(axis, up)
+    diagonal = math.hypot(*info.box_size)
+    if width is None:
+        # Each side of the box, seen from the direction.
+        sides = [float(np.abs(a) @ np.array(info.box_size)) for a in axes[:2]]
+    else:
+        both = [width, width] if isinstance(width, (int, float)) else list(width)
+        if len(both) != 2 or not all(0 < side < math.inf for side in both):
+            raise InvalidError(f"invalid width: {width!r}; expected one or two lengths > 0")
+        sides = [side * scale for side in both]
+    if depth is not None and not depth > 0:
+        raise InvalidError(f"invalid depth: {depth!r}; expected a length > 0")
+    if pixel_size is not None:
+        pixel = pixel_size * scale
+    else:
+        if not 0 < resolution <= 1 << 20:
+            raise InvalidError(
+                f"invalid resolution: {resolution!r}; expected 1 to {1 << 20} pixels"
+            )
+        pixel = max(sides) / resolution
+    if not 0 < pixel < math.inf:
+        raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
+    shape = [max(round(side / pixel), 1) for side in sides]
+    if shape[0] * shape[1] > _MOST_PIXELS:
+        raise _core.LimitError(
+            f"a map of {shape[0]} x {shape[1]} pixels exceeds {_MOST_PIXELS}; choose larger pixels"
+        )
+    is_named = isinstance(axis, str) and dims != ("right", "up")
+    origin = [float(a @ np.array(middle)) if is_named else 0.0 for a in axes[:2]]
+    return View(
+        center=middle,
+        axes=axes,
+        dims=dims,
+        pixel=pixel,
+        shape=(shape[0], shape[1]),
+        depth=2 * diagonal if depth is None else depth * scale,
+        origin=(origin[0], origin[1]),
+    )
+
+
+def _axes(
+    axis: Direction, up: Direction | None
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[str, str]]:
+    """Return the unit vectors to the right, upwards and along the line of sight, and dimensions.
+
+    A coordinate axis has the dimensions of `Amr.project`.
+    """
+    if isinstance(axis, str) and up is None:
+        number = AXES.index(axis) if axis in tuple(AXES) else -1
+        if number < 0:
+            raise InvalidError(
+                f"invalid axis {axis!r}; expected 'x', 'y', 'z', 'faceon', 'edgeon' or three numbers"
+            )
+        right, above = (other for other in range(3) if other != number)
+        unit = np.eye(3)
+        return (unit[right], unit[above], unit[number]), (AXES[right], AXES[above])
+    sight = np.array(direction(axis))
+    sight /= np.linalg.norm(sight)
+    if up is None:
+        up = "z" if abs(sight[2]) < 0.999 else "y"
+    above = np.array(direction(up))
+    above -= (above @ sight) * sight
+    if not np.linalg.norm(above) > 1e-9:
+        raise InvalidError(f"invalid up {up!r}: it is parallel to the axis {axis!r}")
+    above /= np.linalg.norm(above)
+    return (np.cross(above, sight), above, sight), ("right", "up")
+
+
+@dataclass(frozen=True)
+class MapRequest:
+    """The fields of a map, and which rows it shows."""
+
+    fields: tuple[str, ...]
+    view: View
+    statistic: Statistic
+    weight: str | None
+    region: Region | None = None
+    levels: tuple[int, int] | None = None
+    where: str | None = None
+    threads: int | None = None
+
+    @property
+    def weight_column(self) -> str | None:
+        """The field that is the weight; None for the volume of cells."""
+        return None if self.weight in (None, "volume") else self.weight
+
+
+def checked_statistic(statistic: Statistic | None, weight: str | None) -> Statistic:
+    """Return what a map contains: the integral without a weight, otherwise the mean by default."""
+    if statistic is None:
+        return "integral" if weight is None else "mean"
+    if statistic not in STATISTICS:
+        raise InvalidError(
+            f"invalid statistic {statistic!r}: must be one of {', '.join(map(repr, STATISTICS))}"
+        )
+    if statistic in ("integral", "maximum") and weight is not None:
+        raise InvalidError(
+            f"statistic={statistic!r} has no weight, found weight={weight!r}; leave one out"
+        )
+    return statistic
+
+
+def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str, np.ndarray]:
+    """Return the maps (right, up) of the fields, in code units; NaN in pixels without rows."""
+    camera = request.view.camera(rows.info)
+    weight = request.weight_column
+    names = [*request.fields, *([] if weight is None else [weight]), *footprint.columns]
+    is_maximum = request.statistic == "maximum"
+    sums: np.ndarray | None = None
+    for columns in batches(rows, names, request, footprint):
+        by = columns[weight] if weight else np.ones_like(columns[footprint.columns[0]])
+        values = [by]
+        for field in request.fields:
+            if is_maximum or request.statistic == "integral":
+                values.append(columns[field])
+                continue
+            values.append(by * columns[field])
+            if request.statistic == "dispersion":
+                values.append(by * columns[field] ** 2)
+        part = camera.render(
+            *footprint.of(columns), values, is_maximum=is_maximum, threads=request.threads
+        )[:, 0]
+        if sums is None:
+            sums = part
+        elif is_maximum:
+            np.maximum(sums, part, out=sums)
+        else:
+            sums += part
+    return _images(request, sums)
+
+
+def _images(request: MapRequest, sums: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return maps from the sums over rows."""
+    if sums is None:
+        return {field: np.full(request.view.shape, np.nan) for field in request.fields}
+    weight, sums = sums[0], sums[1:]
+    if request.statistic == "maximum":
+        images = [np.where(image == -math.inf, np.nan, image) for image in sums]
+    elif request.statistic == "integral":
+        area = request.view.pixel**2
+        images = [np.where(weight > 0, image / area, np.nan) for image in sums]
+    else:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            images = [image / weight for image in sums]
+        if request.statistic == "dispersion":
+            pairs = zip(images[::2], images[1::2], strict=True)
+            images = [np.sqrt(np.maximum(square - mean**2, 0)) for mean, square in pairs]
+    return dict(zip(request.fields, images, strict=True))
+
+
+def cube(
+    rows: FieldRows,
+    request: MapRequest,
+    footprint: Footprint,
+    velocities: Sequence[str],
+    edges: np.ndarray,
+) -> np.ndarray:
+    """Return the integral of a field (velocity, right, up) by velocity along the line of sight."""
+    camera = request.view.camera(rows.info)
+    names = [*request.fields, *velocities, *footprint.columns]
+    count = len(edges) - 1
+    total = np.zeros((count, *request.view.shape))
+    sight = request.view.axes[2]
+    for columns in batches(rows, names, request, footprint):
+        along = sum(
+            component * columns[name] for component, name in zip(sight, velocities, strict=True)
+        )
+        layers = np.searchsorted(edges, along, side="right") - 1
+        # The last interval contains its upper edge, as in numpy.histogram.
+        layers[along == edges[-1]] = count - 1
+        layers = layers.astype(np.int64)
+        values = [columns[request.fields[0]]]
+        total += camera.render(
+            *footprint.of(columns), values, layers, count, threads=request.threads
+        )[0]
+    return total / request.view.pixel**2
+
+
+def velocity_range(
+    rows: FieldRows, request: MapRequest, footprint: Footprint, velocities: Sequence[str]
+) -> tuple[float, float]:
+    """Return the smallest and the largest velocity along the line of sight."""
+    low, high = math.inf, -math.inf
+    for columns in batches(rows, [*velocities, *footprint.columns[:3]], request, footprint):
+        along = sum(
+            component * columns[name]
+            for component, name in zip(request.view.axes[2], velocities, strict=True)
+        )
+        low, high = min(low, float(np.min(along))), max(high, float(np.max(along)))
+    if not low <= high:
+        raise InvalidError("the map shows no rows; give the range of velocities")
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+class Footprint:
+    """The form of the rows of a map, and the columns that it needs."""
+
+    columns: tuple[str, ...]
+    margin: float = 0.0
+    """Maximum distance from the centre of a row to what it covers, code length."""
+
+    def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
+        """Return positions and the form for the extension module."""
+        raise NotImplementedError
+
+
+class CellFootprint(Footprint):
+    """Cells: cuboids."""
+
+    def __init__(self, sides: Sequence[str], coarsest: Sequence[float]) -> None:
+        self._sides = tuple(sides)
+        self.columns = (*AXES, *dict.fromkeys(sides))
+        self.margin = math.hypot(*coarsest) / 2
+
+    def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
+        """Return centres and sides."""
+        return [columns[axis] for axis in AXES], [columns[side] for side in self._sides]
+
+
+class ParticleFootprint(Footprint):
+    """Particles: points, squares of a pixel, or splines of a radius."""
+
+    def __init__(
+        self, positions: Sequence[str], method: Literal["nearest", "cloud", "spline"], radius: float
+    ) -> None:
+        self._positions = tuple(positions)
+        self.columns = self._positions
+        self._method = method
+        self.margin = radius
+
+    def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
+        """Return positions and the form."""
+        positions = [columns[name] for name in self._positions]
+        if self._method == "spline":
+            return positions, [np.full(len(positions[0]), self.margin)]
+        return positions, self._method
+
+
+def batches(
+    rows: FieldRows, names: Sequence[str], request: MapRequest, footprint: Footprint
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yield columns of the rows that a map shows, some chunks at a time."""
+    view = request.view.region(footprint.margin)
+    region = view if request.region is None else view & request.region
+    options: dict[str, Any] = {"region": region, "where": request.where}
+    if request.levels is not None:
+        options["levels"] = request.levels
+    for chunks in _chunk_ranges(rows._core.chunk_lengths):
+        columns = rows._read_arrays(
+            list(dict.fromkeys(names)), chunks=chunks, threads=request.threads, **options
+        )
+        if len(next(iter(columns.values()))):
+            yield columns
+
+
+def _chunk_ranges(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    first, rows = 0, 0
+    for number, length in enumerate(lengths, start=1):
+        rows += length
+        if rows >= _BATCH_ROWS or number == len(lengths):
+            yield first, number
+            first, rows = number, 0
+
+
+def as_arrays(
+    request: MapRequest, images: Mapping[str, np.ndarray], units: Mapping[str, tuple[str, float]]
+) -> dict[str, xr.DataArray]:
+    """Return maps as xarray arrays, in units given as names and factors from code units."""
+    import xarray as xr
+
+    view = request.view
+    attrs: dict[str, Any] = {
+        "statistic": request.statistic,
+        "center": list(view.center),
+        "axis": view.axes[2].tolist(),
+        "pixel_size": view.pixel,
+    }
+    if request.statistic in ("mean", "dispersion"):
+        attrs["weight"] = request.weight or "volume"
+    found = {}
+    for field, image in images.items():
+        unit, factor = units[field]
+        own = {"long_name": field.replace("_", " "), "units": unit, **attrs}
+        found[field] = xr.DataArray(
+            image if factor == 1.0 else image * factor,
+            coords=view.coordinates(),
+            dims=view.dims,
+            name=field,
+            attrs=own,
+        )
+    return found
+
+
+def as_cube(
+    request: MapRequest, values: np.ndarray, edges: np.ndarray, unit: tuple[str, float]
+) -> xr.DataArray:
+    """Return a cube (velocity, right, up) as an xarray array."""
+    import xarray as xr
+
+    field, view = request.fields[0], request.view
+    middles = (edges[1:] + edges[:-1]) / 2
+    coords: dict[str, Any] = {"velocity": ("velocity", middles, {"units": "code_velocity"})}
+    return xr.DataArray(
+        values * unit[1],
+        coords=coords | view.coordinates(),
+        dims=("velocity", *view.dims),
+        name=field,
+        attrs={
+            "long_name": field.replace("_", " "),
+            "units": unit[0],
+            "center": list(view.center),
+            "axis": view.axes[2].tolist(),
+            "pixel_size": view.pixel,
+        },
+    )
+
+
+def as_result(
+    fields: Sequence[str] | str, images: Mapping[str, xr.DataArray]
+) -> xr.DataArray | xr.Dataset:
+    """Return one map, or a Dataset for a sequence of fields."""
+    import xarray as xr
+
+    return images[fields] if isinstance(fields, str) else xr.Dataset(dict(images))

@@ -1,0 +1,165 @@
+"""Maps along any direction: exact along axes, conserving along others, and of particles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers.sample_outputs import output
+
+TILTED = (0.3, -0.8, 0.5)
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_maps_along_axes_equal_projections(gravpart: ambar.Snapshot, axis: str) -> None:
+    amr = gravpart.amr
+    level = amr.levels[0]
+    found = amr.map("density", axis=axis, resolution=2**level)
+    expected = amr.project("density", axis=axis, level=level)
+    assert found.dims == expected.dims
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for dim in found.dims:
+        np.testing.assert_allclose(found[dim], expected[dim], rtol=1e-12)
+    found = amr.map("velocity_x", axis=axis, resolution=2**level, weight="density")
+    expected = amr.project("velocity_x", axis=axis, level=level, weight="density")
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def _mass(amr: ambar.Amr, **selection: Any) -> float:
+    cells = amr.read(["density", "dx"], **selection)
+    return float((cells["density"] * cells["dx"] ** amr.ndim).sum())
+
+
+@pytest.mark.parametrize("axis", ["z", TILTED, (0, 0, -1)])
+@pytest.mark.parametrize("resolution", [16, 200])
+def test_maps_contain_all_mass(gravpart: ambar.Snapshot, axis: Any, resolution: int) -> None:
+    amr = gravpart.amr
+    # Wider than the box, so that no corner is cut off.
+    image = amr.map("density", axis=axis, width=2.0, resolution=resolution)
+    total = float(np.nansum(image)) * image.attrs["pixel_size"] ** 2
+    assert total == pytest.approx(_mass(amr), rel=1e-10)
+
+
+def test_a_rotated_map_has_the_same_moments(gravpart: ambar.Snapshot) -> None:
+    """The center of mass in the map is the projected center of mass."""
+    amr = gravpart.amr
+    image = amr.map("density", axis=TILTED, width=2.0, resolution=300)
+    cells = amr.read(["x", "y", "z", "dx", "density"])
+    mass = cells["density"] * cells["dx"] ** 3
+    center = np.array([(cells[axis] * mass).sum() for axis in "xyz"]) / mass.sum()
+    sight = np.array(TILTED) / np.linalg.norm(TILTED)
+    up = np.array([0.0, 0.0, 1.0]) - sight[2] * sight
+    up /= np.linalg.norm(up)
+    right = np.cross(up, sight)
+    offset = center - 0.5 * gravpart.info.boxlen
+    values = image.fillna(0)
+    for dim, direction in (("right", right), ("up", up)):
+        found = float((values * image[dim]).sum() / values.sum())
+        assert found == pytest.approx(float(direction @ offset), abs=1e-3 * gravpart.info.boxlen)
+
+
+def test_several_fields_and_statistics(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    options: dict[str, Any] = {"axis": TILTED, "width": 0.5, "resolution": 40, "weight": "density"}
+    means = amr.map(["velocity_x", "pressure"], **options)
+    assert list(means.data_vars) == ["velocity_x", "pressure"]
+    squares = amr.map("velocity_x", **options, statistic="dispersion")
+    assert float(squares.min()) >= 0
+    assert float(squares.max()) < float(np.abs(means["velocity_x"]).max() + squares.max() + 1)
+    levels = amr.map("level", axis=TILTED, resolution=50, statistic="maximum")
+    assert set(np.unique(levels.to_numpy()[np.isfinite(levels)])) <= set(range(20))
+    assert float(levels.max()) == amr.levels[1]
+
+
+def test_selections_apply(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    ball = ambar.Sphere("bc", 0.3)
+    image = amr.map(
+        "density", axis=TILTED, width=2.0, resolution=64, region=ball, where="density > 1"
+    )
+    total = float(np.nansum(image)) * image.attrs["pixel_size"] ** 2
+    assert total == pytest.approx(_mass(amr, region=ball, where="density > 1"), rel=1e-10)
+    assert np.isnan(image[0, 0])
+
+
+def test_plotfiles_have_maps() -> None:
+    amr = ambar.open_snapshot(output_plotfile()).amr
+    image = amr.map("density", axis=TILTED, width=3.0, resolution=64)
+    sides = [amr.cell_size(0)[d] for d in range(3)]
+    assert np.isfinite(image.max()) and min(sides) > 0
+
+
+def output_plotfile() -> Any:
+    from tests.helpers.paths import AMREX
+
+    return AMREX
+
+
+@pytest.mark.parametrize("method", ["nearest", "cloud", "spline"])
+def test_particles_are_deposited_once(gravpart: ambar.Snapshot, method: Any) -> None:
+    particles = gravpart.particles
+    options = {"radius": 0.05} if method == "spline" else {}
+    image = particles.map("mass", axis=TILTED, width=2.5, resolution=128, method=method, **options)
+    total = float(np.nansum(image)) * image.attrs["pixel_size"] ** 2
+    assert total == pytest.approx(float(particles.read("mass")["mass"].sum()), rel=1e-10)
+
+
+def test_nearest_particles_equal_a_histogram(gravpart: ambar.Snapshot) -> None:
+    particles = gravpart.particles
+    image = particles.map("mass", axis="z", resolution=32, method="nearest")
+    rows = particles.read(["position_x", "position_y", "mass"])
+    edges = np.linspace(0, gravpart.info.boxlen, 33)
+    expected, _, _ = np.histogram2d(
+        rows["position_x"], rows["position_y"], bins=(edges, edges), weights=rows["mass"]
+    )
+    area = image.attrs["pixel_size"] ** 2
+    np.testing.assert_allclose(image.fillna(0) * area, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_cubes_of_velocity_sum_to_the_map(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    cube = amr.velocity_cube("density", axis=TILTED, resolution=24, bins=20)
+    assert cube.dims == ("velocity", "right", "up") and cube.sizes["velocity"] == 20
+    image = amr.map("density", axis=TILTED, resolution=24)
+    np.testing.assert_allclose(cube.sum("velocity"), image.fillna(0), rtol=1e-10, atol=1e-14)
+
+
+def test_faceon_and_edgeon_follow_the_angular_momentum(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    face = np.array(amr.map("density", axis="faceon", resolution=16).attrs["axis"])
+    edge = np.array(amr.map("density", axis="edgeon", resolution=16).attrs["axis"])
+    cells = amr.read(["x", "y", "z", "vx", "vy", "vz", "density", "dx"])
+    mass = cells["density"] * cells["dx"] ** 3
+    points = np.stack([cells[a] for a in "xyz"], 1) - 0.5 * gravpart.info.boxlen
+    speeds = np.stack([cells[f"v{a}"] for a in "xyz"], 1)
+    speeds = speeds - (speeds * mass[:, None]).sum(0) / mass.sum()
+    momentum = (np.cross(points, speeds) * mass[:, None]).sum(0)
+    np.testing.assert_allclose(face, momentum / np.linalg.norm(momentum), atol=1e-8)
+    assert abs(float(face @ edge)) < 1e-12
+
+
+def test_invalid_maps_are_errors(gravpart: ambar.Snapshot, stores: Any) -> None:
+    amr = gravpart.amr
+    for options in (
+        {"axis": "w"},
+        {"axis": (0, 0, 0)},
+        {"axis": "z", "up": "z"},
+        {"width": 0},
+        {"depth": -1},
+        {"resolution": 0},
+        {"pixel_size": -1},
+        {"statistic": "median"},
+        {"statistic": "integral", "weight": "density"},
+    ):
+        with pytest.raises(ValueError, match="invalid|no weight|expected"):
+            amr.map("density", **options)
+    with pytest.raises(KeyError):
+        amr.map("nothing")
+    with pytest.raises(ambar.LimitError):
+        amr.map("density", resolution=1 << 19)
+    flat = ambar.open_snapshot(stores["sedov2d"])
+    with pytest.raises(ValueError, match="three dimensions"):
+        flat.amr.map("density", axis="x")
