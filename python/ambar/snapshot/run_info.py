@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,7 +13,9 @@ from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.units import LENGTHS, TIMES, Units
+from ambar.snapshot.physics.constants import LENGTHS, TIMES
+from ambar.snapshot.physics.cosmology import Cosmology
+from ambar.snapshot.units import Units
 
 # Types of values in JSON, by the annotation of a field.
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -23,9 +26,6 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "tuple[bool, ...]": tuple,
     "tuple[int, ...]": tuple,
 }
-_KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
-
-
 _LARGEST = 2**63
 
 
@@ -156,7 +156,17 @@ class RamsesInfo(Summary):
     @cached_property
     def units(self) -> Units:
         """Factors from code units to physical ones."""
-        return Units(self.unit_l, self.unit_d, self.unit_t, self.cosmological)
+        cosmology = self._cosmology if self.cosmological else None
+        return Units(self.unit_l, self.unit_d, self.unit_t, self.cosmological, cosmology)
+
+    @property
+    def _cosmology(self) -> Cosmology:
+        is_proper = namelist_flag(self.namelist, "use_proper_time")
+        if is_proper is None:
+            is_proper = bool(namelist_flag(self.namelist, "rt"))
+        return Cosmology(
+            self.H0, self.omega_m, self.omega_l, self.omega_k, self.aexp, has_proper_times=is_proper
+        )
 
     @property
     def levels(self) -> tuple[int, int]:
@@ -208,17 +218,7 @@ class RamsesInfo(Summary):
         """
         if not self.cosmological:
             return self.time * self.units.time(unit)
-        import numpy as np
-
-        # With a = b^(2/3) the integrand is smooth at 0, so that Gauss-Legendre converges fast.
-        nodes, weights = np.polynomial.legendre.leggauss(64)
-        top: float = self.aexp**1.5
-        b = 0.5 * top * (nodes + 1)
-        a = b ** (2 / 3)
-        rate = np.sqrt(self.omega_m + self.omega_k * a + self.omega_l * a**3)
-        hubble_times = float((weights * (2 / 3) / rate).sum()) * 0.5 * top
-        seconds = hubble_times / (self.H0 * _KM_PER_S_PER_MPC)
-        return seconds / TIMES[unit]
+        return self._cosmology.age / TIMES[unit]
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the main values as text, with their names.
@@ -261,6 +261,12 @@ class RamsesInfo(Summary):
                 )
             )
         return rows
+
+
+def namelist_flag(namelist: str, name: str) -> bool | None:
+    """Return the value of a logical variable of a namelist; None if it is not set."""
+    found = re.findall(rf"(?:^|,)\s*{name}\s*=\s*\.?([tf])", namelist, re.IGNORECASE | re.MULTILINE)
+    return found[-1] in "tT" if found else None
 
 
 RunInfo: TypeAlias = RamsesInfo | AmrexInfo

@@ -1,7 +1,5 @@
 """Conversion of code units to physical units.
 
-Constants are those of Mera.jl 1.9 (``createconstants``: IAU 2012 and 2015, CODATA 2018, and the
-mass of a hydrogen atom of RAMSES), so that converted values agree with Mera.jl to rounding.
 ``units.f90`` of RAMSES defines nH and T/mu the same way, with ``X = 0.76``.
 """
 
@@ -14,66 +12,53 @@ from typing import TYPE_CHECKING, Any
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.physics.constants import (
+    BOLTZMANN,
+    HYDROGEN_FRACTION,
+    HYDROGEN_MASS,
+    LENGTHS,
+    MASSES,
+    PARSEC,
+    SOLAR_MASS,
+    SPELLINGS,
+    TIMES,
+    YEAR,
+)
+from ambar.snapshot.physics.cosmology import Cosmology
+from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     import numpy.typing as npt
 
-
-AU = 1.495978707e13  # cm, IAU 2012
-PARSEC = 3.08567758128e18  # cm, IAU 2015
-LIGHT_YEAR = 9.4607304725808e17  # cm, IAU
-YEAR = 3.15576e7  # s, Julian
-SOLAR_MASS = 1.9891e33  # g
-EARTH_MASS = 5.9722e27  # g
-JUPITER_MASS = 1.89813e30  # g
-HYDROGEN_MASS = 1.66e-24  # g, RAMSES
-HYDROGEN_FRACTION = 0.76  # RAMSES' cooling module
-BOLTZMANN = 1.380649e-16  # erg/K, CODATA 2018, exact
-
-LENGTHS = {
-    "mm": 0.1,
-    "cm": 1.0,
-    "m": 1e2,
-    "km": 1e5,
-    "Au": AU,
-    "ly": LIGHT_YEAR,
-    "mpc": PARSEC * 1e-3,
-    "pc": PARSEC,
-    "kpc": PARSEC * 1e3,
-    "Mpc": PARSEC * 1e6,
-}
-TIMES = {
-    "s": 1.0,
-    "min": 60.0,
-    "hr": 3600.0,
-    "day": 86400.0,
-    "yr": YEAR,
-    "kyr": YEAR * 1e3,
-    "Myr": YEAR * 1e6,
-    "Gyr": YEAR * 1e9,
-}
-MASSES = {"g": 1.0, "kg": 1e3, "Mearth": EARTH_MASS, "Mjupiter": JUPITER_MASS, "Msol": SOLAR_MASS}
 DIMENSIONS = {
     "length": (1.0, 0.0, 0.0),
+    "area": (2.0, 0.0, 0.0),
     "volume": (3.0, 0.0, 0.0),
     "time": (0.0, 0.0, 1.0),
+    "frequency": (0.0, 0.0, -1.0),
     "mass": (0.0, 1.0, 0.0),
+    "mass_rate": (0.0, 1.0, -1.0),
     "density": (-3.0, 1.0, 0.0),
     "surface_density": (-2.0, 1.0, 0.0),
     "velocity": (1.0, 0.0, -1.0),
+    "momentum_density": (-2.0, 1.0, -1.0),
+    "specific_angular_momentum": (2.0, 0.0, -1.0),
+    "angular_momentum": (2.0, 1.0, -1.0),
     "acceleration": (1.0, 0.0, -2.0),
     "pressure": (-1.0, 1.0, -2.0),
     "specific_energy": (2.0, 0.0, -2.0),
     "energy": (2.0, 1.0, -2.0),
     "temperature": (2.0, 0.0, -2.0),
     "magnetic_field": (-0.5, 0.5, -1.0),
+    "dimensionless": (0.0, 0.0, 0.0),
 }
-"""Exponents of length, mass and time of the quantities in `Units.factors`."""
-SPELLINGS = {"au": "Au", "AU": "Au", "Msun": "Msol", "M_sun": "Msol", "h": "hr", "K_mu": "T_mu"}
-"""Other names of units."""
+"""Exponents of length, mass and time of the quantities. Temperature is pressure over density."""
+KELVIN = Unit(1.0, (0.0, 0.0, 0.0, 1.0))
+_KELVIN_IN_CONDITIONS = (1024.0, 0.0, 0.0)
+"""Stands for the dimension of fields in K, which conditions have no exponent for."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +72,8 @@ class Units:
         RAMSES. In a cosmological run they apply at the expansion factor of the output: lengths are
         proper.
     cosmological : bool, default False
-        Whether the run is cosmological. Its birth times are conformal times.
+        Whether the run is cosmological. Its birth times are conformal times, or, with
+        ``use_proper_time`` or radiative transfer, proper times in units of 1/H0.
 
     Examples
     --------
@@ -102,9 +88,10 @@ class Units:
     unit_d: float
     unit_t: float
     cosmological: bool = False
+    _cosmology: Cosmology | None = None
 
     def is_conformal(self, field: str) -> bool:
-        """Return whether a field contains conformal times: birth times of a cosmological run.
+        """Return whether a field contains birth times of a cosmological run: no factor converts them.
 
         Parameters
         ----------
@@ -192,9 +179,11 @@ class Units:
         Parameters
         ----------
         quantity : str
-            A quantity ("length", "density", ...) or the name of a field ("density", "vx", ...).
+            A quantity ("length", "density", ...), the name of a field ("density", "vx", ...), or
+            arithmetic of fields ("rho * vx**2").
         unit : str
-            A unit of the quantity ("kpc", "g/cm3", ...), or "code".
+            "code", a unit of the quantity in `factors` ("kpc", "nH", ...), or an expression of its
+            dimension: "Msun/yr", "km/s/kpc", "erg/cm**3", "g cm-3".
 
         Returns
         -------
@@ -204,40 +193,90 @@ class Units:
         Raises
         ------
         ValueError
-            If the quantity or the unit does not exist; the message lists the available ones.
+            If the quantity or the unit does not exist, or the unit has another dimension.
         UnsupportedError
-            For birth times of a cosmological run, which are conformal times.
+            For birth times of a cosmological run: `convert` converts them, but no factor does.
 
         Examples
         --------
         >>> units = ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0)
         >>> units.factor("length", "m"), units.factor("vx", "m/s")
         (1.0, 1.0)
+        >>> units.factor("rho * vx**2", "erg/cm**3")
+        10000.0
         """
         if unit == "code":
             return 1.0
         if self.is_conformal(quantity):
             raise _core.UnsupportedError(
-                f"{quantity!r} cannot be converted to {unit!r}: birth times of a cosmological run "
-                "are conformal times, whose conversion is not supported; use 'code'"
+                f"{quantity!r} cannot be converted to {unit!r} with a factor: birth times of a "
+                "cosmological run are conformal times; use `Units.convert`, or the field 'age'"
             )
-        known = self.factors
-        kind = quantity if quantity in known else quantity_of(quantity)
-        if kind is None:
+        kind = quantity if quantity in DIMENSIONS else quantity_of(quantity)
+        if kind is not None:
+            return self._factor_of_quantity(kind, unit)
+        found = unit_of_arithmetic(quantity, self._unit_of_name)
+        if found is None:
             raise _core.InvalidError(
-                f"{quantity!r} is not a quantity with units; available: {', '.join(known)}, and "
-                "fields of such a quantity"
+                f"{quantity!r} is not a quantity with units; available: {', '.join(DIMENSIONS)}, "
+                "and fields of such a quantity"
             )
-        units = known[kind]
+        return self.factor_of(found, unit, quantity)
+
+    def _factor_of_quantity(self, kind: str, unit: str) -> float:
+        units = self.factors.get(kind, {})
         name = unit if unit in units else SPELLINGS.get(unit, unit)
-        if name not in units:
+        if name in units:
+            return units[name]
+        own = self.code_unit(kind)
+        return self._expressed(own, unit, f"{unit!r} is not a unit of {kind}", units)
+
+    def factor_of(self, own: Unit, unit: str, name: str) -> float:
+        """Return the factor from a unit to another one; `name` is what has it, for messages.
+
+        Raises
+        ------
+        ValueError
+            If `unit` does not exist, or has another dimension.
+        """
+        special = SPELLINGS.get(unit, unit)
+        for kind, dimension in DIMENSIONS.items():
+            if (*dimension, 0.0) == own.dimension and special in self.factors.get(kind, {}):
+                return self.factors[kind][special] * own.factor / self.code_unit(kind).factor
+        return self._expressed(own, unit, f"{unit!r} is not a unit of {name}", {})
+
+    def _expressed(self, own: Unit, unit: str, problem: str, units: Mapping[str, float]) -> float:
+        """Return the factor from a unit to an expression."""
+        available = ", ".join(["code", *units])
+        try:
+            wanted = parse_unit(unit)
+        except _core.InvalidError:
             raise _core.InvalidError(
-                f"{unit!r} is not a unit of {kind}; available: code, {', '.join(units)}"
+                f"{problem}; available: {available}, and expressions of the dimension {own.text}"
+            ) from None
+        if not wanted.is_like(own):
+            raise _core.InvalidError(
+                f"{problem}; available: {available}, and expressions of the dimension {own.text}, "
+                f"found {wanted.text}"
             )
-        return units[name]
+        return own.factor / wanted.factor
+
+    def code_unit(self, quantity: str) -> Unit:
+        """Return one code unit of a quantity; of magnetic fields in Heaviside-Lorentz units."""
+        return self._code_unit(*DIMENSIONS[quantity])
+
+    def _code_unit(self, length: float, mass: float, time: float) -> Unit:
+        factor = self.unit_l**length * self.unit_m**mass * self.unit_t**time
+        return Unit(factor, (length, mass, time, 0.0))
+
+    def _unit_of_name(self, name: str) -> Unit | None:
+        quantity = quantity_of(name)
+        return None if quantity is None else self.code_unit(quantity)
 
     def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:
         """Return values in code units converted to a unit.
+
+        Birth times of a cosmological run become proper times since the Big Bang.
 
         Parameters
         ----------
@@ -255,6 +294,8 @@ class Units:
         ------
         ValueError
             If the quantity or the unit does not exist.
+        UnsupportedError
+            For birth times of a cosmological run, if these units are not those of its `info`.
 
         Examples
         --------
@@ -263,7 +304,12 @@ class Units:
         """
         import numpy as np
 
-        converted: np.ndarray = np.asarray(values, dtype=np.float64) * self.factor(quantity, unit)
+        numbers = np.asarray(values, dtype=np.float64)
+        if unit != "code" and self.is_conformal(quantity) and self._cosmology is not None:
+            numbers = self._cosmology.since_big_bang(np.atleast_1d(numbers)).reshape(numbers.shape)
+            converted: np.ndarray = np.asarray(numbers / self.unit_t * self.time(unit))
+        else:
+            converted = np.asarray(numbers * self.factor(quantity, unit))
         return converted if converted.ndim else float(converted)
 
     def length(self, unit: str) -> float:
@@ -411,18 +457,23 @@ class Units:
 
 
 def parse_where(
-    where: str | None, name_of: Callable[[str], str], units: Units
+    where: str | None,
+    name_of: Callable[[str], str],
+    units: Units,
+    unit_of: Callable[[str], Unit | None] | None = None,
 ) -> _core.Condition | None:
-    """Return the condition `where` with the names that fields are stored by, and in code units.
+    """Return the condition `where` with the names that columns have, and in code units.
 
     Parameters
     ----------
     where
         A condition as in ``docs/howto/conditions.md``; None is returned unchanged.
     name_of
-        Returns the stored name of a field.
+        Returns the name of the column of a field.
     units
         The units of the snapshot.
+    unit_of
+        Returns the unit of the values of a column; by default that of its quantity.
 
     Raises
     ------
@@ -430,7 +481,7 @@ def parse_where(
         If the condition is invalid, or a unit differs in its dimension from the field that it is
         compared with.
     UnsupportedError
-        If a unit of time is used, and a field contains conformal times.
+        If a unit of time is used, and a field contains birth times of a cosmological run.
     """
     if where is None:
         return None
@@ -445,18 +496,60 @@ def parse_where(
             f"expected numbers in code units, found the unit {condition.units[0]!r}; the units of "
             "this run are not known"
         )
-    fields = {}
+    return _in_code_units(condition, units, unit_of or units._unit_of_name)
+
+
+def _in_code_units(
+    condition: _core.Condition, units: Units, unit_of: Callable[[str], Unit | None]
+) -> _core.Condition:
+    """Return a condition whose numbers are in code units, and in K where fields are."""
+    factors = {name: dict(units.factors.get(name, {})) for name in DIMENSIONS}
+    dimensions = dict(DIMENSIONS)
+    fields: dict[str, str] = {}
     for name in condition.fields:
         if units.is_conformal(name):
             for unit in TIMES.keys() & condition.units:
                 units.factor(name, unit)  # raises UnsupportedError
-        elif quantity := quantity_of(name):
-            fields[name] = quantity
+            continue
+        own = unit_of(name)
+        if own == KELVIN:
+            dimensions["kelvin"], factors["kelvin"] = _KELVIN_IN_CONDITIONS, {"K": 1.0}
+            factors["temperature"].pop("K", None)
+            fields[name] = "kelvin"
+        elif own is not None and own.dimension[3] == 0:
+            kind = quantity_of(name) or ""
+            if not _is_code(own, units, DIMENSIONS.get(kind, ())):
+                length, mass, time, _ = own.dimension
+                if not _is_code(own, units, (length, mass, time)):
+                    continue  # numbers are in the unit of the field
+                kind = next((k for k, d in DIMENSIONS.items() if d == own.dimension[:3]), own.text)
+                dimensions[kind] = (length, mass, time)
+                factors.setdefault(kind, {})
+            fields[name] = kind
+    known = {unit for names in factors.values() for unit in names} | SPELLINGS.keys()
+    for unit in set(condition.units) - known:
+        try:
+            wanted = parse_unit(unit)
+        except _core.InvalidError:
+            continue  # convert_units states the position
+        length, mass, time, kelvin = wanted.dimension
+        if kelvin == 0:
+            dimensions[unit] = (length, mass, time)
+            factors[unit] = {unit: units._code_unit(length, mass, time).factor / wanted.factor}
     quantities = [
-        _core.Quantity(quantity, dimension=DIMENSIONS[quantity], units=factors)
-        for quantity, factors in units.factors.items()
+        _core.Quantity(name, dimension=dimension, units=factors[name])
+        for name, dimension in dimensions.items()
+        if factors[name] or name in fields.values()
     ]
     return condition.convert_units(quantities, fields, SPELLINGS)
+
+
+def _is_code(own: Unit, units: Units, dimension: tuple[float, ...]) -> bool:
+    """Return whether `own` is one code unit of a dimension."""
+    if len(dimension) != 3:
+        return False
+    code = units._code_unit(*dimension)
+    return code.is_like(own) and math.isclose(code.factor, own.factor, rel_tol=1e-9)
 
 
 def _with_columns(

@@ -1,0 +1,1 @@
+"""Physical constants, expressions of units, and cosmology."""
