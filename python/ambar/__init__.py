@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ambar import fields as fields
     from ambar._core import AmbarError as AmbarError
     from ambar._core import BusyError as BusyError
     from ambar._core import CorruptError as CorruptError
@@ -114,7 +115,7 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = list(_HOMES)
-__all__ += ["__version__"]
+__all__ += ["__version__", "fields"]
 
 
 def __getattr__(name: str) -> Any:
@@ -124,6 +125,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value: Any = version("ambar")
+    elif name == "fields":
+        value = importlib.import_module("ambar.fields")
     else:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value

@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
+from ambar.snapshot.derived.catalog import Formula, of_cells
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
@@ -18,7 +19,10 @@ from ambar.snapshot.table import Table
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar._core import ComputedColumns, Condition
+    from ambar._core import Region as CoreRegion
     from ambar.snapshot.loading import Source
+    from ambar.snapshot.physics.cosmology import Cosmology
 
 
 class Amr(FieldRows):
@@ -52,8 +56,9 @@ class Amr(FieldRows):
         self._info = source.info
         self._source = source
 
-    def __reduce__(self) -> tuple[object, tuple[Source]]:
-        return Amr, (self._source,)
+    @property
+    def _arguments(self) -> tuple[object, ...]:
+        return (self._source,)
 
     @property
     def ndim(self) -> int:
@@ -214,16 +219,23 @@ class Amr(FieldRows):
         >>> len(amr.read("level", levels=(6, 6)))
         19904
         """
-        columns = self._resolved(fields)
-        arrays = self._core.cells(
-            list(dict.fromkeys(columns.values())),
-            self._region(region),
-            checked_levels(levels),
-            self._condition(where),
-            threads,
-        )
-        return Table(
-            {name: arrays[stored] for name, stored in columns.items()}, info=self._info, dim="cell"
+        request = self._request(fields, where)
+        arrays = self._read_request(request, region=region, levels=levels, threads=threads)
+        table = Table(arrays, info=self._info, dim="cell")
+        return table._with_units(self._column_units(request))
+
+    def _read_core(
+        self,
+        columns: Sequence[str],
+        region: CoreRegion | None,
+        levels: tuple[int, int] | None,
+        condition: Condition | None,
+        threads: int | None,
+        chunks: tuple[int, int] | None,
+        computed: ComputedColumns | None,
+    ) -> dict[str, np.ndarray]:
+        return self._core.cells(
+            columns, region, checked_levels(levels), condition, threads, chunks, computed
         )
 
     def chunks_touched(
@@ -255,8 +267,9 @@ class Amr(FieldRows):
         >>> amr.chunks_touched(where="rho > 1e30")
         0
         """
+        request = self._request([], where)
         return self._core.chunks_touched(
-            self._region(region), checked_levels(levels), self._condition(where)
+            self._region(region), checked_levels(levels), request.condition, request.computed
         )
 
     def grid(
@@ -444,15 +457,9 @@ class Amr(FieldRows):
         True
         """
         number, others = self._axis(axis)
-        weight = weight if weight in (None, "volume") else self._name(weight)
         how = {"axis": number, "weight": weight}
         image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
-        if weight is None and unit == "code":
-            image.attrs["units"] = "code units x code length"
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
-
-    def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
-        return self._core.cells([name], chunks=(start, stop))[name]
 
     def to_xarray(self, fields: Iterable[str] | str | None = None) -> xr.Dataset:
         """Return all leaf cells as a Dataset with the dimension "cell".
@@ -591,6 +598,10 @@ class Amr(FieldRows):
     @property
     def _columns(self) -> set[str]:
         return {*self._core.derived, *self.fields}
+
+    def _formulas(self, cosmology: Cosmology | None) -> dict[str, list[Formula]]:  # noqa: ARG002
+        coordinates = getattr(self._info, "coordinates", "cartesian")
+        return of_cells(self._core.derived, self.ndim, is_cartesian=coordinates == "cartesian")
 
     def _component_of(self, owner: str) -> bool:
         return owner in CELL_COMPONENTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ambar import _core
@@ -45,13 +45,15 @@ class CodeUnits(Units):
             return 1.0
         raise _core.UnsupportedError(
             f"{quantity} cannot be converted to {unit!r}: plotfiles do not state their units; use "
-            "'code' and multiply by your own factor"
+            "'code', or give them with snapshot.with_units(ambar.Units(...))"
         )
 
 
 @dataclass(frozen=True)
 class AmrexInfo(Summary):
     """Run information of an AMReX plotfile, in code units; plotfiles do not state physical units.
+
+    `Snapshot.with_units` gives them.
 
     Examples
     --------
@@ -84,6 +86,8 @@ class AmrexInfo(Summary):
     """Names of text files, such as "job_info"."""
     periodic: tuple[bool, ...] = ()
     """Whether the domain is periodic, in each dimension; empty if unknown, as in plotfiles."""
+    given_units: Units | None = None
+    """The units that the caller gave (`Snapshot.with_units`); plotfiles do not state them."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AmrexInfo:
@@ -151,13 +155,13 @@ class AmrexInfo(Summary):
 
     @cached_property
     def units(self) -> Units:
-        """Units of which only "code" exists: plotfiles do not state others."""
-        return CodeUnits(1.0, 1.0, 1.0)
+        """The given units; without them only "code" exists: plotfiles do not state others."""
+        return self.given_units or CodeUnits(1.0, 1.0, 1.0)
 
     @property
     def physical(self) -> bool:
-        """False: plotfiles do not state physical units."""
-        return False
+        """Whether units were given: plotfiles do not state them."""
+        return self.given_units is not None
 
     @property
     def redshift(self) -> float | None:
@@ -177,17 +181,17 @@ class AmrexInfo(Summary):
         Parameters
         ----------
         unit : str, default "code"
-            Only "code".
+            "code", or, with given units, a unit of time.
 
         Returns
         -------
         float
-            The time in code units.
+            The time.
 
         Raises
         ------
         UnsupportedError
-            For another unit.
+            For another unit than "code", without given units.
 
         Examples
         --------
@@ -195,6 +199,26 @@ class AmrexInfo(Summary):
         0.25
         """
         return self.time * self.units.time(unit)
+
+    def with_units(self, units: Units) -> AmrexInfo:
+        """Return the run information with other code units.
+
+        Parameters
+        ----------
+        units : Units
+            The units.
+
+        Returns
+        -------
+        AmrexInfo
+
+        Examples
+        --------
+        >>> info = ambar.open_snapshot("plt00200").info
+        >>> info.with_units(ambar.Units(unit_l=3.0e24, unit_d=1e-29, unit_t=1e16)).physical
+        True
+        """
+        return replace(self, given_units=units)
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the main values as text, with their names.

@@ -39,6 +39,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "cpu": ("domain",),
 }
 
+BIRTH_TIMES = frozenset(("birth_time", "birth_epoch", "tform"))
+"""Times of birth, which cosmological runs write in another time."""
+
 _QUANTITIES = {
     "density": "density",
     "particle_density": "density",
@@ -65,18 +68,61 @@ _QUANTITIES = {
     "tform": "time",
     "birth_time": "time",
     "birth_epoch": "time",
+    "lx": "angular_momentum",
+    "ly": "angular_momentum",
+    "lz": "angular_momentum",
+    "acc_rate": "mass_rate",
+    "cs**2": "specific_energy",
     "x": "length",
     "y": "length",
     "z": "length",
     "dx": "length",
     "dy": "length",
     "dz": "length",
+    # Of AMReX codes.
+    "gasDensity": "density",
+    "gasPressure": "pressure",
+    "gasEnergy": "pressure",
+    "gasInternalEnergy": "pressure",
+    "particle_mass_density": "density",
+    "rho_e": "pressure",
+    "rho_E": "pressure",
+    "phiGrav": "specific_energy",
+    "phi_grav": "specific_energy",
+    **{f"{axis}{name}": "velocity" for axis in "xyz" for name in ("_velocity", "vel", "_vel")},
+    **{f"{axis}{name}": "momentum_density" for axis in "xyz" for name in ("mom", "-GasMomentum")},
+    **{f"grav_{axis}": "acceleration" for axis in "xyz"},
+    "Temp": "kelvin",
+    "gasTemperature": "kelvin",
+    # Derived fields; the units of others are those of their formulas.
+    "temperature": "kelvin",
+    "number_density": "number_density",
+    "age": "time",
+    "sound_speed": "velocity",
+    "relative_speed": "velocity",
+    "alfven_speed": "velocity",
+    "jeans_length": "length",
+    "jeans_mass": "mass",
+    "free_fall_time": "time",
+    "dynamical_time": "time",
+    "virial_parameter": "dimensionless",
+    "spherical_theta": "dimensionless",
+    "spherical_phi": "dimensionless",
+    "cylindrical_theta": "dimensionless",
+    "magnetic_pressure": "pressure",
+    "magnetic_field_strength": "magnetic_field",
+    "velocity_divergence": "frequency",
+    "vorticity_x": "frequency",
+    "vorticity_y": "frequency",
+    "vorticity_z": "frequency",
+    "vorticity_magnitude": "frequency",
 }
 _PREFIXES = {
     "velocity": "velocity",
     "acceleration": "acceleration",
     "position": "length",
     "B": "magnetic_field",
+    "magnetic": "magnetic_field",
 }
 
 
@@ -85,7 +131,10 @@ DERIVED = frozenset(("level", *(f"{kind}{axis}" for kind in ("", "d", "i") for a
 
 
 def quantity_of(field: str) -> str | None:
-    """Return the quantity of a field ("density", "velocity", ...); None if unknown."""
+    """Return the quantity of a field ("density", "velocity", ...); None if unknown.
+
+    "kelvin" and "number_density" are not in code units, but in K and 1/cm3.
+    """
     for name in (field, *ALIASES.get(field, ())):
         if quantity := _QUANTITIES.get(name) or _PREFIXES.get(name.split("_")[0]):
             return quantity

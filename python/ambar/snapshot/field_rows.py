@@ -4,28 +4,49 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from ambar._core import NotFoundError
+from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
+from ambar.snapshot.derived.catalog import Formula, of_frame
+from ambar.snapshot.derived.frame import BirthTimes, Parameters, axis_vector, finite_vector
+from ambar.snapshot.derived.resolution import (
+    Context,
+    Definition,
+    MissingError,
+    Resolution,
+    available,
+    computed_columns,
+    needed_definitions,
+)
 from ambar.snapshot.field_names import CELL_COMPONENTS, quantity_of, resolve
-from ambar.snapshot.regions import Region, region_in_code
-from ambar.snapshot.units import parse_where
+from ambar.snapshot.physics.constants import (
+    BOLTZMANN,
+    GRAVITATION,
+    HYDROGEN_FRACTION,
+    HYDROGEN_MASS,
+)
+from ambar.snapshot.physics.cosmology import Cosmology
+from ambar.snapshot.physics.unit_expressions import Unit
+from ambar.snapshot.regions import Center, Region, center_in_code, region_in_code
+from ambar.snapshot.run_info import RamsesInfo
+from ambar.snapshot.units import ColumnUnits, Units, parse_where
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ambar._core import Amr as CoreAmr
-    from ambar._core import Condition
+    from ambar._core import ComputedColumns, Condition
     from ambar._core import Region as CoreRegion
     from ambar._core import Table as CoreTable
     from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.loading import Source
-    from ambar.snapshot.run_info import RamsesInfo, RunInfo
+    from ambar.snapshot.run_info import RunInfo
     from ambar.snapshot.table import Table
     from ambar.store.array import Array
     from ambar.store.store import Store
@@ -70,8 +91,39 @@ class StoredFields:
         ]
 
 
+@dataclass(frozen=True)
+class Request:
+    """Requested columns and a condition, in the names of columns of the core. Pickles."""
+
+    columns: dict[str, str]
+    """The columns of the core by requested name."""
+    condition: Condition | None
+    definitions: tuple[Definition, ...]
+    units: dict[str, Unit | None]
+    """The units of the values by requested name."""
+
+    @property
+    def computed(self) -> _core.ComputedColumns | None:
+        """The computed columns, for the core."""
+        return computed_columns(self.definitions)
+
+    def only(self, name: str) -> Request:
+        """Return the request of one column, with the definitions that it needs."""
+        column = self.columns[name]
+        definitions = needed_definitions(self.definitions, column)
+        return Request({name: column}, self.condition, definitions, {name: self.units[name]})
+
+    def dtype(self, name: str, core: CoreAmr | CoreTable) -> np.dtype[np.generic]:
+        """Return the dtype of a column."""
+        column = self.columns[name]
+        is_computed = any(column == own for own, _ in self.definitions)
+        return np.dtype(np.float64 if is_computed else core.dtype(column))
+
+
 class FieldRows(ABC):
     """Base of cells and particles: rows with fields."""
+
+    _parameters = Parameters()
 
     _core: CoreAmr | CoreTable
     _info: RunInfo
@@ -89,13 +141,18 @@ class FieldRows(ABC):
         """Names of the fields, in the order of the file."""
         return list(self._core.fields)
 
+    @property
+    def derived_fields(self) -> list[str]:
+        """Names of the derived fields whose inputs exist: those of `ambar.fields.add` first."""
+        return available(self._context)
+
     def dtype(self, field: str) -> np.dtype[np.generic]:
         """Return the dtype of a field.
 
         Parameters
         ----------
         field : str
-            A field or an alias; of cells also a derived column.
+            A field or an alias; a derived field; of cells also a derived column.
 
         Returns
         -------
@@ -112,7 +169,133 @@ class FieldRows(ABC):
         >>> snapshot.amr.dtype("rho"), snapshot.particles.dtype("id")
         (dtype('float64'), dtype('int32'))
         """
-        return np.dtype(self._core.dtype(self._name(field)))
+        return self._request([field]).dtype(field, self._core)
+
+    def about(
+        self,
+        center: Center = "bc",
+        axis: str | Sequence[float] = "z",
+        velocity: Sequence[float] | None = None,
+        unit: str = "box",
+    ) -> Self:
+        """Return these rows with another frame for derived fields.
+
+        Radii, angles, and components of velocities and angular momenta refer to the frame. Regions
+        do not.
+
+        Parameters
+        ----------
+        center : "bc", array_like of float, or sequence of float and "bc", default "bc"
+            The origin; "bc" is the middle of the box. In a periodic box, positions are those of the
+            nearest image.
+        axis : {"x", "y", "z"} or sequence of float, default "z"
+            The axis of cylindrical and spherical coordinates.
+        velocity : sequence of float, optional
+            The velocity of the frame, code velocity; by default 0.
+        unit : str, default "box"
+            Unit of `center`, as for `Box`.
+
+        Returns
+        -------
+        Amr or Particles
+            A view; no data are read.
+
+        Raises
+        ------
+        ValueError
+            If the center, the axis, the velocity or the unit is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> rotation = amr.about((0.5, 0.5, 0.4), axis="z").read("velocity_cylindrical_theta")
+        >>> len(rotation) == len(amr)
+        True
+        """
+        changed = replace(
+            self._parameters,
+            center=center_in_code(center, self._info, unit),
+            axis=axis_vector(axis),
+            velocity=None
+            if velocity is None
+            else finite_vector(velocity, self._info.ndim, "velocity of the frame"),
+        )
+        return self._with(changed)
+
+    def with_parameters(
+        self,
+        *,
+        gamma: float | None = None,
+        mu: float | None = None,
+        birth_times: BirthTimes | None = None,
+    ) -> Self:
+        """Return these rows with other parameters of derived fields.
+
+        Parameters
+        ----------
+        gamma : float, optional
+            The ratio of specific heats; by default that of the run.
+        mu : float, optional
+            The mean molecular weight of temperatures; by default 1/0.76, as in RAMSES.
+        birth_times : {"conformal", "proper"}, optional
+            The time in which birth times of a cosmological run are; by default proper if the
+            namelist sets ``use_proper_time``, or the run has radiative transfer.
+
+        Returns
+        -------
+        Amr or Particles
+            A view; no data are read.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> hot = amr.with_parameters(mu=0.6).read("temperature")["temperature"].max()
+        >>> bool(hot < amr.read("temperature")["temperature"].max())
+        True
+        """
+        for name, value in (("gamma", gamma), ("mu", mu)):
+            if value is not None and not 0 < value < np.inf:
+                raise _core.InvalidError(f"invalid {name}: {value!r}; expected a number > 0")
+        if birth_times not in (None, "conformal", "proper"):
+            raise _core.InvalidError(
+                f"invalid birth_times: {birth_times!r}; expected 'conformal' or 'proper'"
+            )
+        given = {"gamma": gamma, "mu": mu, "birth_times": birth_times}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return self._with(replace(self._parameters, **cast("dict[str, Any]", changes)))
+
+    def _with(self, parameters: Parameters) -> Self:
+        """Return a view with other parameters, which shares the data."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._parameters = parameters
+        view.__dict__.pop("_units", None)
+        return view
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return _restored, (type(self), self._arguments, self._parameters)
+
+    @property
+    @abstractmethod
+    def _arguments(self) -> tuple[object, ...]:
+        """The arguments of the constructor."""
+
+    @cached_property
+    def _units(self) -> Units:
+        """The units of the run, with the time in which birth times are."""
+        units = self._info.units
+        if (cosmology := units._cosmology) is None:
+            return units
+        choice = self._parameters.birth_times
+        is_proper = cosmology.has_proper_times or "rt" in self._source.components
+        if choice is not None:
+            is_proper = choice == "proper"
+        return replace(units, _cosmology=replace(cosmology, has_proper_times=is_proper))
 
     @property
     def _columns(self) -> set[str]:
@@ -129,18 +312,131 @@ class FieldRows(ABC):
         """The columns that `read` reads by default."""
 
     @abstractmethod
-    def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Return a column of the rows in the chunks `start` to `stop` - 1."""
+    def _formulas(self, cosmology: Cosmology | None) -> dict[str, list[Formula]]:
+        """Return the formulas of the catalog, without those of the frame."""
 
-    def _name(self, field: str) -> str:
-        """Return the column that a name means: an alias, or a field with its component in front."""
-        if not isinstance(field, str):
-            raise TypeError(f"expected the name of a field, found {field!r:.80}")
-        owner, _, name = field.rpartition("/")
-        found = resolve(name if owner and self._component_of(owner) else field, self._columns)
-        if found not in self._columns:
-            raise self._unknown(field)
-        return found
+    @abstractmethod
+    def _read_core(
+        self,
+        columns: Sequence[str],
+        region: CoreRegion | None,
+        levels: tuple[int, int] | None,
+        condition: Condition | None,
+        threads: int | None,
+        chunks: tuple[int, int] | None,
+        computed: ComputedColumns | None,
+    ) -> dict[str, np.ndarray]:
+        """Read columns of the core."""
+
+    def _read_arrays(
+        self,
+        names: Sequence[str],
+        *,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+        chunks: tuple[int, int] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Return columns of selected rows by requested name; `chunks` is a range of chunks."""
+        request = self._request(names, where)
+        return self._read_request(
+            request, region=region, levels=levels, threads=threads, chunks=chunks
+        )
+
+    def _read_request(
+        self,
+        request: Request,
+        *,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        threads: int | None = None,
+        chunks: tuple[int, int] | None = None,
+    ) -> dict[str, np.ndarray]:
+        arrays = self._read_core(
+            list(dict.fromkeys(request.columns.values())),
+            self._region(region),
+            levels,
+            request.condition,
+            threads,
+            chunks,
+            request.computed,
+        )
+        return {name: arrays[column] for name, column in request.columns.items()}
+
+    def _request(
+        self, names: Iterable[str] | str | None = None, where: str | None = None
+    ) -> Request:
+        """Return what requested names and a condition mean; the default columns for None."""
+        names = self._default_columns if names is None else names
+        names = [names] if isinstance(names, str) else names
+        if not isinstance(names, Iterable):
+            raise TypeError(f"expected the names of fields, found {names!r:.80}")
+        resolution = Resolution(self._context)
+        columns = {name: self._column(resolution, name) for name in names}
+        condition = parse_where(
+            where,
+            lambda name: self._column(resolution, name),
+            self._units,
+            resolution.unit,
+        )
+        units = {name: resolution.unit(column) for name, column in columns.items()}
+        return Request(columns, condition, resolution.definitions, units)
+
+    def _column(self, resolution: Resolution, name: str) -> str:
+        """Return the column that a name means; raises KeyError if it does not exist."""
+        if not isinstance(name, str):
+            raise TypeError(f"expected the name of a field, found {name!r:.80}")
+        owner = name.partition("/")[0]
+        is_other = owner in self._source.components and not self._component_of(owner)
+        try:
+            return resolution.column(name, arithmetic=not (is_other and "/" in name))
+        except MissingError as error:
+            if reason := str(error):
+                raise _core.NotFoundError(
+                    f'{self._source.location}: column "{name}" is not available: {reason}'
+                ) from None
+            raise self._unknown(name) from None
+
+    @property
+    def _context(self) -> Context:
+        """What derived fields depend on."""
+        columns = self._columns
+
+        def plain(name: str) -> str:
+            owner, _, rest = name.rpartition("/")
+            return rest if owner and self._component_of(owner) else name
+
+        def stored(name: str) -> str | None:
+            found = resolve(plain(name), columns)
+            return found if found in columns else None
+
+        return Context(stored, plain, self._catalog, self._constants, self._units)
+
+    def _catalog(self) -> dict[str, list[Formula]]:
+        info = self._info
+        cosmology = self._units._cosmology
+        middle = [low + side / 2 for low, side in zip(info.lower, info.box_size, strict=True)]
+        periodic = info.periodic or (False,) * info.ndim
+        frame = of_frame(self._parameters, middle, info.box_size, periodic)
+        return {**self._formulas(cosmology), **frame}
+
+    @property
+    def _constants(self) -> dict[str, float]:
+        """Constants of the formulas of derived fields, as far as they are known."""
+        constants = {}
+        gamma = self._parameters.gamma
+        if gamma is None and isinstance(self._info, RamsesInfo):
+            gamma = self._info.gamma
+        if gamma is not None:
+            constants["gamma"] = gamma
+        units = self._units
+        if units.factors:
+            mu = self._parameters.mu or 1 / HYDROGEN_FRACTION
+            constants["G"] = GRAVITATION * units.unit_d * units.unit_t**2
+            constants["kelvin"] = mu * HYDROGEN_MASS / BOLTZMANN * units.unit_v**2
+            constants["number_density"] = units.unit_d / (mu * HYDROGEN_MASS)
+        return constants
 
     def _unknown(self, field: str) -> Exception:
         """Return the error of a column that does not exist."""
@@ -151,11 +447,14 @@ class FieldRows(ABC):
             hint = f"it is not a column of {self._component}; use snapshot.{place}"
         elif field in self._source.components:
             hint = f"write names with a slash between backquotes in conditions: `{field}/...`"
+        elif "did you mean" not in hint:
+            derived = suggestion(field, sorted({*self._columns, *self.derived_fields}))
+            hint = derived if "did you mean" in derived else f"{hint}; and derived_fields"
         missing = self._source.missing.items() if "did you mean" not in hint else ()
         reasons = "".join(
             f"; {name} is missing: {why}" for name, why in missing if self._component_of(name)
         )
-        return NotFoundError(
+        return _core.NotFoundError(
             f'{self._source.location}: column "{field}" does not exist; {hint}{reasons}'
         )
 
@@ -163,14 +462,9 @@ class FieldRows(ABC):
         """Return whether a name of a component means this one."""
         return owner == self._component
 
-    def _resolved(self, fields: Iterable[str] | str | None) -> dict[str, str]:
-        """Return columns by the names by which they are requested; the default ones for None."""
-        if fields is None:
-            fields = self._default_columns
-        names = [fields] if isinstance(fields, str) else fields
-        if not isinstance(names, Iterable):
-            raise TypeError(f"expected the names of fields, found {fields!r:.80}")
-        return {name: self._name(name) for name in names}
+    def _column_units(self, request: Request) -> ColumnUnits:
+        """Return the units of requested columns."""
+        return ColumnUnits(self._units, request.units)
 
     def _dataset(self, names: Sequence[str], dim: str) -> xr.Dataset:
         """Return columns as a Dataset: dask arrays of data in a store, otherwise in memory."""
@@ -180,14 +474,17 @@ class FieldRows(ABC):
 
         from ambar.snapshot.interop.lazy_columns import lazy_columns
 
-        arrays = lazy_columns(self, self._resolved(names))
-        return xr.Dataset({name: (dim, array) for name, array in arrays.items()})
+        request = self._request(names)
+        units = self._column_units(request)
+        return xr.Dataset(
+            {
+                name: (dim, array, {"units": units.label(name, "code")})
+                for name, array in lazy_columns(self, request).items()
+            }
+        )
 
     def _region(self, region: Region | None) -> CoreRegion | None:
         return region_in_code(region, self._info)
-
-    def _condition(self, where: str | None) -> Condition | None:
-        return parse_where(where, self._name, self._info.units)
 
     @property
     @abstractmethod
@@ -224,6 +521,13 @@ class FieldRows(ABC):
 
     def _field_rows(self) -> list[tuple[str, ...]]:
         return describe_fields(self.fields, self._info, self.dtype, self._stored)
+
+
+def _restored(
+    owner: type[FieldRows], arguments: tuple[object, ...], parameters: Parameters
+) -> FieldRows:
+    """Return rows that were pickled."""
+    return owner(*arguments)._with(parameters)
 
 
 def _sizes(arrays: Iterable[Array]) -> str:

@@ -17,6 +17,7 @@ from ambar.snapshot.regions import Region, checked_levels, region_in_code
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import StoredFields
     from ambar.snapshot.run_info import RunInfo
+    from ambar.snapshot.units import Units
 
 TABLE_COMPONENTS = ("particles", "sinks", "clumps")
 SPECIES = "particles/"
@@ -86,6 +87,41 @@ class Source(ABC):
             return None
         region = request.code_region(self.info)
         return core.load(request.components[name], region, request.threads)
+
+
+class SourceWithUnits(Source):
+    """A snapshot with the code units that the caller gave."""
+
+    def __init__(self, source: Source, units: Units) -> None:
+        self.source = source
+        self._units = units
+        self.location = source.location
+        self.components = source.components
+        self.missing = source.missing
+        self.info = source.info.with_units(units)
+
+    def __reduce__(self) -> tuple[object, tuple[Source, Units]]:
+        return SourceWithUnits, (self.source, self._units)
+
+    def amr(self) -> _core.Amr:
+        """Return the cells."""
+        return self.source.amr()
+
+    def table(self, name: str) -> _core.Table | None:
+        """Return particles, sinks or clumps."""
+        return self.source.table(name)
+
+    def stored_fields(self, group: str) -> StoredFields | None:
+        """Return the arrays of "amr" or of a component."""
+        return self.source.stored_fields(group)
+
+    def load_amr(self, request: LoadRequest) -> _core.Amr:
+        """Return cells in memory."""
+        return self.source.load_amr(request)
+
+    def load_table(self, name: str, request: LoadRequest) -> _core.Table | None:
+        """Return particles, sinks or clumps in memory."""
+        return self.source.load_table(name, request)
 
 
 @dataclass(frozen=True)

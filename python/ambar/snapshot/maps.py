@@ -19,7 +19,7 @@ from ambar.snapshot.regions import (
     Region,
     direction,
     length_of_unit,
-    point_in_code,
+    center_in_code,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def view_of(
             "grid"
         )
     scale = length_of_unit(info, length_unit)
-    middle = point_in_code(center, info, length_unit)
+    middle = center_in_code(center, info, length_unit)
     axes, dims = _axes(axis, up)
     diagonal = math.hypot(*info.box_size)
     if width is None:

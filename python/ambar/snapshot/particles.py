@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar.snapshot.derived.catalog import Formula, of_rows
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.regions import Region
 from ambar.snapshot.table import Table
@@ -15,7 +16,10 @@ from ambar.snapshot.table import Table
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar._core import ComputedColumns, Condition
+    from ambar._core import Region as CoreRegion
     from ambar.snapshot.loading import Source
+    from ambar.snapshot.physics.cosmology import Cosmology
 
 
 # The position of a particle in the files of the simulation code: domain, grid and row.
@@ -48,8 +52,9 @@ class Particles(FieldRows):
         self._component = component
         self._source = source
 
-    def __reduce__(self) -> tuple[object, tuple[Source, str]]:
-        return Particles, (self._source, self._component)
+    @property
+    def _arguments(self) -> tuple[object, ...]:
+        return (self._source, self._component)
 
     def _component_of(self, owner: str) -> bool:
         return owner in (self._component, self._component.partition("/")[0])
@@ -68,9 +73,6 @@ class Particles(FieldRows):
 
     def _properties(self) -> dict[str, object]:
         return {"Rows": f"{len(self):,}"}
-
-    def _read_chunks(self, name: str, start: int, stop: int) -> np.ndarray:
-        return self._core.read([name], chunks=(start, stop))[name]
 
     def read(
         self,
@@ -118,14 +120,26 @@ class Particles(FieldRows):
         >>> rows.columns, len(rows) < len(particles)
         (['x', 'particles/mass'], True)
         """
-        columns = self._resolved(fields)
-        arrays = self._core.read(
-            list(dict.fromkeys(columns.values())),
-            self._region(region),
-            self._condition(where),
-            threads,
-        )
-        return Table({name: arrays[stored] for name, stored in columns.items()}, info=self._info)
+        request = self._request(fields, where)
+        arrays = self._read_request(request, region=region, threads=threads)
+        return Table(arrays, info=self._info)._with_units(self._column_units(request))
+
+    def _read_core(
+        self,
+        columns: Sequence[str],
+        region: CoreRegion | None,
+        levels: tuple[int, int] | None,
+        condition: Condition | None,
+        threads: int | None,
+        chunks: tuple[int, int] | None,
+        computed: ComputedColumns | None,
+    ) -> dict[str, np.ndarray]:
+        if levels is not None:
+            raise _core.InvalidError(f"{self._component} have no levels, found levels={levels}")
+        return self._core.read(columns, region, condition, threads, chunks, computed)
+
+    def _formulas(self, cosmology: Cosmology | None) -> dict[str, list[Formula]]:
+        return of_rows(self._info.time, cosmology, self._units.unit_t)
 
     def to_xarray(self) -> xr.Dataset:
         """Return all rows as a Dataset with the dimension "row".

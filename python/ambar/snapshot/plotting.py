@@ -11,6 +11,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.figures import check_colors, check_limits
 from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.physics.unit_expressions import parse_unit
 from ambar.snapshot.regions import AXES, Box
 from ambar.snapshot.run_info import RunInfo, readable_length, readable_time
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
+    from ambar.snapshot.amr import Amr
     from ambar.snapshot.kind import CellsPlot
     from ambar.snapshot.snapshot import Snapshot
 
@@ -33,6 +35,11 @@ _USUAL_UNITS = {
     "acceleration": "cm/s2",
     "specific_energy": "erg/g",
     "magnetic_field": "muG",
+    "mass": "Msol",
+    "time": "Myr",
+    "length": "kpc",
+    "number_density": "cm-3",
+    "kelvin": "K",
 }
 
 _LARGE_RANGE = 10.0
@@ -66,7 +73,7 @@ def draw(snapshot: Snapshot, field: str, request: CellsPlot) -> Figure:
     options: dict[str, Any] = {
         "level": request.level,
         "region": _window(info, request.center, request.width, AXES.find(axis)),
-        "unit": request.unit or _usual_unit(info, field, is_integral=is_integral),
+        "unit": request.unit or _usual_unit(amr, field, is_integral=is_integral),
         "threads": request.threads,
     }
     if amr.ndim == 2:
@@ -129,13 +136,16 @@ def _norm_of(
     return Normalize(low, high), "inferno"
 
 
-def _usual_unit(info: RunInfo, field: str, *, is_integral: bool) -> str:
-    if not info.physical:
+def _usual_unit(amr: Amr, field: str, *, is_integral: bool) -> str:
+    """Return the usual unit of the dimension of a field; "code" without one."""
+    request = amr._request([field])
+    own = request.units[field]
+    if own is None or not amr.info.physical:
         return "code"
-    quantity = quantity_of(field)
     if is_integral:
-        quantity = "surface_density" if quantity == "density" else None
-    return _USUAL_UNITS.get(quantity or "", "code")
+        own *= amr.info.units.code_unit("length")
+    units = (_USUAL_UNITS.get(quantity_of(field) or ""), *_USUAL_UNITS.values())
+    return next((unit for unit in units if unit and parse_unit(unit).is_like(own)), "code")
 
 
 def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: int) -> Box | None:
@@ -170,7 +180,9 @@ def _title(image: xr.DataArray, info: RunInfo) -> str:
 
 
 def _label(image: xr.DataArray) -> str:
-    unit = image.attrs["units"]
+    unit = image.attrs["units"].replace("**", "")
+    if unit == "dimensionless":
+        return str(image.attrs["long_name"])
     if unit == "code":
         unit = "code units"
     return f"{image.attrs['long_name']} [{unit}]"

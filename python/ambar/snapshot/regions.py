@@ -108,7 +108,7 @@ def length_of_unit(info: RunInfo, unit: str) -> float:
     return info.boxlen if unit == "box" else 1.0 / info.units.length(unit)
 
 
-def point_in_code(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
+def center_in_code(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
     """Return `center` in code length; "bc" is the middle of the box, in any or all dimensions."""
     ndim, scale, start = info.ndim, length_of_unit(info, unit), _start(info, unit)
     parts = [center] * ndim if isinstance(center, str) else list(center)
@@ -317,7 +317,7 @@ class Box(Region):
                 )
         origin = _start(info, self.unit)
         if self.center is not None:
-            origin = point_in_code(self.center, info, self.unit)
+            origin = center_in_code(self.center, info, self.unit)
         lo = _corner(self.lo, origin, scale, -math.inf)
         hi = _corner(self.hi, origin, scale, math.inf)
         return _in_order(self, lo, hi)
@@ -391,7 +391,7 @@ class Sphere(Region):
 
     def _to_code(self, info: RunInfo) -> _core.Region:
         scale = length_of_unit(info, self.unit)
-        center = point_in_code(self.center, info, self.unit)
+        center = center_in_code(self.center, info, self.unit)
         return _core.Region.sphere(center, _radius(self.radius, scale))
 
 
@@ -424,7 +424,7 @@ class SphericalShell(Region):
 
     def _to_code(self, info: RunInfo) -> _core.Region:
         inner, outer = _radii(self.inner, self.outer, length_of_unit(info, self.unit))
-        center = point_in_code(self.center, info, self.unit)
+        center = center_in_code(self.center, info, self.unit)
         return _core.Region.shell(center, inner, outer)
 
 
@@ -541,7 +541,7 @@ class OrientedBox(Region):
         if len(self.sides) != 3:
             raise InvalidError(f"expected three sides of a box, found {self.sides!r:.80}")
         sides = [_radius(side, scale) for side in self.sides]
-        center = point_in_code(self.center, info, self.unit)
+        center = center_in_code(self.center, info, self.unit)
         return _core.Region.oriented_box(
             center, sides, direction(self.axis), direction(self.towards)
         )
@@ -567,7 +567,7 @@ def _cylinder(
     height = 2 * math.hypot(*info.box_size)
     if region.height is not None:
         height = _radius(region.height, length_of_unit(info, region.unit))
-    center = point_in_code(region.center, info, region.unit)
+    center = center_in_code(region.center, info, region.unit)
     return _core.Region.cylinder(center, direction(region.axis), inner, outer, height)
 
 

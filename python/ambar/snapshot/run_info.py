@@ -220,6 +220,28 @@ class RamsesInfo(Summary):
             return self.time * self.units.time(unit)
         return self._cosmology.age / TIMES[unit]
 
+    def with_units(self, units: Units) -> RamsesInfo:
+        """Return the run information with other code units.
+
+        Parameters
+        ----------
+        units : Units
+            The units.
+
+        Returns
+        -------
+        RamsesInfo
+
+        Examples
+        --------
+        >>> info = ambar.open_snapshot("output_00002").info
+        >>> info.with_units(ambar.Units(unit_l=3.0e24, unit_d=1e-29, unit_t=1e16)).physical
+        True
+        """
+        return dataclasses.replace(
+            self, unit_l=units.unit_l, unit_d=units.unit_d, unit_t=units.unit_t
+        )
+
     def summary(self) -> list[tuple[str, str]]:
         """Return the main values as text, with their names.
 

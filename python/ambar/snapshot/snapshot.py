@@ -18,12 +18,14 @@ from ambar.snapshot.loading import (
     LoadedSource,
     LoadRequest,
     Source,
+    SourceWithUnits,
     choose_fields,
     has_cells,
     is_table,
 )
 from ambar.snapshot.particles import Particles
 from ambar.snapshot.run_info import info_of
+from ambar.snapshot.units import Units
 from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
@@ -108,8 +110,11 @@ class Snapshot:
     @property
     def _stored_at(self) -> tuple[Store, str] | None:
         """The store and the path of its group; None for data that are not in a store."""
-        if isinstance(self._source, StoredSource):
-            return self._source.store, self._source.path or "/"
+        source = self._source
+        if isinstance(source, SourceWithUnits):
+            source = source.source
+        if isinstance(source, StoredSource):
+            return source.store, source.path or "/"
         return None
 
     @property
@@ -168,6 +173,38 @@ class Snapshot:
     def clumps(self) -> Particles:
         """Clumps, as the clump finder of RAMSES wrote them."""
         return self._rows("clumps")
+
+    def with_units(self, units: Units) -> Snapshot:
+        """Return the snapshot with given code units, which plotfiles do not state.
+
+        Parameters
+        ----------
+        units : Units
+            The units. Magnetic fields are such that B**2 / 2 is a pressure in code units.
+
+        Returns
+        -------
+        Snapshot
+            A view; no data are read.
+
+        Raises
+        ------
+        TypeError
+            If `units` are not `Units`.
+
+        Examples
+        --------
+        Lengths in Mpc, masses in solar masses and velocities in km/s, as of Nyx:
+
+        >>> mpc, sun = 3.08567758128e24, 1.9891e33
+        >>> units = ambar.Units(unit_l=mpc, unit_d=sun / mpc**3, unit_t=mpc / 1e5)
+        >>> run = ambar.open_snapshot("plt00200").with_units(units)
+        >>> round(run.info.units.velocity("km/s"), 6)
+        1.0
+        """
+        if not isinstance(units, Units):
+            raise TypeError(f"expected ambar.Units, found {units!r:.80}")
+        return Snapshot(SourceWithUnits(self._source, units))
 
     def load(
         self,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ambar import _core
 from ambar._util import html, text
 from ambar.snapshot.field_names import ALIASES, resolve
+from ambar.snapshot.units import ColumnUnits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,9 @@ class Table:
         self._columns = dict(columns)
         self._info = info
         self._dim = dim
+        self._column_units: ColumnUnits | None = None
+        if info is not None:
+            self._column_units = ColumnUnits.of_names(info.units, self._columns)
         lengths = {column.shape for column in self._columns.values()}
         if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
             raise _core.InvalidError(
@@ -65,6 +69,11 @@ class Table:
                 f"{', '.join(map(str, sorted(lengths)))}"
             )
         self._rows = next(iter(lengths))[0] if lengths else 0
+
+    def _with_units(self, column_units: ColumnUnits) -> Self:
+        """Set the units of the columns, which are otherwise those of their names."""
+        self._column_units = column_units
+        return self
 
     @property
     def columns(self) -> list[str]:
@@ -144,8 +153,9 @@ class Table:
         name : str
             Name of the column, or an alias.
         unit : str, default "code"
-            "code", or a unit of the quantity of the column: "g/cm3", "km/s", "kpc", ...
-            `Units.factors` lists them.
+            "code", a unit of the quantity of the column in `Units.factors` ("kpc", "nH"), or an
+            expression of its dimension: "Msun/yr", "erg/cm**3". Birth times of a cosmological run
+            become times since the Big Bang.
 
         Returns
         -------
@@ -168,12 +178,12 @@ class Table:
         values = self[name]
         if unit == "code":
             return values
-        if self._info is None:
+        if self._column_units is None:
             raise _core.InvalidError(
                 f"a table without run information has no units, found unit={unit!r}; use "
                 "unit='code'"
             )
-        converted: np.ndarray = self._info.units.convert(values, name.rpartition("/")[2], unit)
+        converted: np.ndarray = self._column_units.convert(values, self._find(name) or name, unit)
         return converted
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -221,7 +231,8 @@ class Table:
         Returns
         -------
         xarray.Dataset
-            The values are not copied.
+            The values are not copied. Their attribute "units" is "code", or, for values that are
+            not in code units, their unit in pint's notation.
 
         Examples
         --------
@@ -231,7 +242,17 @@ class Table:
         """
         import xarray as xr
 
-        return xr.Dataset({name: (self._dim, column) for name, column in self._columns.items()})
+        units = self._column_units
+        return xr.Dataset(
+            {
+                name: (
+                    self._dim,
+                    column,
+                    {} if units is None else {"units": units.label(name, "code")},
+                )
+                for name, column in self._columns.items()
+            }
+        )
 
     def __repr__(self) -> str:
         """Return sizes, and the first and last rows."""

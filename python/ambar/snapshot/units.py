@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.field_names import ALIASES, BIRTH_TIMES, quantity_of
 from ambar.snapshot.physics.constants import (
     BOLTZMANN,
     HYDROGEN_FRACTION,
@@ -25,10 +25,15 @@ from ambar.snapshot.physics.constants import (
     YEAR,
 )
 from ambar.snapshot.physics.cosmology import Cosmology
-from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
+from ambar.snapshot.physics.unit_expressions import (
+    Unit,
+    parse_unit,
+    pint_notation,
+    unit_of_arithmetic,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -57,6 +62,8 @@ DIMENSIONS = {
 }
 """Exponents of length, mass and time of the quantities. Temperature is pressure over density."""
 KELVIN = Unit(1.0, (0.0, 0.0, 0.0, 1.0))
+ABSOLUTE = {"kelvin": KELVIN, "number_density": Unit(1.0, (-3.0, 0.0, 0.0, 0.0))}
+"""Units of quantities that are not in code units."""
 _KELVIN_IN_CONDITIONS = (1024.0, 0.0, 0.0)
 """Stands for the dimension of fields in K, which conditions have no exponent for."""
 
@@ -91,7 +98,7 @@ class Units:
     _cosmology: Cosmology | None = None
 
     def is_conformal(self, field: str) -> bool:
-        """Return whether a field contains birth times of a cosmological run: no factor converts them.
+        """Return whether a field contains birth times of a cosmological run.
 
         Parameters
         ----------
@@ -107,7 +114,8 @@ class Units:
         >>> ambar.Units(1.0, 1.0, 1.0, cosmological=True).is_conformal("birth_time")
         True
         """
-        return self.cosmological and field != "time" and quantity_of(field) == "time"
+        names = (field, *ALIASES.get(field, ()))
+        return self.cosmological and not BIRTH_TIMES.isdisjoint(names)
 
     @property
     def unit_v(self) -> float:
@@ -262,8 +270,8 @@ class Units:
         return own.factor / wanted.factor
 
     def code_unit(self, quantity: str) -> Unit:
-        """Return one code unit of a quantity; of magnetic fields in Heaviside-Lorentz units."""
-        return self._code_unit(*DIMENSIONS[quantity])
+        """Return the unit of values of a quantity."""
+        return ABSOLUTE.get(quantity) or self._code_unit(*DIMENSIONS[quantity])
 
     def _code_unit(self, length: float, mass: float, time: float) -> Unit:
         factor = self.unit_l**length * self.unit_m**mass * self.unit_t**time
@@ -271,7 +279,11 @@ class Units:
 
     def _unit_of_name(self, name: str) -> Unit | None:
         quantity = quantity_of(name)
-        return None if quantity is None else self.code_unit(quantity)
+        if quantity in ABSOLUTE:
+            return ABSOLUTE[quantity]
+        if quantity is None or not self.factors or self.is_conformal(name):
+            return None
+        return self.code_unit(quantity)
 
     def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:
         """Return values in code units converted to a unit.
@@ -456,6 +468,59 @@ class Units:
         return self.factor("temperature", unit)
 
 
+@dataclass(frozen=True)
+class ColumnUnits:
+    """The units of columns by name; None for unknown ones. Pickles."""
+
+    units: Units
+    of: Mapping[str, Unit | None]
+
+    @classmethod
+    def of_names(cls, units: Units, names: Iterable[str]) -> ColumnUnits:
+        """Return the units that columns have by their names."""
+        return cls(units, {name: units._unit_of_name(name.rpartition("/")[2]) for name in names})
+
+    def factor(self, name: str, unit: str) -> float:
+        """Return the factor from the values of a column to a unit.
+
+        Raises
+        ------
+        ValueError
+            If the unit does not exist or has another dimension, or that of the column is unknown.
+        """
+        own = self.of.get(name)
+        if unit == "code":
+            return 1.0
+        if own is None:
+            return self.units.factor(name.rpartition("/")[2], unit)
+        kind = quantity_of(name.rpartition("/")[2])
+        if kind in DIMENSIONS and self.units.code_unit(kind) == own:
+            return self.units.factor(kind, unit)
+        return self.units.factor_of(own, unit, name)
+
+    def convert(self, values: np.ndarray, name: str, unit: str) -> Any:
+        """Return the values of a column in a unit."""
+        if unit != "code" and self.units.is_conformal(name.rpartition("/")[2]):
+            return self.units.convert(values, name.rpartition("/")[2], unit)
+        return values * self.factor(name, unit)
+
+    def label(self, name: str, unit: str) -> str:
+        """Return the unit of converted values in pint's notation; "code" for code units."""
+        if unit != "code":
+            return pint_notation(unit)
+        own = self.of.get(name)
+        if own is None or (own.is_like(_ONE) and own.factor != 1.0):
+            return "code"
+        if own.is_like(_ONE):
+            return "dimensionless"
+        if is_code_unit(own, self.units):
+            return "code"
+        return own.text if own.factor == 1.0 else f"{own.factor!r}*{own.text}"
+
+
+_ONE = Unit(1.0)
+
+
 def parse_where(
     where: str | None,
     name_of: Callable[[str], str],
@@ -517,25 +582,19 @@ def _in_code_units(
             factors["temperature"].pop("K", None)
             fields[name] = "kelvin"
         elif own is not None and own.dimension[3] == 0:
-            kind = quantity_of(name) or ""
-            if not _is_code(own, units, DIMENSIONS.get(kind, ())):
-                length, mass, time, _ = own.dimension
-                if not _is_code(own, units, (length, mass, time)):
-                    continue  # numbers are in the unit of the field
+            if not is_code_unit(own, units):
+                continue  # numbers are in the unit of the field
+            length, mass, time, _ = own.dimension
+            kind = quantity_of(name) or own.text
+            if DIMENSIONS.get(kind) != (length, mass, time):
                 kind = next((k for k, d in DIMENSIONS.items() if d == own.dimension[:3]), own.text)
                 dimensions[kind] = (length, mass, time)
                 factors.setdefault(kind, {})
             fields[name] = kind
-    known = {unit for names in factors.values() for unit in names} | SPELLINGS.keys()
-    for unit in set(condition.units) - known:
-        try:
-            wanted = parse_unit(unit)
-        except _core.InvalidError:
-            continue  # convert_units states the position
-        length, mass, time, kelvin = wanted.dimension
-        if kelvin == 0:
-            dimensions[unit] = (length, mass, time)
-            factors[unit] = {unit: units._code_unit(length, mass, time).factor / wanted.factor}
+    for unit, wanted in _expressions(condition.units, factors):
+        length, mass, time, _ = wanted.dimension
+        dimensions[unit] = (length, mass, time)
+        factors[unit] = {unit: units._code_unit(length, mass, time).factor / wanted.factor}
     quantities = [
         _core.Quantity(name, dimension=dimension, units=factors[name])
         for name, dimension in dimensions.items()
@@ -544,12 +603,25 @@ def _in_code_units(
     return condition.convert_units(quantities, fields, SPELLINGS)
 
 
-def _is_code(own: Unit, units: Units, dimension: tuple[float, ...]) -> bool:
-    """Return whether `own` is one code unit of a dimension."""
-    if len(dimension) != 3:
-        return False
-    code = units._code_unit(*dimension)
-    return code.is_like(own) and math.isclose(code.factor, own.factor, rel_tol=1e-9)
+def _expressions(
+    names: Iterable[str], factors: Mapping[str, Mapping[str, float]]
+) -> Iterator[tuple[str, Unit]]:
+    """Yield the units that are expressions of length, mass and time, and not among `factors`."""
+    known = {unit for units in factors.values() for unit in units} | SPELLINGS.keys()
+    for name in set(names) - known:
+        try:
+            unit = parse_unit(name)
+        except _core.InvalidError:
+            continue  # convert_units states the position
+        if unit.dimension[3] == 0:
+            yield name, unit
+
+
+def is_code_unit(own: Unit, units: Units) -> bool:
+    """Return whether `own` is one code unit of its dimension."""
+    length, mass, time, kelvin = own.dimension
+    code = units._code_unit(length, mass, time).factor
+    return kelvin == 0 and math.isclose(code, own.factor, rel_tol=1e-9)
 
 
 def _with_columns(

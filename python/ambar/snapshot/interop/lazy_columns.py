@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,21 +9,21 @@ import numpy as np
 from ambar._util.optional import require
 
 if TYPE_CHECKING:
-    from ambar.snapshot.field_rows import FieldRows
+    from ambar.snapshot.field_rows import FieldRows, Request
 
 BLOCK_ROWS = 1 << 21
 """Rows of a dask chunk, rounded up to whole chunks of the store: 16 MiB of float64."""
 
 
-def lazy_columns(rows: FieldRows, columns: Mapping[str, str]) -> dict[str, Any]:
+def lazy_columns(rows: FieldRows, request: Request) -> dict[str, Any]:
     """Return columns as dask arrays of equal chunks; a task reads one chunk of one column.
 
     Parameters
     ----------
     rows
         Cells or particles in a store.
-    columns
-        Names of stored or derived columns, by the names in the result.
+    request
+        The requested columns, without a condition.
 
     Raises
     ------
@@ -38,13 +37,15 @@ def lazy_columns(rows: FieldRows, columns: Mapping[str, str]) -> dict[str, Any]:
     blocks = _blocks(rows._core.chunk_lengths)
     sizes = (tuple(size for _, _, size in blocks),)
     arrays = {}
-    for name, stored in columns.items():
-        key = f"ambar-{stored}-{tokenize(rows, stored)}"
+    for name, column in request.columns.items():
+        one = request.only(name)
+        key = f"ambar-{column}-{tokenize(rows, one)}"
         graph = {
-            (key, number): (_read_block, rows, stored, start, stop)
+            (key, number): (_read_block, rows, one, start, stop)
             for number, (start, stop, _) in enumerate(blocks)
         }
-        arrays[name] = da.Array(graph, key, chunks=sizes, dtype=rows.dtype(stored))
+        dtype = one.dtype(name, rows._core)
+        arrays[name] = da.Array(graph, key, chunks=sizes, dtype=dtype)
     return arrays
 
 
@@ -61,5 +62,6 @@ def _blocks(lengths: list[int]) -> list[tuple[int, int, int]]:
     return blocks
 
 
-def _read_block(rows: FieldRows, name: str, start: int, stop: int) -> np.ndarray:
-    return rows._read_chunks(name, start, stop)
+def _read_block(rows: FieldRows, request: Request, start: int, stop: int) -> np.ndarray:
+    (values,) = rows._read_request(request, chunks=(start, stop)).values()
+    return values

@@ -11,13 +11,15 @@ import numpy as np
 
 from ambar._core import InvalidError
 from ambar._util.optional import require
-from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.derived.resolution import Definition, computed_columns
 from ambar.snapshot.regions import AXES, cell_range, domain_part
+from ambar.snapshot.units import ColumnUnits
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ambar.snapshot.amr import Amr
+    from ambar.snapshot.field_rows import Request
     from ambar.snapshot.regions import Box
 
 Chunks: TypeAlias = int | tuple[int, ...] | Literal["auto"]
@@ -62,12 +64,13 @@ def raster(
     lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
     if level is None:
         level = _fitting_level(amr, lo, hi, axes)
-    name = amr._name(field)
-    amr.dtype(name)  # raises KeyError if the field does not exist, also with `chunks`
-    factor = _factor(amr, name, unit, is_integral=options.get("weight", "") is None)
-    read = partial(
-        _read, amr, method, {**options, "field": name, "level": level, "threads": threads}
-    )
+    weight = options.get("weight", "")
+    request = amr._request([field] if weight in (None, "", "volume") else [field, weight])
+    units, factor = _units(amr, request, field, unit, is_integral=weight is None)
+    arguments = {**options, "field": request.columns[field], "level": level, "threads": threads}
+    if weight in request.columns:
+        arguments["weight"] = request.columns[weight]
+    read = partial(_read, amr, method, arguments, request.definitions)
     lower, sizes = np.array(amr.lower), np.array(amr.cell_size(level))
     values: Any
     origin: Any
@@ -84,7 +87,7 @@ def raster(
         )
         for axis, start, count in zip(axes, origin, values.shape, strict=True)
     }
-    attrs = {"long_name": field.replace("_", " "), "units": unit, "level": level}
+    attrs = {"long_name": field.replace("_", " "), "units": units, "level": level}
     if factor != 1.0:
         values = values * factor
     return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
@@ -102,11 +105,17 @@ def _check_chunks(chunks: Chunks, ndim: int) -> None:
 
 
 def _read(
-    amr: Amr, method: str, arguments: Mapping[str, Any], lo: Sequence[float], hi: Sequence[float]
+    amr: Amr,
+    method: str,
+    arguments: Mapping[str, Any],
+    definitions: Sequence[Definition],
+    lo: Sequence[float],
+    hi: Sequence[float],
 ) -> tuple[np.ndarray, Sequence[int]]:
     """Return the values between two corners, and the first grid cell."""
     found: tuple[np.ndarray, Sequence[int]]
-    found = getattr(amr._core, method)(lo=list(lo), hi=list(hi), **arguments)
+    computed = computed_columns(definitions)
+    found = getattr(amr._core, method)(lo=list(lo), hi=list(hi), computed=computed, **arguments)
     return found
 
 
@@ -160,11 +169,13 @@ def _fitting_level(amr: Amr, lo: Sequence[float], hi: Sequence[float], axes: Seq
     return 0
 
 
-def _factor(amr: Amr, field: str, unit: str, *, is_integral: bool) -> float:
-    """Return the factor from code units to `unit`."""
-    if unit == "code":
-        return 1.0
-    quantity = quantity_of(field) or field
-    if is_integral:
-        quantity = {"density": "surface_density"}.get(quantity, f"{quantity} times length")
-    return amr.info.units.factor(quantity, unit)
+def _units(
+    amr: Amr, request: Request, field: str, unit: str, *, is_integral: bool
+) -> tuple[str, float]:
+    """Return the unit of the result in pint's notation, and the factor of values to it."""
+    own = request.units[field]
+    if is_integral and own is not None:
+        own *= amr._units.code_unit("length")
+    name = f"{field} times length" if is_integral else field
+    units = ColumnUnits(amr._units, {name: own})
+    return units.label(name, unit), units.factor(name, unit)

@@ -88,7 +88,7 @@ class Cosmology:
         """Return the proper time from the Big Bang, in units of 1/H0."""
         # With a = b**(2/3) the integrand is smooth at 0, so that Gauss-Legendre converges fast.
         nodes, weights = np.polynomial.legendre.leggauss(64)
-        top = aexp**1.5
+        top: float = aexp**1.5
         a = (0.5 * top * (nodes + 1)) ** (2 / 3)
         return float((weights * (2 / 3) / self._rate(a)).sum()) * 0.5 * top
 

@@ -1,4 +1,4 @@
-"""Expressions of units, such as "Msun/yr" and "erg/cm**3", and the units of arithmetic of fields."""
+"""Expressions of units, such as "Msun/yr" and "erg/cm**3", and units of arithmetic of fields."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeVar
 
 from ambar import _core
@@ -58,7 +59,8 @@ class Unit:
     @property
     def text(self) -> str:
         """The dimension in CGS units, for messages: "g/cm**3"."""
-        above, below = [], []
+        above: list[str] = []
+        below: list[str] = []
         for name, exponent in zip(("cm", "g", "s", "K"), self.dimension, strict=True):
             power = "" if math.isclose(abs(exponent), 1.0) else f"**{abs(exponent):.4g}"
             if abs(exponent) > 1e-9:
@@ -260,7 +262,8 @@ def unit_of_arithmetic(text: str, unit_of: Callable[[str], Unit | None]) -> Unit
 
     try:
         tree = ast.parse(_QUOTED.sub(placeholder, text).strip(), mode="eval")
-        return _measure(tree.body, lambda name: unit_of(quoted.get(name, name))) or Unit(1.0)
+        measure = _Measure(lambda name: unit_of(quoted.get(name, name)))
+        return measure.visit(tree.body) or Unit(1.0)
     except (_UnknownError, SyntaxError, RecursionError, OverflowError, ValueError):
         return None
 
@@ -269,40 +272,52 @@ class _UnknownError(Exception):
     """The unit of a part is unknown, or its parts do not fit."""
 
 
-def _measure(node: ast.expr, unit_of: Callable[[str], Unit | None]) -> Unit | None:
-    """Return the unit of a node; None for numbers, which have that of what they are added to."""
-    match node:
-        case ast.Constant(value=int() | float()):
+class _Measure(ast.NodeVisitor):
+    """Returns the unit of a node; None for numbers, which have that of what they are added to."""
+
+    def __init__(self, unit_of: Callable[[str], Unit | None]) -> None:
+        self._unit_of = unit_of
+
+    def visit_Constant(self, node: ast.Constant) -> Unit | None:
+        if not isinstance(node.value, int | float):
+            raise _UnknownError
+        return None
+
+    def visit_Name(self, node: ast.Name) -> Unit | None:
+        return _known(self._unit_of(node.id))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Unit | None:
+        return self._measure(node.operand)
+
+    def visit_Call(self, node: ast.Call) -> Unit | None:
+        units = [self._measure(argument) for argument in node.args]
+        match node.func:
+            case ast.Name(id="sqrt"):
+                return None if units[0] is None else units[0] ** 0.5
+            case ast.Name(id="log10"):
+                return Unit(1.0)
+        return reduce(_common, units)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Unit | None:
+        a = self._measure(node.left)
+        if isinstance(node.op, ast.Pow):
+            if a is None or a.is_like(Unit(1.0)):
+                return a
+            return a ** _known(_number(node.right))
+        b = self._measure(node.right)
+        if isinstance(node.op, ast.Add | ast.Sub):
+            return _common(a, b)
+        if a is None and b is None:
             return None
-        case ast.Name(id=name):
-            return _known(unit_of(name))
-        case ast.UnaryOp(operand=operand):
-            return _measure(operand, unit_of)
-        case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
-            unit = _measure(argument, unit_of)
-            return None if unit is None else unit**0.5
-        case ast.Call(func=ast.Name(id="log10")):
-            return Unit(1.0)
-        case ast.Call(func=ast.Name(id="abs" | "min" | "max"), args=[first, *others]):
-            unit = _measure(first, unit_of)
-            for other in others:
-                unit = _common(unit, _measure(other, unit_of))
-            return unit
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            unit = _measure(left, unit_of)
-            if unit is None:
-                return None
-            exponent = _number(right)
-            return Unit(1.0) if unit.is_like(Unit(1.0)) else unit ** _known(exponent)
-        case ast.BinOp(left=left, op=operator, right=right):
-            one, other = _measure(left, unit_of), _measure(right, unit_of)
-            if isinstance(operator, ast.Add | ast.Sub):
-                return _common(one, other)
-            if one is None and other is None:
-                return None
-            one, other = one or Unit(1.0), other or Unit(1.0)
-            return one * other if isinstance(operator, ast.Mult) else one / other
-    raise _UnknownError
+        a, b = a or Unit(1.0), b or Unit(1.0)
+        return a * b if isinstance(node.op, ast.Mult) else a / b
+
+    def generic_visit(self, node: ast.AST) -> Unit | None:  # noqa: ARG002
+        raise _UnknownError
+
+    def _measure(self, node: ast.expr) -> Unit | None:
+        unit: Unit | None = self.visit(node)
+        return unit
 
 
 def _common(one: Unit | None, other: Unit | None) -> Unit | None:

@@ -1,0 +1,1 @@
+"""Fields that are computed from others when they are read."""

@@ -1,0 +1,276 @@
+"""The derived fields that ambar defines: their formulas, for each component and simulation code.
+
+Formulas name RAMSES' fields. Where a code has other names, these are formulas as well: of several
+formulas the first one is used whose fields exist. Names are those of yt where it has them.
+
+In code units, G is that of the units of the run, and magnetic fields are such that B**2 / 2 is a
+pressure, as in RAMSES.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ambar.snapshot.derived.frame import Parameters
+from ambar.snapshot.physics.cosmology import Cosmology
+from ambar.snapshot.regions import AXES
+
+Formula: TypeAlias = str | tuple[tuple[str, ...], Callable[..., Any]]
+"""An expression, or the names of fields and a function of their arrays.
+
+Expressions contain constants in braces: "{gamma}".
+"""
+Catalog: TypeAlias = Mapping[str, Sequence[Formula]]
+
+_TINY = "1e-300"
+"""Keeps components along a radius of 0 at 0."""
+_SPEEDS = ("{0}_x**2 + {0}_y**2 + {0}_z**2", "{0}_x**2 + {0}_y**2", "{0}_x**2")
+
+
+def _magnitudes(vector: str) -> list[str]:
+    """Return formulas of the length of a vector of three, two or one components."""
+    return [f"sqrt({squares.format(vector)})" for squares in _SPEEDS]
+
+
+_FACES: dict[str, list[Formula]] = {
+    f"magnetic_field_{axis}": [
+        f"(B_{axis}_left + B_{axis}_right) / 2",
+        f"(B_left_{axis} + B_right_{axis}) / 2",
+        f"B{axis}",
+        f"`{axis}-BField`",
+    ]
+    for axis in AXES
+}
+
+_CODES: dict[str, list[Formula]] = {
+    "density": ["gasDensity", "Density"],
+    "pressure": [
+        "gasPressure",
+        "({gamma} - 1) * rho_e",
+        "({gamma} - 1) * gasInternalEnergy",
+        "({gamma} - 1) * (rho_E - (xmom**2 + ymom**2 + zmom**2) / (2 * density))",
+    ],
+    **{
+        f"velocity_{axis}": [
+            f"{axis}_velocity",
+            f"{axis}vel",
+            f"{axis}_vel",
+            f"`{axis}-velocity`",
+            f"{axis}mom / density",
+            f"`{axis}-GasMomentum` / gasDensity",
+        ]
+        for axis in AXES
+    },
+    **{f"acceleration_{axis}": [f"grav_{axis}"] for axis in AXES},
+    "potential": ["phiGrav", "phi_grav", "gpot"],
+    **_FACES,
+}
+"""Fields by other names: of Nyx, Castro, MAESTROeX, Quokka and WarpX; of MHD runs of RAMSES."""
+
+_CELLS: dict[str, list[Formula]] = {
+    "cell_mass": ["density * cell_volume"],
+    "mass": ["cell_mass"],
+    "momentum_density_x": ["density * velocity_x"],
+    "momentum_density_y": ["density * velocity_y"],
+    "momentum_density_z": ["density * velocity_z"],
+    "temperature": ["Temp", "gasTemperature", "pressure / density * {kelvin}"],
+    "number_density": ["density * {number_density}"],
+    "sound_speed": ["sqrt({gamma} * pressure / density)"],
+    "mach_number": ["relative_speed / sound_speed"],
+    "kinetic_energy_density": ["0.5 * density * relative_speed**2"],
+    "thermal_energy_density": ["pressure / ({gamma} - 1)"],
+    "specific_thermal_energy": ["pressure / density / ({gamma} - 1)"],
+    "thermal_energy": ["thermal_energy_density * cell_volume"],
+    "entropy": ["pressure / density**{gamma}"],
+    "jeans_length": ["sqrt({pi} / {G} * sound_speed**2 / density)"],
+    "jeans_number": ["jeans_length / dx"],
+    "jeans_mass": ["(5 / {G} * pressure / density)**1.5 * sqrt(3 / (4 * {pi}) / density)"],
+    "free_fall_time": ["sqrt(3 * {pi} / (32 * {G}) / density)"],
+    "dynamical_time": ["sqrt(3 * {pi} / (16 * {G}) / density)"],
+    "virial_parameter": [
+        # Bertoldi and McKee (1992), 5 s**2 R / (G M), of a sphere with the volume of the cell; s is
+        # the velocity dispersion in one dimension, thermal and of the bulk motion.
+        "5 * {sphere_radius} / {G} * (pressure / density + relative_speed**2 / 3)"
+        " / (density * dx**2)"
+    ],
+    "magnetic_field_strength": [*_magnitudes("magnetic_field")],
+    "magnetic_pressure": ["0.5 * magnetic_field_strength**2"],
+    "alfven_speed": ["magnetic_field_strength / sqrt(density)"],
+    "alfven_mach_number": ["relative_speed / alfven_speed"],
+    "plasma_beta": ["pressure / magnetic_pressure"],
+    "acceleration_magnitude": [*_magnitudes("acceleration")],
+    "gravitational_potential": ["potential"],
+    "potential_energy": ["potential * cell_mass"],
+}
+_ROWS: dict[str, list[Formula]] = {
+    "x": ["peak_x"],
+    "y": ["peak_y"],
+    "z": ["peak_z"],
+    "velocity_x": ["vx", "xvel", "particle_xvel"],
+    "velocity_y": ["vy", "yvel", "particle_yvel"],
+    "velocity_z": ["vz", "zvel", "particle_zvel"],
+    "mass": ["msink", "mass_cl", "particle_mass"],
+    "birth_time": ["birth_epoch", "tform"],
+}
+_BOTH: dict[str, list[Formula]] = {
+    "velocity_magnitude": [*_magnitudes("velocity")],
+    "relative_speed": [*_magnitudes("relative_velocity")],
+    "kinetic_energy": ["0.5 * mass * relative_speed**2"],
+    "specific_angular_momentum_x": [
+        "relative_position_y * relative_velocity_z - relative_position_z * relative_velocity_y"
+    ],
+    "specific_angular_momentum_y": [
+        "relative_position_z * relative_velocity_x - relative_position_x * relative_velocity_z"
+    ],
+    "specific_angular_momentum_z": [
+        "relative_position_x * relative_velocity_y - relative_position_y * relative_velocity_x"
+    ],
+    "specific_angular_momentum_magnitude": [*_magnitudes("specific_angular_momentum")],
+    **{f"angular_momentum_{a}": [f"mass * specific_angular_momentum_{a}"] for a in AXES},
+    "angular_momentum_magnitude": ["mass * specific_angular_momentum_magnitude"],
+    "radius": [*_magnitudes("relative_position")],
+    "spherical_radius": ["radius"],
+    "spherical_theta": [(("cylindrical_radius", "cylindrical_z"), np.arctan2)],
+    "spherical_phi": ["cylindrical_theta"],
+    "cylindrical_radius": ["sqrt(frame_position_x**2 + frame_position_y**2)"],
+    "cylindrical_theta": [(("frame_position_y", "frame_position_x"), np.arctan2)],
+    "cylindrical_z": ["frame_position_z"],
+    "velocity_cylindrical_radius": [
+        "(frame_position_x * frame_velocity_x + frame_position_y * frame_velocity_y)"
+        f" / max(cylindrical_radius, {_TINY})"
+    ],
+    "velocity_cylindrical_theta": [
+        "(frame_position_x * frame_velocity_y - frame_position_y * frame_velocity_x)"
+        f" / max(cylindrical_radius, {_TINY})"
+    ],
+    "velocity_cylindrical_z": ["frame_velocity_z"],
+    "velocity_spherical_radius": [
+        "(relative_position_x * relative_velocity_x + relative_position_y * relative_velocity_y"
+        f" + relative_position_z * relative_velocity_z) / max(radius, {_TINY})",
+        "(relative_position_x * relative_velocity_x + relative_position_y * relative_velocity_y)"
+        f" / max(radius, {_TINY})",
+        f"relative_position_x * relative_velocity_x / max(radius, {_TINY})",
+    ],
+    "velocity_spherical_theta": [
+        "(frame_position_z * velocity_cylindrical_radius - cylindrical_radius * frame_velocity_z)"
+        f" / max(radius, {_TINY})"
+    ],
+    "velocity_spherical_phi": ["velocity_cylindrical_theta"],
+}
+
+_FRAME = [
+    f"{kind}_{axis}"
+    for kind in ("relative_position", "relative_velocity", "frame_position", "frame_velocity")
+    for axis in AXES
+]
+NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, "cell_volume", "age"])
+"""The names of all fields in the catalog."""
+
+SHORT_NAMES = {
+    "volume": "cell_volume",
+    "T": "temperature",
+    "cs": "sound_speed",
+    "mach": "mach_number",
+    "v": "velocity_magnitude",
+    "ekin": "kinetic_energy",
+    "etherm": "thermal_energy",
+    "jeanslength": "jeans_length",
+    "jeansnumber": "jeans_number",
+    "jeansmass": "jeans_mass",
+    "freefall_time": "free_fall_time",
+    "radial_velocity": "velocity_spherical_radius",
+    "magnetic_field_magnitude": "magnetic_field_strength",
+    "magnetic_energy_density": "magnetic_pressure",
+    "star_age": "age",
+    "hx": "specific_angular_momentum_x",
+    "hy": "specific_angular_momentum_y",
+    "hz": "specific_angular_momentum_z",
+    "h": "specific_angular_momentum_magnitude",
+    "lx": "angular_momentum_x",
+    "ly": "angular_momentum_y",
+    "lz": "angular_momentum_z",
+    "l": "angular_momentum_magnitude",
+    "r_sphere": "radius",
+    "r_cylinder": "cylindrical_radius",
+    "vr_sphere": "velocity_spherical_radius",
+    "vθ_sphere": "velocity_spherical_theta",
+    "vϕ_sphere": "velocity_spherical_phi",
+    "vr_cylinder": "velocity_cylindrical_radius",
+    "vϕ_cylinder": "velocity_cylindrical_theta",
+}
+"""Names of Mera.jl and yt for fields of the catalog."""
+
+_SPHERE_RADIUS = (3 / (4 * math.pi)) ** (1 / 3)
+NUMBERS = {"pi": math.pi, "sphere_radius": _SPHERE_RADIUS}
+"""Constants of formulas that need neither units nor parameters."""
+
+
+def of_cells(derived: Sequence[str], ndim: int, *, is_cartesian: bool) -> dict[str, list[Formula]]:
+    """Return the formulas of fields of cells; `derived` are the derived columns of the core."""
+    volume = " * ".join(f"d{axis}" if f"d{axis}" in derived else "dx" for axis in AXES[:ndim])
+    measures: dict[str, list[Formula]] = {"cell_volume": [volume]} if is_cartesian else {}
+    return {**_CODES, **measures, **_CELLS, **_BOTH}
+
+
+def of_rows(time: float, cosmology: Cosmology | None, unit_t: float) -> dict[str, list[Formula]]:
+    """Return the formulas of fields of particles, sinks and clumps."""
+    age: Formula = f"{time!r} - birth_time"
+    if cosmology is not None:
+        age = (("birth_time",), partial(_age, cosmology, unit_t))
+    return {**_ROWS, **_BOTH, "age": [age]}
+
+
+def _age(cosmology: Cosmology, unit_t: float, birth_times: np.ndarray) -> np.ndarray:
+    """Return ages in code units of time."""
+    ages: np.ndarray = cosmology.ages(birth_times) / unit_t
+    return ages
+
+
+def of_frame(
+    parameters: Parameters,
+    middle: Sequence[float],
+    sides: Sequence[float],
+    periodic: Sequence[bool],
+) -> dict[str, list[Formula]]:
+    """Return the formulas of positions and velocities relative to a center, an axis and a velocity.
+
+    Positions are those of the nearest periodic image.
+    """
+    center = parameters.center or tuple(middle)
+    formulas: dict[str, list[Formula]] = {}
+    for number, axis in enumerate(AXES[: len(sides)]):
+        start = center[number]
+        position = f"({axis} - {start!r})" if start >= 0 else f"({axis} + {-start!r})"
+        if periodic[number] and start != middle[number]:
+            position = _nearest(position, float(sides[number]))
+        formulas[f"relative_position_{axis}"] = [position]
+    velocity = parameters.velocity or (0.0, 0.0, 0.0)
+    for number, axis in enumerate(AXES):
+        moving = velocity[number] if number < len(velocity) else 0.0
+        name = f"velocity_{axis}"
+        formulas[f"relative_{name}"] = [name if moving == 0 else f"{name} - ({moving!r})"]
+    basis = parameters.basis
+    for kind in ("position", "velocity"):
+        if parameters.axis == (0.0, 0.0, 1.0):
+            formulas |= {f"frame_{kind}_{axis}": [f"relative_{kind}_{axis}"] for axis in AXES}
+            continue
+        for axis, vector in zip(AXES, basis, strict=True):
+            terms = [
+                f"({part!r}) * relative_{kind}_{other}"
+                for part, other in zip(vector, AXES, strict=True)
+                if part != 0
+            ]
+            formulas[f"frame_{kind}_{axis}"] = [" + ".join(terms)]
+    return formulas
+
+
+def _nearest(distance: str, side: float) -> str:
+    """Return an expression of a distance to the nearest periodic image, for distances in a box."""
+    above = f"min(max(({distance} - {side / 2!r}) * 1e300, 0), 1)"
+    below = f"min(max((-{distance} - {side / 2!r}) * 1e300, 0), 1)"
+    return f"{distance} - {side!r} * {above} + {side!r} * {below}"

@@ -1,0 +1,209 @@
+"""Finds what a requested name means: a stored column, a derived field, or arithmetic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ambar import _core
+from ambar.snapshot.derived.catalog import NAMES, NUMBERS, SHORT_NAMES, Catalog, Formula
+from ambar.snapshot.derived.registry import FIELDS
+from ambar.snapshot.field_names import ALIASES, quantity_of
+from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
+from ambar.snapshot.units import ABSOLUTE, DIMENSIONS, Units
+
+Definition = tuple[str, str | tuple[list[str], Callable[..., Any]]]
+"""A column and its formula, in the names of columns."""
+
+_CONSTANT = re.compile(r"\{(\w+)\}")
+_OPERATORS = re.compile(r"[-+*/(]")
+_HINTS = {
+    "gamma": "the ratio of specific heats; give it with with_parameters(gamma=5/3)",
+    "G": "physical units; give them with snapshot.with_units(ambar.Units(...))",
+    "kelvin": "physical units; give them with snapshot.with_units(ambar.Units(...))",
+    "number_density": "physical units; give them with snapshot.with_units(ambar.Units(...))",
+}
+
+
+class MissingError(Exception):
+    """A column does not exist, or a derived field is not available: the reason."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What derived fields depend on, besides the formulas of the user."""
+
+    stored: Callable[[str], str | None]
+    """Returns the stored or derived column of the core that a name means."""
+    plain: Callable[[str], str]
+    """Returns a name without its component: "rho" for "hydro/rho"."""
+    catalog: Callable[[], Catalog]
+    constants: Mapping[str, float]
+    units: Units
+
+
+class Resolution:
+    """Columns for requested names, and the definitions that they need."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._definitions: dict[str, Formula] = {}
+        self._units: dict[str, Unit | None] = {}
+        self._open: list[str] = []
+        self._catalog: Catalog | None = None
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The definitions of computed columns in order of dependency."""
+        return tuple(
+            (name, formula if isinstance(formula, str) else (list(formula[0]), formula[1]))
+            for name, formula in self._definitions.items()
+        )
+
+    def column(self, name: str, *, arithmetic: bool = True) -> str:
+        """Return the column that a name, or arithmetic of fields, means.
+
+        Raises
+        ------
+        MissingError
+            If it does not exist, with the reason.
+        ValueError
+            If an expression is invalid, or a field of the user hides a stored one.
+        """
+        stored = self._context.stored(name)
+        plain = self._context.plain(name)
+        if stored is not None:
+            if plain in FIELDS:
+                raise _core.InvalidError(
+                    f"the field {plain!r} of ambar.fields.add has the name of a stored field; "
+                    "choose another name and remove it with ambar.fields.remove"
+                )
+            return stored
+        others = (*ALIASES.get(plain, ()), SHORT_NAMES.get(plain, plain))
+        for known in (plain, *others):
+            if known in FIELDS or known in self._formulas:
+                return self._define(known)
+        if NAMES.intersection((plain, *others)):
+            raise MissingError(f"{plain!r} is not defined for these data")
+        if arithmetic and _OPERATORS.search(name):
+            return self._define_arithmetic(name)
+        raise MissingError("")
+
+    def unit(self, column: str) -> Unit | None:
+        """Return the unit of the values of a column; None if it is unknown."""
+        if column in self._units:
+            return self._units[column]
+        if column in self._definitions:
+            found = self._unit_of_definition(column)
+        else:
+            is_birth_time = self._context.units.is_conformal(column)
+            found = None if is_birth_time else self._code_unit(quantity_of(column))
+        self._units[column] = found
+        return found
+
+    def _unit_of_definition(self, column: str) -> Unit | None:
+        if (user := FIELDS.get(column)) and user.unit is not None:
+            return self._code_unit(user.unit) if user.unit in DIMENSIONS else parse_unit(user.unit)
+        formula = self._definitions[column]
+        if column not in FIELDS and column in self._formulas and (quantity := quantity_of(column)):
+            return self._code_unit(quantity)
+        return unit_of_arithmetic(formula, self.unit) if isinstance(formula, str) else None
+
+    def _code_unit(self, quantity: str | None) -> Unit | None:
+        if quantity in ABSOLUTE:
+            return ABSOLUTE[quantity]
+        if quantity is None or not self._context.units.factors:
+            return None
+        return self._context.units.code_unit(quantity)
+
+    @property
+    def _formulas(self) -> Catalog:
+        if self._catalog is None:
+            self._catalog = self._context.catalog()
+        return self._catalog
+
+    def _define(self, name: str) -> str:
+        """Define a field of the user or of the catalog by the first formula that is available."""
+        if name in self._definitions:
+            return name
+        if name in self._open:
+            raise MissingError(f"{' -> '.join([*self._open, name])} depend on each other")
+        formulas = [FIELDS[name].formula] if name in FIELDS else self._formulas[name]
+        reasons = []
+        self._open.append(name)
+        try:
+            for formula in formulas:
+                before = dict(self._definitions)
+                try:
+                    compiled = self._compiled(formula)
+                except MissingError as error:
+                    self._definitions = before
+                    reasons.append(str(error))
+                    continue
+                self._definitions[name] = compiled
+                return name
+        finally:
+            self._open.pop()
+        raise MissingError(f"{name!r} needs {' or '.join(dict.fromkeys(reasons))}")
+
+    def _define_arithmetic(self, text: str) -> str:
+        compiled = self._compiled(text, is_inline=True)
+        self._definitions.setdefault(text, compiled)
+        return text
+
+    def _compiled(self, formula: Formula, *, is_inline: bool = False) -> Formula:
+        """Return a formula with constants, and in the names of columns."""
+        if not isinstance(formula, str):
+            inputs, function = formula
+            return tuple(self._input(name) for name in inputs), function
+        text = formula if is_inline else _CONSTANT.sub(self._constant, formula)
+        for name in _core.expression_fields(text):
+            column = self._input(name)
+            if column != name:
+                self._definitions.setdefault(name, f"`{column}`")
+        return text
+
+    def _input(self, name: str) -> str:
+        try:
+            return self.column(name, arithmetic=False)
+        except MissingError as error:
+            raise MissingError(str(error) or f"the field {name!r}") from None
+
+    def _constant(self, match: re.Match[str]) -> str:
+        name = match[1]
+        number = NUMBERS.get(name, self._context.constants.get(name))
+        if number is None:
+            raise MissingError(_HINTS[name])
+        return repr(float(number))
+
+
+def computed_columns(definitions: Sequence[Definition]) -> _core.ComputedColumns | None:
+    """Return definitions for the core; None without any."""
+    return _core.ComputedColumns(definitions) if definitions else None
+
+
+def needed_definitions(definitions: Sequence[Definition], column: str) -> tuple[Definition, ...]:
+    """Return the definitions that a column needs."""
+    needed, kept = {column}, []
+    for name, formula in reversed(definitions):
+        if name in needed:
+            inputs = _core.expression_fields(formula) if isinstance(formula, str) else formula[0]
+            needed.update(inputs)
+            kept.append((name, formula))
+    return tuple(reversed(kept))
+
+
+def available(context: Context) -> list[str]:
+    """Return the names of the derived fields whose inputs exist."""
+    names: Iterable[str] = dict.fromkeys([*FIELDS, *context.catalog()])
+    found = []
+    for name in names:
+        if context.stored(name) is None:
+            try:
+                Resolution(context).column(name)
+            except (MissingError, _core.InvalidError):
+                continue
+            found.append(name)
+    return found
