@@ -97,7 +97,9 @@ _MODULES = {
     "ambar.snapshot.amr": "Amr",
     "ambar.snapshot.amrex_info": "AmrexInfo",
     "ambar.snapshot.particles": "Particles",
-    "ambar.snapshot.regions": "Box Cylinder CylindricalShell OrientedBox Region Sphere SphericalShell",
+    "ambar.snapshot.regions": (
+        "Box Cylinder CylindricalShell OrientedBox Region Sphere SphericalShell"
+    ),
     "ambar.snapshot.run_info": "RamsesInfo",
     "ambar.snapshot.series": "Series",
     "ambar.snapshot.snapshot": "Snapshot",

@@ -459,8 +459,8 @@ class Camera:
         """Sum values of rows over pixels: float64 (values, layers, right, up).
 
         `footprint` has the sides of cells along three axes, or radii of splines. A cell contributes
-        its values times the volume in the column of a pixel, a particle those times its fraction. With
-        `is_maximum`, a pixel has the largest value that touches it, -inf without rows.
+        its values times the volume in the column of a pixel, a particle those times its fraction.
+        With `is_maximum`, a pixel has the largest value that touches it, -inf without rows.
         """
 
 @final

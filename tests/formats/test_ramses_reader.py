@@ -272,6 +272,7 @@ def brute_force(region: ambar.Region, points: np.ndarray, period: np.ndarray) ->
         shown = [image for image in images if not image[[not one for one in closed]].any()]
         within = [((lo <= points + image) & (points + image < hi)).all(axis=1) for image in shown]
         return np.any(within, axis=0)
+    assert isinstance(region, (ambar.Sphere, ambar.SphericalShell))
     center = np.array(region.center)
     squares = [((points + image - center) ** 2).sum(axis=1) for image in images]
     distance = np.sqrt(np.min(squares, axis=0))

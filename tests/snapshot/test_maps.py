@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ambar
-from tests.helpers.sample_outputs import output
+from tests.helpers import plotfiles
+from tests.helpers.paths import RAMSES
 
 TILTED = (0.3, -0.8, 0.5)
 
@@ -85,23 +87,21 @@ def test_selections_apply(gravpart: ambar.Snapshot) -> None:
     assert np.isnan(image[0, 0])
 
 
-def test_plotfiles_have_maps() -> None:
-    amr = ambar.open_snapshot(output_plotfile()).amr
-    image = amr.map("density", axis=TILTED, width=3.0, resolution=64)
-    sides = [amr.cell_size(0)[d] for d in range(3)]
-    assert np.isfinite(image.max()) and min(sides) > 0
-
-
-def output_plotfile() -> Any:
-    from tests.helpers.paths import AMREX
-
-    return AMREX
+def test_plotfiles_have_maps(tmp_path: Path) -> None:
+    plotfiles.write(tmp_path / "plt00200")
+    amr = ambar.open_snapshot(tmp_path / "plt00200").amr
+    fields = amr.fields[:2]
+    images = amr.map(fields, axis=TILTED, width=3.0, resolution=64)
+    cells = amr.read([*fields, "dx"])
+    for field in fields:
+        total = float(images[field].sum()) * images[field].attrs["pixel_size"] ** 2
+        assert total == pytest.approx(float((cells[field] * cells["dx"] ** 3).sum()), rel=1e-9)
 
 
 @pytest.mark.parametrize("method", ["nearest", "cloud", "spline"])
 def test_particles_are_deposited_once(gravpart: ambar.Snapshot, method: Any) -> None:
     particles = gravpart.particles
-    options = {"radius": 0.05} if method == "spline" else {}
+    options: dict[str, Any] = {"radius": 0.05} if method == "spline" else {}
     image = particles.map("mass", axis=TILTED, width=2.5, resolution=128, method=method, **options)
     total = float(np.nansum(image)) * image.attrs["pixel_size"] ** 2
     assert total == pytest.approx(float(particles.read("mass")["mass"].sum()), rel=1e-10)
@@ -122,7 +122,8 @@ def test_nearest_particles_equal_a_histogram(gravpart: ambar.Snapshot) -> None:
 def test_cubes_of_velocity_sum_to_the_map(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     cube = amr.velocity_cube("density", axis=TILTED, resolution=24, bins=20)
-    assert cube.dims == ("velocity", "right", "up") and cube.sizes["velocity"] == 20
+    assert cube.dims == ("velocity", "right", "up")
+    assert cube.sizes["velocity"] == 20
     image = amr.map("density", axis=TILTED, resolution=24)
     np.testing.assert_allclose(cube.sum("velocity"), image.fillna(0), rtol=1e-10, atol=1e-14)
 
@@ -141,7 +142,7 @@ def test_faceon_and_edgeon_follow_the_angular_momentum(gravpart: ambar.Snapshot)
     assert abs(float(face @ edge)) < 1e-12
 
 
-def test_invalid_maps_are_errors(gravpart: ambar.Snapshot, stores: Any) -> None:
+def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     for options in (
         {"axis": "w"},
@@ -160,6 +161,6 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot, stores: Any) -> None:
         amr.map("nothing")
     with pytest.raises(ambar.LimitError):
         amr.map("density", resolution=1 << 19)
-    flat = ambar.open_snapshot(stores["sedov2d"])
+    flat = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
     with pytest.raises(ValueError, match="three dimensions"):
         flat.amr.map("density", axis="x")

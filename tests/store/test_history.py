@@ -281,12 +281,12 @@ def test_tags_are_listed(path: Path) -> None:
 def test_a_store_with_a_writer_at_work_is_not_damaged(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer["x"] = np.arange(10.0)
+        writer.create_array("x", np.arange(10.0))
         writer.commit()
-        writer["y"] = np.arange(10.0)
+        writer.create_array("y", np.arange(10.0))
         writer.commit()
         # Its bytes overwrite the end of the last commit.
-        writer["z"] = np.random.default_rng(0).normal(size=1 << 20)
+        writer.create_array("z", np.random.default_rng(0).normal(size=1 << 20))
         assert ambar.open_store(path).verify()["chunks"] > 0
     assert ambar.open_store(path).verify()["chunks"] > 0
 

@@ -13,6 +13,7 @@ from ambar.snapshot.derived.catalog import Formula, of_cells
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
+from ambar.snapshot.map_methods import CellMaps
 from ambar.snapshot.regions import AXES, Box, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.physics.cosmology import Cosmology
 
 
-class Amr(FieldRows):
+class Amr(FieldRows, CellMaps):
     """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
 
     Cells of a tree are in the order of the Morton curve. Cells of patches are ordered by level, the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 import numpy as np
 
@@ -20,9 +20,31 @@ if TYPE_CHECKING:
 
 VELOCITIES = ("velocity_x", "velocity_y", "velocity_z")
 
+POSITIONS = (
+    ("position_x", "position_y", "position_z"),
+    ("x", "y", "z"),
+    ("peak_x", "peak_y", "peak_z"),
+)
+"""The fields of positions of particles, sinks and clumps."""
+
+
+class _Selection(NamedTuple):
+    """Which cells a map shows."""
+
+    region: Region | None
+    levels: tuple[int, int] | None
+    where: str | None
+    threads: int | None
+
 
 class CellMaps:
     """Maps of cells; a base of `Amr`."""
+
+    @overload
+    def map(self, fields: str, **options: Any) -> xr.DataArray: ...
+
+    @overload
+    def map(self, fields: Sequence[str], **options: Any) -> xr.Dataset: ...
 
     def map(
         self,
@@ -120,20 +142,24 @@ class CellMaps:
         """
         rows = cast("FieldRows", self)
         names = [fields] if isinstance(fields, str) else list(fields)
-        geometry = {"center": center, "width": width, "depth": depth, "length_unit": length_unit}
-        pixels = {"resolution": resolution, "pixel_size": pixel_size}
-        selection = {"region": region, "levels": levels, "where": where, "threads": threads}
+        selection = _Selection(region, levels, where, threads)
         if isinstance(axis, str) and axis in ("faceon", "edgeon"):
             axis, up = self._orientation(axis, up, selection, center, width, length_unit)
-        request = maps.MapRequest(
-            fields=tuple(names),
-            view=maps.view_of(rows._info, axis=axis, up=up, **geometry, **pixels),
-            statistic=maps.checked_statistic(statistic, weight),
-            weight=weight,
-            **selection,
+        view = maps.view_of(
+            rows._info,
+            axis=axis,
+            up=up,
+            center=center,
+            width=width,
+            depth=depth,
+            length_unit=length_unit,
+            resolution=resolution,
+            pixel_size=pixel_size,
         )
-        is_integral = request.statistic == "integral"
-        units = {name: rows._map_unit(name, unit, is_integral=is_integral) for name in names}
+        kind = maps.checked_statistic(statistic, weight)
+        request = maps.MapRequest(tuple(names), view, kind, weight, *selection)
+        exponent = 1 if request.statistic == "integral" else 0
+        units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, self._footprint())
         return maps.as_result(fields, maps.as_arrays(request, images, units))
 
@@ -214,8 +240,7 @@ class CellMaps:
             raise InvalidError(f"invalid range: {range!r}; expected (lowest, highest)")
         edges = np.linspace(low, high, bins + 1)
         values = maps.cube(rows, request, footprint, velocities, edges)
-        units = {field: rows._map_unit(field, unit, is_integral=True)}
-        return maps.as_cube(request, values, edges, units[field])
+        return maps.as_cube(request, values, edges, maps.unit_of(rows, field, unit, 1))
 
     def _footprint(self) -> maps.Footprint:
         amr = cast("Amr", self)
@@ -227,19 +252,25 @@ class CellMaps:
         self,
         name: str,
         up: Direction | None,
-        selection: dict[str, Any],
+        selection: _Selection,
         center: Center,
         width: float | Sequence[float] | None,
         length_unit: str,
     ) -> tuple[Direction, Direction | None]:
         """Return the line of sight and the direction upwards for "faceon" or "edgeon"."""
         amr = cast("Amr", self)
-        region = selection["region"]
+        region = selection.region
         if region is None and width is not None:
             widths = [width] if isinstance(width, (int, float)) else width
             region = Sphere(center, max(widths) / 2, unit=length_unit)
         momentum = amr.angular_momentum(
-            center=center, center_unit=length_unit, **{**selection, "region": region}
+            center=center,
+            center_unit=length_unit,
+            velocity="bulk",
+            region=region,
+            levels=selection.levels,
+            where=selection.where,
+            threads=selection.threads,
         )
         if not np.linalg.norm(momentum) > 0:
             raise InvalidError(
@@ -255,6 +286,12 @@ class CellMaps:
 
 class ParticleMaps:
     """Maps of particles; a base of `Particles`."""
+
+    @overload
+    def map(self, fields: str = "mass", **options: Any) -> xr.DataArray: ...
+
+    @overload
+    def map(self, fields: Sequence[str], **options: Any) -> xr.Dataset: ...
 
     def map(
         self,
@@ -326,8 +363,8 @@ class ParticleMaps:
         names = [fields] if isinstance(fields, str) else list(fields)
         if (method == "spline") != (radius is not None):
             raise InvalidError(
-                f"method='spline' needs a radius, and no other method has one; found {method!r} and "
-                f"radius={radius!r}"
+                "expected a radius for method='spline' and for no other, found "
+                f"method={method!r} and radius={radius!r}"
             )
         if method not in ("nearest", "cloud", "spline"):
             raise InvalidError(
@@ -360,8 +397,16 @@ class ParticleMaps:
         reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
         if reach < 0:
             raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
-        footprint = maps.ParticleFootprint(rows._positions, method, max(reach, view.pixel))
-        is_integral = request.statistic == "integral"
-        units = {name: rows._map_unit(name, unit, is_integral=is_integral) for name in names}
+        footprint = maps.ParticleFootprint(_positions(rows), method, max(reach, view.pixel))
+        exponent = -2 if request.statistic == "integral" else 0
+        units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, footprint)
         return maps.as_result(fields, maps.as_arrays(request, images, units))
+
+
+def _positions(rows: FieldRows) -> Sequence[str]:
+    """Return the fields of positions of particles, sinks or clumps."""
+    for names in POSITIONS:
+        if set(names) <= set(rows.fields):
+            return names
+    raise InvalidError(f"{rows._title}: expected fields of positions, found {rows.fields}")

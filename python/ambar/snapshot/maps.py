@@ -17,10 +17,11 @@ from ambar.snapshot.regions import (
     Direction,
     OrientedBox,
     Region,
+    center_in_code,
     direction,
     length_of_unit,
-    center_in_code,
 )
+from ambar.snapshot.units import ColumnUnits
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,7 +72,7 @@ class View:
     def region(self, margin: float) -> Region:
         """Return a region that contains the centres of all rows that the map can show."""
         width, height = (side * self.pixel + 2 * margin for side in self.shape)
-        right, up, sight = (tuple(axis.tolist()) for axis in self.axes)
+        right, up, _ = (tuple(axis.tolist()) for axis in self.axes)
         sides = (width, height, self.depth * (1 + 1e-9))
         return OrientedBox(self.center, sides, axis=right, towards=up, unit="code")
 
@@ -96,11 +97,13 @@ def view_of(
     resolution: int,
     pixel_size: float | None,
 ) -> View:
-    """Return what a map shows; raises ValueError if an argument is invalid, or the data are not 3-D."""
+    """Return what a map shows.
+
+    Raises ValueError if an argument is invalid, or the data do not have three dimensions.
+    """
     if info.ndim != 3:
         raise InvalidError(
-            f"expected data of three dimensions for a map along a direction, found {info.ndim}; use "
-            "grid"
+            f"expected data of three dimensions for a map, found {info.ndim}; use grid"
         )
     scale = length_of_unit(info, length_unit)
     middle = center_in_code(center, info, length_unit)
@@ -155,7 +158,8 @@ def _axes(
         number = AXES.index(axis) if axis in tuple(AXES) else -1
         if number < 0:
             raise InvalidError(
-                f"invalid axis {axis!r}; expected 'x', 'y', 'z', 'faceon', 'edgeon' or three numbers"
+                f"invalid axis {axis!r}; expected 'x', 'y', 'z', 'faceon', 'edgeon', or three "
+                "numbers"
             )
         right, above = (other for other in range(3) if other != number)
         unit = np.eye(3)
@@ -395,6 +399,16 @@ def as_arrays(
             attrs=own,
         )
     return found
+
+
+def unit_of(rows: FieldRows, field: str, unit: str, exponent: int) -> tuple[str, float]:
+    """Return the unit of a field times a power of length, and the factor to it."""
+    own = rows._request([field]).units[field]
+    name = field if exponent == 0 else f"{field} times length**{exponent}"
+    if own is not None:
+        own *= rows._units.code_unit("length") ** exponent
+    units = ColumnUnits(rows._units, {name: own})
+    return units.label(name, unit), units.factor(name, unit)
 
 
 def as_cube(

@@ -10,6 +10,7 @@ import numpy as np
 from ambar import _core
 from ambar.snapshot.derived.catalog import Formula, of_rows
 from ambar.snapshot.field_rows import FieldRows
+from ambar.snapshot.map_methods import ParticleMaps
 from ambar.snapshot.regions import Region
 from ambar.snapshot.table import Table
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _BOOKKEEPING = ("domain", "grid", "file_row")
 
 
-class Particles(FieldRows):
+class Particles(FieldRows, ParticleMaps):
     """Rows with fields: particles of all families, sinks, or clumps.
 
     Values are in code units. Fields have the names of RAMSES' descriptors, or aliases as in Mera.jl

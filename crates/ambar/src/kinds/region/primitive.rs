@@ -395,10 +395,7 @@ impl Primitive {
     /// False only if no point of the box `lo <= point <= hi` is inside.
     pub(super) fn may_touch(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
         match &self.form {
-            Form::Cuboid { spans } => {
-                let touches = |d: usize, span: &Span| span.lo <= hi[d] && lo[d] < span.hi;
-                (0..self.ndim).all(|d| spans[d].iter().any(|span| touches(d, span)))
-            }
+            Form::Cuboid { spans } => self.touches_spans(spans, lo, hi),
             Form::Shell {
                 centre,
                 inner,
@@ -412,20 +409,30 @@ impl Primitive {
                 outer,
                 half_height,
                 ..
-            } => self.oriented_ranges(lo, hi).is_none_or(|ranges| {
-                let [height, ..] = ranges.along;
-                let is_in_height = height.lo <= *half_height && -half_height <= height.hi;
-                let is_in_radius = ranges.across.lo <= outer * outer
-                    && (*inner < 0.0 || ranges.across.hi > inner * inner);
-                is_in_height && is_in_radius
-            }),
+            } => {
+                self.touches_spans(&self.spans(), lo, hi)
+                    && self.oriented_ranges(lo, hi).is_none_or(|ranges| {
+                        let [height, ..] = ranges.along;
+                        let is_in_height = height.lo <= *half_height && -half_height <= height.hi;
+                        let is_in_radius = ranges.across.lo <= outer * outer
+                            && (*inner < 0.0 || ranges.across.hi > inner * inner);
+                        is_in_height && is_in_radius
+                    })
+            }
             Form::Oriented { half_sides, .. } => {
-                self.oriented_ranges(lo, hi).is_none_or(|ranges| {
-                    let mut sides = ranges.along.iter().zip(half_sides);
-                    sides.all(|(range, half)| range.lo < *half && -half <= range.hi)
-                })
+                self.touches_spans(&self.spans(), lo, hi)
+                    && self.oriented_ranges(lo, hi).is_none_or(|ranges| {
+                        let mut sides = ranges.along.iter().zip(half_sides);
+                        sides.all(|(range, half)| range.lo < *half && -half <= range.hi)
+                    })
             }
         }
+    }
+
+    /// Whether a box touches the intervals of all coordinates.
+    fn touches_spans(&self, spans: &[[Span; 2]; 3], lo: &[f64; 3], hi: &[f64; 3]) -> bool {
+        let touches = |d: usize, span: &Span| span.lo <= hi[d] && lo[d] < span.hi;
+        (0..self.ndim).all(|d| spans[d].iter().any(|span| touches(d, span)))
     }
 
     /// True only if every point of the box `lo <= point <= hi` is inside.
