@@ -41,6 +41,11 @@ PAGES = {
         ["Snapshot", "Series", "Amr", "Particles", "Table", "Box", "Sphere", "Shell", "RamsesInfo",
          "AmrexInfo", "Units"],
     ),
+    "fields": (
+        "Derived fields",
+        "Fields that are computed when they are read; [how to](../howto/fields.md).",
+        ["fields.add", "fields.remove", "fields.available"],
+    ),
     "meshes": (
         "Meshes",
         "VTK and PyVista objects, and series of their time steps.",
@@ -91,7 +96,7 @@ PAGES = {
 }  # fmt: skip
 """For each page its title, its first paragraph and its names, below `ambar`."""
 
-ELSEWHERE = {"__version__"}
+ELSEWHERE = {"__version__", "fields"}
 """Public names without a page; exceptions are in index.md."""
 
 

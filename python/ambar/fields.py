@@ -108,6 +108,6 @@ def available(data: Snapshot | Amr | Particles) -> dict[str, str]:
     from ambar.snapshot.field_rows import FieldRows
 
     rows = data if isinstance(data, FieldRows) else data.amr
-    request = rows._request(rows.derived_fields)
-    units = rows._column_units(request)
-    return {name: units.label(name, "code") for name in request.columns}
+    names = rows.derived_fields
+    units = rows._column_units(names)
+    return {name: units.label(name, "code") for name in names}

@@ -54,6 +54,9 @@ def interface() -> list[str]:
         if isinstance(value, type):
             bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
             lines += [f"class {name}({bases})", *members(name, value)]
+        elif inspect.ismodule(value):
+            functions = ((own, getattr(value, own)) for own in sorted(value.__all__))
+            lines += [f"{name}.{own}{signature(function)}" for own, function in functions]
         elif callable(value):
             lines.append(f"{name}{signature(value)}")
         else:

@@ -330,7 +330,7 @@ class FieldRows(ABC):
 
     def _read_arrays(
         self,
-        names: Sequence[str],
+        names: Iterable[str],
         *,
         region: Region | None = None,
         levels: tuple[int, int] | None = None,
@@ -364,14 +364,16 @@ class FieldRows(ABC):
         )
         return {name: arrays[column] for name, column in request.columns.items()}
 
-    def _request(
-        self, names: Iterable[str] | str | None = None, where: str | None = None
-    ) -> Request:
-        """Return what requested names and a condition mean; the default columns for None."""
-        names = self._default_columns if names is None else names
-        names = [names] if isinstance(names, str) else names
-        if not isinstance(names, Iterable):
-            raise TypeError(f"expected the names of fields, found {names!r:.80}")
+    def _names(self, fields: Iterable[str] | str | None) -> list[str]:
+        """Return requested names as a list; the default columns for None."""
+        if fields is None:
+            return self._default_columns
+        if not isinstance(fields, Iterable):
+            raise TypeError(f"expected the names of fields, found {fields!r:.80}")
+        return [fields] if isinstance(fields, str) else list(fields)
+
+    def _request(self, names: Iterable[str], where: str | None = None) -> Request:
+        """Return what requested names and a condition mean."""
         resolution = Resolution(self._context)
         columns = {name: self._column(resolution, name) for name in names}
         condition = parse_where(
@@ -462,9 +464,9 @@ class FieldRows(ABC):
         """Return whether a name of a component means this one."""
         return owner == self._component
 
-    def _column_units(self, request: Request) -> ColumnUnits:
+    def _column_units(self, names: Sequence[str]) -> ColumnUnits:
         """Return the units of requested columns."""
-        return ColumnUnits(self._units, request.units)
+        return ColumnUnits(self._units, self._request(names).units)
 
     def _dataset(self, names: Sequence[str], dim: str) -> xr.Dataset:
         """Return columns as a Dataset: dask arrays of data in a store, otherwise in memory."""
@@ -475,7 +477,7 @@ class FieldRows(ABC):
         from ambar.snapshot.interop.lazy_columns import lazy_columns
 
         request = self._request(names)
-        units = self._column_units(request)
+        units = ColumnUnits(self._units, request.units)
         return xr.Dataset(
             {
                 name: (dim, array, {"units": units.label(name, "code")})

@@ -121,9 +121,9 @@ class Particles(FieldRows, ParticleMaps):
         >>> rows.columns, len(rows) < len(particles)
         (['x', 'particles/mass'], True)
         """
-        request = self._request(fields, where)
-        arrays = self._read_request(request, region=region, threads=threads)
-        return Table(arrays, info=self._info)._with_units(self._column_units(request))
+        names = self._names(fields)
+        arrays = self._read_arrays(names, region=region, where=where, threads=threads)
+        return Table(arrays, info=self._info)._with_units(self._column_units(names))
 
     def _read_core(
         self,

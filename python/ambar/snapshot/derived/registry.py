@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ambar import _core
 from ambar.snapshot.derived.catalog import NAMES, Formula
+from ambar.snapshot.derived.neighbours import GRADIENTS
 from ambar.snapshot.field_names import DERIVED
 from ambar.snapshot.physics.unit_expressions import parse_unit
 from ambar.snapshot.units import DIMENSIONS
@@ -46,8 +47,13 @@ def add(
             f"invalid name of a field: {name!r:.80}; expected letters, digits and _, and no digit "
             "at the start"
         )
-    if name in DERIVED or (not overwrite and (name in _FIELDS or name in NAMES)):
-        hint = "choose another name" if name in DERIVED else "use overwrite=True or another name"
+    if (
+        name in DERIVED
+        or name in GRADIENTS
+        or (not overwrite and (name in _FIELDS or name in NAMES))
+    ):
+        is_fixed = name in DERIVED or name in GRADIENTS
+        hint = "choose another name" if is_fixed else "use overwrite=True or another name"
         raise _core.InvalidError(f"the field {name!r} exists; {hint}")
     if unit is not None and unit not in DIMENSIONS:
         parse_unit(unit)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ambar import _core
 from ambar.snapshot.derived.catalog import NAMES, NUMBERS, SHORT_NAMES, Catalog, Formula
+from ambar.snapshot.derived.neighbours import GRADIENTS
 from ambar.snapshot.derived.registry import FIELDS
 from ambar.snapshot.field_names import ALIASES, quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
@@ -81,6 +82,8 @@ class Resolution:
                     "choose another name and remove it with ambar.fields.remove"
                 )
             return stored
+        if plain in GRADIENTS:
+            raise MissingError("it is computed from neighbours, which only Amr.read does")
         others = (*ALIASES.get(plain, ()), SHORT_NAMES.get(plain, plain))
         for known in (plain, *others):
             if known in FIELDS or known in self._formulas:

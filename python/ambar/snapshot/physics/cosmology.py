@@ -86,11 +86,11 @@ class Cosmology:
 
     def _age(self, aexp: float) -> float:
         """Return the proper time from the Big Bang, in units of 1/H0."""
-        # With a = b**(2/3) the integrand is smooth at 0, so that Gauss-Legendre converges fast.
+        # With a = u**2 the integrand is smooth at 0, so that Gauss-Legendre converges fast.
         nodes, weights = np.polynomial.legendre.leggauss(64)
-        top: float = aexp**1.5
-        a = (0.5 * top * (nodes + 1)) ** (2 / 3)
-        return float((weights * (2 / 3) / self._rate(a)).sum()) * 0.5 * top
+        top: float = aexp**0.5
+        u = 0.5 * top * (nodes + 1)
+        return float((weights * 2 * u**2 / self._rate(u**2)).sum()) * 0.5 * top
 
     def _rate(self, a: np.ndarray) -> np.ndarray:
         """Return H / H0 * a**1.5."""

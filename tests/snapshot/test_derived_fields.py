@@ -1,0 +1,410 @@
+"""Derived fields equal those of yt, and NumPy's arithmetic, wherever a field name is taken."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar.snapshot.physics.constants import BOLTZMANN, GRAVITATION, HYDROGEN_MASS
+from tests.helpers.paths import RAMSES_CASES
+from tests.helpers.ramses_outputs import Spec, write_output
+from tests.helpers.ramses_outputs.variants import MHD, shared_data
+from tests.helpers.sample_outputs import amrex_sample, output
+
+CENTER, VELOCITY = (0.4, 0.55, 0.9), (0.02, -0.01, 0.03)
+
+
+@pytest.fixture(autouse=True)
+def _no_fields_remain() -> Iterator[None]:
+    yield
+    from ambar.snapshot.derived.registry import FIELDS
+
+    for name in list(FIELDS):
+        ambar.fields.remove(name)
+
+
+def with_yt(folder: Path, number: int = 2) -> Any:
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(40)
+    return yt.load(str(folder / f"info_{number:05d}.txt"))
+
+
+def assert_equals_yt(
+    amr: ambar.Amr,
+    data: Any,
+    names: Sequence[str],
+    units: dict[str, str] | None = None,
+    factors: dict[str, float] | None = None,
+) -> None:
+    """Assert that fields of cells equal those of yt to 1e-12 of their largest values, in CGS."""
+    place = [data["index", axis].to("code_length").d for axis in "zyx"]
+    theirs = np.lexsort(place)
+    cells = amr.read([*"zyx", *names])
+    ours = np.lexsort([cells[axis] for axis in "zyx"])
+    for name in names:
+        kind = "index" if name.startswith(("radius", "cylindrical_", "spherical_")) else "gas"
+        expected = data[kind, name].in_cgs()
+        unit = (units or {}).get(name) or str(expected.units) or "rad"
+        unit = "rad" if unit == "dimensionless" else unit
+        found = cells.column(name, unit.replace("gauss", "Gauss"))[ours]
+        values = expected.d[theirs] * (factors or {}).get(name, 1.0)
+        largest = np.abs(values[np.isfinite(values)]).max()
+        np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-12 * largest, err_msg=name)
+
+
+@pytest.mark.parametrize("axis", ["z", "x", (1.0, -2.0, 0.5)])
+def test_fields_equal_yts(stores: dict[str, Path], axis: Any) -> None:
+    dataset = with_yt(output("gravpart"))
+    data = dataset.all_data()
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    normal = np.array([0.0, 0.0, 1.0] if axis == "z" else [1.0, 0, 0] if axis == "x" else axis)
+    data.set_field_parameter("center", dataset.arr(CENTER, "code_length"))
+    data.set_field_parameter("normal", normal / np.linalg.norm(normal))
+    data.set_field_parameter("bulk_velocity", dataset.arr(VELOCITY, "code_velocity"))
+    framed = amr.about(CENTER, axis=axis, velocity=VELOCITY)
+    names = [
+        *(f"velocity_spherical_{part}" for part in ("radius", "theta", "phi")),
+        *(f"velocity_cylindrical_{part}" for part in ("radius", "theta", "z")),
+        *(f"cylindrical_{part}" for part in ("radius", "theta", "z")),
+        *("radius", "spherical_theta", "spherical_phi", "kinetic_energy_density"),
+        *(f"specific_angular_momentum_{own}" for own in "xyz"),
+    ]
+    assert_equals_yt(framed, data, names)
+
+
+def test_gas_equals_yts(stores: dict[str, Path]) -> None:
+    from yt.utilities.physical_constants import G, kb, mh
+
+    dataset = with_yt(output("gravpart"))
+    data, amr = dataset.all_data(), ambar.open_snapshot(stores["gravpart"]).amr
+    gravity = float(np.sqrt(G.in_cgs().d / GRAVITATION))
+    kelvin = HYDROGEN_MASS / BOLTZMANN / float((mh / kb).in_cgs())
+    names = ["cell_mass", "cell_volume", "sound_speed", "mach_number", "velocity_magnitude"]
+    names += ["potential_energy", "dynamical_time", "temperature"]
+    factors = {"dynamical_time": gravity, "temperature": kelvin}
+    assert_equals_yt(amr.with_parameters(mu=1.0), data, names, factors=factors)
+
+
+def test_magnetic_fields_equal_yts() -> None:
+    shared = shared_data()
+    if shared is None:
+        pytest.skip("no outputs outside the repository: set AMBAR_TEST_DATA")
+    folder = shared / "mhd_small" / "output_00002"
+    data, amr = with_yt(folder).all_data(), ambar.open_snapshot(folder).amr
+    names = ["magnetic_field_x", "magnetic_field_z", "magnetic_field_strength", "alfven_speed"]
+    names += ["magnetic_pressure", "plasma_beta"]
+    assert_equals_yt(amr, data, names)
+    found = amr.read(["magnetic_field_magnitude", "magnetic_energy_density"])
+    pressure = found.column("magnetic_field_magnitude", "Gauss") ** 2 / (8 * np.pi)
+    np.testing.assert_allclose(found.column("magnetic_energy_density", "erg/cm3"), pressure)
+
+
+def test_formulas(gravpart: ambar.Snapshot) -> None:
+    amr, info = gravpart.amr, gravpart.info
+    cells = amr.read(["rho", "p", "dx", "vx", "vy", "vz", "epot"])
+    rho, p, dx = cells["rho"], cells["p"], cells["dx"]
+    gamma = info.gamma  # type: ignore[union-attr] # of RAMSES
+    assert gamma is not None
+    g = GRAVITATION * info.units.unit_d * info.units.unit_t**2
+    speed = np.sqrt(cells["vx"] ** 2 + cells["vy"] ** 2 + cells["vz"] ** 2)
+    sound = np.sqrt(gamma * p / rho)
+    radius = (3 / (4 * np.pi)) ** (1 / 3) * dx
+    expected = {
+        "entropy": p / rho**gamma,
+        "specific_thermal_energy": p / rho / (gamma - 1),
+        "thermal_energy": p / (gamma - 1) * dx**3,
+        "kinetic_energy": 0.5 * rho * dx**3 * speed**2,
+        "jeans_length": np.sqrt(np.pi * sound**2 / (g * rho)),
+        "jeans_number": np.sqrt(np.pi * sound**2 / (g * rho)) / dx,
+        "free_fall_time": np.sqrt(3 * np.pi / (32 * g * rho)),
+        "virial_parameter": 5 * (p / rho + speed**2 / 3) * radius / (g * rho * dx**3),
+        "gravitational_potential": cells["epot"],
+        "temperature": p / rho * info.units.temperature("K"),
+        "number_density": rho * info.units.density("nH") / 0.76 * 0.76,
+    }
+    found = amr.read(list(expected))
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+    short = amr.read(["cs", "T", "v", "mach", "jeanslength", "r_sphere", "vϕ_cylinder"])
+    np.testing.assert_allclose(short["v"] / short["cs"], short["mach"])
+    assert short.columns[-1] == "vϕ_cylinder"
+    assert set(expected) <= set(amr.derived_fields)
+
+
+def test_names_are_taken_everywhere(stores: dict[str, Path]) -> None:
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    cells = amr.read(["rho", "vx", "vy", "cell_mass", "dx"])
+    speed = np.sqrt(cells["vx"] ** 2 + cells["vy"] ** 2)
+    text = "sqrt(vx**2 + vy**2)"
+    np.testing.assert_allclose(amr.read(text)[text], speed, rtol=1e-15)
+    assert amr.dtype(text) == amr.dtype("T") == np.float64
+    inside = amr.read("rho", where=f"cell_mass > {np.median(cells['cell_mass'])!r} and level > 4")
+    assert 0 < len(inside) < len(amr)
+    squares = amr.grid("density**2", level=4)
+    squared = amr.grid("rho * rho", level=4)
+    np.testing.assert_allclose(squares, squared)
+    assert squares.attrs["units"] == "code"
+    lazy = amr.grid("density**2", level=4, chunks=8)
+    np.testing.assert_array_equal(lazy.compute(), squares)
+    for options in ({}, {"weight": "cell_mass"}, {"weight": "rho * dx"}, {"weight": "volume"}):
+        image = amr.project("sound_speed", level=4, **options)  # type: ignore[arg-type]
+        parts = amr.project("sound_speed", level=4, chunks=8, **options)  # type: ignore[arg-type]
+        np.testing.assert_allclose(parts.compute(), image, rtol=1e-12)
+    mass = amr.project("density", level=4).sum() / 256
+    np.testing.assert_allclose(mass, cells["cell_mass"].sum(), rtol=1e-12)
+    whole = amr.to_xarray(["T", text])
+    np.testing.assert_allclose(whole[text].compute(), speed)
+    assert whole["T"].attrs["units"] == "K"
+    assert amr.slice("T", level=4, unit="K").attrs["units"] == "K"
+    touched = amr.chunks_touched(where="density**2 > 1e30 or T < 0")
+    assert touched == 0
+
+
+def test_units_reach_the_end(stores: dict[str, Path]) -> None:
+    pint = pytest.importorskip("pint")
+    registry = pint.UnitRegistry()
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    units = amr.info.units
+    cells = amr.read(["cell_mass", "rho", "vx", "rho * vx**2", "T", "age_of_flow"][:-1])
+    energy = cells.column("rho * vx**2", "erg/cm**3")
+    expected = cells["rho"] * cells["vx"] ** 2 * units.unit_d * units.unit_v**2
+    np.testing.assert_allclose(energy, expected, rtol=1e-12)
+    rate = cells.column("cell_mass", "Msun")
+    np.testing.assert_allclose(rate, cells["cell_mass"] * units.mass("Msol"), rtol=1e-12)
+    assert cells.column("T", "K") is not cells["T"]
+    np.testing.assert_array_equal(cells.column("T", "K"), cells["T"])
+    surface = amr.project("rho", level=3, unit="Msun/pc**2")
+    np.testing.assert_allclose(surface, amr.project("rho", level=3, unit="Msol/pc2"))
+    assert surface.attrs["units"] == "Msun/pc**2"
+    emission = amr.project("number_density**2", level=3, unit="pc/cm**6")
+    raw = amr.project("number_density**2", level=3)
+    np.testing.assert_allclose(emission, raw * units.length("pc"))
+    for unit in ("g/cm**3", "kg/m3", "g cm-3", "g*cm**-3"):
+        image = amr.slice("rho", level=3, unit=unit)
+        found = registry.Unit(image.attrs["units"])
+        assert found.dimensionality == registry.Unit("g/cm**3").dimensionality
+    assert registry.Unit(amr.slice("mach_number", level=3).attrs["units"]).dimensionless
+    assert amr.slice("rho", level=3, unit="nH").attrs["units"] == "1/cm**3"
+    with pytest.raises(ambar.InvalidError, match=r"not a unit of density.*g/cm\*\*3, found cm/s"):
+        amr.slice("rho", level=3, unit="km/s")
+    with pytest.raises(ambar.InvalidError, match=r"not a unit of rho \* vx"):
+        amr.slice("rho * vx", level=3, unit="km/s")
+    hot = amr.read("T", where="T > 1e4 K and rho > 1e-30 g/cm3")
+    plain = amr.read("T", where="T > 1e4")
+    assert len(hot) == len(plain)
+    fast = amr.read("vx", where="cs > 1 km/s")
+    assert len(fast) == (amr.read("cs").column("cs", "km/s") > 1).sum()
+    flux = amr.read("rho", where="rho * vx > 1e-30 Msun/yr/pc2")
+    assert 0 < len(flux) < len(amr)
+
+
+def test_fields_of_users(stores: dict[str, Path]) -> None:
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    rho = amr.read("rho")["rho"]
+    ambar.fields.add("twice", "2 * rho", "density")
+    ambar.fields.add("four_times", "2 * twice")
+    ambar.fields.add("log_rho", lambda density: np.log(density))
+    ambar.fields.add("shifted", np.add, "Msun/yr", inputs=["rho", "four_times"])
+    found = amr.read(["four_times", "log_rho", "shifted"], where="log_rho > 0 and shifted > 0")
+    holds = rho > 1
+    np.testing.assert_allclose(found["four_times"], 4 * rho[holds])
+    np.testing.assert_allclose(found["log_rho"], np.log(rho[holds]))
+    np.testing.assert_allclose(found["shifted"], 5 * rho[holds])
+    np.testing.assert_allclose(found.column("shifted", "g/s"), 5 * rho[holds] * 6.303077547088e25)
+    np.testing.assert_allclose(
+        found.column("four_times", "g/cm3"), found["four_times"] * amr.info.units.density("g/cm3")
+    )
+    units = ambar.fields.available(amr)
+    assert units["twice"] == units["four_times"] == units["log_rho"] == "code"
+    assert units["shifted"] == "Msun/yr"
+    assert amr.derived_fields[:4] == ["twice", "four_times", "log_rho", "shifted"]
+    lazy = amr.to_xarray(["log_rho"])["log_rho"]
+    np.testing.assert_array_equal(lazy.compute(), amr.read("log_rho")["log_rho"])
+    with pytest.raises(ambar.InvalidError, match="exists"):
+        ambar.fields.add("twice", "rho")
+    ambar.fields.add("twice", "3 * rho", overwrite=True)
+    np.testing.assert_allclose(amr.read("four_times")["four_times"], 6 * rho)
+    ambar.fields.remove("twice")
+    with pytest.raises(KeyError, match="'four_times' needs the field 'twice'"):
+        amr.read("four_times")
+    assert "four_times" not in amr.derived_fields
+
+
+def test_errors(stores: dict[str, Path]) -> None:
+    amr = ambar.open_snapshot(stores["sedov"]).amr
+    for name, formula, options in [
+        ("x", "rho", {}),
+        ("temperature", "rho", {}),
+        ("2x", "rho", {}),
+        ("own", "own + 1", {}),
+        ("own", "rho +", {}),
+        ("own", "rho", {"unit": "parsnips"}),
+        ("own", "rho", {"inputs": ["rho"]}),
+        ("own", np.add, {"inputs": []}),
+    ]:
+        with pytest.raises(ambar.InvalidError):
+            ambar.fields.add(name, formula, **options)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected an expression or a function"):
+        ambar.fields.add("own", 3)  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="no field 'own'"):
+        ambar.fields.remove("own")
+    ambar.fields.add("density", "2 * p")
+    with pytest.raises(ambar.InvalidError, match="the name of a stored field"):
+        amr.read("density")
+    ambar.fields.remove("density")
+    ambar.fields.add("a_field", "b_field + 1")
+    ambar.fields.add("b_field", "a_field + 1")
+    with pytest.raises(KeyError, match="depend on each other"):
+        amr.read("a_field")
+    ambar.fields.add("short", lambda density: density[:-1])
+    with pytest.raises(ambar.InvalidError, match="short"):
+        amr.read("short")
+    with pytest.raises(KeyError, match=r"did you mean 'density'"):
+        amr.read("densty")
+    with pytest.raises(KeyError, match=r"did you mean 'sound_speed'"):
+        amr.read("sound_sped")
+    with pytest.raises(KeyError, match=r"needs the field 'potential'"):
+        amr.read("potential_energy")
+    with pytest.raises(KeyError, match=r"the field 'nothing'"):
+        amr.read("2 * nothing")
+    with pytest.raises(ambar.InvalidError, match="expression"):
+        amr.read("2 * density +")
+    for change in ({"axis": "w"}, {"axis": (0, 0, 0)}, {"velocity": (1, 2)}, {"center": (0, 0)}):
+        with pytest.raises(ambar.InvalidError):
+            amr.about(**change)  # type: ignore[arg-type]
+    for wrong in ({"gamma": 0}, {"mu": -1.0}, {"birth_times": "yesterday"}):
+        with pytest.raises(ambar.InvalidError):
+            amr.with_parameters(**wrong)  # type: ignore[arg-type]
+
+
+def test_frames_and_parameters_are_kept(stores: dict[str, Path]) -> None:
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    view = amr.about(CENTER, velocity=VELOCITY).with_parameters(gamma=1.2)
+    copied = pickle.loads(pickle.dumps(view))
+    names = ["radius", "mach_number"]
+    for name in names:
+        np.testing.assert_array_equal(copied.read(name)[name], view.read(name)[name])
+        assert (view.read(name)[name] != amr.read(name)[name]).any()
+        lazy = view.to_xarray([name])[name].compute()
+        np.testing.assert_array_equal(lazy, view.read(name)[name])
+
+
+def test_distances_are_periodic_where_the_box_is(stores: dict[str, Path], tmp_path: Path) -> None:
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    assert amr.read(["radius"])["radius"].max() < np.sqrt(3) / 2
+    corner = amr.about((0.0, 0.05, 1.0))
+    cells = corner.read([*"xyz", "radius"])
+    place = np.stack([cells[axis] for axis in "xyz"]) - np.array([[0.0], [0.05], [1.0]])
+    place -= np.round(place)
+    np.testing.assert_allclose(cells["radius"], np.sqrt((place**2).sum(0)), rtol=1e-12)
+    inside = corner.read("rho", where="radius < 0.2")
+    assert len(inside) == len(amr.read("rho", region=ambar.Sphere((0.0, 0.05, 1.0), 0.2)))
+    assert corner.chunks_touched(where="radius < 0.05") < amr.chunk_count
+    walls = ambar.open_snapshot(write_output(tmp_path, Spec(walls=((1, 1),) * 3)).folder)
+    assert walls.amr.about((0, 0, 0)).read("radius")["radius"].max() > 1
+
+
+def test_magnetic_names_of_old_versions_and_planes(tmp_path: Path) -> None:
+    plain = ambar.open_snapshot(
+        write_output(tmp_path / "new", Spec(hydro=MHD, specials=False)).folder
+    )
+    cells = plain.amr.read(["B_x_left", "B_x_right", "magnetic_field_x"])
+    mean = (cells["B_x_left"] + cells["B_x_right"]) / 2
+    np.testing.assert_array_equal(cells["magnetic_field_x"], mean)
+    planar = ambar.open_snapshot(RAMSES_CASES / "mhd_2d" / "output_00002").amr
+    found = planar.read(["radius", "cell_volume", "dx", "x", "y", "magnetic_field_strength"])
+    np.testing.assert_allclose(found["cell_volume"], found["dx"] ** 2)
+    middle = np.hypot(found["x"] - planar.boxlen / 2, found["y"] - planar.boxlen / 2)
+    np.testing.assert_allclose(found["radius"], middle)
+    assert "spherical_theta" not in planar.derived_fields
+
+
+def test_particles(gravpart: ambar.Snapshot) -> None:
+    particles = gravpart.particles.about(CENTER, velocity=VELOCITY)
+    rows = particles.read(["x", "y", "vx", "vy", "vz", "mass"])
+    found = particles.read(["hz", "lz", "velocity_magnitude", "ekin", "radius", "vx * mass"])
+    x, y = (rows[axis] - start for axis, start in zip("xy", CENTER, strict=False))
+    x, y = x - np.round(x), y - np.round(y)
+    u, v, w = (rows[f"v{axis}"] - own for axis, own in zip("xyz", VELOCITY, strict=True))
+    np.testing.assert_allclose(found["hz"], x * v - y * u, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found["lz"], rows["mass"] * (x * v - y * u), rtol=1e-11, atol=1e-18)
+    np.testing.assert_allclose(found["ekin"], 0.5 * rows["mass"] * (u**2 + v**2 + w**2))
+    np.testing.assert_allclose(found["vx * mass"], rows["vx"] * rows["mass"])
+    assert len(particles.read("mass", where="radius < 0.2 and ekin >= 0")) > 0
+    with pytest.raises(ambar.InvalidError, match="no levels"):
+        particles._read_arrays(["mass"], levels=(1, 2))
+
+
+def test_stars_have_ages() -> None:
+    run = ambar.open_snapshot(RAMSES_CASES / "stars_3d" / "output_00002")
+    stars = run.particles.read(["birth_time", "age"], where="family == 2")
+    assert len(stars) > 0
+    np.testing.assert_allclose(stars["age"], run.info.time - stars["birth_time"])
+    np.testing.assert_allclose(
+        stars.column("age", "Myr"), stars["age"] * run.info.units.time("Myr"), rtol=1e-12
+    )
+    young = run.particles.read("age", where="family == 2 and age < 100 Myr")
+    assert len(young) == (stars.column("age", "Myr") < 100).sum()
+
+
+def test_sinks_and_clumps_have_units_regions_and_fields() -> None:
+    run = ambar.open_snapshot(RAMSES_CASES / "sinks_clumps_3d" / "output_00002")
+    units = run.info.units
+    names = ["msink", "lx", "cs**2", "acc_rate", "tform", "vx", "hz", "radius", "mass"]
+    sinks = run.sinks.read(names)
+    assert sinks["mass"] == sinks["msink"]
+    momentum = units.unit_m * units.unit_l * units.unit_v
+    assert sinks.column("lx", "g cm2/s") == pytest.approx(sinks["lx"] * momentum)
+    assert sinks.column("acc_rate", "Msun/yr") == pytest.approx(
+        sinks["acc_rate"] * units.mass("Msol") / units.time("yr")
+    )
+    assert sinks.column("cs**2", "km2/s2") == pytest.approx(
+        sinks["cs**2"] * units.velocity("km/s") ** 2
+    )
+    place = run.sinks.read(["x", "y", "z"])
+    center = [float(place[axis][0]) for axis in "xyz"]
+    near = ambar.Sphere(center, 0.1, unit="code")
+    assert len(run.sinks.read("msink", region=near)) == 1
+    assert len(run.sinks.read("msink", region=ambar.Sphere((0.3, 0.3, 0.6), 0.1))) == 0
+    clumps = run.clumps.about((0.3125, 0.30868, 0.60177)).read(["radius", "mass"])
+    assert clumps["radius"][0] < 1e-5
+    assert clumps.column("mass", "Msol")[0] == pytest.approx(0.2361805943 * units.mass("Msol"))
+
+
+def test_plotfiles_by_the_names_of_their_codes() -> None:
+    run = ambar.open_snapshot(amrex_sample("nyx64_plt00040"))
+    amr = run.amr
+    cells = amr.read(["density", "xmom", "velocity_x", "vx", "T", "Temp", "dx", "cell_mass"])
+    np.testing.assert_allclose(cells["velocity_x"], cells["xmom"] / cells["density"])
+    np.testing.assert_array_equal(cells["vx"], cells["velocity_x"])
+    np.testing.assert_array_equal(cells["T"], cells["Temp"])
+    np.testing.assert_allclose(cells["cell_mass"], cells["density"] * cells["dx"] ** 3)
+    with pytest.raises(ambar.UnsupportedError, match="with_units"):
+        cells.column("velocity_x", "km/s")
+    assert "free_fall_time" not in amr.derived_fields
+    with pytest.raises(KeyError, match=r"needs physical units.*with_units"):
+        amr.read("free_fall_time")
+    mpc, sun = 3.08567758128e24, 1.9891e33
+    known = run.with_units(ambar.Units(mpc, sun / mpc**3, mpc / 1e5))
+    given = pickle.loads(pickle.dumps(known))
+    table = given.amr.read(["velocity_x", "free_fall_time", "cell_mass"])
+    np.testing.assert_allclose(table.column("velocity_x", "km/s"), table["velocity_x"])
+    np.testing.assert_allclose(table.column("cell_mass", "Msun"), table["cell_mass"])
+    assert np.median(table.column("free_fall_time", "Gyr")) > 0.1
+    sphere = ambar.Sphere("bc", 2, unit="Mpc")
+    assert len(given.amr.read("density", region=sphere)) == len(
+        amr.read("density", region=ambar.Sphere("bc", 2, unit="code"))
+    )
+    dark = given.particles.read(["velocity_x", "xvel", "kinetic_energy"])
+    np.testing.assert_array_equal(dark["velocity_x"], dark["xvel"])
+    charge = ambar.open_snapshot(amrex_sample("lwfa_f32")).amr
+    assert "cell_mass" not in charge.derived_fields
+    np.testing.assert_array_equal(
+        charge.read("magnetic_field_y")["magnetic_field_y"].max(), charge.read("By")["By"].max()
+    )
