@@ -39,7 +39,7 @@ PAGES = {
         "Snapshots",
         "Outputs of a simulation: cells, particles, run information and units.",
         ["Snapshot", "Series", "Amr", "Particles", "Table", "Box", "Sphere", "Shell", "RamsesInfo",
-         "AmrexInfo", "Units"],
+         "AmrexInfo", "Units", "Statistics", "FieldStatistics", "Extremum"],
     ),
     "fields": (
         "Derived fields",

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from ambar.mesh import write_mesh as write_mesh
     from ambar.snapshot.amr import Amr as Amr
     from ambar.snapshot.amrex_info import AmrexInfo as AmrexInfo
+    from ambar.snapshot.analysis.statistics import Extremum as Extremum
+    from ambar.snapshot.analysis.statistics import FieldStatistics as FieldStatistics
+    from ambar.snapshot.analysis.statistics import Statistics as Statistics
     from ambar.snapshot.particles import Particles as Particles
     from ambar.snapshot.regions import Box as Box
     from ambar.snapshot.regions import Cylinder as Cylinder
@@ -95,6 +98,7 @@ _MODULES = {
     "ambar.kinds.request": "Conversion Export",
     "ambar.mesh": "Mesh MeshArray MeshSeries read_mesh write_mesh",
     "ambar.snapshot.amr": "Amr",
+    "ambar.snapshot.analysis.statistics": "Extremum FieldStatistics Statistics",
     "ambar.snapshot.amrex_info": "AmrexInfo",
     "ambar.snapshot.particles": "Particles",
     "ambar.snapshot.regions": (

@@ -52,6 +52,18 @@ def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
             yield f"{module.__name__}.{name}", value
 
 
+def members(value: Any) -> dict[str, Any]:
+    """Return the members of a class, also those of its bases that are not public."""
+    classes = value.__mro__ if isinstance(value, type) else ()
+    bases = [base for base in classes if base is value or is_private(base)]
+    return {key: member for base in reversed(bases) for key, member in vars(base).items()}
+
+
+def is_private(base: type) -> bool:
+    """Return whether only subclasses of a class of ambar are public."""
+    return base.__module__.startswith("ambar.") and base.__name__ not in ambar.__all__
+
+
 def documented() -> Iterator[tuple[str, Any]]:
     """Yield everything public that can have a docstring, by its dotted name."""
     for name in ("ambar", *MODULES):
@@ -59,7 +71,7 @@ def documented() -> Iterator[tuple[str, Any]]:
         yield name, module
         for path, value in public(module):
             yield path, value
-            for key, member in vars(value).items() if isinstance(value, type) else ():
+            for key, member in members(value).items():
                 function = getattr(member, "__func__", member)
                 if inspect.isroutine(function) or isinstance(member, (property, cached_property)):
                     yield f"{path}.{key}", function

@@ -13,6 +13,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
+from ambar.snapshot.analysis.methods import Analysis
 from ambar.snapshot.derived.catalog import Formula, of_frame
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, axis_vector, finite_vector
 from ambar.snapshot.derived.resolution import (
@@ -120,7 +121,7 @@ class Request:
         return np.dtype(np.float64 if is_computed else core.dtype(column))
 
 
-class FieldRows(ABC):
+class FieldRows(Analysis, ABC):
     """Base of cells and particles: rows with fields."""
 
     _parameters = Parameters()

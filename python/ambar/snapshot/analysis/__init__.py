@@ -1,0 +1,1 @@
+"""Statistics, profiles and centers of cells and particles, computed batch by batch."""

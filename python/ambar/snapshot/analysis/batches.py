@@ -1,0 +1,138 @@
+"""Passes over rows: batches of chunks are read with all threads while others are reduced.
+
+Batches and their blocks depend on the data alone and results arrive in their order, so that results
+do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from ambar._core import InvalidError
+
+if TYPE_CHECKING:
+    from ambar.snapshot.field_rows import FieldRows
+    from ambar.snapshot.regions import Levels, Region
+
+BATCH_BYTES = 16 << 20
+"""Maximum bytes of the columns of a batch, rounded up to whole chunks."""
+BLOCK_ROWS = 1 << 15
+"""Rows that are reduced in one call: their columns fit into the processor's caches."""
+_MOST_REDUCERS = 4
+"""Maximum number of threads that reduce, each a block."""
+
+Arrays = dict[str, np.ndarray]
+Result = TypeVar("Result")
+
+
+class Place(NamedTuple):
+    """Where a block is: the chunks of its batch, and its first row among those selected."""
+
+    chunks: tuple[int, int]
+    start: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The rows of a pass: the arguments of `read`."""
+
+    region: Region | None = None
+    levels: Levels | None = None
+    where: str | None = None
+    threads: int | None = None
+
+
+def read_batch(
+    rows: FieldRows, names: Sequence[str], selection: Selection, chunks: tuple[int, int]
+) -> Arrays:
+    """Return columns of the selected rows in the chunks of a batch."""
+    return rows._read_arrays(
+        names,
+        region=selection.region,
+        levels=selection.levels,
+        where=selection.where,
+        threads=selection.threads,
+        chunks=chunks,
+    )
+
+
+def each_block(
+    rows: FieldRows,
+    names: Sequence[str],
+    selection: Selection,
+    reduce: Callable[[Arrays], Result],
+    block_rows: int = BLOCK_ROWS,
+) -> Iterator[tuple[Place, Result]]:
+    """Yield the place and the result of each block of selected rows, in order.
+
+    Parameters
+    ----------
+    rows
+        Cells or particles.
+    names
+        The columns to read.
+    selection
+        The rows.
+    reduce
+        Called with the columns of a block, in several threads.
+    block_rows
+        Maximum number of rows of a block.
+    """
+    if selection.levels is not None and not is_cells(rows):
+        raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
+    threads = selection.threads or os.cpu_count() or 1
+    ranges = _ranges(rows._core.chunk_lengths, 8 * max(len(names), 1))
+    if threads == 1:
+        for chunks in ranges:
+            arrays = read_batch(rows, names, selection, chunks)
+            for start, block in _blocks(arrays, block_rows):
+                yield Place(chunks, start), reduce(block)
+        return
+    reducers = min(threads, _MOST_REDUCERS)
+    pending: deque[tuple[Place, Future[Result]]] = deque()
+    with ThreadPoolExecutor(reducers) as pool:
+        for chunks in ranges:
+            arrays = read_batch(rows, names, selection, chunks)
+            blocks = list(_blocks(arrays, block_rows))
+            for start, block in blocks:
+                pending.append((Place(chunks, start), pool.submit(reduce, block)))
+            # The next batch is read while this one is reduced.
+            while len(pending) > len(blocks):
+                place, future = pending.popleft()
+                yield place, future.result()
+            del arrays, blocks
+        while pending:
+            place, future = pending.popleft()
+            yield place, future.result()
+
+
+def is_cells(rows: FieldRows) -> bool:
+    """Return whether rows are cells, not particles."""
+    return rows._component == "amr"
+
+
+def _blocks(arrays: Arrays, block_rows: int) -> Iterator[tuple[int, Arrays]]:
+    """Yield the first row and the columns of each block of a batch."""
+    for start in range(0, len(next(iter(arrays.values()))), block_rows):
+        rows = slice(start, start + block_rows)
+        yield start, {name: values[rows] for name, values in arrays.items()}
+
+
+def _ranges(lengths: Sequence[int], row_bytes: int) -> list[tuple[int, int]]:
+    """Return the half-open ranges of chunks of all batches."""
+    ranges, first, size = [], 0, 0
+    for number, length in enumerate(lengths, start=1):
+        size += length * row_bytes
+        if size >= BATCH_BYTES:
+            ranges.append((first, number))
+            first, size = number, 0
+    if size:
+        ranges.append((first, len(lengths)))
+    return ranges

@@ -1,0 +1,1067 @@
+"""Methods of cells and particles: statistics, profiles and centers."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from ambar._core import InvalidError
+from ambar.snapshot.analysis import centers, profiles, statistics
+from ambar.snapshot.analysis.batches import Selection
+from ambar.snapshot.analysis.centers import Axis
+from ambar.snapshot.analysis.columns import AUTO, DISTANCES, Frame, unit_factor
+from ambar.snapshot.analysis.profiles import BinEdges, Range, Statistic
+from ambar.snapshot.analysis.quantiles import quantiles
+from ambar.snapshot.analysis.statistics import Extremum, Statistics
+from ambar.snapshot.regions import Center, Region
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Levels = tuple[int, int]
+
+
+class Analysis:
+    """Base of cells and particles: statistics in one pass, in memory of a few batches.
+
+    All methods read the rows in batches of 16 MiB. Results do not depend on `threads`: batches are
+    the same for any number of threads, and are added in the same order.
+    """
+
+    def statistics(
+        self,
+        fields: Sequence[str] | str,
+        *,
+        weight: str | None = AUTO,
+        units: Mapping[str, str] | None = None,
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> Statistics:
+        """Return count, mean, standard deviation, extrema and sum of fields, in one pass.
+
+        Parameters
+        ----------
+        fields : str or sequence of str
+            Fields, derived columns, "mass" and "volume".
+        weight : str or None, default "auto"
+            The field that weights means and standard deviations: "volume", "mass", or another
+            field; None for equal weights. By default the volume for cells, none for particles.
+        units : mapping of str to str, optional
+            Units of the results by field, for example ``{"density": "g/cm3"}``; by default code
+            units.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        Statistics
+            A mapping from the names of the fields to `FieldStatistics`.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If the region, the levels, the condition or a unit is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> found = amr.statistics(["rho", "p"], weight="mass", where="level == 6")
+        >>> found["rho"].count, found["rho"].mean > amr.mean("rho")
+        (19904, True)
+        """
+        names = [fields] if isinstance(fields, str) else list(fields)
+        selection = Selection(region, levels, where, threads)
+        return statistics.statistics(_rows(self), names, weight, units or {}, selection)
+
+    def sum(
+        self,
+        field: str,
+        *,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> float:
+        """Return the sum of a field.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of the quantity of the field.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        float
+            0 without rows.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> amr.sum("volume")
+        1.0
+        >>> amr.sum("mass", region=ambar.Sphere("bc", 0.25)) < amr.sum("mass")
+        True
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        factor = unit_factor(rows, field, unit)
+        return factor * statistics.total(rows, field, selection)
+
+    def mean(
+        self,
+        field: str,
+        *,
+        weight: str | None = AUTO,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> float:
+        """Return the weighted mean of a field.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        weight : str or None, default "auto"
+            As for `statistics`: by default the volume for cells, none for particles.
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of the quantity of the field.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        float
+            NaN without rows.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> amr.mean("rho") < amr.mean("rho", weight="mass")
+        True
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        factor = unit_factor(rows, field, unit)
+        return factor * statistics.mean(rows, field, weight, selection)
+
+    def std(
+        self,
+        field: str,
+        *,
+        weight: str | None = AUTO,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> float:
+        """Return the weighted standard deviation of a field, that of the population.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        weight : str or None, default "auto"
+            As for `statistics`: by default the volume for cells, none for particles.
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of the quantity of the field.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        float
+            NaN without rows.
+
+        Examples
+        --------
+        >>> particles = ambar.open_snapshot("run.ambar").particles
+        >>> particles.std("x") < 1
+        True
+        """
+        units = {field: unit}
+        selection = Selection(region, levels, where, threads)
+        found = statistics.statistics(_rows(self), [field], weight, units, selection)
+        return found[field].std
+
+    def min(
+        self,
+        field: str,
+        *,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> float:
+        """Return the smallest value of a field.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of the quantity of the field.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        float
+            NaN without rows, or if a value is NaN.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> amr.min("level"), amr.max("level")
+        (4.0, 6.0)
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        factor = unit_factor(rows, field, unit)
+        return factor * statistics.value_range(rows, field, selection)[0]
+
+    def max(
+        self,
+        field: str,
+        *,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> float:
+        """Return the largest value of a field.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of the quantity of the field.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        float
+            NaN without rows, or if a value is NaN.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> amr.max("rho") == amr.argmax("rho").value
+        True
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        factor = unit_factor(rows, field, unit)
+        return factor * statistics.value_range(rows, field, selection)[1]
+
+    def argmin(
+        self,
+        field: str,
+        *,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> Extremum:
+        """Return the smallest value of a field, and where it is.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        unit : str, default "code"
+            Unit of the value: "code", or a unit of the quantity of the field. The position is in
+            code length.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        Extremum
+            Value and position; the first of equal values.
+
+        Raises
+        ------
+        ValueError
+            If the selection has no rows, or it is invalid.
+
+        Examples
+        --------
+        >>> well = ambar.open_snapshot("run.ambar").amr.argmin("potential")
+        >>> len(well.position)
+        3
+        """
+        return self._extremum(field, unit, Selection(region, levels, where, threads), is_max=False)
+
+    def argmax(
+        self,
+        field: str,
+        *,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> Extremum:
+        """Return the largest value of a field, and where it is.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        unit : str, default "code"
+            As for `argmin`.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        Extremum
+            Value and position; the first of equal values.
+
+        Raises
+        ------
+        ValueError
+            If the selection has no rows, or it is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> value, position = amr.argmax("rho")
+        >>> bool(value == amr.read("rho")["rho"].max())
+        True
+        """
+        return self._extremum(field, unit, Selection(region, levels, where, threads), is_max=True)
+
+    def _extremum(self, field: str, unit: str, selection: Selection, *, is_max: bool) -> Extremum:
+        rows = _rows(self)
+        factor = unit_factor(rows, field, unit)
+        found = statistics.extremum(rows, field, selection, is_max=is_max)
+        return found._replace(value=factor * found.value)
+
+    @overload
+    def quantile(
+        self,
+        field: str,
+        q: float,
+        *,
+        weight: str | None = ...,
+        unit: str = ...,
+        region: Region | None = ...,
+        levels: Levels | None = ...,
+        where: str | None = ...,
+        threads: int | None = ...,
+    ) -> float: ...
+    @overload
+    def quantile(
+        self,
+        field: str,
+        q: Sequence[float],
+        *,
+        weight: str | None = ...,
+        unit: str = ...,
+        region: Region | None = ...,
+        levels: Levels | None = ...,
+        where: str | None = ...,
+        threads: int | None = ...,
+    ) -> np.ndarray: ...
+    def quantile(
+        self,
+        field: str,
+        q: float | Sequence[float],
+        *,
+        weight: str | None = AUTO,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> float | np.ndarray:
+        """Return weighted quantiles of a field; 0.5 is the median.
+
+        A quantile is the smallest value at which the sum of the weights reaches the fraction `q` of
+        the total, NumPy's method "inverted_cdf". It is a value of the data, exact in all bits.
+        Passes narrow the range of the values until at most a million are left, which are sorted:
+        two passes for most data, five at most.
+
+        Parameters
+        ----------
+        field : str
+            A field or derived column, "mass" or "volume".
+        q : float or sequence of float
+            Fractions from 0 to 1.
+        weight : str or None, default "auto"
+            As for `statistics`: by default the volume for cells, none for particles.
+        unit : str, default "code"
+            Unit of the result: "code", or a unit of the quantity of the field.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            A number for a number. NaN without rows, or if a value is NaN.
+
+        Raises
+        ------
+        ValueError
+            If `q` is not between 0 and 1, or the selection is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> low, median, high = amr.quantile("rho", [0.05, 0.5, 0.95])
+        >>> bool(low < median < high), amr.quantile("rho", 1.0) == amr.max("rho")
+        (True, True)
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        factor = unit_factor(rows, field, unit)
+        is_number = np.ndim(q) == 0
+        found = quantiles(rows, field, np.atleast_1d(q).tolist(), weight, selection)
+        return factor * found[0] if is_number else factor * np.array(found)
+
+    def center_of_mass(
+        self,
+        *,
+        weight: str | None = "mass",
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return the center of mass, or the mean position with another weight.
+
+        In a periodic box, positions are those of the nearest image to the center of the region, or
+        to the middle of the box.
+
+        Parameters
+        ----------
+        weight : str or None, default "mass"
+            "mass", "volume", another field, or None for equal weights.
+        unit : str, default "code"
+            "code", or a unit of length.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        numpy.ndarray
+            A coordinate for each dimension; NaN without rows.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> amr.center_of_mass(weight="volume").round(12).tolist()
+        [0.5, 0.5, 0.5]
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        frame = centers.frame_of(rows, None, "code", selection)
+        found = statistics.center_of_mass(rows, weight, frame, selection)
+        return found * unit_factor(rows, "x", unit)
+
+    def bulk_velocity(
+        self,
+        *,
+        weight: str | None = "mass",
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return the mean velocity, weighted with the mass.
+
+        Parameters
+        ----------
+        weight : str or None, default "mass"
+            "mass", "volume", another field, or None for equal weights.
+        unit : str, default "code"
+            "code", or a unit of velocity.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        numpy.ndarray
+            A component for each dimension; NaN without rows.
+
+        Examples
+        --------
+        >>> particles = ambar.open_snapshot("run.ambar").particles
+        >>> particles.bulk_velocity(region=ambar.Sphere("bc", 0.2)).shape
+        (3,)
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        found = statistics.bulk_velocity(rows, weight, selection)
+        return found * unit_factor(rows, "vx", unit)
+
+    def velocity_dispersion(
+        self,
+        *,
+        weight: str | None = "mass",
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return the velocity dispersion tensor: the covariance of the components.
+
+        Its diagonal has the squares of the dispersions along the axes, and the square root of its
+        trace is the dispersion in all dimensions.
+
+        Parameters
+        ----------
+        weight : str or None, default "mass"
+            "mass", "volume", another field, or None for equal weights.
+        unit : str, default "code"
+            "code", or a unit of velocity: with "km/s" the result is in (km/s)**2.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        numpy.ndarray
+            A symmetric matrix with a row for each dimension; NaN without rows.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> tensor = amr.velocity_dispersion()
+        >>> tensor.shape, bool((tensor == tensor.T).all())
+        ((3, 3), True)
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        found = statistics.velocity_dispersion(rows, weight, selection)
+        return found * unit_factor(rows, "vx", unit) ** 2
+
+    def angular_momentum(
+        self,
+        *,
+        center: Center | None = None,
+        center_unit: str = "box",
+        velocity: Sequence[float] | str | None = None,
+        specific: bool = False,
+        unit: str = "code",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return the angular momentum about a center.
+
+        Parameters
+        ----------
+        center : str, array_like of float, or sequence of float and "bc", optional
+            As for `find_center`. By default the center of the region, or the middle of the box.
+        center_unit : str, default "box"
+            Unit of the numbers in `center`, as for `Sphere`.
+        velocity : "bulk" or sequence of float, optional
+            A velocity in code units that is subtracted: "bulk" for the bulk velocity of the
+            selection. By default none.
+        specific : bool, default False
+            Whether to return the angular momentum of unit mass.
+        unit : str, default "code"
+            "code", or units of mass, length and velocity, such as "Msol*kpc*km/s"; without the
+            mass if `specific`.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        numpy.ndarray
+            Three components.
+
+        Raises
+        ------
+        UnsupportedError
+            If the data do not have three dimensions.
+        ValueError
+            If the center, the velocity, the unit or the selection is invalid.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> spin = amr.angular_momentum(region=ambar.Sphere("bc", 0.2), velocity="bulk")
+        >>> spin.shape
+        (3,)
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        bulk = None
+        if isinstance(velocity, str):
+            if velocity != "bulk":
+                raise InvalidError(f"invalid velocity {velocity!r}; expected 'bulk' or numbers")
+            bulk = statistics.bulk_velocity(rows, "mass", selection)
+        elif velocity is not None:
+            bulk = np.array(velocity, np.float64)
+        frame = centers.frame_of(rows, center, center_unit, selection, velocity=bulk)
+        factor = _momentum_factor(rows, unit, is_specific=specific)
+        return factor * statistics.angular_momentum(rows, frame, selection, is_specific=specific)
+
+    def find_center(
+        self,
+        center: Center = "max:density",
+        *,
+        unit: str = "box",
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return the position of an extremum, the center of mass, a sink or a clump.
+
+        Parameters
+        ----------
+        center : str, array_like of float, or sequence of float and "bc", default "max:density"
+            "max:FIELD" and "min:FIELD", such as "min:potential": the position of the extremum;
+            "com": the center of mass; "sink:ID" and "clump:ID": the sink or clump of this number;
+            "bc": the middle of the box. Numbers are returned unchanged.
+        unit : str, default "box"
+            Unit of the result, and of the numbers in `center`: "box" for fractions of the size of
+            the box in x, "code", or a unit of length, as for `Sphere`.
+        region : Box, Sphere or Shell, optional
+            Where to search; as for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        numpy.ndarray
+            A coordinate for each dimension.
+
+        Raises
+        ------
+        KeyError
+            If the field, the sink or the clump does not exist.
+        ValueError
+            If the center is invalid, or the selection has no rows.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> peak = amr.find_center("max:density")
+        >>> len(amr.read("rho", region=ambar.Sphere(peak, 0.05))) > 0
+        True
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        place = centers.find_center(rows, center, unit, selection)
+        return centers.in_unit(place, rows.info, unit)
+
+    def profile(
+        self,
+        x: str,
+        fields: Iterable[str] | str,
+        *,
+        weight: str | None = "mass",
+        bins: BinEdges = 64,
+        range: Range | None = None,  # noqa: A002
+        log: bool | None = None,
+        statistic: Statistic = "mean",
+        center: Center | None = None,
+        center_unit: str = "box",
+        axis: Axis = "z",
+        units: Mapping[str, str] | None = None,
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> xr.Dataset:
+        """Return the mean, sum or standard deviation of fields in bins of a column.
+
+        Parameters
+        ----------
+        x : str
+            The column of the bins: a field or derived column, "mass" or "volume"; "radius", the
+            distance from the center; "cylindrical_radius" and "height", the distances from the axis
+            through the center and along it.
+        fields : str or iterable of str
+            Fields, derived columns, "mass" and "volume".
+        weight : str or None, default "mass"
+            "mass", "volume", another field, or None for equal weights. Not used for sums.
+        bins : int or array_like of float, default 64
+            Number of bins, or their edges.
+        range : tuple of float, optional
+            `(lowest, highest)` value of the bins. By default the range of the values, which takes a
+            pass over `x`.
+        log : bool, optional
+            Whether bins are logarithmic. By default if the range is positive and spans more than a
+            factor of 100, except for lengths.
+        statistic : {"mean", "sum", "std"}, default "mean"
+            The statistic of the fields.
+        center : str, array_like of float, or sequence of float and "bc", optional
+            As for `find_center`. By default the center of the region, or the middle of the box.
+        center_unit : str, default "box"
+            Unit of the numbers in `center`, as for `Sphere`.
+        axis : str or array_like of float, default "z"
+            "x", "y", "z" or a vector.
+        units : mapping of str to str, optional
+            Units of `x` and of fields, for example ``{"radius": "kpc", "density": "nH"}``; by
+            default code units. Bins and the range have the unit of `x`.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        xarray.Dataset
+            A variable for each field, ``count`` (the number of rows) and, with a weight,
+            ``weight_sum``. The centres of the bins are the coordinate `x`, and their edges
+            ``{x}_lower`` and ``{x}_upper``. Means of empty bins are NaN.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If the bins, the range, the center, the axis, a unit or the selection is invalid.
+        ModuleNotFoundError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> ball = ambar.Sphere("bc", 0.4)
+        >>> density = amr.profile("radius", "density", weight="volume", bins=20, region=ball)
+        >>> density["density"].dims, density.sizes["radius"]
+        (('radius',), 20)
+        >>> amr.profile("radius", "mass", statistic="sum")["mass"].sum().item() > 0
+        True
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        frame = _frame(rows, [x, *_names(fields), weight], center, center_unit, axis, selection)
+        return profiles.profile(
+            rows,
+            x,
+            _names(fields),
+            weight=weight,
+            bins=bins,
+            range=range,
+            log=log,
+            statistic=statistic,
+            units=units or {},
+            frame=frame,
+            selection=selection,
+        )
+
+    def phase(
+        self,
+        x: str,
+        y: str,
+        *,
+        field: str = "mass",
+        weight: str | None = None,
+        bins: BinEdges | tuple[BinEdges, BinEdges] = 64,
+        range: tuple[Range | None, Range | None] | None = None,  # noqa: A002
+        log: bool | tuple[bool | None, bool | None] | None = None,
+        center: Center | None = None,
+        center_unit: str = "box",
+        axis: Axis = "z",
+        units: Mapping[str, str] | None = None,
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return the sum, or the weighted mean, of a field in bins of two columns.
+
+        Parameters
+        ----------
+        x, y : str
+            The columns of the bins, as for `profile`.
+        field : str, default "mass"
+            A field or derived column, "mass" or "volume".
+        weight : str, optional
+            The weight of the mean, as for `profile`. By default the field is summed.
+        bins : int, array_like of float, or tuple of two of these, default 64
+            Number of bins, or their edges; a tuple has those of `x` and of `y`.
+        range : tuple, optional
+            The ranges of `x` and of `y`, as for `profile`; each may be None.
+        log : bool, or tuple of two, optional
+            As for `profile`; a tuple has those of `x` and of `y`.
+        center : str, array_like of float, or sequence of float and "bc", optional
+            As for `profile`.
+        center_unit : str, default "box"
+            As for `profile`.
+        axis : str or array_like of float, default "z"
+            As for `profile`.
+        units : mapping of str to str, optional
+            Units of `x`, `y` and `field`; by default code units.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        xarray.DataArray
+            The dimensions `x` and `y`, with coordinates as of `profile`. Means of empty bins are
+            NaN.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If `x` and `y` are equal, or the bins, a range, the center, the axis, a unit or the
+            selection is invalid.
+        ModuleNotFoundError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> diagram = amr.phase("density", "pressure", bins=(32, 16), log=True)
+        >>> diagram.dims, diagram.shape
+        (('density', 'pressure'), (32, 16))
+        >>> abs(diagram.sum().item() / amr.sum("mass") - 1) < 1e-12
+        True
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        frame = _frame(rows, [x, y, field, weight], center, center_unit, axis, selection)
+        return profiles.phase(
+            rows,
+            x,
+            y,
+            field=field,
+            weight=weight,
+            bins=bins,
+            range=range,
+            log=log,
+            units=units or {},
+            frame=frame,
+            selection=selection,
+        )
+
+    def histogram(
+        self,
+        field: str,
+        *,
+        weight: str | None = AUTO,
+        bins: BinEdges = 64,
+        range: Range | None = None,  # noqa: A002
+        log: bool | None = None,
+        density: bool = False,
+        center: Center | None = None,
+        center_unit: str = "box",
+        axis: Axis = "z",
+        units: Mapping[str, str] | None = None,
+        region: Region | None = None,
+        levels: Levels | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return the sum of a weight in bins of a column.
+
+        Parameters
+        ----------
+        field : str
+            The column of the bins, as for `profile`.
+        weight : str or None, default "auto"
+            "mass", "volume", another field, or None for the number of rows. By default the volume
+            for cells, the number for particles.
+        bins : int or array_like of float, default 64
+            As for `profile`.
+        range : tuple of float, optional
+            As for `profile`.
+        log : bool, optional
+            As for `profile`.
+        density : bool, default False
+            Whether to return the probability density, whose integral over the bins is 1.
+        center : str, array_like of float, or sequence of float and "bc", optional
+            As for `profile`.
+        center_unit : str, default "box"
+            As for `profile`.
+        axis : str or array_like of float, default "z"
+            As for `profile`.
+        units : mapping of str to str, optional
+            Units of `field` and of the weight, by its column ("cell_mass"); by default code units.
+        region : Box, Sphere or Shell, optional
+            As for `read`.
+        levels : tuple of int, optional
+            As for `Amr.read`; not for particles.
+        where : str, optional
+            As for `read`.
+        threads : int, optional
+            Number of threads; all cores by default.
+
+        Returns
+        -------
+        xarray.DataArray
+            The dimension `field`, with coordinates as of `profile`.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If the bins, the range, the center, the axis, a unit or the selection is invalid.
+        ModuleNotFoundError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> volume = amr.histogram("density", bins=32, log=True)
+        >>> volume.shape, round(volume.sum().item(), 12)
+        ((32,), 1.0)
+        """
+        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        frame = _frame(rows, [field, weight], center, center_unit, axis, selection)
+        return profiles.histogram(
+            rows,
+            field,
+            weight=weight,
+            bins=bins,
+            range=range,
+            log=log,
+            density=density,
+            units=units or {},
+            frame=frame,
+            selection=selection,
+        )
+
+
+def _rows(analysis: Analysis) -> Any:
+    """Return the cells or particles: every `Analysis` is a `FieldRows`."""
+    return analysis
+
+
+def _names(fields: Iterable[str] | str) -> list[str]:
+    return [fields] if isinstance(fields, str) else list(fields)
+
+
+def _frame(
+    rows: Any,
+    names: Iterable[str | None],
+    center: Center | None,
+    unit: str,
+    axis: Axis,
+    selection: Selection,
+) -> Frame | None:
+    """Return the center and axis of distances; None if no column needs them."""
+    needed = builtins.set(DISTANCES).intersection(filter(None, names))
+    if not needed:
+        return None
+    has_axis = needed != {"radius"}
+    return centers.frame_of(rows, center, unit, selection, axis=axis if has_axis else None)
+
+
+def _momentum_factor(rows: Any, unit: str, *, is_specific: bool) -> float:
+    """Return the factor from code units to "Msol*kpc*km/s", or to "kpc*km/s"."""
+    if unit == "code":
+        return 1.0
+    quantities = ("length", "velocity") if is_specific else ("mass", "length", "velocity")
+    parts = unit.split("*")
+    if len(parts) != len(quantities):
+        example = "kpc*km/s" if is_specific else "Msol*kpc*km/s"
+        raise InvalidError(f"invalid unit of angular momentum: {unit!r}; expected {example!r}")
+    factors = [rows.info.units.factor(*pair) for pair in zip(quantities, parts, strict=True)]
+    return float(np.prod(factors))

@@ -1,0 +1,312 @@
+"""Statistics of selected cells or particles, each in one pass over the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ambar._core import InvalidError, UnsupportedError
+from ambar._util import html, text
+from ambar.snapshot.analysis.batches import Arrays, Place, Selection, each_block, read_batch
+from ambar.snapshot.analysis.columns import (
+    Columns,
+    Frame,
+    angular_momenta,
+    mass_name,
+    offsets,
+    position_names,
+    unit_factor,
+    velocity_names,
+    weight_name,
+)
+from ambar.snapshot.analysis.moments import BlockMoments, CompensatedSum, Moments
+
+if TYPE_CHECKING:
+    from ambar.snapshot.field_rows import FieldRows
+
+
+class Extremum(NamedTuple):
+    """The smallest or largest value of a field, and where it is.
+
+    Examples
+    --------
+    >>> peak = ambar.open_snapshot("run.ambar").amr.argmax("rho")
+    >>> peak.value > 1, len(peak.position)
+    (True, 3)
+    """
+
+    value: float
+    """The value."""
+    position: tuple[float, ...]
+    """The centre of the cell, or the position of the particle, in code length."""
+
+
+@dataclass(frozen=True)
+class FieldStatistics:
+    """Statistics of one field.
+
+    Examples
+    --------
+    >>> density = ambar.open_snapshot("run.ambar").amr.statistics("rho")["rho"]
+    >>> density.count, density.min < density.mean < density.max
+    (49680, True)
+    """
+
+    count: int
+    """Number of rows."""
+    mean: float
+    """Weighted mean; NaN without rows."""
+    std: float
+    """Weighted standard deviation of the population."""
+    min: float
+    """Smallest value; NaN without rows."""
+    max: float
+    """Largest value; NaN without rows."""
+    sum: float
+    """Sum of the values, without weight."""
+
+
+class Statistics(Mapping[str, FieldStatistics]):
+    """Statistics of fields by their names: ``statistics["density"].mean``.
+
+    Examples
+    --------
+    >>> amr = ambar.open_snapshot("run.ambar").amr
+    >>> found = amr.statistics(["rho", "p"], region=ambar.Sphere("bc", 0.25))
+    >>> list(found), found.weight
+    (['rho', 'p'], 'cell_volume')
+    >>> found["p"].max > found["p"].mean
+    True
+    """
+
+    def __init__(
+        self, fields: Mapping[str, FieldStatistics], weight: str | None, weight_sum: float
+    ) -> None:
+        self._fields = dict(fields)
+        self._weight = weight
+        self._weight_sum = weight_sum
+
+    @property
+    def weight(self) -> str | None:
+        """The field that weights means and standard deviations; None for equal weights."""
+        return self._weight
+
+    @property
+    def weight_sum(self) -> float:
+        """Sum of the weights, code units; without a weight the number of rows."""
+        return self._weight_sum
+
+    def __getitem__(self, field: str) -> FieldStatistics:
+        return self._fields[field]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        """Return the number of fields."""
+        return len(self._fields)
+
+    def __repr__(self) -> str:
+        """Return a line per field."""
+        header, *rows = self._rows()
+        return text.representation(
+            "<ambar.Statistics>", {"Weight": self.weight or "none"}, text.columns([header, *rows])
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        header, *rows = self._rows()
+        return html.representation(
+            "ambar.Statistics", {"Weight": self.weight or "none"}, html.table(rows, header)
+        )
+
+    def _rows(self) -> list[list[str]]:
+        names = [field.name for field in dataclasses.fields(FieldStatistics)]
+        rows = [
+            [name, *(f"{getattr(found, each):.6g}" for each in names)]
+            for name, found in self._fields.items()
+        ]
+        return [["field", *names], *rows]
+
+
+def moments(
+    rows: FieldRows,
+    names: Sequence[str],
+    weight: str | None,
+    selection: Selection,
+    frame: Frame | None = None,
+) -> Moments:
+    """Return weighted sums and means of columns."""
+    columns = Columns(rows, [*names, *([weight] if weight else [])], frame)
+
+    def reduce(arrays: Arrays) -> BlockMoments:
+        values = columns.compute(arrays)
+        return BlockMoments(
+            [values[name] for name in names], None if weight is None else values[weight]
+        )
+
+    found = Moments(len(names))
+    for _, batch in each_block(rows, columns.stored, selection, reduce):
+        found.add(batch)
+    return found
+
+
+def statistics(
+    rows: FieldRows,
+    fields: Sequence[str],
+    weight: str | None,
+    units: Mapping[str, str],
+    selection: Selection,
+) -> Statistics:
+    """Return statistics of fields, computed in one pass."""
+    weight = weight_name(rows, weight)
+    columns = Columns(rows, [*fields, *([weight] if weight else [])])
+    factors = [unit_factor(rows, name, units.get(name, "code")) for name in fields]
+
+    def reduce(arrays: Arrays) -> tuple[BlockMoments, np.ndarray]:
+        values = columns.compute(arrays)
+        chosen = [values[name] for name in fields]
+        weights = None if weight is None else values[weight]
+        batch = BlockMoments(chosen, weights, with_squares=True)
+        return batch, np.array([[v.sum(), v.min(), v.max()] for v in chosen])
+
+    found = Moments(len(fields))
+    sums = CompensatedSum((len(fields),))
+    low, high = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
+    for _, (batch, plain) in each_block(rows, columns.stored, selection, reduce):
+        found.add(batch)
+        sums.add(plain[:, 0])
+        low, high = np.minimum(low, plain[:, 1]), np.maximum(high, plain[:, 2])
+    count = int(found.count[0])
+    if not count:
+        low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
+    parts = (found.means[:, 0], found.deviations[:, 0], low, high, sums.value)
+    scaled = np.array(parts) * np.array(factors)
+    results = {
+        name: FieldStatistics(count, *scaled[:, number].tolist())
+        for number, name in enumerate(fields)
+    }
+    return Statistics(results, weight, float(found.weight[0]))
+
+
+def total(rows: FieldRows, field: str, selection: Selection) -> float:
+    """Return the sum of a field."""
+    return float(moments(rows, [field], None, selection).totals[0, 0])
+
+
+def mean(rows: FieldRows, field: str, weight: str | None, selection: Selection) -> float:
+    """Return the weighted mean of a field."""
+    return float(moments(rows, [field], weight_name(rows, weight), selection).means[0, 0])
+
+
+def value_range(rows: FieldRows, field: str, selection: Selection) -> tuple[float, float]:
+    """Return the smallest and the largest value of a field; NaN without rows."""
+    columns = Columns(rows, [field])
+
+    def reduce(arrays: Arrays) -> tuple[float, float]:
+        values = columns.compute(arrays)[field]
+        return float(values.min()), float(values.max())
+
+    found = [ends for _, ends in each_block(rows, columns.stored, selection, reduce)]
+    if not found:
+        return math.nan, math.nan
+    low, high = np.array(found).T
+    return float(low.min()), float(high.max())
+
+
+def extremum(rows: FieldRows, field: str, selection: Selection, *, is_max: bool) -> Extremum:
+    """Return the smallest or largest value of a field and its position; of equals the first."""
+    columns = Columns(rows, [field])
+    sign = -1.0 if is_max else 1.0
+
+    def reduce(arrays: Arrays) -> tuple[float, int]:
+        values = columns.compute(arrays)[field]
+        row = int(np.argmax(values) if is_max else np.argmin(values))
+        return float(values[row]), row
+
+    best: tuple[float, int] | None = None
+    place = Place((0, 0), 0)
+    for block, found in each_block(rows, columns.stored, selection, reduce):
+        # A NaN is the result, as in NumPy.
+        if best is None or sign * found[0] < sign * best[0] or math.isnan(found[0]):
+            best, place = found, block
+            if math.isnan(found[0]):
+                break
+    if best is None:
+        raise InvalidError(
+            f"{rows._title}: no rows in the selection, which have no extremum of {field!r}; choose "
+            "another region, levels or condition"
+        )
+    names = position_names(rows)
+    arrays = read_batch(rows, names, selection, place.chunks)
+    row = place.start + best[1]
+    return Extremum(best[0], tuple(float(arrays[name][row]) for name in names))
+
+
+def center_of_mass(
+    rows: FieldRows, weight: str | None, frame: Frame, selection: Selection
+) -> np.ndarray:
+    """Return the weighted mean of positions, inside a periodic box."""
+    weight = weight_name(rows, weight)
+    found = moments(rows, offsets(rows.info.ndim), weight, selection, frame)
+    position: np.ndarray = frame.center + found.means[:, 0]
+    lower = np.array(rows.info.lower)
+    is_periodic = np.isfinite(frame.sides)
+    position[is_periodic] = lower[is_periodic] + np.mod(
+        (position - lower)[is_periodic], frame.sides[is_periodic]
+    )
+    return position
+
+
+def bulk_velocity(rows: FieldRows, weight: str | None, selection: Selection) -> np.ndarray:
+    """Return the weighted mean of the velocity."""
+    found = moments(rows, velocity_names(rows), weight_name(rows, weight), selection)
+    return found.means[:, 0].copy()
+
+
+def angular_momentum(
+    rows: FieldRows, frame: Frame, selection: Selection, *, is_specific: bool
+) -> np.ndarray:
+    """Return the total angular momentum about the center of a frame, or that of unit mass."""
+    if rows.info.ndim != 3:
+        raise UnsupportedError(
+            f"expected data of 3 dimensions for the angular momentum, found {rows.info.ndim}"
+        )
+    found = moments(rows, angular_momenta(), mass_name(rows), selection, frame)
+    return np.asarray((found.means if is_specific else found.totals)[:, 0])
+
+
+def velocity_dispersion(rows: FieldRows, weight: str | None, selection: Selection) -> np.ndarray:
+    """Return the weighted covariance of the components of the velocity."""
+    names, weight = velocity_names(rows), weight_name(rows, weight)
+    columns = Columns(rows, [*names, *([weight] if weight else [])])
+    pairs = np.triu_indices(len(names))
+
+    def reduce(arrays: Arrays) -> tuple[BlockMoments, np.ndarray]:
+        values = columns.compute(arrays)
+        velocity = [values[name] for name in names]
+        weights = None if weight is None else values[weight]
+        batch = BlockMoments(velocity, weights)
+        parts = [v - m for v, m in zip(velocity, batch.means[:, 0], strict=True)]
+        scaled = parts if weights is None else [part * weights for part in parts]
+        products = [(scaled[i] * parts[j]).sum() for i, j in zip(*pairs, strict=True)]
+        return batch, np.array(products)
+
+    found, products = Moments(len(names)), CompensatedSum((len(pairs[0]),))
+    for _, (batch, inner) in each_block(rows, columns.stored, selection, reduce):
+        before, after = float(found.weight[0]), float(batch.weight[0])
+        if before and after:
+            shift = (batch.means - found.means)[:, 0]
+            between = before * after / (before + after) * shift[pairs[0]] * shift[pairs[1]]
+            products.add(between)
+        products.add(inner)
+        found.add(batch)
+    tensor = np.full((len(names), len(names)), np.nan)
+    if found.weight[0]:
+        tensor[pairs] = tensor[pairs[::-1]] = products.value / found.weight[0]
+    return tensor
