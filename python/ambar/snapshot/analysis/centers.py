@@ -12,8 +12,7 @@ from ambar._core import InvalidError, NotFoundError
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import Frame
 from ambar.snapshot.analysis.statistics import center_of_mass, extremum
-from ambar.snapshot.regions import AXES, Box, length_of_unit
-from ambar.snapshot.regions import _center as region_center
+from ambar.snapshot.regions import AXES, Box, center_in_code, length_of_unit
 
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import FieldRows
@@ -52,7 +51,7 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
     """Return a center in code length."""
     info = rows.info
     if not isinstance(center, str):
-        return np.array(region_center(center, info, unit))
+        return np.array(center_in_code(center, info, unit))
     kind, _, name = center.partition(":")
     if kind in ("max", "min") and name:
         return np.array(extremum(rows, name, selection, is_max=kind == "max").position)
@@ -61,7 +60,7 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
     if kind in _ROWS and name:
         return _position_of(rows, kind, name)
     if center in ("bc", "boxcenter"):
-        return np.array(region_center(center, info, unit))
+        return np.array(center_in_code(center, info, unit))
     raise InvalidError(
         f"invalid center {center!r}; expected numbers, 'bc', 'max:FIELD', 'min:FIELD', 'com', "
         "'sink:ID' or 'clump:ID'"
@@ -98,7 +97,7 @@ def _center_of_region(selection: Selection, info: RunInfo) -> np.ndarray:
         high = np.where(np.isfinite(high), high, lower + size)
         return np.asarray((low + high) / 2)
     if region is not None and getattr(region, "center", None) is not None:
-        return np.array(region_center(region.center, info, region.unit))
+        return np.array(center_in_code(region.center, info, region.unit))
     return lower + size / 2
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """The default weight: the volume of cells, none for particles."""
-DISTANCES = ("radius", "cylindrical_radius", "height")
+DISTANCES = ("radius", "cylindrical_radius", "cylindrical_z")
 """Columns relative to a center, and the last two to an axis."""
 _OFFSET, _MOMENTUM = "offset ", "angular momentum "
 
@@ -88,7 +88,7 @@ class Columns:
         """Return the stored columns of a name, and the function that computes it."""
         if name in ("cell_mass", "cell_volume") and not _exists(self._rows, name):
             return _cell_size(self._rows, with_mass=name == "cell_mass")
-        if name in DISTANCES and not _exists(self._rows, name):
+        if name in DISTANCES:
             return position_names(self._rows), lambda *place: self._distance(name, place)
         if name.startswith(_OFFSET):
             axis = AXES.index(name[-1])
@@ -96,7 +96,7 @@ class Columns:
         if name.startswith(_MOMENTUM):
             needed = [*position_names(self._rows), *velocity_names(self._rows)]
             return needed, lambda *place: self._momentum(AXES.index(name[-1]), place)
-        self._rows._name(name)  # raises KeyError if it does not exist
+        self._rows.dtype(name)  # raises KeyError if it does not exist
         return [name], lambda values: values
 
     def _expect(self) -> Frame:
@@ -112,7 +112,7 @@ class Columns:
         if frame.axis is None or len(offsets) != 3:
             raise InvalidError(f"expected an axis in three dimensions for {name!r}, found none")
         height = sum(offset * part for offset, part in zip(offsets, frame.axis, strict=True))
-        if name == "height":
+        if name == "cylindrical_z":
             return np.asarray(height)
         return _length([x - height * part for x, part in zip(offsets, frame.axis, strict=True)])
 
@@ -179,7 +179,7 @@ def quantity_of_column(rows: FieldRows, name: str) -> str | None:
 
 def _exists(rows: FieldRows, name: str) -> bool:
     try:
-        rows._name(name)
+        rows.dtype(name)
     except NotFoundError:
         return False
     return True

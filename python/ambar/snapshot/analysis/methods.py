@@ -771,8 +771,8 @@ class Analysis:
         ----------
         x : str
             The column of the bins: a field or derived column, "mass" or "volume"; "radius", the
-            distance from the center; "cylindrical_radius" and "height", the distances from the axis
-            through the center and along it.
+            distance from the center; "cylindrical_radius" and "cylindrical_z", the distances from
+            the axis through the center and along it.
         fields : str or iterable of str
             Fields, derived columns, "mass" and "volume".
         weight : str or None, default "mass"
@@ -918,7 +918,7 @@ class Analysis:
         Examples
         --------
         >>> amr = ambar.open_snapshot("run.ambar").amr
-        >>> diagram = amr.phase("density", "pressure", bins=(32, 16), log=True)
+        >>> diagram = amr.phase("density", "pressure", bins=(32, 16), log=(True, False))
         >>> diagram.dims, diagram.shape
         (('density', 'pressure'), (32, 16))
         >>> abs(diagram.sum().item() / amr.sum("mass") - 1) < 1e-12
