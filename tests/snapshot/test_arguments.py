@@ -84,9 +84,9 @@ def test_arguments_of_another_type() -> None:
 
 def test_labels_of_projections() -> None:
     amr = ambar.open_snapshot(output("gravpart")).amr
-    assert amr.project("density", level=3).attrs["units"] == "code units x code length"
+    assert amr.project("density", level=3).attrs["units"] == "code"
     assert amr.project("density", level=3, weight="volume").attrs["units"] == "code"
-    assert amr.project("density", level=3, unit="g/cm2").attrs["units"] == "g/cm2"
+    assert amr.project("density", level=3, unit="g/cm2").attrs["units"] == "g/cm**2"
 
 
 def test_levels_without_cells_are_not_converted(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_units_are_those_of_the_snapshot(gravpart: ambar.Snapshot) -> None:
 def test_wrong_conditions_say_where(gravpart: ambar.Snapshot, where: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         gravpart.amr.read(["rho"], where=where)
-    with pytest.raises(KeyError, match="entropy"):
-        gravpart.amr.read(["rho"], where="2 * entropy > 1")
+    with pytest.raises(KeyError, match="enthalpy"):
+        gravpart.amr.read(["rho"], where="2 * enthalpy > 1")
     with pytest.raises(KeyError, match="write the unit g/cm3 without spaces"):
         gravpart.amr.read(["rho"], where="rho > 1 g / cm3")
 

@@ -148,10 +148,14 @@ def test_conformal_birth_times_are_not_taken_for_times(tmp_path: Path) -> None:
     table = snapshot.particles.read()
     assert np.isfinite(table["birth_time"]).all()
     np.testing.assert_array_equal(table.column("birth_time"), table["birth_time"])
+    since_big_bang = table.column("birth", "Myr")
+    assert ((since_big_bang >= 0) & (since_big_bang < 14e3 * 100)).all()
+    units = snapshot.info.units
+    np.testing.assert_array_equal(units.convert(table["birth"], "birth", "Myr"), since_big_bang)
     for convert in (
-        lambda: table.column("birth_time", "Myr"),
-        lambda: table.column("birth", "Myr"),
-        lambda: snapshot.info.units.convert(table["birth_time"], "birth_time", "Gyr"),
+        lambda: units.factor("birth_time", "Myr"),
+        lambda: snapshot.particles.read("mass", where="birth_time > 100 Myr"),
+        lambda: ambar.Units(1.0, 1.0, 1.0, cosmological=True).convert(1.0, "birth_time", "Myr"),
     ):
         with pytest.raises(ambar.UnsupportedError, match="conformal"):
             convert()

@@ -306,7 +306,7 @@ def test_images_carry_coordinates_and_units(gravpart: ambar.Snapshot) -> None:
     assert image.dims == ("x", "y")
     np.testing.assert_allclose(image["x"], (np.arange(32) + 0.5) / 32)
     assert image["x"].attrs["units"] == "code_length"
-    assert image.attrs["units"] == "g/cm2"
+    assert image.attrs["units"] == "g/cm**2"
     assert image.attrs["level"] == 5
     with pytest.raises(ValueError, match="ambar.Box"):
         gravpart.amr.grid("density", level=4, region=ambar.Sphere("bc", 0.1))  # type: ignore[arg-type]

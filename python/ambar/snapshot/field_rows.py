@@ -275,7 +275,8 @@ class FieldRows(Analysis, ABC):
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._parameters = parameters
-        view.__dict__.pop("_units", None)
+        for cached in ("_catalog", "_context", "_units"):
+            view.__dict__.pop(cached, None)
         return view
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
@@ -401,7 +402,7 @@ class FieldRows(Analysis, ABC):
                 ) from None
             raise self._unknown(name) from None
 
-    @property
+    @cached_property
     def _context(self) -> Context:
         """What derived fields depend on."""
         columns = self._columns
@@ -414,8 +415,9 @@ class FieldRows(Analysis, ABC):
             found = resolve(plain(name), columns)
             return found if found in columns else None
 
-        return Context(stored, plain, self._catalog, self._constants, self._units)
+        return Context(stored, plain, lambda: self._catalog, self._constants, self._units)
 
+    @cached_property
     def _catalog(self) -> dict[str, list[Formula]]:
         info = self._info
         cosmology = self._units._cosmology

@@ -509,6 +509,8 @@ class ColumnUnits:
         if unit != "code":
             return pint_notation(unit)
         own = self.of.get(name)
+        if own is not None and own.name:
+            return own.name
         if own is None or (own.is_like(_ONE) and own.factor != 1.0):
             return "code"
         if own.is_like(_ONE):

@@ -170,6 +170,8 @@ _FRAME = [
 ]
 NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, "cell_volume", "age"])
 """The names of all fields in the catalog."""
+SOURCES = frozenset([*_CODES, *_ROWS])
+"""Those that codes store, by these or other names."""
 
 SHORT_NAMES = {
     "volume": "cell_volume",

@@ -47,12 +47,8 @@ def add(
             f"invalid name of a field: {name!r:.80}; expected letters, digits and _, and no digit "
             "at the start"
         )
-    if (
-        name in DERIVED
-        or name in GRADIENTS
-        or (not overwrite and (name in _FIELDS or name in NAMES))
-    ):
-        is_fixed = name in DERIVED or name in GRADIENTS
+    is_fixed = name in DERIVED or name in GRADIENTS
+    if is_fixed or (not overwrite and (name in _FIELDS or name in NAMES)):
         hint = "choose another name" if is_fixed else "use overwrite=True or another name"
         raise _core.InvalidError(f"the field {name!r} exists; {hint}")
     if unit is not None and unit not in DIMENSIONS:

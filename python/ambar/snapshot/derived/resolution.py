@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ambar import _core
-from ambar.snapshot.derived.catalog import NAMES, NUMBERS, SHORT_NAMES, Catalog, Formula
+from ambar.snapshot.derived.catalog import (
+    NAMES,
+    NUMBERS,
+    SHORT_NAMES,
+    SOURCES,
+    Catalog,
+    Formula,
+)
 from ambar.snapshot.derived.neighbours import GRADIENTS
 from ambar.snapshot.derived.registry import FIELDS
 from ambar.snapshot.field_names import ALIASES, quantity_of
@@ -149,6 +156,8 @@ class Resolution:
                 return name
         finally:
             self._open.pop()
+        if name in SOURCES and not any("with_" in reason for reason in reasons):
+            raise MissingError(f"{name!r} needs the field {name!r}")
         raise MissingError(f"{name!r} needs {' or '.join(dict.fromkeys(reasons))}")
 
     def _define_arithmetic(self, text: str) -> str:

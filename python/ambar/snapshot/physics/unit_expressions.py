@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeVar
 
@@ -35,6 +35,8 @@ class Unit:
 
     factor: float
     dimension: Dimension = DIMENSIONLESS
+    name: str = field(default="", compare=False)
+    """Its expression in pint's notation, if it was parsed from one."""
 
     def __mul__(self, other: Unit) -> Unit:
         """Return the product of two units."""
@@ -138,7 +140,8 @@ def parse_unit(text: str) -> Unit:
     ValueError
         If a name is unknown, or the expression is invalid.
     """
-    return _Parser(text).parse()[0]
+    unit, name = _Parser(text).parse()
+    return replace(unit, name=name)
 
 
 def pint_notation(text: str) -> str:
