@@ -95,6 +95,53 @@ def ramses(
     _finish(found, report, output, json, "stores: " + report.stores(found))
 
 
+@app.command()
+def analysis(
+    path: Annotated[Path, typer.Argument(help="A RAMSES output of 3 dimensions, output_NNNNN.")],
+    tasks: Annotated[
+        str, typer.Option(help="Some of sphere, profile, phase, derived, map.")
+    ] = "sphere,profile,phase,derived,map",
+    profiles: Annotated[str, typer.Option(help="Stores to measure.")] = "balanced",
+    peers: Annotated[
+        str, typer.Option(help="Peers to measure, where they are installed.")
+    ] = "yt,pynbody",
+    threads: Threads = None,
+    rounds: Rounds = 5,
+    patience: Patience = 60,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure statistics, profiles, phase diagrams and maps: time and memory of every tool.
+
+    Each row runs in a separate process, in turn, and opens the output in each run. The
+    results are compared.
+
+    [bold]Examples[/bold]
+
+    ambar-bench analysis output_00300
+
+    ambar-bench analysis output_00300 --tasks sphere,profile --peers yt -o results
+    """
+    from ambar_bench.analysis import report, study
+
+    chosen = _profiles(profiles)
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = study.run_study(
+            path,
+            folder,
+            tasks=parse_list(tasks) or [],
+            profiles=chosen,
+            peers=parse_list(peers) or [],
+            threads=threads,
+            rounds=rounds,
+            patience=patience,
+            report=status.update,
+        )
+    _finish(found, report, output, json)
+
+
 @app.command("ramses-output")
 def ramses_output(
     folder: Annotated[Path, typer.Argument(help="Folder in which output_00001 is written.")],

@@ -1,0 +1,1 @@
+"""The study of analysis: statistics, profiles, phase diagrams and maps of a RAMSES output."""
