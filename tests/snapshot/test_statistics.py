@@ -172,7 +172,7 @@ def test_positions_wrap_in_periodic_boxes(gravpart: ambar.Snapshot) -> None:
 def test_particles(gravpart: ambar.Snapshot) -> None:
     rows = gravpart.particles
     table = rows.read(["mass", "x", "y", "z", "vx", "vy", "vz"], where="vx > 0")
-    mass, options = table["mass"].astype(LONG), {"where": "vx > 0"}
+    mass, options = table["mass"].astype(LONG), dict[str, Any](where="vx > 0")
     velocity = vectors(table, "vx", "vy", "vz")
     found = rows.statistics(["mass", "vx"], **options)
     assert found.weight is None

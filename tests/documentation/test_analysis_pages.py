@@ -1,0 +1,102 @@
+"""The pages on statistics and on other tools run as written, and the tools return the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers.paths import ROOT
+
+pytest.importorskip("netCDF4")
+pytest.importorskip("pyvista")
+pytest.importorskip("xarray")
+
+from tests.helpers import example_files
+
+HOWTO = ROOT / "docs" / "howto"
+OTHER_TOOLS = (HOWTO / "from-other-tools.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder with the store run.ambar and its RAMSES output."""
+    example_files.make_inputs(tmp_path)
+    example_files.make_stores(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def section(title: str) -> str:
+    """Return a section of the page on other tools; the part above the first one for ""."""
+    parts = dict(
+        part.partition("\n")[::2] for part in ("\n" + OTHER_TOOLS).split("\n## ") if part.strip()
+    )
+    return parts[title]
+
+
+def rows(title: str) -> list[tuple[str, str]]:
+    """Return the code in the two columns of the table of a section."""
+    lines = [line for line in section(title).splitlines() if line.startswith("| `")]
+    return [
+        (theirs.strip().strip("`"), ours.strip().strip("`"))
+        for _, theirs, ours, _ in (line.split("|") for line in lines)
+    ]
+
+
+def names(*titles: str) -> dict[str, Any]:
+    """Return the names that the code blocks of the page define."""
+    found: dict[str, Any] = {}
+    exec(blocks(OTHER_TOOLS)[0], found)  # noqa: S102 - the page's own
+    for title in titles:
+        for block in blocks(section(title)):
+            exec(block, found)  # noqa: S102
+    return found
+
+
+def numbers(value: Any) -> np.ndarray:
+    """Return all numbers of a result: in order if they are few, otherwise sorted."""
+    if isinstance(value, (list, tuple)):
+        return np.concatenate([numbers(part) for part in value])
+    flat = np.nan_to_num(np.asarray(value, np.float64)).ravel()
+    return flat if flat.size <= 16 else np.sort(flat)
+
+
+def assert_equal_pairs(title: str) -> None:
+    found = names(title)
+    for theirs, ours in rows(title):
+        expected = numbers(eval(theirs, found))  # noqa: S307
+        result = numbers(eval(ours, found))  # noqa: S307
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(result, expected, 1e-8, 1e-9 * scale, err_msg=ours)
+
+
+def test_the_page_on_statistics_runs_as_written() -> None:
+    found: dict[str, Any] = {}
+    for block in blocks((HOWTO / "statistics.md").read_text(encoding="utf-8")):
+        exec(block, found)  # noqa: S102
+    assert float(found["diagram"].sum()) > 0
+
+
+def test_calls_for_meras_run() -> None:
+    found = names()
+    code = [ours for _, ours in rows("Mera.jl") if not ours.startswith("ambar ")]
+    assert len(code) == 19
+    for line in code:
+        exec(line, found)  # noqa: S102
+
+
+def test_yt_returns_the_same() -> None:
+    pytest.importorskip("yt").set_log_level(40)
+    assert_equal_pairs("yt")
+
+
+def test_pynbody_returns_the_same() -> None:
+    pytest.importorskip("pynbody")
+    assert_equal_pairs("pynbody")
