@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -40,12 +40,6 @@ class _Selection(NamedTuple):
 class CellMaps:
     """Maps of cells; a base of `Amr`."""
 
-    @overload
-    def map(self, fields: str, **options: Any) -> xr.DataArray: ...
-
-    @overload
-    def map(self, fields: Sequence[str], **options: Any) -> xr.Dataset: ...
-
     def map(
         self,
         fields: Sequence[str] | str,
@@ -65,7 +59,7 @@ class CellMaps:
         where: str | None = None,
         unit: str = "code",
         threads: int | None = None,
-    ) -> xr.DataArray | xr.Dataset:
+    ) -> Any:
         """Return maps of fields seen from any direction, with pixels of any size.
 
         Along a coordinate axis the overlap of cells with pixels is exact. Along other directions
@@ -287,12 +281,6 @@ class CellMaps:
 class ParticleMaps:
     """Maps of particles; a base of `Particles`."""
 
-    @overload
-    def map(self, fields: str = "mass", **options: Any) -> xr.DataArray: ...
-
-    @overload
-    def map(self, fields: Sequence[str], **options: Any) -> xr.Dataset: ...
-
     def map(
         self,
         fields: Sequence[str] | str = "mass",
@@ -313,7 +301,7 @@ class ParticleMaps:
         where: str | None = None,
         unit: str = "code",
         threads: int | None = None,
-    ) -> xr.DataArray | xr.Dataset:
+    ) -> Any:
         """Return maps of particles: sums per area, or means.
 
         Parameters

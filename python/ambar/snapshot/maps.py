@@ -161,9 +161,9 @@ def _axes(
                 f"invalid axis {axis!r}; expected 'x', 'y', 'z', 'faceon', 'edgeon', or three "
                 "numbers"
             )
-        right, above = (other for other in range(3) if other != number)
+        first, second = (other for other in range(3) if other != number)
         unit = np.eye(3)
-        return (unit[right], unit[above], unit[number]), (AXES[right], AXES[above])
+        return (unit[first], unit[second], unit[number]), (AXES[first], AXES[second])
     sight = np.array(direction(axis))
     sight /= np.linalg.norm(sight)
     if up is None:

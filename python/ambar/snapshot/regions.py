@@ -585,3 +585,7 @@ def _radii(inner: float, outer: float, scale: float) -> tuple[float, float]:
     if inner > outer:
         raise InvalidError(f"expected inner <= outer, found the radii {inner}, {outer}")
     return _radius(inner, scale), _radius(outer, scale)
+
+
+Centered: TypeAlias = Sphere | SphericalShell | Cylinder | CylindricalShell | OrientedBox
+"""Regions around a center."""

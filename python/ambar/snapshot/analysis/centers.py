@@ -12,7 +12,7 @@ from ambar._core import InvalidError, NotFoundError
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import Frame
 from ambar.snapshot.analysis.statistics import center_of_mass, extremum
-from ambar.snapshot.regions import AXES, Box, center_in_code, length_of_unit
+from ambar.snapshot.regions import AXES, Box, Centered, center_in_code, length_of_unit
 
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import FieldRows
@@ -96,7 +96,7 @@ def _center_of_region(selection: Selection, info: RunInfo) -> np.ndarray:
         low = np.where(np.isfinite(low), low, lower)
         high = np.where(np.isfinite(high), high, lower + size)
         return np.asarray((low + high) / 2)
-    if region is not None and getattr(region, "center", None) is not None:
+    if isinstance(region, Centered):
         return np.array(center_in_code(region.center, info, region.unit))
     return lower + size / 2
 

@@ -54,7 +54,7 @@ class Analysis:
         units : mapping of str to str, optional
             Units of the results by field, for example ``{"density": "g/cm3"}``; by default code
             units.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -104,7 +104,7 @@ class Analysis:
             A field or derived column, "mass" or "volume".
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -151,7 +151,7 @@ class Analysis:
             As for `statistics`: by default the volume for cells, none for particles.
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -196,7 +196,7 @@ class Analysis:
             As for `statistics`: by default the volume for cells, none for particles.
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -239,7 +239,7 @@ class Analysis:
             A field or derived column, "mass" or "volume".
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -281,7 +281,7 @@ class Analysis:
             A field or derived column, "mass" or "volume".
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -324,7 +324,7 @@ class Analysis:
         unit : str, default "code"
             Unit of the value: "code", or a unit of the quantity of the field. The position is in
             code length.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -369,7 +369,7 @@ class Analysis:
             A field or derived column, "mass" or "volume".
         unit : str, default "code"
             As for `argmin`.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -458,7 +458,7 @@ class Analysis:
             As for `statistics`: by default the volume for cells, none for particles.
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -511,7 +511,7 @@ class Analysis:
             "mass", "volume", another field, or None for equal weights.
         unit : str, default "code"
             "code", or a unit of length.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -554,7 +554,7 @@ class Analysis:
             "mass", "volume", another field, or None for equal weights.
         unit : str, default "code"
             "code", or a unit of velocity.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -599,7 +599,7 @@ class Analysis:
             "mass", "volume", another field, or None for equal weights.
         unit : str, default "code"
             "code", or a unit of velocity: with "km/s" the result is in (km/s)**2.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -653,7 +653,7 @@ class Analysis:
         unit : str, default "code"
             "code", or units of mass, length and velocity, such as "Msol*kpc*km/s"; without the
             mass if `specific`.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -714,7 +714,7 @@ class Analysis:
         unit : str, default "box"
             Unit of the result, and of the numbers in `center`: "box" for fractions of the size of
             the box in x, "code", or a unit of length, as for `Sphere`.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             Where to search; as for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -796,7 +796,7 @@ class Analysis:
         units : mapping of str to str, optional
             Units of `x` and of fields, for example ``{"radius": "kpc", "density": "nH"}``; by
             default code units. Bins and the range have the unit of `x`.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -890,7 +890,7 @@ class Analysis:
             As for `profile`.
         units : mapping of str to str, optional
             Units of `x`, `y` and `field`; by default code units.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
@@ -983,7 +983,7 @@ class Analysis:
             As for `profile`.
         units : mapping of str to str, optional
             Units of `field` and of the weight, by its column ("cell_mass"); by default code units.
-        region : Box, Sphere or Shell, optional
+        region : Region, optional
             As for `read`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
