@@ -146,8 +146,9 @@ def test_names_are_taken_everywhere(stores: dict[str, Path]) -> None:
     text = "sqrt(vx**2 + vy**2)"
     np.testing.assert_allclose(amr.read(text)[text], speed, rtol=1e-15)
     assert amr.dtype(text) == amr.dtype("T") == np.float64
-    median = float(np.median(cells["cell_mass"]))
-    inside = amr.read("rho", where=f"cell_mass > {median!r} and level > 4")
+    inside = amr.read(
+        "rho", where=f"cell_mass > {float(np.median(cells['cell_mass']))!r} and level > 4"
+    )
     assert 0 < len(inside) < len(amr)
     squares = amr.grid("density**2", level=4)
     squared = amr.grid("rho * rho", level=4)

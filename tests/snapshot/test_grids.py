@@ -56,5 +56,5 @@ def test_chunks_of_stores_are_read_when_they_are_computed(tmp_path: Path) -> Non
     assert grid.dtype == np.float64
     np.testing.assert_array_equal(grid, amr.grid("density", level=6))
     assert amr.grid("density", level=9, chunks="auto").data.chunksize == (128, 128, 128)
-    with pytest.raises(KeyError, match="entropy"):
-        amr.grid("entropy", chunks=16)
+    with pytest.raises(KeyError, match="enthalpy"):
+        amr.grid("enthalpy", chunks=16)

@@ -207,9 +207,9 @@ def test_missing_components_are_a_clear_statement(stores: dict[str, Path]) -> No
 
 def test_unknown_names_name_those_there_are(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(KeyError, match="density"):
-        gravpart.amr.read(["entropy"])
+        gravpart.amr.read(["enthalpy"])
     with pytest.raises(KeyError, match="density"):
-        gravpart.amr.project("entropy", level=3)
+        gravpart.amr.project("enthalpy", level=3)
     with pytest.raises(KeyError, match="mass"):
         gravpart.particles.read(["charge"])
     with pytest.raises(ValueError, match="axis"):

@@ -399,6 +399,7 @@ class FieldRows(Analysis, ABC):
             if reason := str(error):
                 raise _core.NotFoundError(
                     f'{self._source.location}: column "{name}" is not available: {reason}'
+                    f"{self._missing_components()}"
                 ) from None
             raise self._unknown(name) from None
 
@@ -453,14 +454,19 @@ class FieldRows(Analysis, ABC):
         elif field in self._source.components:
             hint = f"write names with a slash between backquotes in conditions: `{field}/...`"
         elif "did you mean" not in hint:
-            derived = suggestion(field, sorted({*self._columns, *self.derived_fields}))
-            hint = derived if "did you mean" in derived else f"{hint}; and derived_fields"
-        missing = self._source.missing.items() if "did you mean" not in hint else ()
-        reasons = "".join(
-            f"; {name} is missing: {why}" for name, why in missing if self._component_of(name)
-        )
+            similar, is_similar, _ = suggestion(field, self.derived_fields).partition("? ")
+            hint = f"{similar}? {hint}" if is_similar else hint
+            hint += ", and derived_fields"
+        reasons = self._missing_components() if "did you mean" not in hint else ""
         return _core.NotFoundError(
             f'{self._source.location}: column "{field}" does not exist; {hint}{reasons}'
+        )
+
+    def _missing_components(self) -> str:
+        """Return why components of these rows are missing, for messages."""
+        missing = self._source.missing.items()
+        return "".join(
+            f"; {name} is missing: {why}" for name, why in missing if self._component_of(name)
         )
 
     def _component_of(self, owner: str) -> bool:

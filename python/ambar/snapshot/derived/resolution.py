@@ -36,7 +36,7 @@ _HINTS = {
 
 
 class MissingError(Exception):
-    """A column does not exist, or a derived field is not available: the reason."""
+    """A derived field is not available: the reason; or a column does not exist: no text."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Resolution:
         for known in (plain, *others):
             if known in FIELDS or known in self._formulas:
                 return self._define(known)
-        if NAMES.intersection((plain, *others)):
+        if not SOURCES.intersection((plain, *others)) and NAMES.intersection((plain, *others)):
             raise MissingError(f"{plain!r} is not defined for these data")
         if arithmetic and _OPERATORS.search(name):
             return self._define_arithmetic(name)
@@ -157,7 +157,7 @@ class Resolution:
         finally:
             self._open.pop()
         if name in SOURCES and not any("with_" in reason for reason in reasons):
-            raise MissingError(f"{name!r} needs the field {name!r}")
+            raise MissingError("")
         raise MissingError(f"{name!r} needs {' or '.join(dict.fromkeys(reasons))}")
 
     def _define_arithmetic(self, text: str) -> str:
