@@ -99,6 +99,11 @@ def available(data: Snapshot | Amr | Particles) -> dict[str, str]:
     dict of str to str
         The unit of the values by name: "code", "dimensionless", or an expression such as "K".
 
+    Raises
+    ------
+    KeyError
+        If a snapshot has no cells.
+
     Examples
     --------
     >>> fields = ambar.fields.available(ambar.open_snapshot("run.ambar"))

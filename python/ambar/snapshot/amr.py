@@ -244,7 +244,7 @@ class Amr(FieldRows, CellMaps):
         others = [name for name in names if name not in GRADIENTS]
         units = super()._column_units(others)
         has_units = bool(self._units.factors)
-        frequency = self._units.code_unit("frequency") if has_units else None
+        frequency = self._units._code_unit("frequency") if has_units else None
         return ColumnUnits(self._units, {**dict.fromkeys(names, frequency), **units.of})
 
     def _read_arrays(

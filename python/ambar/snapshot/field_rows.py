@@ -297,7 +297,7 @@ class FieldRows(Analysis, ABC):
         is_proper = cosmology.has_proper_times or "rt" in self._source.components
         if choice is not None:
             is_proper = choice == "proper"
-        return replace(units, _cosmology=replace(cosmology, has_proper_times=is_proper))
+        return units._of_universe(replace(cosmology, has_proper_times=is_proper))
 
     @property
     def _columns(self) -> set[str]:

@@ -143,7 +143,7 @@ def _usual_unit(amr: Amr, field: str, *, is_integral: bool) -> str:
     if own is None or not amr.info.physical:
         return "code"
     if is_integral:
-        own *= amr.info.units.code_unit("length")
+        own *= amr.info.units._code_unit("length")
     units = (_USUAL_UNITS.get(quantity_of(field) or ""), *_USUAL_UNITS.values())
     return next((unit for unit in units if unit and parse_unit(unit).is_like(own)), "code")
 

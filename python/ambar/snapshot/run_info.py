@@ -157,7 +157,8 @@ class RamsesInfo(Summary):
     def units(self) -> Units:
         """Factors from code units to physical ones."""
         cosmology = self._cosmology if self.cosmological else None
-        return Units(self.unit_l, self.unit_d, self.unit_t, self.cosmological, cosmology)
+        units = Units(self.unit_l, self.unit_d, self.unit_t, self.cosmological)
+        return units._of_universe(cosmology)
 
     @property
     def _cosmology(self) -> Cosmology:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
@@ -95,7 +95,13 @@ class Units:
     unit_d: float
     unit_t: float
     cosmological: bool = False
-    _cosmology: Cosmology | None = None
+    _cosmology: Cosmology | None = field(default=None, init=False, repr=False)
+
+    def _of_universe(self, cosmology: Cosmology | None) -> Units:
+        """Return these units with the expansion that converts birth times."""
+        units = replace(self)
+        object.__setattr__(units, "_cosmology", cosmology)
+        return units
 
     def is_conformal(self, field: str) -> bool:
         """Return whether a field contains birth times of a cosmological run.
@@ -229,17 +235,17 @@ class Units:
                 f"{quantity!r} is not a quantity with units; available: {', '.join(DIMENSIONS)}, "
                 "and fields of such a quantity"
             )
-        return self.factor_of(found, unit, quantity)
+        return self._factor_of(found, unit, quantity)
 
     def _factor_of_quantity(self, kind: str, unit: str) -> float:
         units = self.factors.get(kind, {})
         name = unit if unit in units else SPELLINGS.get(unit, unit)
         if name in units:
             return units[name]
-        own = self.code_unit(kind)
+        own = self._code_unit(kind)
         return self._expressed(own, unit, f"{unit!r} is not a unit of {kind}", units)
 
-    def factor_of(self, own: Unit, unit: str, name: str) -> float:
+    def _factor_of(self, own: Unit, unit: str, name: str) -> float:
         """Return the factor from a unit to another one; `name` is what has it, for messages.
 
         Raises
@@ -250,7 +256,7 @@ class Units:
         special = SPELLINGS.get(unit, unit)
         for kind, dimension in DIMENSIONS.items():
             if (*dimension, 0.0) == own.dimension and special in self.factors.get(kind, {}):
-                return self.factors[kind][special] * own.factor / self.code_unit(kind).factor
+                return self.factors[kind][special] * own.factor / self._code_unit(kind).factor
         return self._expressed(own, unit, f"{unit!r} is not a unit of {name}", {})
 
     def _expressed(self, own: Unit, unit: str, problem: str, units: Mapping[str, float]) -> float:
@@ -269,11 +275,11 @@ class Units:
             )
         return own.factor / wanted.factor
 
-    def code_unit(self, quantity: str) -> Unit:
+    def _code_unit(self, quantity: str) -> Unit:
         """Return the unit of values of a quantity."""
-        return ABSOLUTE.get(quantity) or self._code_unit(*DIMENSIONS[quantity])
+        return ABSOLUTE.get(quantity) or self._unit_of_exponents(*DIMENSIONS[quantity])
 
-    def _code_unit(self, length: float, mass: float, time: float) -> Unit:
+    def _unit_of_exponents(self, length: float, mass: float, time: float) -> Unit:
         factor = self.unit_l**length * self.unit_m**mass * self.unit_t**time
         return Unit(factor, (length, mass, time, 0.0))
 
@@ -283,7 +289,7 @@ class Units:
             return ABSOLUTE[quantity]
         if quantity is None or not self.factors or self.is_conformal(name):
             return None
-        return self.code_unit(quantity)
+        return self._code_unit(quantity)
 
     def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:
         """Return values in code units converted to a unit.
@@ -494,9 +500,9 @@ class ColumnUnits:
         if own is None:
             return self.units.factor(name.rpartition("/")[2], unit)
         kind = quantity_of(name.rpartition("/")[2])
-        if kind in DIMENSIONS and self.units.code_unit(kind) == own:
+        if kind in DIMENSIONS and self.units._code_unit(kind) == own:
             return self.units.factor(kind, unit)
-        return self.units.factor_of(own, unit, name)
+        return self.units._factor_of(own, unit, name)
 
     def convert(self, values: np.ndarray, name: str, unit: str) -> Any:
         """Return the values of a column in a unit."""
@@ -596,7 +602,7 @@ def _in_code_units(
     for unit, wanted in _expressions(condition.units, factors):
         length, mass, time, _ = wanted.dimension
         dimensions[unit] = (length, mass, time)
-        factors[unit] = {unit: units._code_unit(length, mass, time).factor / wanted.factor}
+        factors[unit] = {unit: units._unit_of_exponents(length, mass, time).factor / wanted.factor}
     quantities = [
         _core.Quantity(name, dimension=dimension, units=factors[name])
         for name, dimension in dimensions.items()
@@ -622,7 +628,7 @@ def _expressions(
 def is_code_unit(own: Unit, units: Units) -> bool:
     """Return whether `own` is one code unit of its dimension."""
     length, mass, time, kelvin = own.dimension
-    code = units._code_unit(length, mass, time).factor
+    code = units._unit_of_exponents(length, mass, time).factor
     return kelvin == 0 and math.isclose(code, own.factor, rel_tol=1e-9)
 
 

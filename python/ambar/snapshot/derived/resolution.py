@@ -126,7 +126,7 @@ class Resolution:
             return ABSOLUTE[quantity]
         if quantity is None or not self._context.units.factors:
             return None
-        return self._context.units.code_unit(quantity)
+        return self._context.units._code_unit(quantity)
 
     @property
     def _formulas(self) -> Catalog:

@@ -175,7 +175,7 @@ def _units(
     """Return the unit of the result in pint's notation, and the factor of values to it."""
     own = request.units[field]
     if is_integral and own is not None:
-        own *= amr._units.code_unit("length")
+        own = own * amr._units._code_unit("length") if amr._units.factors else None
     name = f"{field} times length" if is_integral else field
     units = ColumnUnits(amr._units, {name: own})
     return units.label(name, unit), units.factor(name, unit)
