@@ -52,16 +52,19 @@ class Neighbours:
         self._finest = int(self._level.max(initial=0))
         self._sides = np.array(counts, dtype=np.int64) << self._finest
         self._periodic = periodic
-        if self._ndim * int(self._sides.max()).bit_length() > _BITS:
+        self._bits = int(self._sides.max() - 1).bit_length()
+        if self._ndim * self._bits > _BITS:
             raise _core.UnsupportedError(
                 f"expected at most {_BITS // self._ndim} bits of a cell index for gradients, found "
                 f"cells of level {self._finest}"
             )
         corner = index.astype(np.int64) << (self._finest - self._level)
-        keys = _morton(corner)
+        keys = _morton(corner, self._bits)
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
-        self._volume = np.int64(1) << (self._ndim * (self._finest - self._level[self._order]))
+        sides = np.int64(1) << (self._finest - self._level)
+        self._volume = (sides**self._ndim)[self._order]
+        self._centres = (corner + sides / 2)[:, self._order]
 
     def gradients(
         self, fields: Sequence[np.ndarray], level: np.ndarray, index: np.ndarray
@@ -73,13 +76,14 @@ class Neighbours:
         level = level.astype(np.int64)
         side = np.int64(1) << (self._finest - level)
         own = (index.astype(np.int64) + 0.5) * side
-        rows = self._find(_morton(index.astype(np.int64) << (self._finest - level)))
+        corner = index.astype(np.int64) * side
+        rows = self._find(_morton(corner, self._bits))
         sorted_fields = [field.astype(np.float64)[self._order] for field in fields]
         matrix = np.zeros((len(level), self._ndim, self._ndim))
         right = np.zeros((len(fields), len(level), self._ndim))
         for axis in range(self._ndim):
             for step in (-1, 1):
-                place = index.astype(np.int64) * side
+                place = corner.copy()
                 place[axis] += step * side
                 exists = np.ones(len(level), dtype=bool)
                 if self._periodic[axis]:
@@ -87,12 +91,12 @@ class Neighbours:
                 else:
                     exists = (place[axis] >= 0) & (place[axis] < self._sides[axis])
                     place[axis] = np.clip(place[axis], 0, self._sides[axis] - 1)
-                first = _morton(place)
+                first = _morton(place, self._bits)
                 found = self._find(first)
                 cell = np.maximum(found, 0)
                 exists &= found >= 0
                 is_finer = self._volume[cell] < side**self._ndim
-                centre = self._centre(cell)
+                centre = self._centres[:, cell]
                 centre[:, is_finer] = (place + side / 2)[:, is_finer]
                 offset = (centre - own) / side
                 for other in range(self._ndim):
@@ -117,12 +121,6 @@ class Neighbours:
         found = np.searchsorted(self._keys, keys, side="right") - 1
         inside = (found >= 0) & (keys < self._keys[found] + self._volume[found])
         return np.where(inside, found, -1)
-
-    def _centre(self, cells: np.ndarray) -> np.ndarray:
-        """Return the centres of sorted leaf cells, in cells of the finest level."""
-        sides = np.int64(1) << (self._finest - self._level[self._order[cells]])
-        centres: np.ndarray = _inverse_morton(self._keys[cells], self._ndim) + sides / 2
-        return centres
 
     def _mean(
         self, values: np.ndarray, cell: np.ndarray, end: np.ndarray, is_finer: np.ndarray
@@ -164,20 +162,11 @@ def _sum(name: str, gradients: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.sum(terms, axis=0) if terms else np.zeros(shape)
 
 
-def _morton(place: np.ndarray) -> np.ndarray:
-    """Return the Morton keys of places of shape (ndim, cells)."""
+def _morton(place: np.ndarray, bits: int) -> np.ndarray:
+    """Return the Morton keys of places of shape (ndim, cells) below 2**bits."""
     ndim = len(place)
     keys = np.zeros(place.shape[1:], dtype=np.int64)
-    for bit in range(_BITS // ndim):
+    for bit in range(bits):
         for axis in range(ndim):
             keys |= ((place[axis] >> bit) & 1) << (ndim * bit + axis)
     return keys
-
-
-def _inverse_morton(keys: np.ndarray, ndim: int) -> np.ndarray:
-    """Return the places of Morton keys, of shape (ndim, cells)."""
-    place = np.zeros((ndim, *keys.shape), dtype=np.int64)
-    for bit in range(_BITS // ndim):
-        for axis in range(ndim):
-            place[axis] |= ((keys >> (ndim * bit + axis)) & 1) << bit
-    return place
