@@ -412,3 +412,22 @@ def test_plotfiles_by_the_names_of_their_codes() -> None:
     np.testing.assert_array_equal(
         charge.read("magnetic_field_y")["magnetic_field_y"].max(), charge.read("By")["By"].max()
     )
+
+
+def test_plotfiles_equal_yts() -> None:
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(40)
+    path = amrex_sample("nyx64_plt00040")
+    data = yt.load(str(path)).all_data()
+    names = ["velocity_x", "velocity_magnitude", "cell_mass", "radius", "velocity_spherical_theta"]
+    cells = ambar.open_snapshot(path).amr.read([*"zyx", *names])
+    place = [data["index", axis].to("code_length").d for axis in "zyx"]
+    ours, theirs = np.lexsort([cells[axis] for axis in "zyx"]), np.lexsort(place)
+    units = {"cell_mass": "code_mass", "radius": "code_length"}
+    for name in names:
+        values = data["index" if name == "radius" else "gas", name]
+        expected = values.to(units.get(name, "code_velocity")).d[theirs]
+        largest = np.abs(expected).max()
+        np.testing.assert_allclose(
+            cells[name][ours], expected, rtol=1e-12, atol=1e-12 * largest, err_msg=name
+        )
