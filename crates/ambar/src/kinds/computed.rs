@@ -118,8 +118,31 @@ pub(crate) struct WithComputed<'a> {
     computed: &'a ComputedColumns,
 }
 
-/// Columns of some rows, with their types.
-type Known<'a> = HashMap<&'a str, (DataType, Vec<u8>)>;
+/// Columns of some rows.
+type Known<'a> = HashMap<&'a str, KnownValues>;
+
+/// The values of a column.
+enum KnownValues {
+    /// Of a stored or derived column.
+    Read(DataType, Vec<u8>),
+    Computed(Vec<f64>),
+}
+
+impl KnownValues {
+    fn dtype(&self) -> &DataType {
+        match self {
+            Self::Read(dtype, _) => dtype,
+            Self::Computed(_) => &DataType::Float64,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Read(_, bytes) => bytes,
+            Self::Computed(values) => bytemuck::must_cast_slice(values),
+        }
+    }
+}
 
 impl<'a> WithComputed<'a> {
     pub fn new(rows: &'a dyn Rows, computed: &'a ComputedColumns) -> Self {
@@ -168,7 +191,7 @@ impl<'a> WithComputed<'a> {
                 Some(_) => self.rows.derive(rows.clone(), &[name], &mut [&mut bytes])?,
                 None => self.source().read(name, rows.clone(), &mut bytes)?,
             }
-            known.insert(name, (dtype, bytes));
+            known.insert(name, KnownValues::Read(dtype, bytes));
             return Ok(());
         };
         let inputs = formula.inputs();
@@ -177,14 +200,14 @@ impl<'a> WithComputed<'a> {
         }
         let values = match formula {
             Formula::Expression(expression) => expression.evaluate(count, |input| {
-                let (dtype, bytes) = &known[input];
-                Ok(ColumnValues::Numbers(dtype, bytes))
+                let input = &known[input];
+                Ok(ColumnValues::Numbers(input.dtype(), input.bytes()))
             })?,
             Formula::Function(_, function) => {
                 let floats = inputs.iter().map(|input| {
-                    let (dtype, bytes) = &known[input];
+                    let known = &known[input];
                     let mut values = vec![0.0; count];
-                    numbers::to_f64(input, dtype, bytes, &mut values)?;
+                    numbers::to_f64(input, known.dtype(), known.bytes(), &mut values)?;
                     Ok(values)
                 });
                 let floats: Vec<Vec<f64>> = floats.collect::<Result<_>>()?;
@@ -194,8 +217,7 @@ impl<'a> WithComputed<'a> {
                 values
             }
         };
-        let bytes = bytemuck::cast_slice(&values).to_vec();
-        known.insert(name, (DataType::Float64, bytes));
+        known.insert(name, KnownValues::Computed(values));
         Ok(())
     }
 }
@@ -225,7 +247,7 @@ impl Rows for WithComputed<'_> {
         let mut known = Known::new();
         for (name, out) in names.iter().zip(outs) {
             self.compute(name, &rows, &mut known)?;
-            out.copy_from_slice(&known[name].1);
+            out.copy_from_slice(known[name].bytes());
         }
         Ok(())
     }
@@ -339,7 +361,7 @@ mod tests {
     #[test]
     fn computed_columns_are_read_and_selected_by() {
         let table = table(100_000);
-        let condition = Condition::parse("sum >= 20 and larger < 1e9").unwrap();
+        let condition = Condition::parse("sum >= 20 and larger < 1e11").unwrap();
         let selection = Selection {
             condition: Some(condition),
             computed: computed(),
@@ -377,9 +399,14 @@ mod tests {
         let table = table(100_000);
         let computed = computed();
         let rows = WithComputed::new(&table, &computed);
-        let found = rows.ranges("sum").unwrap();
-        // Values in memory have no ranges, so that nothing is known.
-        assert!(found.is_none());
+        let found = rows.ranges("sum").unwrap().unwrap();
+        let read = table.read(&["a", "b"], &Selection::default()).unwrap();
+        let (a, b) = (read[0].1.values::<f64>(), read[1].1.values::<f64>());
+        let length = table.source().chunk_rows() as usize;
+        for (row, (a, b)) in a.iter().zip(b).enumerate() {
+            let [lo, hi] = found[row / length];
+            assert!(lo <= a * a + b && a * a + b <= hi);
+        }
         assert!(rows.ranges("larger").unwrap().is_none());
         let range = Expression::parse("a**2 + b")
             .unwrap()

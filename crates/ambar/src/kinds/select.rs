@@ -58,11 +58,12 @@ pub(crate) fn select(
     selection: &Selection,
     conditions: &[&Condition],
 ) -> Result<Vec<(String, Column)>> {
-    select_all(&[table], columns, selection, conditions)
+    select_all(table, &[table], columns, selection, conditions)
 }
 
-/// As `select`, of several tables of the same columns, concatenated; at least one.
+/// As `select`, of several tables, concatenated. All have the columns of `schema`.
 pub(crate) fn select_all(
+    schema: &dyn Rows,
     tables: &[&dyn Rows],
     columns: &[&str],
     selection: &Selection,
@@ -73,9 +74,7 @@ pub(crate) fn select_all(
         .iter()
         .map(|table| WithComputed::new(*table, computed))
         .collect();
-    let Some(schema) = tables.first() else {
-        return Err(Error::invalid("expected at least one table, found none"));
-    };
+    let schema = WithComputed::new(schema, computed);
     for name in columns {
         if computed.contains(name) {
             schema.check_number(name)?;

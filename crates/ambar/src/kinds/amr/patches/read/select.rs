@@ -31,7 +31,7 @@ impl PatchAmr {
         let levels = self.levels()?;
         let tables: Vec<&dyn Rows> = self.chosen(&levels, selection)?;
         let conditions: Vec<&Condition> = selection.condition.iter().collect();
-        select_all(&tables, columns, selection, &conditions)
+        select_all(&levels[0], &tables, columns, selection, &conditions)
     }
 
     /// The number of leaf cells in each chunk, on all levels.
