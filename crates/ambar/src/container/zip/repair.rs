@@ -42,7 +42,9 @@ fn repair_file(file: &Arc<File>, path: &Path, limits: &Limits) -> Result<RepairR
         return Ok(RepairReport::default());
     };
     // Nothing is written unless the commit is intact.
-    let has_tail = ZipReader::with_root(Arc::new(source), &last.slot, limits)?.has_tail();
+    let reader = ZipReader::with_root(Arc::new(source), &last.slot, limits)?;
+    reader.entries().check()?;
+    let has_tail = reader.has_tail();
     let mut notes = Vec::new();
     if slot::parse_header(&header).is_err() {
         write_around_slots(file, path)?;
@@ -238,6 +240,7 @@ fn copy_entries(
     copied: &mut HashMap<u64, EntryRecord>,
     limits: &Limits,
 ) -> Result<()> {
+    reader.entries().check()?;
     let mut order = reader.entries().iter().collect::<Result<Vec<_>>>()?;
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
     let mut end = 0;

@@ -657,6 +657,7 @@ impl std::fmt::Debug for ZipWriter {
 
 /// The entries of `reader` except the root's document.
 fn live_entries(reader: &ZipReader) -> Result<BTreeMap<Box<str>, EntryRecord>> {
+    reader.entries().check()?;
     let mut live = BTreeMap::new();
     for entry in reader.entries().iter() {
         let (key, record) = entry?;
