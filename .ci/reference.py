@@ -33,12 +33,13 @@ PAGES = {
         "Stores",
         "Groups and arrays: read, written and maintained.",
         ["Store", "Group", "Array", "create", "Writer", "compact", "repair", "references",
-         "log", "CommitInfo", "tag", "tags", "restore", "diff", "Difference"],
+         "log", "CommitInfo", "tag", "untag", "tags", "restore", "diff", "Difference"],
     ),
     "snapshots": (
         "Snapshots",
         "Outputs of a simulation: cells, particles, run information and units.",
-        ["Snapshot", "Series", "Amr", "Particles", "Table", "Box", "Sphere", "Shell", "RamsesInfo",
+        ["Snapshot", "Series", "Amr", "Particles", "Table", "Region", "Box", "Sphere", "SphericalShell", "Cylinder",
+         "CylindricalShell", "OrientedBox", "RamsesInfo",
          "AmrexInfo", "Units", "Statistics", "FieldStatistics", "Extremum"],
     ),
     "fields": (

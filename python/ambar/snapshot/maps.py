@@ -406,7 +406,7 @@ def unit_of(rows: FieldRows, field: str, unit: str, exponent: int) -> tuple[str,
     own = rows._request([field]).units[field]
     name = field if exponent == 0 else f"{field} times length**{exponent}"
     if own is not None:
-        own *= rows._units.code_unit("length") ** exponent
+        own *= rows._units._code_unit("length") ** exponent
     units = ColumnUnits(rows._units, {name: own})
     return units.label(name, unit), units.factor(name, unit)
 

@@ -93,10 +93,7 @@ class Ambar(Tool):
 
     def derived(self) -> Any:
         """Return the total kinetic energy."""
-        names = ["density", "velocity_x", "velocity_y", "velocity_z", "dx"]
-        cells = self._amr.read(names, threads=self.threads)
-        square = sum(cells[f"velocity_{axis}"] ** 2 for axis in "xyz")
-        return [float((0.5 * cells["density"] * square * cells["dx"] ** 3).sum())]
+        return [self._amr.sum("kinetic_energy", threads=self.threads)]
 
     def map(self) -> Any:
         """Return the surface densities of all pixels."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from ambar._core import InvalidError
+from ambar.snapshot.regions import Levels, Region, checked_levels
 
 if TYPE_CHECKING:
-    from ambar.snapshot.field_rows import FieldRows
-    from ambar.snapshot.regions import Levels, Region
+    from ambar.snapshot.field_rows import FieldRows, Request
 
 BATCH_BYTES = 16 << 20
 """Maximum bytes of the columns of a batch, rounded up to whole chunks."""
@@ -53,11 +53,16 @@ def read_batch(
     rows: FieldRows, names: Sequence[str], selection: Selection, chunks: tuple[int, int]
 ) -> Arrays:
     """Return columns of the selected rows in the chunks of a batch."""
-    return rows._read_arrays(
-        names,
+    return _read(rows, rows._request(names, selection.where), selection, chunks)
+
+
+def _read(
+    rows: FieldRows, request: Request, selection: Selection, chunks: tuple[int, int]
+) -> Arrays:
+    return rows._read_request(
+        request,
         region=selection.region,
-        levels=selection.levels,
-        where=selection.where,
+        levels=checked_levels(selection.levels),
         threads=selection.threads,
         chunks=chunks,
     )
@@ -81,7 +86,7 @@ def each_block(
     selection
         The rows.
     reduce
-        Called with the columns of a block, in several threads.
+        Called with the columns of a block as float64, in several threads.
     block_rows
         Maximum number of rows of a block.
     """
@@ -89,20 +94,21 @@ def each_block(
         raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
     threads = selection.threads or os.cpu_count() or 1
     ranges = _ranges(rows._core.chunk_lengths, 8 * max(len(names), 1))
+    request = rows._request(names, selection.where)
     if threads == 1:
         for chunks in ranges:
-            arrays = read_batch(rows, names, selection, chunks)
+            arrays = _read(rows, request, selection, chunks)
             for start, block in _blocks(arrays, block_rows):
-                yield Place(chunks, start), reduce(block)
+                yield Place(chunks, start), _reduced(reduce, block)
         return
     reducers = min(threads, _MOST_REDUCERS)
     pending: deque[tuple[Place, Future[Result]]] = deque()
     with ThreadPoolExecutor(reducers) as pool:
         for chunks in ranges:
-            arrays = read_batch(rows, names, selection, chunks)
+            arrays = _read(rows, request, selection, chunks)
             blocks = list(_blocks(arrays, block_rows))
             for start, block in blocks:
-                pending.append((Place(chunks, start), pool.submit(reduce, block)))
+                pending.append((Place(chunks, start), pool.submit(_reduced, reduce, block)))
             # The next batch is read while this one is reduced.
             while len(pending) > len(blocks):
                 place, future = pending.popleft()
@@ -123,6 +129,11 @@ def _blocks(arrays: Arrays, block_rows: int) -> Iterator[tuple[int, Arrays]]:
     for start in range(0, len(next(iter(arrays.values()))), block_rows):
         rows = slice(start, start + block_rows)
         yield start, {name: values[rows] for name, values in arrays.items()}
+
+
+def _reduced(reduce: Callable[[Arrays], Result], block: Arrays) -> Result:
+    """Return the result of a block, whose columns become float64."""
+    return reduce({name: np.asarray(values, np.float64) for name, values in block.items()})
 
 
 def _ranges(lengths: Sequence[int], row_bytes: int) -> list[tuple[int, int]]:

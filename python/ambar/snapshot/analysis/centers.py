@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar._core import InvalidError, NotFoundError
 from ambar.snapshot.analysis.batches import Selection
-from ambar.snapshot.analysis.columns import Frame
 from ambar.snapshot.analysis.statistics import center_of_mass, extremum
 from ambar.snapshot.regions import AXES, Box, Centered, center_in_code, length_of_unit
 
@@ -24,7 +23,7 @@ Axis: TypeAlias = str | Sequence[float] | npt.NDArray[np.floating]
 _ROWS = {"sink": ("sinks", "{}"), "clump": ("clumps", "peak_{}")}
 
 
-def frame_of(
+def view_about(
     rows: FieldRows,
     center: Center | None,
     unit: str,
@@ -32,19 +31,20 @@ def frame_of(
     *,
     axis: Axis | None = None,
     velocity: np.ndarray | None = None,
-) -> Frame:
-    """Return a center in code length with the periodic sides of the box.
-
-    Without a center it is that of the region, or the middle of the box.
-    """
-    info = rows.info
-    if center is None:
-        place = _center_of_region(selection, info)
-    else:
+) -> FieldRows:
+    """Return rows with a frame; without a center that of `about`, of the region, or of the box."""
+    own = rows._parameters
+    place: Any = own.center
+    if center is not None:
         place = find_center(rows, center, unit, selection)
-    periodic = info.periodic or (False,) * info.ndim
-    sides = np.where(periodic, info.box_size, np.inf)
-    return Frame(place, sides, None if axis is None else _unit_vector(axis, info.ndim), velocity)
+    elif place is None:
+        place = center_of_region(selection, rows.info)
+    return rows.about(
+        place,
+        axis=own.axis if axis is None else axis,  # type: ignore[arg-type]
+        velocity=own.velocity if velocity is None else velocity,  # type: ignore[arg-type]
+        unit="code",
+    )
 
 
 def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection) -> np.ndarray:
@@ -56,7 +56,7 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
     if kind in ("max", "min") and name:
         return np.array(extremum(rows, name, selection, is_max=kind == "max").position)
     if center == "com":
-        return center_of_mass(rows, "mass", frame_of(rows, None, unit, selection), selection)
+        return center_of_mass(rows, "mass", center_of_region(selection, info), selection)
     if kind in _ROWS and name:
         return _position_of(rows, kind, name)
     if center in ("bc", "boxcenter"):
@@ -87,7 +87,7 @@ def _position_of(rows: FieldRows, kind: str, number: str) -> np.ndarray:
     return np.array([float(columns[name][found[0]]) for name in names])
 
 
-def _center_of_region(selection: Selection, info: RunInfo) -> np.ndarray:
+def center_of_region(selection: Selection, info: RunInfo) -> np.ndarray:
     """Return the center of a region; that of the box where the region has none."""
     region = selection.region
     lower, size = np.array(info.lower), np.array(info.box_size)
@@ -105,16 +105,3 @@ def in_unit(place: np.ndarray, info: RunInfo, unit: str) -> np.ndarray:
     """Return a position in code length in the unit of regions: "box", "code", "kpc", ..."""
     origin = np.array(info.lower) if unit == "box" else 0.0
     return np.asarray((place - origin) / length_of_unit(info, unit))
-
-
-def _unit_vector(axis: Axis, ndim: int) -> np.ndarray:
-    names = tuple(AXES[:ndim])
-    if isinstance(axis, str):
-        if axis not in names:
-            raise InvalidError(f"invalid axis {axis!r}; expected one of {', '.join(names)}")
-        return np.asarray(np.eye(ndim)[names.index(axis)])
-    vector = np.asarray(axis, np.float64)
-    length = float(np.linalg.norm(vector))
-    if vector.shape != (ndim,) or not np.isfinite(length) or not length:
-        raise InvalidError(f"invalid axis {axis!r}; expected {ndim} numbers that are not all 0")
-    return np.asarray(vector / length)

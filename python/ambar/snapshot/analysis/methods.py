@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,7 +11,7 @@ from ambar._core import InvalidError
 from ambar.snapshot.analysis import centers, profiles, statistics
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import Axis
-from ambar.snapshot.analysis.columns import AUTO, DISTANCES, Frame, unit_factor
+from ambar.snapshot.analysis.columns import AUTO, unit_factor
 from ambar.snapshot.analysis.profiles import BinEdges, Range, Statistic
 from ambar.snapshot.analysis.quantiles import quantiles
 from ambar.snapshot.analysis.statistics import Extremum, Statistics
@@ -47,7 +46,7 @@ class Analysis:
         Parameters
         ----------
         fields : str or sequence of str
-            Fields, derived columns, "mass" and "volume".
+            Fields, derived fields, or arithmetic of fields.
         weight : str or None, default "auto"
             The field that weights means and standard deviations: "volume", "mass", or another
             field; None for equal weights. By default the volume for cells, none for particles.
@@ -101,7 +100,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
@@ -146,7 +145,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         weight : str or None, default "auto"
             As for `statistics`: by default the volume for cells, none for particles.
         unit : str, default "code"
@@ -191,7 +190,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         weight : str or None, default "auto"
             As for `statistics`: by default the volume for cells, none for particles.
         unit : str, default "code"
@@ -236,7 +235,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
@@ -278,7 +277,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
@@ -320,7 +319,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
             Unit of the value: "code", or a unit of the quantity of the field. The position is in
             code length.
@@ -366,7 +365,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
             As for `argmin`.
         region : Region, optional
@@ -451,7 +450,7 @@ class Analysis:
         Parameters
         ----------
         field : str
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         q : float or sequence of float
             Fractions from 0 to 1.
         weight : str or None, default "auto"
@@ -532,8 +531,8 @@ class Analysis:
         [0.5, 0.5, 0.5]
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        frame = centers.frame_of(rows, None, "code", selection)
-        found = statistics.center_of_mass(rows, weight, frame, selection)
+        center = centers.center_of_region(selection, rows.info)
+        found = statistics.center_of_mass(rows, weight, center, selection)
         return found * unit_factor(rows, "x", unit)
 
     def bulk_velocity(
@@ -642,7 +641,8 @@ class Analysis:
         Parameters
         ----------
         center : str, array_like of float, or sequence of float and "bc", optional
-            As for `find_center`. By default the center of the region, or the middle of the box.
+            As for `find_center`. By default that of `about`, otherwise the center of the region,
+            or the middle of the box.
         center_unit : str, default "box"
             Unit of the numbers in `center`, as for `Sphere`.
         velocity : "bulk" or sequence of float, optional
@@ -651,8 +651,7 @@ class Analysis:
         specific : bool, default False
             Whether to return the angular momentum of unit mass.
         unit : str, default "code"
-            "code", or units of mass, length and velocity, such as "Msol*kpc*km/s"; without the
-            mass if `specific`.
+            "code", or an expression such as "Msun*kpc*km/s"; without the mass if `specific`.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -689,9 +688,10 @@ class Analysis:
             bulk = statistics.bulk_velocity(rows, "mass", selection)
         elif velocity is not None:
             bulk = np.array(velocity, np.float64)
-        frame = centers.frame_of(rows, center, center_unit, selection, velocity=bulk)
-        factor = _momentum_factor(rows, unit, is_specific=specific)
-        return factor * statistics.angular_momentum(rows, frame, selection, is_specific=specific)
+        view = centers.view_about(rows, center, center_unit, selection, velocity=bulk)
+        found = statistics.angular_momentum(view, selection, is_specific=specific)
+        name = "specific_angular_momentum_x" if specific else "angular_momentum_x"
+        return found * unit_factor(rows, name, unit)
 
     def find_center(
         self,
@@ -758,7 +758,7 @@ class Analysis:
         statistic: Statistic = "mean",
         center: Center | None = None,
         center_unit: str = "box",
-        axis: Axis = "z",
+        axis: Axis | None = None,
         units: Mapping[str, str] | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
@@ -770,11 +770,10 @@ class Analysis:
         Parameters
         ----------
         x : str
-            The column of the bins: a field or derived column, "mass" or "volume"; "radius", the
-            distance from the center; "cylindrical_radius" and "cylindrical_z", the distances from
-            the axis through the center and along it.
+            The column of the bins: a field, a derived field or arithmetic. "radius",
+            "cylindrical_radius", "cylindrical_z" and others refer to `center` and `axis`.
         fields : str or iterable of str
-            Fields, derived columns, "mass" and "volume".
+            Fields, derived fields, or arithmetic of fields.
         weight : str or None, default "mass"
             "mass", "volume", another field, or None for equal weights. Not used for sums.
         bins : int or array_like of float, default 64
@@ -788,11 +787,12 @@ class Analysis:
         statistic : {"mean", "sum", "std"}, default "mean"
             The statistic of the fields.
         center : str, array_like of float, or sequence of float and "bc", optional
-            As for `find_center`. By default the center of the region, or the middle of the box.
+            As for `find_center`. By default that of `about`, otherwise the center of the region,
+            or the middle of the box.
         center_unit : str, default "box"
             Unit of the numbers in `center`, as for `Sphere`.
-        axis : str or array_like of float, default "z"
-            "x", "y", "z" or a vector.
+        axis : str or array_like of float, optional
+            "x", "y", "z" or a vector; by default that of `about`, or "z".
         units : mapping of str to str, optional
             Units of `x` and of fields, for example ``{"radius": "kpc", "density": "nH"}``; by
             default code units. Bins and the range have the unit of `x`.
@@ -832,9 +832,9 @@ class Analysis:
         True
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        frame = _frame(rows, [x, *_names(fields), weight], center, center_unit, axis, selection)
+        view = centers.view_about(rows, center, center_unit, selection, axis=axis)
         return profiles.profile(
-            rows,
+            view,
             x,
             _names(fields),
             weight=weight,
@@ -843,7 +843,6 @@ class Analysis:
             log=log,
             statistic=statistic,
             units=units or {},
-            frame=frame,
             selection=selection,
         )
 
@@ -859,7 +858,7 @@ class Analysis:
         log: bool | tuple[bool | None, bool | None] | None = None,
         center: Center | None = None,
         center_unit: str = "box",
-        axis: Axis = "z",
+        axis: Axis | None = None,
         units: Mapping[str, str] | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
@@ -873,7 +872,7 @@ class Analysis:
         x, y : str
             The columns of the bins, as for `profile`.
         field : str, default "mass"
-            A field or derived column, "mass" or "volume".
+            A field, a derived field, or arithmetic of fields.
         weight : str, optional
             The weight of the mean, as for `profile`. By default the field is summed.
         bins : int, array_like of float, or tuple of two of these, default 64
@@ -886,7 +885,7 @@ class Analysis:
             As for `profile`.
         center_unit : str, default "box"
             As for `profile`.
-        axis : str or array_like of float, default "z"
+        axis : str or array_like of float, optional
             As for `profile`.
         units : mapping of str to str, optional
             Units of `x`, `y` and `field`; by default code units.
@@ -925,9 +924,9 @@ class Analysis:
         True
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        frame = _frame(rows, [x, y, field, weight], center, center_unit, axis, selection)
+        view = centers.view_about(rows, center, center_unit, selection, axis=axis)
         return profiles.phase(
-            rows,
+            view,
             x,
             y,
             field=field,
@@ -936,7 +935,6 @@ class Analysis:
             range=range,
             log=log,
             units=units or {},
-            frame=frame,
             selection=selection,
         )
 
@@ -951,7 +949,7 @@ class Analysis:
         density: bool = False,
         center: Center | None = None,
         center_unit: str = "box",
-        axis: Axis = "z",
+        axis: Axis | None = None,
         units: Mapping[str, str] | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
@@ -979,10 +977,10 @@ class Analysis:
             As for `profile`.
         center_unit : str, default "box"
             As for `profile`.
-        axis : str or array_like of float, default "z"
+        axis : str or array_like of float, optional
             As for `profile`.
         units : mapping of str to str, optional
-            Units of `field` and of the weight, by its column ("cell_mass"); by default code units.
+            Units of `field` and of the weight, by default code units.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -1014,9 +1012,9 @@ class Analysis:
         ((32,), 1.0)
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        frame = _frame(rows, [field, weight], center, center_unit, axis, selection)
+        view = centers.view_about(rows, center, center_unit, selection, axis=axis)
         return profiles.histogram(
-            rows,
+            view,
             field,
             weight=weight,
             bins=bins,
@@ -1024,7 +1022,6 @@ class Analysis:
             log=log,
             density=density,
             units=units or {},
-            frame=frame,
             selection=selection,
         )
 
@@ -1036,32 +1033,3 @@ def _rows(analysis: Analysis) -> Any:
 
 def _names(fields: Iterable[str] | str) -> list[str]:
     return [fields] if isinstance(fields, str) else list(fields)
-
-
-def _frame(
-    rows: Any,
-    names: Iterable[str | None],
-    center: Center | None,
-    unit: str,
-    axis: Axis,
-    selection: Selection,
-) -> Frame | None:
-    """Return the center and axis of distances; None if no column needs them."""
-    needed = builtins.set(DISTANCES).intersection(filter(None, names))
-    if not needed:
-        return None
-    has_axis = needed != {"radius"}
-    return centers.frame_of(rows, center, unit, selection, axis=axis if has_axis else None)
-
-
-def _momentum_factor(rows: Any, unit: str, *, is_specific: bool) -> float:
-    """Return the factor from code units to "Msol*kpc*km/s", or to "kpc*km/s"."""
-    if unit == "code":
-        return 1.0
-    quantities = ("length", "velocity") if is_specific else ("mass", "length", "velocity")
-    parts = unit.split("*")
-    if len(parts) != len(quantities):
-        example = "kpc*km/s" if is_specific else "Msol*kpc*km/s"
-        raise InvalidError(f"invalid unit of angular momentum: {unit!r}; expected {example!r}")
-    factors = [rows.info.units.factor(*pair) for pair in zip(quantities, parts, strict=True)]
-    return float(np.prod(factors))

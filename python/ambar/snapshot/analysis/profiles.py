@@ -12,15 +12,8 @@ import numpy.typing as npt
 from ambar._core import InvalidError
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import BLOCK_ROWS, Arrays, Selection, each_block
-from ambar.snapshot.analysis.columns import (
-    Columns,
-    Frame,
-    quantity_of_column,
-    unit_factor,
-    weight_name,
-)
+from ambar.snapshot.analysis.columns import is_length, unit_factor, unit_label, weight_name
 from ambar.snapshot.analysis.moments import BlockMoments, Moments
-from ambar.snapshot.field_names import quantity_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -105,7 +98,6 @@ def make_bins(
     ranges: Sequence[Range | None],
     logs: Sequence[bool | None],
     units: Mapping[str, str],
-    frame: Frame | None,
     selection: Selection,
 ) -> list[Bins]:
     """Return the bins of columns; missing ranges are those of the values, found in one pass."""
@@ -114,7 +106,7 @@ def make_bins(
         for name, each, span, log in zip(names, bins, ranges, logs, strict=True)
         if isinstance(each, (int, np.integer)) and span is None
     }
-    found = _ranges(rows, unknown, frame, selection) if unknown else {}
+    found = _ranges(rows, unknown, selection) if unknown else {}
     result = []
     for name, each, span, log in zip(names, bins, ranges, logs, strict=True):
         unit = units.get(name, "code")
@@ -126,27 +118,26 @@ def make_bins(
             edges = _edges(int(each), low, high, is_log=is_log)  # type: ignore[arg-type]
         else:
             edges, is_log = _checked_edges(each), bool(log)
-        result.append(Bins(name, edges, factor, unit, is_log, is_uniform))
+        label = unit_label(rows, name, unit)
+        result.append(Bins(name, edges, factor, label, is_log, is_uniform))
     return result
 
 
 def _ranges(
     rows: FieldRows,
     logs: Mapping[str, bool | None],
-    frame: Frame | None,
     selection: Selection,
 ) -> dict[str, Range]:
     """Return the ranges of finite values; of positive ones for logarithmic bins."""
-    columns = Columns(rows, logs, frame)
 
     def reduce(arrays: Arrays) -> np.ndarray:
         ends = []
-        for name, values in columns.compute(arrays).items():
+        for name, values in arrays.items():
             chosen = values[np.isfinite(values) & (values > 0 if logs[name] else True)]
             ends.append((chosen.min(), chosen.max()) if chosen.size else (np.inf, -np.inf))
         return np.array(ends)
 
-    found = [ends for _, ends in each_block(rows, columns.stored, selection, reduce)]
+    found = [ends for _, ends in each_block(rows, list(logs), selection, reduce)]
     if not found:
         return dict.fromkeys(logs, _EMPTY_RANGE)
     low = np.min([ends[:, 0] for ends in found], axis=0)
@@ -159,8 +150,7 @@ def _ranges(
 
 def _is_log(rows: FieldRows, name: str, low: float, high: float) -> bool:
     """Return whether bins are logarithmic by default: of positive values that span decades."""
-    is_length = (quantity_of_column(rows, name) or quantity_of(name)) == "length"
-    return not is_length and low > 0 and high / low > _LOG_SPAN
+    return low > 0 and high / low > _LOG_SPAN and not is_length(rows, name)
 
 
 def _edges(count: int, low: float, high: float, *, is_log: bool) -> np.ndarray:
@@ -191,7 +181,6 @@ def binned(
     bins: Sequence[Bins],
     fields: Sequence[str],
     weight: str | None,
-    frame: Frame | None,
     selection: Selection,
     *,
     with_squares: bool = False,
@@ -199,10 +188,8 @@ def binned(
     """Return moments of fields in the cells of one or two dimensions of bins, flattened."""
     size = int(np.prod([each.count for each in bins]))
     wanted = [each.name for each in bins] + [*fields, *([weight] if weight else [])]
-    columns = Columns(rows, wanted, frame)
 
-    def reduce(arrays: Arrays) -> BlockMoments:
-        values = columns.compute(arrays)
+    def reduce(values: Arrays) -> BlockMoments:
         index = bins[0].index(values[bins[0].name])
         for each in bins[1:]:
             inner = each.index(values[each.name])
@@ -214,7 +201,7 @@ def binned(
 
     found = Moments(len(fields), size)
     block_rows = max(BLOCK_ROWS, 8 * size)
-    for _, block in each_block(rows, columns.stored, selection, reduce, block_rows):
+    for _, block in each_block(rows, list(dict.fromkeys(wanted)), selection, reduce, block_rows):
         found.add(block)
     return found
 
@@ -230,7 +217,6 @@ def profile(
     log: bool | None,
     statistic: Statistic,
     units: Mapping[str, str],
-    frame: Frame | None,
     selection: Selection,
 ) -> xr.Dataset:
     """Return a statistic of fields in bins of a column."""
@@ -246,18 +232,22 @@ def profile(
         raise InvalidError(f"expected fields other than {x!r}, the column of the bins")
     weight = weight_name(rows, weight) if statistic != "sum" else None
     factors = [unit_factor(rows, name, units.get(name, "code")) for name in names]
-    edges = make_bins(rows, [x], [bins], [range], [log], units, frame, selection)
+    edges = make_bins(rows, [x], [bins], [range], [log], units, selection)
     is_std = statistic == "std"
-    found = binned(rows, edges, names, weight, frame, selection, with_squares=is_std)
+    found = binned(rows, edges, names, weight, selection, with_squares=is_std)
     values = {"mean": found.means, "sum": found.totals, "std": found.deviations}[statistic]
     attrs = {"statistic": statistic, "weight": weight or "none"}
     variables: dict[str, Any] = {
-        name: (x, row * factor, {"units": units.get(name, "code"), **attrs})
+        name: (x, row * factor, {"units": unit_label(rows, name, units.get(name, "code")), **attrs})
         for name, row, factor in zip(names, values, factors, strict=True)
     }
     variables["count"] = (x, found.count, {"long_name": "number of rows"})
     if weight:
-        variables["weight_sum"] = (x, found.weight, {"units": "code", "long_name": weight})
+        variables["weight_sum"] = (
+            x,
+            found.weight,
+            {"units": unit_label(rows, weight, "code"), "long_name": weight},
+        )
     return xr.Dataset(variables, coords=edges[0].coordinates, attrs=attrs)
 
 
@@ -272,7 +262,6 @@ def phase(
     range: tuple[Range | None, Range | None] | None,  # noqa: A002
     log: bool | tuple[bool | None, bool | None] | None,
     units: Mapping[str, str],
-    frame: Frame | None,
     selection: Selection,
 ) -> xr.DataArray:
     """Return the sum, or the weighted mean, of a field in bins of two columns."""
@@ -285,8 +274,8 @@ def phase(
     factor = unit_factor(rows, field, units.get(field, "code"))
     pair: Any = bins if isinstance(bins, tuple) else (bins, bins)
     logs = log if isinstance(log, tuple) else (log, log)
-    both = make_bins(rows, [x, y], pair, range or (None, None), logs, units, frame, selection)
-    found = binned(rows, both, [field], weight, frame, selection)
+    both = make_bins(rows, [x, y], pair, range or (None, None), logs, units, selection)
+    found = binned(rows, both, [field], weight, selection)
     values = found.totals if weight is None else found.means
     return xr.DataArray(
         (values[0] * factor).reshape(both[0].count, both[1].count),
@@ -294,7 +283,7 @@ def phase(
         coords=both[0].coordinates | both[1].coordinates,
         name=field,
         attrs={
-            "units": units.get(field, "code"),
+            "units": unit_label(rows, field, units.get(field, "code")),
             "statistic": "sum" if weight is None else "mean",
             "weight": weight or "none",
         },
@@ -311,7 +300,6 @@ def histogram(
     log: bool | None,
     density: bool,
     units: Mapping[str, str],
-    frame: Frame | None,
     selection: Selection,
 ) -> xr.DataArray:
     """Return the sum of a weight in bins of a column, or the number of rows without a weight."""
@@ -319,8 +307,8 @@ def histogram(
     import xarray as xr
 
     weight = weight_name(rows, weight)
-    edges = make_bins(rows, [field], [bins], [range], [log], units, frame, selection)
-    found = binned(rows, edges, [], weight, frame, selection)
+    edges = make_bins(rows, [field], [bins], [range], [log], units, selection)
+    found = binned(rows, edges, [], weight, selection)
     unit = "count" if weight is None else units.get(weight, "code")
     values = found.weight
     if density:
@@ -328,6 +316,7 @@ def histogram(
         unit = f"1/({edges[0].unit})"
     elif weight is not None:
         values = values * unit_factor(rows, weight, unit)
+        unit = unit_label(rows, weight, unit)
     attrs = {
         "units": unit,
         "weight": weight or "none",

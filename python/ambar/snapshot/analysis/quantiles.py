@@ -16,7 +16,7 @@ import numpy as np
 
 from ambar._core import InvalidError
 from ambar.snapshot.analysis.batches import Arrays, Selection, each_block
-from ambar.snapshot.analysis.columns import Columns, weight_name
+from ambar.snapshot.analysis.columns import weight_name
 from ambar.snapshot.analysis.moments import CompensatedSum
 
 if TYPE_CHECKING:
@@ -73,18 +73,17 @@ def quantiles(
         if not 0 <= level <= 1:
             raise InvalidError(f"invalid quantile: {level}; expected a number from 0 to 1")
     weight = weight_name(rows, weight)
-    columns = Columns(rows, [field, *([weight] if weight else [])])
+    names = [field, *([weight] if weight else [])]
     searches = [_Search(level, sum(rows._core.chunk_lengths)) for level in levels]
     while open_searches := [search for search in searches if search.value is None]:
         groups = list({search.prefix_bits: search for search in open_searches}.values())
 
-        def reduce(arrays: Arrays, groups: list[_Search] = groups) -> list[np.ndarray]:
-            values = columns.compute(arrays)
+        def reduce(values: Arrays, groups: list[_Search] = groups) -> list[np.ndarray]:
             return [_reduce(s, values[field], values.get(weight or "")) for s in groups]
 
         buckets = [CompensatedSum((2, 0 if s.is_collected else _BUCKETS)) for s in groups]
         collected: list[list[np.ndarray]] = [[] for _ in groups]
-        for _, found in each_block(rows, columns.stored, selection, reduce, 8 * _BUCKETS):
+        for _, found in each_block(rows, names, selection, reduce, 8 * _BUCKETS):
             for search, counts, parts, part in zip(groups, buckets, collected, found, strict=True):
                 if search.is_collected:
                     parts.append(part)

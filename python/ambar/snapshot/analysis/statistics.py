@@ -13,18 +13,9 @@ import numpy as np
 from ambar._core import InvalidError, UnsupportedError
 from ambar._util import html, text
 from ambar.snapshot.analysis.batches import Arrays, Place, Selection, each_block, read_batch
-from ambar.snapshot.analysis.columns import (
-    Columns,
-    Frame,
-    angular_momenta,
-    mass_name,
-    offsets,
-    position_names,
-    unit_factor,
-    velocity_names,
-    weight_name,
-)
+from ambar.snapshot.analysis.columns import components, unit_factor, weight_name
 from ambar.snapshot.analysis.moments import BlockMoments, CompensatedSum, Moments
+from ambar.snapshot.regions import AXES
 
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import FieldRows
@@ -79,7 +70,7 @@ class Statistics(Mapping[str, FieldStatistics]):
     >>> amr = ambar.open_snapshot("run.ambar").amr
     >>> found = amr.statistics(["rho", "p"], region=ambar.Sphere("bc", 0.25))
     >>> list(found), found.weight
-    (['rho', 'p'], 'cell_volume')
+    (['rho', 'p'], 'volume')
     >>> found["p"].max > found["p"].mean
     True
     """
@@ -139,19 +130,16 @@ def moments(
     names: Sequence[str],
     weight: str | None,
     selection: Selection,
-    frame: Frame | None = None,
 ) -> Moments:
     """Return weighted sums and means of columns."""
-    columns = Columns(rows, [*names, *([weight] if weight else [])], frame)
 
-    def reduce(arrays: Arrays) -> BlockMoments:
-        values = columns.compute(arrays)
+    def reduce(values: Arrays) -> BlockMoments:
         return BlockMoments(
             [values[name] for name in names], None if weight is None else values[weight]
         )
 
     found = Moments(len(names))
-    for _, batch in each_block(rows, columns.stored, selection, reduce):
+    for _, batch in each_block(rows, [*names, *_given(weight)], selection, reduce):
         found.add(batch)
     return found
 
@@ -165,11 +153,9 @@ def statistics(
 ) -> Statistics:
     """Return statistics of fields, computed in one pass."""
     weight = weight_name(rows, weight)
-    columns = Columns(rows, [*fields, *([weight] if weight else [])])
     factors = [unit_factor(rows, name, units.get(name, "code")) for name in fields]
 
-    def reduce(arrays: Arrays) -> tuple[BlockMoments, np.ndarray]:
-        values = columns.compute(arrays)
+    def reduce(values: Arrays) -> tuple[BlockMoments, np.ndarray]:
         chosen = [values[name] for name in fields]
         weights = None if weight is None else values[weight]
         batch = BlockMoments(chosen, weights, with_squares=True)
@@ -178,7 +164,7 @@ def statistics(
     found = Moments(len(fields))
     sums = CompensatedSum((len(fields),))
     low, high = np.full(len(fields), np.inf), np.full(len(fields), -np.inf)
-    for _, (batch, plain) in each_block(rows, columns.stored, selection, reduce):
+    for _, (batch, plain) in each_block(rows, [*fields, *_given(weight)], selection, reduce):
         found.add(batch)
         sums.add(plain[:, 0])
         low, high = np.minimum(low, plain[:, 1]), np.maximum(high, plain[:, 2])
@@ -206,13 +192,11 @@ def mean(rows: FieldRows, field: str, weight: str | None, selection: Selection) 
 
 def value_range(rows: FieldRows, field: str, selection: Selection) -> tuple[float, float]:
     """Return the smallest and the largest value of a field; NaN without rows."""
-    columns = Columns(rows, [field])
 
     def reduce(arrays: Arrays) -> tuple[float, float]:
-        values = columns.compute(arrays)[field]
-        return float(values.min()), float(values.max())
+        return float(arrays[field].min()), float(arrays[field].max())
 
-    found = [ends for _, ends in each_block(rows, columns.stored, selection, reduce)]
+    found = [ends for _, ends in each_block(rows, [field], selection, reduce)]
     if not found:
         return math.nan, math.nan
     low, high = np.array(found).T
@@ -221,17 +205,16 @@ def value_range(rows: FieldRows, field: str, selection: Selection) -> tuple[floa
 
 def extremum(rows: FieldRows, field: str, selection: Selection, *, is_max: bool) -> Extremum:
     """Return the smallest or largest value of a field and its position; of equals the first."""
-    columns = Columns(rows, [field])
     sign = -1.0 if is_max else 1.0
 
     def reduce(arrays: Arrays) -> tuple[float, int]:
-        values = columns.compute(arrays)[field]
+        values = arrays[field]
         row = int(np.argmax(values) if is_max else np.argmin(values))
         return float(values[row]), row
 
     best: tuple[float, int] | None = None
     place = Place((0, 0), 0)
-    for block, found in each_block(rows, columns.stored, selection, reduce):
+    for block, found in each_block(rows, [field], selection, reduce):
         # A NaN is the result, as in NumPy.
         if best is None or sign * found[0] < sign * best[0] or math.isnan(found[0]):
             best, place = found, block
@@ -242,53 +225,59 @@ def extremum(rows: FieldRows, field: str, selection: Selection, *, is_max: bool)
             f"{rows._title}: no rows in the selection, which have no extremum of {field!r}; choose "
             "another region, levels or condition"
         )
-    names = position_names(rows)
+    names = list(AXES[: rows.info.ndim])
     arrays = read_batch(rows, names, selection, place.chunks)
     row = place.start + best[1]
     return Extremum(best[0], tuple(float(arrays[name][row]) for name in names))
 
 
 def center_of_mass(
-    rows: FieldRows, weight: str | None, frame: Frame, selection: Selection
+    rows: FieldRows, weight: str | None, center: np.ndarray, selection: Selection
 ) -> np.ndarray:
-    """Return the weighted mean of positions, inside a periodic box."""
-    weight = weight_name(rows, weight)
-    found = moments(rows, offsets(rows.info.ndim), weight, selection, frame)
-    position: np.ndarray = frame.center + found.means[:, 0]
-    lower = np.array(rows.info.lower)
-    is_periodic = np.isfinite(frame.sides)
-    position[is_periodic] = lower[is_periodic] + np.mod(
-        (position - lower)[is_periodic], frame.sides[is_periodic]
-    )
-    return position
+    """Return the weighted mean of positions, of the nearest periodic images to a center."""
+    info, weight = rows.info, weight_name(rows, weight)
+    names = list(AXES[: info.ndim])
+    periodic = info.periodic or (False,) * info.ndim
+    lower, sides = np.array(info.lower), np.array(info.box_size)
+
+    def reduce(values: Arrays) -> BlockMoments:
+        offsets = []
+        for axis, name in enumerate(names):
+            offset = values[name] - center[axis]
+            if periodic[axis]:
+                offset -= sides[axis] * np.rint(offset / sides[axis])
+            offsets.append(offset)
+        return BlockMoments(offsets, None if weight is None else values[weight])
+
+    found = Moments(len(names))
+    for _, block in each_block(rows, [*names, *_given(weight)], selection, reduce):
+        found.add(block)
+    position: np.ndarray = center + found.means[:, 0]
+    return np.where(periodic, lower + np.mod(position - lower, sides), position)
 
 
 def bulk_velocity(rows: FieldRows, weight: str | None, selection: Selection) -> np.ndarray:
     """Return the weighted mean of the velocity."""
-    found = moments(rows, velocity_names(rows), weight_name(rows, weight), selection)
-    return found.means[:, 0].copy()
+    names = components("velocity", rows.info.ndim)
+    return moments(rows, names, weight_name(rows, weight), selection).means[:, 0].copy()
 
 
-def angular_momentum(
-    rows: FieldRows, frame: Frame, selection: Selection, *, is_specific: bool
-) -> np.ndarray:
-    """Return the total angular momentum about the center of a frame, or that of unit mass."""
+def angular_momentum(rows: FieldRows, selection: Selection, *, is_specific: bool) -> np.ndarray:
+    """Return the total angular momentum in the frame of the rows, or that of unit mass."""
     if rows.info.ndim != 3:
         raise UnsupportedError(
             f"expected data of 3 dimensions for the angular momentum, found {rows.info.ndim}"
         )
-    found = moments(rows, angular_momenta(), mass_name(rows), selection, frame)
+    found = moments(rows, components("specific_angular_momentum", 3), "mass", selection)
     return np.asarray((found.means if is_specific else found.totals)[:, 0])
 
 
 def velocity_dispersion(rows: FieldRows, weight: str | None, selection: Selection) -> np.ndarray:
     """Return the weighted covariance of the components of the velocity."""
-    names, weight = velocity_names(rows), weight_name(rows, weight)
-    columns = Columns(rows, [*names, *([weight] if weight else [])])
+    names, weight = components("velocity", rows.info.ndim), weight_name(rows, weight)
     pairs = np.triu_indices(len(names))
 
-    def reduce(arrays: Arrays) -> tuple[BlockMoments, np.ndarray]:
-        values = columns.compute(arrays)
+    def reduce(values: Arrays) -> tuple[BlockMoments, np.ndarray]:
         velocity = [values[name] for name in names]
         weights = None if weight is None else values[weight]
         batch = BlockMoments(velocity, weights)
@@ -298,7 +287,7 @@ def velocity_dispersion(rows: FieldRows, weight: str | None, selection: Selectio
         return batch, np.array(products)
 
     found, products = Moments(len(names)), CompensatedSum((len(pairs[0]),))
-    for _, (batch, inner) in each_block(rows, columns.stored, selection, reduce):
+    for _, (batch, inner) in each_block(rows, [*names, *_given(weight)], selection, reduce):
         before, after = float(found.weight[0]), float(batch.weight[0])
         if before and after:
             shift = (batch.means - found.means)[:, 0]
@@ -310,3 +299,7 @@ def velocity_dispersion(rows: FieldRows, weight: str | None, selection: Selectio
     if found.weight[0]:
         tensor[pairs] = tensor[pairs[::-1]] = products.value / found.weight[0]
     return tensor
+
+
+def _given(weight: str | None) -> list[str]:
+    return [] if weight is None else [weight]
