@@ -251,7 +251,8 @@ impl Interval {
         let (a, b) = (self, exponent);
         let nan = a.nan || b.nan;
         // NaN to the power of 0 is 1, and so is 1 to the power of NaN.
-        let with_one = |found: Self| match nan {
+        let may_be_one = (a.nan && b.contains(0.0)) || (b.nan && a.contains(1.0));
+        let with_one = |found: Self| match may_be_one {
             true => Self::new(found.lo.min(1.0), found.hi.max(1.0)).with_nan(true),
             false => found,
         };
