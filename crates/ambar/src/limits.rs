@@ -78,9 +78,11 @@ pub fn check_memory(what: &str, bytes: u64) -> Result<usize> {
 /// # Errors
 /// `Limit`.
 pub(crate) fn zeroed<T: bytemuck::Zeroable + Copy>(what: &str, len: usize) -> Result<Vec<T>> {
-    let mut zeros = Vec::new();
-    resize(&mut zeros, what, len)?;
-    Ok(zeros)
+    // Unlike a buffer that is resized, memory that the system has cleared is not written here.
+    match bytemuck::allocation::try_zeroed_slice_box(len) {
+        Ok(zeros) => Ok(zeros.into_vec()),
+        Err(()) => Err(no_memory::<T>(what, len)),
+    }
 }
 
 /// Extends `buffer` to at least `len` elements, or returns an error if the system has no memory for them.
@@ -96,16 +98,19 @@ pub(crate) fn resize<T: bytemuck::Zeroable + Copy>(
         .try_reserve(len.saturating_sub(buffer.len()))
         .is_err()
     {
-        let bytes = len.saturating_mul(size_of::<T>());
-        return Err(Error::limit(format!(
-            "cannot allocate {bytes} bytes of memory for {what}; free memory, or read or write less \
-             in one call"
-        )));
+        return Err(no_memory::<T>(what, len));
     }
     if buffer.len() < len {
         buffer.resize(len, T::zeroed());
     }
     Ok(())
+}
+
+fn no_memory<T>(what: &str, len: usize) -> Error {
+    let bytes = len.saturating_mul(size_of::<T>());
+    Error::limit(format!(
+        "cannot allocate {bytes} bytes of memory for {what}; free memory, or read or write less in one call"
+    ))
 }
 
 /// Bytes of memory that this process may use: those of the machine, or less if its container or the shell

@@ -156,16 +156,20 @@ impl SeparateDocuments {
         // The keys of a node are consecutive: its own document among those of its chunks and nodes.
         let mut node = NodeKeys::default();
         self.container.for_each_key(&prefix, &mut |key| {
-            let Some((child, below)) = key[prefix.len()..].split_once('/') else {
-                return Ok(());
-            };
-            let child = &key[..prefix.len() + child.len()];
-            if child != node.name {
-                children.extend(std::mem::take(&mut node).into_child());
-                child.clone_into(&mut node.name);
+            if node.below(key).is_none() {
+                let Some((child, _)) = key[prefix.len()..].split_once('/') else {
+                    return Ok(());
+                };
+                let name = key[..prefix.len() + child.len()].to_owned();
+                let next = NodeKeys {
+                    name,
+                    ..NodeKeys::default()
+                };
+                children.extend(std::mem::replace(&mut node, next).into_child());
             }
+            let below = node.below(key).unwrap_or_default();
             node.has_document |= below == ROOT_DOCUMENT;
-            node.has_nodes |= below.ends_with(DOCUMENT);
+            node.has_nodes = node.has_nodes || below.ends_with(DOCUMENT);
             Ok(())
         })?;
         children.extend(node.into_child());
@@ -203,6 +207,11 @@ struct NodeKeys {
 }
 
 impl NodeKeys {
+    /// The end of a key of the node, after its name; `None` if it is a key of another node.
+    fn below<'a>(&self, key: &'a str) -> Option<&'a str> {
+        key.strip_prefix(&*self.name)?.strip_prefix('/')
+    }
+
     /// The node as a child of its group; `None` if it has no document.
     fn into_child(self) -> Option<(String, bool)> {
         self.has_document.then_some((self.name, self.has_nodes))
