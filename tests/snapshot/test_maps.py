@@ -76,6 +76,50 @@ def test_several_fields_and_statistics(gravpart: ambar.Snapshot) -> None:
     assert float(levels.max()) == amr.levels[1]
 
 
+def test_weights_are_those_of_statistics(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    by_density = amr.map("vx", weight="density", resolution=16)
+    for weight in ("mass", "cell_mass"):
+        np.testing.assert_array_equal(amr.map("vx", weight=weight, resolution=16), by_density)
+        projected = amr.project("vx", weight=weight, level=4)
+        np.testing.assert_allclose(projected, by_density, rtol=1e-9, atol=1e-12)
+    one = amr.map("vx", weight="mass", resolution=1)
+    assert float(one[0, 0]) == pytest.approx(amr.mean("vx", weight="cell_mass"), rel=1e-9)
+    volumes = [amr.map("density", weight=w, resolution=8) for w in ("volume", "cell_volume")]
+    np.testing.assert_array_equal(*volumes)
+
+
+def test_periodic_maps_lose_nothing_at_their_edges(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    for center in ((0.53, 0.5, 0.41), (1.21, -0.3, 0.5)):
+        image = amr.map("density", center=center, width=1.0, resolution=50)
+        assert not np.isnan(image).any()
+        total = float(image.sum()) * image.attrs["pixel_size"] ** 2
+        assert total == pytest.approx(_mass(amr), rel=1e-10)
+
+
+def test_dispersions_keep_their_precision(gravpart: ambar.Snapshot) -> None:
+    spread = gravpart.amr.map(
+        "1e6 + 0 * vx", weight="density", statistic="dispersion", resolution=8
+    )
+    assert float(np.nanmax(spread)) == 0
+
+
+def test_maps_follow_the_frame(gravpart: ambar.Snapshot) -> None:
+    view = gravpart.amr.about((0.4, 0.5, 0.6), axis=TILTED, velocity=(0.3, 0.0, 0.1))
+    image = view.map("density", width=0.3, resolution=8)
+    expected = gravpart.amr.map(
+        "density", axis=TILTED, center=(0.4, 0.5, 0.6), width=0.3, resolution=8
+    )
+    np.testing.assert_allclose(image, expected, rtol=1e-9)
+    moved = view.velocity_cube("density", resolution=4, bins=5)
+    plain = gravpart.amr.velocity_cube(
+        "density", axis=TILTED, center=(0.4, 0.5, 0.6), resolution=4, bins=5
+    )
+    shift = float(np.array(TILTED) / np.linalg.norm(TILTED) @ np.array((0.3, 0.0, 0.1)))
+    np.testing.assert_allclose(moved.velocity, plain.velocity - shift, atol=1e-12)
+
+
 def test_selections_apply(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     ball = ambar.Sphere("bc", 0.3)
@@ -161,6 +205,8 @@ def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
         amr.map("nothing")
     with pytest.raises(ambar.LimitError):
         amr.map("density", resolution=1 << 19)
+    with pytest.raises(ambar.LimitError):
+        amr.velocity_cube("density", bins=10**7)
     flat = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
     with pytest.raises(ValueError, match="three dimensions"):
         flat.amr.map("density", axis="x")

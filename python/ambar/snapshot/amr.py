@@ -11,10 +11,10 @@ from ambar import _core
 from ambar._util.optional import require
 from ambar.snapshot.derived.catalog import Formula, of_cells
 from ambar.snapshot.derived.neighbours import GRADIENTS, Neighbours, fields_of_gradients
-from ambar.snapshot.field_names import CELL_COMPONENTS
+from ambar.snapshot.field_names import CELL_COMPONENTS, WEIGHTS_OF_LINES
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
-from ambar.snapshot.map_methods import CellMaps
+from ambar.snapshot.maps.methods import CellMaps
 from ambar.snapshot.regions import AXES, Box, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
 from ambar.snapshot.units import ColumnUnits
@@ -508,7 +508,8 @@ class Amr(FieldRows, CellMaps):
         weight : str, optional
             None: the integral of the field along the axis, in code units of field times length; for
             the density this is the surface density. A field: the mean weighted with this field, for
-            example the mass-weighted mean with "density". "volume": the volume-weighted mean.
+            example the mass-weighted mean with "density" or "mass". "volume": the volume-weighted
+            mean.
         unit : str, default "code"
             Unit of the result: "code", or a unit of its quantity, for example "Msol/pc2" for the
             density without `weight`.
@@ -534,6 +535,7 @@ class Amr(FieldRows, CellMaps):
         True
         """
         number, others = self._axis(axis)
+        weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         how = {"axis": number, "weight": weight}
         image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")

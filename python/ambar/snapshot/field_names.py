@@ -42,6 +42,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
 BIRTH_TIMES = frozenset(("birth_time", "birth_epoch", "tform"))
 """Times of birth, which cosmological runs write in another time."""
 
+WEIGHTS_OF_LINES = {"mass": "density", "cell_mass": "density", "cell_volume": "volume"}
+"""Weights of cells along a line of sight: of the mass of a cell, each part has its density."""
+
 _QUANTITIES = {
     "density": "density",
     "particle_density": "density",

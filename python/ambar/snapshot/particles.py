@@ -10,7 +10,7 @@ import numpy as np
 from ambar import _core
 from ambar.snapshot.derived.catalog import Formula, of_rows
 from ambar.snapshot.field_rows import FieldRows
-from ambar.snapshot.map_methods import ParticleMaps
+from ambar.snapshot.maps.methods import ParticleMaps
 from ambar.snapshot.regions import Region
 from ambar.snapshot.table import Table
 

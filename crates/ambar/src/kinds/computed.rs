@@ -222,6 +222,49 @@ impl<'a> WithComputed<'a> {
     }
 }
 
+/// Ranges of columns by chunk; `None` where they are unknown.
+type KnownRanges<'a> = HashMap<&'a str, Option<Vec<[f64; 2]>>>;
+
+impl WithComputed<'_> {
+    /// The ranges of a column. Formulas can share inputs, whose ranges are computed once.
+    fn ranges_of<'k>(
+        &'k self,
+        name: &'k str,
+        known: &mut KnownRanges<'k>,
+    ) -> Result<Option<Vec<[f64; 2]>>> {
+        let formula = match self.computed.columns.get(name) {
+            None => return self.rows.ranges(name),
+            Some(Formula::Function(..)) => return Ok(None),
+            Some(Formula::Expression(expression)) => expression,
+        };
+        let mut chunks = usize::MAX;
+        for input in formula.fields() {
+            if !known.contains_key(input) {
+                let ranges = self.ranges_of(input, known)?;
+                known.insert(input, ranges);
+            }
+            let Some(Some(ranges)) = known.get(input) else {
+                return Ok(None);
+            };
+            chunks = chunks.min(ranges.len());
+        }
+        if formula.fields().is_empty() {
+            return Ok(None);
+        }
+        let mut has_nan = HashMap::new();
+        for input in formula.fields() {
+            has_nan.insert(input, numbers::has_nan(&self.dtype(input)?));
+        }
+        let range = |chunk: usize| {
+            formula.range(|input| {
+                let ranges = known.get(input)?.as_ref()?;
+                Some((*ranges.get(chunk)?, *has_nan.get(input)?))
+            })
+        };
+        Ok(Some((0..chunks).map(range).collect()))
+    }
+}
+
 impl Rows for WithComputed<'_> {
     fn source(&self) -> &dyn ColumnSource {
         self.rows.source()
@@ -281,26 +324,7 @@ impl Rows for WithComputed<'_> {
     }
 
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
-        let formula = match self.computed.columns.get(name) {
-            None => return self.rows.ranges(name),
-            Some(Formula::Function(..)) => return Ok(None),
-            Some(Formula::Expression(expression)) => expression,
-        };
-        let mut inputs = HashMap::new();
-        for input in formula.fields() {
-            let Some(ranges) = self.ranges(input)? else {
-                return Ok(None);
-            };
-            inputs.insert(input, (ranges, numbers::has_nan(&self.dtype(input)?)));
-        }
-        let chunks = inputs.values().map(|(ranges, _)| ranges.len()).min();
-        let range = |chunk: usize| {
-            formula.range(|input| {
-                let (ranges, has_nan) = inputs.get(input)?;
-                Some((*ranges.get(chunk)?, *has_nan))
-            })
-        };
-        Ok(chunks.map(|chunks| (0..chunks).map(range).collect()))
+        self.ranges_of(name, &mut HashMap::new())
     }
 }
 

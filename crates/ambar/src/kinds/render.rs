@@ -2,8 +2,8 @@
 //!
 //! The image of a cell along a coordinate axis is a rectangle, whose overlap with each pixel is exact. Along other
 //! directions it is a hexagon: lengths of rays through the cell are sampled on a grid with at least
-//! [`SAMPLES_ACROSS`] samples across the cell, and scaled so that their sum is the volume of the cell. Integrals over the
-//! map are therefore exact, and the position of a cell's contribution is exact to a fraction of a pixel.
+//! [`SAMPLES_ACROSS`] samples across the cell. Those of cells up to [`LARGE`] pixels are scaled so that their sum is the
+//! volume of the cell, and integrals over the map are exact. Cells below [`SMALL`] pixels count as rectangles.
 
 use rayon::prelude::*;
 
@@ -38,7 +38,7 @@ pub struct Camera {
     /// Rows whose centres are at most half of it from the middle, along the line of sight.
     pub depth: f64,
     /// Sides of the periodic box; infinite in dimensions that are not periodic. Of each row the image nearest to the
-    /// middle counts.
+    /// middle counts, cut off half a side from the middle; what is cut off continues at the opposite side.
     pub periods: [f64; 3],
 }
 
@@ -172,18 +172,22 @@ impl Camera {
         self.axes.iter().all(is_axis)
     }
 
-    /// Coordinates of a point from the middle, along the axes of the camera.
-    fn project(&self, point: [f64; 3]) -> [f64; 3] {
-        let from_centre: [f64; 3] = std::array::from_fn(|d| {
+    /// The vector from the middle to the nearest image of a point.
+    fn from_centre(&self, point: [f64; 3]) -> [f64; 3] {
+        std::array::from_fn(|d| {
             let (distance, period) = (point[d] - self.centre[d], self.periods[d]);
             match period.is_finite() {
                 true => distance - period * (distance / period).round(),
                 false => distance,
             }
-        });
+        })
+    }
+
+    /// Coordinates of a vector along the axes of the camera.
+    fn project(&self, vector: [f64; 3]) -> [f64; 3] {
         self.axes
             .each_ref()
-            .map(|axis| (0..3).map(|d| axis[d] * from_centre[d]).sum())
+            .map(|axis| (0..3).map(|d| axis[d] * vector[d]).sum())
     }
 }
 
@@ -223,8 +227,43 @@ impl<'a> Painter<'a> {
                 _ => return,
             },
         };
-        let point = self.rows.positions.map(|x| x[row]);
-        let [right, up, sight] = self.camera.project(point);
+        let from_centre = self.camera.from_centre(self.rows.positions.map(|x| x[row]));
+        match self.rows.footprint {
+            Footprint::Cells(sides) => {
+                let half = sides.map(|side| side[row] / 2.0);
+                self.parts(row, layer, from_centre, half, 0);
+            }
+            _ => self.add_at(row, layer, from_centre, [0.0; 3]),
+        }
+    }
+
+    /// Adds a cell, cut at the faces of the periodic box around the middle from dimension `d` on.
+    fn parts(&mut self, row: usize, layer: usize, centre: [f64; 3], half: [f64; 3], d: usize) {
+        if d == 3 {
+            self.add_at(row, layer, centre, half);
+            return;
+        }
+        let period = self.camera.periods[d];
+        let beyond = centre[d].abs() + half[d] - period / 2.0;
+        // Without the margin, rounding would cut cells whose face is that of the box.
+        if !period.is_finite() || beyond <= 1e-12 * period || half[d] >= period / 2.0 {
+            self.parts(row, layer, centre, half, d + 1);
+            return;
+        }
+        let sign = centre[d].signum();
+        let (mut inner, mut inner_half) = (centre, half);
+        inner[d] -= sign * beyond / 2.0;
+        inner_half[d] -= beyond / 2.0;
+        self.parts(row, layer, inner, inner_half, d + 1);
+        let (mut outer, mut outer_half) = (centre, half);
+        outer[d] = -sign * (period / 2.0 - beyond / 2.0);
+        outer_half[d] = beyond / 2.0;
+        self.parts(row, layer, outer, outer_half, d + 1);
+    }
+
+    /// Adds a row, or a part of a cell with half sides `half`, at a vector from the middle.
+    fn add_at(&mut self, row: usize, layer: usize, from_centre: [f64; 3], half: [f64; 3]) {
+        let [right, up, sight] = self.camera.project(from_centre);
         if sight.is_nan() || sight.abs() > self.camera.depth / 2.0 {
             return;
         }
@@ -232,8 +271,7 @@ impl<'a> Painter<'a> {
         let at = [right, up].map(|x| x / self.camera.pixel);
         let at: [f64; 2] = std::array::from_fn(|d| at[d] + self.camera.shape[d] as f64 / 2.0);
         match self.rows.footprint {
-            Footprint::Cells(sides) => {
-                let half = sides.map(|side| side[row] / 2.0);
+            Footprint::Cells(_) => {
                 let volume = 8.0 * half.iter().product::<f64>();
                 if let Some(pixels) = self.cell(at, half) {
                     self.sum(row, layer, pixels, volume);
@@ -395,7 +433,9 @@ impl<'a> Painter<'a> {
                     let touched = sums.filter(|(_, part)| **part > 0.0);
                     touched.for_each(|(sum, _)| *sum = sum.max(value));
                 } else {
-                    sums.for_each(|(sum, part)| *sum += value * part);
+                    // A value that is not finite must not reach pixels that the row does not touch.
+                    let touched = sums.filter(|(_, part)| **part > 0.0);
+                    touched.for_each(|(sum, part)| *sum += value * part);
                 }
             }
         }
@@ -572,6 +612,39 @@ mod tests {
                 map.len()
             );
         }
+    }
+
+    #[test]
+    fn cells_beyond_a_periodic_face_continue_at_the_opposite_side() {
+        // Eight cells fill a periodic box whose middle is not at the corner of a cell.
+        let corner = |bit: usize| (0..8).map(|n: usize| 0.25 + 0.5 * (n >> bit & 1) as f64);
+        let positions: [Vec<f64>; 3] = std::array::from_fn(|bit| corner(bit).collect());
+        let (sides, ones) = ([0.5; 8], [1.0; 8]);
+        let values: [&[f64]; 1] = [&ones];
+        let mut camera = camera(ALIGNED);
+        (camera.centre, camera.periods) = ([0.53, 0.41, 0.5], [1.0; 3]);
+        (camera.pixel, camera.shape) = (0.1, [10, 10]);
+        let map = render(&camera, &cells(&positions, &sides, &values)).unwrap();
+        assert!(
+            map.iter().all(|column| (column / 0.01 - 1.0).abs() < 1e-12),
+            "{map:?}"
+        );
+    }
+
+    #[test]
+    fn values_that_are_not_finite_stay_in_their_pixels() {
+        let positions = [vec![0.5], vec![0.5], vec![0.5]];
+        let (sides, nan) = ([1.0], [f64::NAN]);
+        let values: [&[f64]; 1] = [&nan];
+        let ones = [1.0];
+        let count: [&[f64]; 1] = [&ones];
+        let of = |values: &[&[f64]]| render(&camera(tilted()), &cells(&positions, &sides, values));
+        let (map, touched) = (of(&values).unwrap(), of(&count).unwrap());
+        assert!(
+            map.iter()
+                .zip(&touched)
+                .all(|(value, part)| value.is_nan() == (*part > 0.0))
+        );
     }
 
     #[test]

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar.snapshot import maps
-from ambar.snapshot.maps import Statistic
-from ambar.snapshot.regions import Center, Direction, Region, Sphere, length_of_unit
+from ambar.snapshot.field_names import WEIGHTS_OF_LINES
+from ambar.snapshot.maps import drawing as maps
+from ambar.snapshot.maps.drawing import Statistic
+from ambar.snapshot.regions import (
+    Center,
+    Direction,
+    Region,
+    Sphere,
+    center_in_code,
+    length_of_unit,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,9 +52,9 @@ class CellMaps:
         self,
         fields: Sequence[str] | str,
         *,
-        axis: Direction = "z",
+        axis: Direction | None = None,
         up: Direction | None = None,
-        center: Center = "bc",
+        center: Center | None = None,
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
@@ -72,13 +80,15 @@ class CellMaps:
         ----------
         fields : str or sequence of str
             Fields; several are read and drawn in one pass.
-        axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, default "z"
-            The line of sight: a coordinate axis, three numbers, or the direction along ("faceon")
+        axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
+            The line of sight, by default the axis of `about`, otherwise z: a coordinate axis, three
+            numbers, or the direction along ("faceon")
             or perpendicular to ("edgeon") the angular momentum of the cells in the map.
         up : {"x", "y", "z"} or array_like of float, optional
             The direction that is upwards in the map, by default z if it is not the line of sight.
-        center : "bc" or array_like of float, default "bc"
-            The point in the middle; "bc" is the middle of the box.
+        center : "bc" or array_like of float, optional
+            The point in the middle; by default the center of `about`, otherwise the middle of the
+            box ("bc").
         width : float or pair of float, optional
             Width and height of the map; by default those of the box, seen from the direction.
         depth : float, optional
@@ -112,8 +122,9 @@ class CellMaps:
         -------
         xarray.DataArray or xarray.Dataset
             float64 by position; NaN in pixels without cells. A Dataset for a sequence of fields.
-            Dimensions are those of `project` along a coordinate axis, with coordinates in code
-            length; otherwise "right" and "up", with distances from `center`.
+            Along "x", "y" and "z" without `up`, dimensions and coordinates are those of `project`.
+            Otherwise dimensions are "right" and "up", with distances from `center` in code length,
+            and the line of sight points to the viewer.
 
         Raises
         ------
@@ -137,10 +148,11 @@ class CellMaps:
         rows = cast("FieldRows", self)
         names = [fields] if isinstance(fields, str) else list(fields)
         selection = _Selection(region, levels, where, threads)
+        weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         if isinstance(axis, str) and axis in ("faceon", "edgeon"):
             axis, up = self._orientation(axis, up, selection, center, width, length_unit)
-        view = maps.view_of(
-            rows._info,
+        view = _view_of(
+            rows,
             axis=axis,
             up=up,
             center=center,
@@ -155,18 +167,18 @@ class CellMaps:
         exponent = 1 if request.statistic == "integral" else 0
         units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, self._footprint())
-        return maps.as_result(fields, maps.as_arrays(request, images, units))
+        return maps.as_result(fields, maps.as_arrays(request, images, units, "volume"))
 
     def velocity_cube(
         self,
         field: str,
         *,
-        axis: Direction = "z",
+        axis: Direction | None = None,
         up: Direction | None = None,
         bins: int = 64,
         range: tuple[float, float] | None = None,  # noqa: A002 - as numpy.histogram
         velocities: Sequence[str] = VELOCITIES,
-        center: Center = "bc",
+        center: Center | None = None,
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
@@ -187,7 +199,8 @@ class CellMaps:
         axis, up, center, width, depth, length_unit : optional
             As for `map`.
         bins : int, default 64
-            Number of intervals of the velocity along the line of sight.
+            Number of intervals of the component of the velocity along `axis`, relative to the
+            velocity of `about`.
         range : tuple of float, optional
             Lowest and highest velocity, code units; cells outside are left out. By default those of
             the cells in the map, which are read twice.
@@ -216,8 +229,8 @@ class CellMaps:
         rows = cast("FieldRows", self)
         if bins < 1:
             raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
-        view = maps.view_of(
-            rows._info,
+        view = _view_of(
+            rows,
             axis=axis,
             up=up,
             center=center,
@@ -229,7 +242,10 @@ class CellMaps:
         )
         request = maps.MapRequest((field,), view, "integral", None, region, levels, where, threads)
         footprint = self._footprint()
-        low, high = range or maps.velocity_range(rows, request, footprint, velocities)
+        ends = range
+        if ends is None:
+            ends = maps.velocity_range(rows, request, footprint, velocities)
+        low, high = float(ends[0]), float(ends[1])
         if not low < high:
             raise InvalidError(f"invalid range: {range!r}; expected (lowest, highest)")
         edges = np.linspace(low, high, bins + 1)
@@ -247,7 +263,7 @@ class CellMaps:
         name: str,
         up: Direction | None,
         selection: _Selection,
-        center: Center,
+        center: Center | None,
         width: float | Sequence[float] | None,
         length_unit: str,
     ) -> tuple[Direction, Direction | None]:
@@ -256,10 +272,10 @@ class CellMaps:
         region = selection.region
         if region is None and width is not None:
             widths = [width] if isinstance(width, (int, float)) else width
-            region = Sphere(center, max(widths) / 2, unit=length_unit)
+            region = Sphere(center or "bc", max(widths) / 2, unit=length_unit)
         momentum = amr.angular_momentum(
             center=center,
-            center_unit=length_unit,
+            length_unit=length_unit,
             velocity="bulk",
             region=region,
             levels=selection.levels,
@@ -287,9 +303,9 @@ class ParticleMaps:
         *,
         method: Literal["nearest", "cloud", "spline"] = "cloud",
         radius: float | None = None,
-        axis: Direction = "z",
+        axis: Direction | None = None,
         up: Direction | None = None,
-        center: Center = "bc",
+        center: Center | None = None,
         width: float | Sequence[float] | None = None,
         depth: float | None = None,
         length_unit: str = "box",
@@ -313,8 +329,8 @@ class ParticleMaps:
             spline (Monaghan and Lattanzio 1985) with the support `radius`.
         radius : float, optional
             Radius of the splines, in `length_unit`.
-        axis : {"x", "y", "z"} or array_like of float, default "z"
-            The line of sight.
+        axis : {"x", "y", "z"} or array_like of float, optional
+            The line of sight; by default the axis of `about`, otherwise z.
         up, center, width, depth, length_unit, resolution, pixel_size : optional
             As for `Amr.map`.
         weight : str, optional
@@ -362,8 +378,8 @@ class ParticleMaps:
             raise InvalidError(
                 "particles have no volume; give a field such as 'mass' as the weight"
             )
-        view = maps.view_of(
-            rows._info,
+        view = _view_of(
+            rows,
             axis=axis,
             up=up,
             center=center,
@@ -389,7 +405,7 @@ class ParticleMaps:
         exponent = -2 if request.statistic == "integral" else 0
         units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, footprint)
-        return maps.as_result(fields, maps.as_arrays(request, images, units))
+        return maps.as_result(fields, maps.as_arrays(request, images, units, "number"))
 
 
 def _positions(rows: FieldRows) -> Sequence[str]:
@@ -398,3 +414,17 @@ def _positions(rows: FieldRows) -> Sequence[str]:
         if set(names) <= set(rows.fields):
             return names
     raise InvalidError(f"{rows._title}: expected fields of positions, found {rows.fields}")
+
+
+def _view_of(
+    rows: FieldRows, *, axis: Direction | None, center: Center | None, length_unit: str, **rest: Any
+) -> maps.View:
+    """Return what a map shows; by default in the frame of `about`."""
+    own = rows._parameters
+    if axis is None:
+        axis = "z" if own.axis == (0.0, 0.0, 1.0) else own.axis
+    if center is None and own.center is not None:
+        middle = own.center
+    else:
+        middle = center_in_code("bc" if center is None else center, rows._info, length_unit)
+    return maps.view_of(rows._info, axis=axis, center=middle, length_unit=length_unit, **rest)

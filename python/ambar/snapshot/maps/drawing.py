@@ -13,11 +13,9 @@ from ambar import _core
 from ambar._core import InvalidError
 from ambar.snapshot.regions import (
     AXES,
-    Center,
     Direction,
     OrientedBox,
     Region,
-    center_in_code,
     direction,
     length_of_unit,
 )
@@ -90,14 +88,14 @@ def view_of(
     *,
     axis: Direction,
     up: Direction | None,
-    center: Center,
+    center: tuple[float, ...],
     width: float | Sequence[float] | None,
     depth: float | None,
     length_unit: str,
     resolution: int,
     pixel_size: float | None,
 ) -> View:
-    """Return what a map shows.
+    """Return what a map shows; `center` is in code length.
 
     Raises ValueError if an argument is invalid, or the data do not have three dimensions.
     """
@@ -106,17 +104,17 @@ def view_of(
             f"expected data of three dimensions for a map, found {info.ndim}; use grid"
         )
     scale = length_of_unit(info, length_unit)
-    middle = center_in_code(center, info, length_unit)
+    middle = _inside(center, info)
     axes, dims = _axes(axis, up)
     diagonal = math.hypot(*info.box_size)
     if width is None:
         # Each side of the box, seen from the direction.
         sides = [float(np.abs(a) @ np.array(info.box_size)) for a in axes[:2]]
     else:
-        both = [width, width] if isinstance(width, (int, float)) else list(width)
-        if len(both) != 2 or not all(0 < side < math.inf for side in both):
+        both = np.ravel(width).astype(float)
+        if len(both) not in (1, 2) or not all(0 < side < math.inf for side in both):
             raise InvalidError(f"invalid width: {width!r}; expected one or two lengths > 0")
-        sides = [side * scale for side in both]
+        sides = [float(side) * scale for side in (both[0], both[-1])]
     if depth is not None and not depth > 0:
         raise InvalidError(f"invalid depth: {depth!r}; expected a length > 0")
     if pixel_size is not None:
@@ -129,7 +127,8 @@ def view_of(
         pixel = max(sides) / resolution
     if not 0 < pixel < math.inf:
         raise InvalidError(f"invalid pixel_size: {pixel_size!r}; expected a length > 0")
-    shape = [max(round(side / pixel), 1) for side in sides]
+    # Rounding of the sides must not add a pixel.
+    shape = [max(math.ceil(side / pixel - 1e-9), 1) for side in sides]
     if shape[0] * shape[1] > _MOST_PIXELS:
         raise _core.LimitError(
             f"a map of {shape[0]} x {shape[1]} pixels exceeds {_MOST_PIXELS}; choose larger pixels"
@@ -147,6 +146,16 @@ def view_of(
     )
 
 
+def _inside(center: tuple[float, ...], info: RunInfo) -> tuple[float, ...]:
+    """Return the image of a point in the box, in dimensions that are periodic."""
+    periodic = info.periodic or (False,) * info.ndim
+    sides = zip(center, info.lower, info.box_size, periodic, strict=True)
+    return tuple(
+        lower + (place - lower) % size if wraps and not lower <= place <= lower + size else place
+        for place, lower, size, wraps in sides
+    )
+
+
 def _axes(
     axis: Direction, up: Direction | None
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[str, str]]:
@@ -157,10 +166,7 @@ def _axes(
     if isinstance(axis, str) and up is None:
         number = AXES.index(axis) if axis in tuple(AXES) else -1
         if number < 0:
-            raise InvalidError(
-                f"invalid axis {axis!r}; expected 'x', 'y', 'z', 'faceon', 'edgeon', or three "
-                "numbers"
-            )
+            raise InvalidError(f"invalid axis {axis!r}; expected 'x', 'y', 'z' or three numbers")
         first, second = (other for other in range(3) if other != number)
         unit = np.eye(3)
         return (unit[first], unit[second], unit[number]), (AXES[first], AXES[second])
@@ -216,6 +222,8 @@ def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str
     weight = request.weight_column
     names = [*request.fields, *([] if weight is None else [weight]), *footprint.columns]
     is_maximum = request.statistic == "maximum"
+    # Squares of the distances from a typical value keep their precision.
+    typical: dict[str, float] = {}
     sums: np.ndarray | None = None
     for columns in batches(rows, names, request, footprint):
         by = columns[weight] if weight else np.ones_like(columns[footprint.columns[0]])
@@ -224,9 +232,12 @@ def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str
             if is_maximum or request.statistic == "integral":
                 values.append(columns[field])
                 continue
-            values.append(by * columns[field])
+            own = columns[field]
             if request.statistic == "dispersion":
-                values.append(by * columns[field] ** 2)
+                finite = own[np.isfinite(own)]
+                own = own - typical.setdefault(field, float(finite.mean()) if len(finite) else 0.0)
+                values.append(by * own**2)
+            values.append(by * own)
         part = camera.render(
             *footprint.of(columns), values, is_maximum=is_maximum, threads=request.threads
         )[:, 0]
@@ -254,7 +265,7 @@ def _images(request: MapRequest, sums: np.ndarray | None) -> dict[str, np.ndarra
             images = [image / weight for image in sums]
         if request.statistic == "dispersion":
             pairs = zip(images[::2], images[1::2], strict=True)
-            images = [np.sqrt(np.maximum(square - mean**2, 0)) for mean, square in pairs]
+            images = [np.sqrt(np.maximum(square - mean**2, 0)) for square, mean in pairs]
     return dict(zip(request.fields, images, strict=True))
 
 
@@ -269,12 +280,20 @@ def cube(
     camera = request.view.camera(rows.info)
     names = [*request.fields, *velocities, *footprint.columns]
     count = len(edges) - 1
+    pixels = count * request.view.shape[0] * request.view.shape[1]
+    if pixels > _MOST_PIXELS:
+        raise _core.LimitError(
+            f"a cube of {count} x {request.view.shape[0]} x {request.view.shape[1]} values exceeds "
+            f"{_MOST_PIXELS}; choose fewer bins or larger pixels"
+        )
     total = np.zeros((count, *request.view.shape))
     sight = request.view.axes[2]
+    rest = velocity_of_frame(rows, request)
     for columns in batches(rows, names, request, footprint):
         along = sum(
             component * columns[name] for component, name in zip(sight, velocities, strict=True)
         )
+        along = along - rest
         layers = np.searchsorted(edges, along, side="right") - 1
         # The last interval contains its upper edge, as in numpy.histogram.
         layers[along == edges[-1]] = count - 1
@@ -286,17 +305,26 @@ def cube(
     return total / request.view.pixel**2
 
 
+def velocity_of_frame(rows: FieldRows, request: MapRequest) -> float:
+    """Return the velocity of the frame of `about` along the line of sight."""
+    velocity = rows._parameters.velocity
+    return 0.0 if velocity is None else float(request.view.axes[2] @ np.array(velocity))
+
+
 def velocity_range(
     rows: FieldRows, request: MapRequest, footprint: Footprint, velocities: Sequence[str]
 ) -> tuple[float, float]:
     """Return the smallest and the largest velocity along the line of sight."""
     low, high = math.inf, -math.inf
+    rest = velocity_of_frame(rows, request)
     for columns in batches(rows, [*velocities, *footprint.columns[:3]], request, footprint):
         along = sum(
             component * columns[name]
             for component, name in zip(request.view.axes[2], velocities, strict=True)
         )
-        low, high = min(low, float(np.min(along))), max(high, float(np.max(along)))
+        along = along[np.isfinite(along)] - rest
+        if len(along):
+            low, high = min(low, float(along.min())), max(high, float(along.max()))
     if not low <= high:
         raise InvalidError("the map shows no rows; give the range of velocities")
     return (low, high) if low < high else (low - 0.5, high + 0.5)
@@ -373,7 +401,10 @@ def _chunk_ranges(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def as_arrays(
-    request: MapRequest, images: Mapping[str, np.ndarray], units: Mapping[str, tuple[str, float]]
+    request: MapRequest,
+    images: Mapping[str, np.ndarray],
+    units: Mapping[str, tuple[str, float]],
+    default_weight: str,
 ) -> dict[str, xr.DataArray]:
     """Return maps as xarray arrays, in units given as names and factors from code units."""
     import xarray as xr
@@ -386,7 +417,7 @@ def as_arrays(
         "pixel_size": view.pixel,
     }
     if request.statistic in ("mean", "dispersion"):
-        attrs["weight"] = request.weight or "volume"
+        attrs["weight"] = request.weight or default_weight
     found = {}
     for field, image in images.items():
         unit, factor = units[field]
@@ -405,8 +436,9 @@ def unit_of(rows: FieldRows, field: str, unit: str, exponent: int) -> tuple[str,
     """Return the unit of a field times a power of length, and the factor to it."""
     own = rows._request([field]).units[field]
     name = field if exponent == 0 else f"{field} times length**{exponent}"
-    if own is not None:
-        own *= rows._units._code_unit("length") ** exponent
+    if exponent and own is not None:
+        is_known = bool(rows._units.factors)
+        own = own * rows._units._code_unit("length") ** exponent if is_known else None
     units = ColumnUnits(rows._units, {name: own})
     return units.label(name, unit), units.factor(name, unit)
 

@@ -1,0 +1,1 @@
+"""Maps of cells and particles along any direction."""
