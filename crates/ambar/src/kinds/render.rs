@@ -617,8 +617,10 @@ mod tests {
     #[test]
     fn cells_beyond_a_periodic_face_continue_at_the_opposite_side() {
         // Eight cells fill a periodic box whose middle is not at the corner of a cell.
-        let corner = |bit: usize| (0..8).map(|n: usize| 0.25 + 0.5 * (n >> bit & 1) as f64);
-        let positions: [Vec<f64>; 3] = std::array::from_fn(|bit| corner(bit).collect());
+        let positions: [Vec<f64>; 3] = std::array::from_fn(|bit| {
+            let places = (0..8).map(|n: usize| 0.25 + 0.5 * (n >> bit & 1) as f64);
+            places.collect()
+        });
         let (sides, ones) = ([0.5; 8], [1.0; 8]);
         let values: [&[f64]; 1] = [&ones];
         let mut camera = camera(ALIGNED);
