@@ -39,11 +39,11 @@ def binned(values: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.nda
     return np.histogram(values, edges, weights=weights.astype(np.longdouble))[0]
 
 
-@pytest.mark.parametrize("center", [None, "max:density", (0.02, 0.98, 0.5)])
+@pytest.mark.parametrize("center", ["region", "max:density", (0.02, 0.98, 0.5)])
 @pytest.mark.parametrize("weight", ["mass", "volume", None])
 def test_radial_profiles_equal_numpy(cells: ambar.Amr, center: Any, weight: str | None) -> None:
     table = cells.read(NAMES, region=BALL)
-    place = np.array(BALL.center) if center is None else cells.find_center(center, region=BALL)
+    place = cells.find_center(center, region=BALL)
     radius = np.sqrt((arms(table, place) ** 2).sum(0))
     weights = table["dx"] ** 3 if weight else np.ones(len(table))
     if weight == "mass":
@@ -145,6 +145,13 @@ def test_units_of_profiles(stores: dict[str, Path]) -> None:
     assert [found[n].attrs["units"] for n in ("radius", "density")] == ["kpc", "1/cm**3"]
     mass = amr.histogram("density", weight="mass", units={"mass": "Msol"})
     assert mass.attrs["units"] == "Msun"
+    same = amr.profile("radius", "density", units="nH", range=(0, 0.4), bins=8)["density"]
+    np.testing.assert_allclose(same.values, expected.values)
+    assert (same.attrs["units"], same.attrs["weight"]) == ("1/cm**3", "volume")
+    assert amr.phase("radius", "density", field="mass", units="Msol").attrs["units"] == "Msun"
+    assert amr.histogram("density", units="nH")["density"].attrs["units"] == "1/cm**3"
+    with pytest.raises(ValueError, match="invalid key 'mass' of units"):
+        amr.profile("radius", "density", units={"mass": "g"})
     assert float(mass.sum()) == pytest.approx(amr.sum("mass", unit="Msol"))
 
 
@@ -192,6 +199,10 @@ def test_refusals(gravpart: ambar.Snapshot) -> None:
             call()
     with pytest.raises(KeyError, match="did you mean"):
         amr.profile("radius", "densty")
+    with pytest.raises(ambar.LimitError, match="choose fewer bins"):
+        amr.phase("density", "pressure", bins=(10**6, 10**6))
+    with pytest.raises(ambar.LimitError, match="choose fewer bins"):
+        amr.histogram("density", bins=10**12)
 
 
 def test_empty_bins_and_selections(gravpart: ambar.Snapshot) -> None:
@@ -220,17 +231,15 @@ def test_yt_agrees(gravpart: ambar.Snapshot) -> None:
         extrema={radius: ((0.05, "code_length"), (0.25, "code_length"))},
         logs={radius: False},
     )
-    ours = amr.profile(
-        "radius", ["density", "velocity_x"], bins=16, range=(0.05, 0.25), region=BALL
-    )
+    options: dict[str, Any] = {"weight": "mass", "center": "region", "region": BALL}
+    options |= {"bins": 16, "range": (0.05, 0.25)}
+    ours = amr.profile("radius", ["density", "velocity_x"], **options)
     np.testing.assert_allclose(theirs.x.to("code_length").d, ours["radius"], rtol=1e-12)
     for name, unit in (("density", "code_density"), ("velocity_x", "code_velocity")):
         expected = theirs["gas", name].to(unit).d
         np.testing.assert_allclose(ours[name], expected, rtol=1e-9)
         deviation = theirs.standard_deviation["gas", name].to(unit).d
-        spread = amr.profile(
-            "radius", name, bins=16, range=(0.05, 0.25), region=BALL, statistic="std"
-        )
+        spread = amr.profile("radius", name, statistic="std", **options)
         np.testing.assert_allclose(spread[name], deviation, rtol=1e-9)
     diagram = yt.create_profile(
         ball,

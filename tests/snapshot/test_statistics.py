@@ -100,7 +100,7 @@ def test_extrema_have_positions(cells: ambar.Amr) -> None:
     ):
         assert found.value == table[column][row]
         assert found.position == tuple(table[axis][row] for axis in "xyz")
-        assert (cells.find_center(found.position, unit="code") == found.position).all()
+        assert (cells.find_center(found.position) == found.position).all()
     with pytest.raises(ValueError, match="no rows in the selection"):
         cells.argmax("rho", where="rho > 1e30")
 
@@ -149,7 +149,7 @@ def test_masses_and_vectors_equal_numpy(cells: ambar.Amr) -> None:
         momentum = np.cross(arm.T, flow.T).T
         scale = float(np.abs(mass * momentum).sum())
         total = (mass * momentum).sum(1)
-        options: dict[str, Any] = {"region": BALL, "velocity": given}
+        options: dict[str, Any] = {"region": BALL, "velocity": given, "center": "region"}
         close(cells.angular_momentum(**options), total, scale)
         close(
             cells.angular_momentum(specific=True, **options),
@@ -215,6 +215,11 @@ def test_empty_selections(gravpart: ambar.Snapshot) -> None:
     assert math.isnan(amr.quantile("rho", 0.5, where=nothing))
     assert np.isnan(amr.center_of_mass(where=nothing)).all()
     assert np.isnan(amr.velocity_dispersion(where=nothing)).all()
+    assert np.isnan(amr.angular_momentum(velocity="bulk", where=nothing)).all()
+    with pytest.raises(ValueError, match=r"invalid velocity of the frame: \(nan, 0.0, 0.0\)"):
+        amr.angular_momentum(velocity=(np.nan, 0, 0))
+    with pytest.raises(ValueError, match="no mass in the selection"):
+        amr.find_center("com", where=nothing)
     assert amr.sum("mass", where=nothing) == 0
     assert np.isnan(amr.min("rho", where=nothing))
 
@@ -254,6 +259,71 @@ def test_centers(gravpart: ambar.Snapshot) -> None:
         amr.find_center("sink:1")
 
 
+def test_regions_are_no_centers_by_default(gravpart: ambar.Snapshot) -> None:
+    amr, around = gravpart.amr, gravpart.amr.about((0.3, 0.5, 0.5))
+    close(amr.angular_momentum(region=BALL), amr.angular_momentum(center="bc", region=BALL))
+    for rows in (amr, around):
+        inside = {"region": BALL, "where": "radius < 0.2"}
+        found = rows.profile("level", "radius", statistic="sum", **inside)["radius"]
+        assert float(found.sum()) == pytest.approx(rows.sum("radius", **inside))
+    assert amr.find_center("region", region=BALL).tolist() == pytest.approx(BALL.center)
+    for region in (None, ~BALL, BALL | EDGE):
+        with pytest.raises(ValueError, match="expected a region with a center"):
+            amr.angular_momentum(center="region", region=region)
+
+
+def test_about_finds_centers(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    for center in ("max:density", "com"):
+        view = amr.about(center)
+        assert view.min("radius") == amr.about(amr.find_center(center)).min("radius")
+    assert amr.about("max:density").min("radius") == 0
+    with pytest.raises(ValueError, match="invalid center 'middle'"):
+        amr.about("middle")
+    sinks = ambar.open_snapshot(RAMSES_CASES / "sinks_clumps_3d" / "output_00002").sinks
+    assert sinks.about("sink:1").min("radius") == 0
+
+
+def test_positions_have_one_default_unit() -> None:
+    amr = ambar.open_snapshot(amrex_sample("nyx64_plt00040")).amr
+    side, lower = amr.info.boxlen, np.array(amr.info.lower)
+    assert side != 1
+    peak = amr.argmax("density")
+    assert peak.position == tuple(amr.find_center("max:density"))
+    code = amr.argmax("density", length_unit="code").position
+    np.testing.assert_allclose(code, lower + side * np.array(peak.position))
+    center = amr.center_of_mass(weight="density")
+    expected = lower + side * center
+    np.testing.assert_allclose(amr.center_of_mass(weight="density", unit="code"), expected)
+
+
+def test_units_are_those_of_requested_fields(stores: dict[str, Path]) -> None:
+    amr = ambar.open_snapshot(stores["sedov"]).amr
+    expected = amr.max("rho", unit="nH")
+    for fields, units in (("rho", "nH"), (["rho", "p"], {"density": "nH"})):
+        assert amr.statistics(fields, units=units)["rho"].max == pytest.approx(expected)
+    with pytest.raises(ValueError, match="invalid key 'mass' of units; expected one of rho, p"):
+        amr.statistics(["rho", "p"], units={"mass": "g"})
+    with pytest.raises(ValueError, match="for 2 fields"):
+        amr.statistics(["rho", "p"], units="nH")
+    with pytest.raises(ValueError, match="at least one field"):
+        amr.statistics([])
+
+
+@pytest.mark.parametrize("threads", [-1, 0, 10**10])
+def test_numbers_of_threads(gravpart: ambar.Snapshot, threads: int) -> None:
+    with pytest.raises(ValueError, match="invalid threads"):
+        gravpart.amr.sum("mass", threads=threads)
+
+
+@pytest.mark.parametrize("collected", [1 << 20, 10])
+def test_quantiles_of_invalid_weights(
+    gravpart: ambar.Snapshot, monkeypatch: pytest.MonkeyPatch, collected: int
+) -> None:
+    monkeypatch.setattr(quantiles, "_COLLECTED_ROWS", collected)
+    assert math.isnan(gravpart.amr.quantile("rho", 0.5, weight="sqrt(vx)"))
+
+
 def test_centers_of_sinks_and_clumps() -> None:
     snapshot = ambar.open_snapshot(RAMSES_CASES / "sinks_clumps_3d" / "output_00002")
     sinks, clumps = snapshot.sinks.read(), snapshot.clumps.read()
@@ -264,7 +334,7 @@ def test_centers_of_sinks_and_clumps() -> None:
         place = snapshot.amr.find_center(center, unit="code")
         assert place.tolist() == [rows[name][0] for name in names]
         spin = snapshot.amr.angular_momentum(center=center)
-        close(spin, snapshot.amr.angular_momentum(center=place, center_unit="code"))
+        close(spin, snapshot.amr.angular_momentum(center=place, length_unit="code"))
     assert snapshot.sinks.sum("mass") == sinks["msink"].sum()
     with pytest.raises(KeyError, match="no sink 99; available: 1"):
         snapshot.amr.find_center("sink:99")
@@ -379,7 +449,7 @@ def test_yt_agrees(gravpart: ambar.Snapshot) -> None:
         amr.bulk_velocity(region=BALL), bulk.to("code_velocity").d, rtol=1e-9
     )
     spin = ball.quantities.angular_momentum_vector(use_gas=True, use_particles=False)
-    found = amr.angular_momentum(region=BALL, specific=True)
+    found = amr.angular_momentum(center="region", region=BALL, specific=True)
     expected = spin.to("code_length*code_velocity").d
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     for weight, name in (("volume", "cell_volume"), ("mass", "cell_mass")):

@@ -13,6 +13,8 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
+from ambar.snapshot.analysis.batches import Selection
+from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.analysis.methods import Analysis
 from ambar.snapshot.derived.catalog import Formula, of_frame
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, axis_vector, finite_vector
@@ -34,7 +36,7 @@ from ambar.snapshot.physics.constants import (
 )
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.physics.unit_expressions import Unit
-from ambar.snapshot.regions import Center, Region, center_in_code, region_in_code
+from ambar.snapshot.regions import Center, Region, region_in_code
 from ambar.snapshot.run_info import RamsesInfo
 from ambar.snapshot.units import ColumnUnits, Units, parse_where
 
@@ -182,13 +184,14 @@ class FieldRows(Analysis, ABC):
         """Return these rows with another frame for derived fields.
 
         Radii, angles, and components of velocities and angular momenta refer to the frame. Regions
-        do not.
+        do not. The frame replaces an earlier one: what is not given has its default again.
 
         Parameters
         ----------
-        center : "bc", array_like of float, or sequence of float and "bc", default "bc"
-            The origin; "bc" is the middle of the box. In a periodic box, positions are those of the
-            nearest image.
+        center : str, array_like of float, or sequence of float and "bc", default "bc"
+            The origin; "bc" is the middle of the box. "max:density", "com", "sink:1" and others are
+            as for `find_center`, and found in all rows when `about` is called. In a periodic box,
+            positions are those of the nearest image.
         axis : {"x", "y", "z"} or sequence of float, default "z"
             The axis of cylindrical and spherical coordinates.
         velocity : sequence of float, optional
@@ -199,10 +202,12 @@ class FieldRows(Analysis, ABC):
         Returns
         -------
         Amr or Particles
-            A view; no data are read.
+            A view; data are read only to find a center.
 
         Raises
         ------
+        KeyError
+            If the field, the sink or the clump of the center does not exist.
         ValueError
             If the center, the axis, the velocity or the unit is invalid.
 
@@ -215,7 +220,7 @@ class FieldRows(Analysis, ABC):
         """
         changed = replace(
             self._parameters,
-            center=center_in_code(center, self._info, unit),
+            center=tuple(find_center(self, center, unit, Selection()).tolist()),
             axis=axis_vector(axis),
             velocity=None
             if velocity is None

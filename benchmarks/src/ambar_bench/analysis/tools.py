@@ -80,7 +80,9 @@ class Ambar(Tool):
     def profile(self) -> Any:
         """Return the means of all bins."""
         span = (0.0, self.boxlen / 2)
-        found = self._amr.profile("radius", "density", bins=BINS, range=span, threads=self.threads)
+        found = self._amr.profile(
+            "radius", "density", weight="mass", bins=BINS, range=span, threads=self.threads
+        )
         return found["density"].values
 
     def phase(self) -> Any:

@@ -25,6 +25,7 @@ BATCH_BYTES = 16 << 20
 """Maximum bytes of the columns of a batch, rounded up to whole chunks."""
 BLOCK_ROWS = 1 << 15
 """Rows that are reduced in one call: their columns fit into the processor's caches."""
+_MOST_THREADS = 1 << 16
 _MOST_REDUCERS = 4
 """Maximum number of threads that reduce, each a block."""
 
@@ -32,7 +33,7 @@ Arrays = dict[str, np.ndarray]
 Result = TypeVar("Result")
 
 
-class Place(NamedTuple):
+class BlockLocation(NamedTuple):
     """Where a block is: the chunks of its batch, and its first row among those selected."""
 
     chunks: tuple[int, int]
@@ -47,6 +48,14 @@ class Selection:
     levels: Levels | None = None
     where: str | None = None
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number of threads."""
+        if self.threads is not None and not 1 <= self.threads <= _MOST_THREADS:
+            raise InvalidError(
+                f"invalid threads: {self.threads}; expected an integer from 1 to {_MOST_THREADS}, "
+                "or None for all cores"
+            )
 
 
 def read_batch(
@@ -74,8 +83,8 @@ def each_block(
     selection: Selection,
     reduce: Callable[[Arrays], Result],
     block_rows: int = BLOCK_ROWS,
-) -> Iterator[tuple[Place, Result]]:
-    """Yield the place and the result of each block of selected rows, in order.
+) -> Iterator[tuple[BlockLocation, Result]]:
+    """Yield the location and the result of each block of selected rows, in order.
 
     Parameters
     ----------
@@ -99,24 +108,24 @@ def each_block(
         for chunks in ranges:
             arrays = _read(rows, request, selection, chunks)
             for start, block in _blocks(arrays, block_rows):
-                yield Place(chunks, start), _reduced(reduce, block)
+                yield BlockLocation(chunks, start), _reduced(reduce, block)
         return
     reducers = min(threads, _MOST_REDUCERS)
-    pending: deque[tuple[Place, Future[Result]]] = deque()
+    pending: deque[tuple[BlockLocation, Future[Result]]] = deque()
     with ThreadPoolExecutor(reducers) as pool:
         for chunks in ranges:
             arrays = _read(rows, request, selection, chunks)
             blocks = list(_blocks(arrays, block_rows))
             for start, block in blocks:
-                pending.append((Place(chunks, start), pool.submit(_reduced, reduce, block)))
+                pending.append((BlockLocation(chunks, start), pool.submit(_reduced, reduce, block)))
             # The next batch is read while this one is reduced.
             while len(pending) > len(blocks):
-                place, future = pending.popleft()
-                yield place, future.result()
+                location, future = pending.popleft()
+                yield location, future.result()
             del arrays, blocks
         while pending:
-            place, future = pending.popleft()
-            yield place, future.result()
+            location, future = pending.popleft()
+            yield location, future.result()
 
 
 def is_cells(rows: FieldRows) -> bool:

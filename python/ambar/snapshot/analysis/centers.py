@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ambar._core import InvalidError, NotFoundError
 from ambar.snapshot.analysis.batches import Selection
@@ -15,10 +13,8 @@ from ambar.snapshot.regions import AXES, Box, Centered, center_in_code, length_o
 
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import FieldRows
-    from ambar.snapshot.regions import Center
+    from ambar.snapshot.regions import Center, Direction, Region
     from ambar.snapshot.run_info import RunInfo
-
-Axis: TypeAlias = str | Sequence[float] | npt.NDArray[np.floating]
 
 _ROWS = {"sink": ("sinks", "{}"), "clump": ("clumps", "peak_{}")}
 
@@ -29,20 +25,18 @@ def view_about(
     unit: str,
     selection: Selection,
     *,
-    axis: Axis | None = None,
+    axis: Direction | None = None,
     velocity: np.ndarray | None = None,
 ) -> FieldRows:
-    """Return rows with a frame; without a center that of `about`, of the region, or of the box."""
+    """Return rows with a frame; without a center that of `about`, or the middle of the box."""
     own = rows._parameters
-    place: Any = own.center
+    place: Any = "bc" if own.center is None else own.center
     if center is not None:
         place = find_center(rows, center, unit, selection)
-    elif place is None:
-        place = center_of_region(selection, rows.info)
     return rows.about(
         place,
         axis=own.axis if axis is None else axis,  # type: ignore[arg-type]
-        velocity=own.velocity if velocity is None else velocity,  # type: ignore[arg-type]
+        velocity=own.velocity if velocity is None else velocity.tolist(),
         unit="code",
     )
 
@@ -56,14 +50,28 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
     if kind in ("max", "min") and name:
         return np.array(extremum(rows, name, selection, is_max=kind == "max").position)
     if center == "com":
-        return center_of_mass(rows, "mass", center_of_region(selection, info), selection)
+        found = center_of_mass(rows, "mass", near_selection(selection, info), selection)
+        if np.isnan(found).any():
+            raise InvalidError(
+                f"{rows._title}: no mass in the selection, which has no center of mass; choose "
+                "another region, levels or condition"
+            )
+        return found
+    if center == "region":
+        place = center_of_region(selection.region, info)
+        if place is None:
+            raise InvalidError(
+                "expected a region with a center for center='region', such as a Box or Sphere, "
+                f"found {selection.region!r:.80}; state the center as numbers"
+            )
+        return place
     if kind in _ROWS and name:
         return _position_of(rows, kind, name)
     if center in ("bc", "boxcenter"):
         return np.array(center_in_code(center, info, unit))
     raise InvalidError(
         f"invalid center {center!r}; expected numbers, 'bc', 'max:FIELD', 'min:FIELD', 'com', "
-        "'sink:ID' or 'clump:ID'"
+        "'region', 'sink:ID' or 'clump:ID'"
     )
 
 
@@ -87,18 +95,23 @@ def _position_of(rows: FieldRows, kind: str, number: str) -> np.ndarray:
     return np.array([float(columns[name][found[0]]) for name in names])
 
 
-def center_of_region(selection: Selection, info: RunInfo) -> np.ndarray:
-    """Return the center of a region; that of the box where the region has none."""
-    region = selection.region
-    lower, size = np.array(info.lower), np.array(info.box_size)
+def near_selection(selection: Selection, info: RunInfo) -> np.ndarray:
+    """Return the center of a region, or the middle of the box, for the nearest periodic images."""
+    place = center_of_region(selection.region, info)
+    return np.array(center_in_code("bc", info, "code")) if place is None else place
+
+
+def center_of_region(region: Region | None, info: RunInfo) -> np.ndarray | None:
+    """Return the center of a region in code length; None without one."""
     if isinstance(region, Box):
+        lower, size = np.array(info.lower), np.array(info.box_size)
         low, high = map(np.array, region.corners(info))
         low = np.where(np.isfinite(low), low, lower)
         high = np.where(np.isfinite(high), high, lower + size)
         return np.asarray((low + high) / 2)
     if isinstance(region, Centered):
         return np.array(center_in_code(region.center, info, region.unit))
-    return lower + size / 2
+    return None
 
 
 def in_unit(place: np.ndarray, info: RunInfo, unit: str) -> np.ndarray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ambar._core import InvalidError
 from ambar.snapshot.analysis.batches import is_cells
 from ambar.snapshot.regions import AXES
 
@@ -24,6 +26,35 @@ def weight_name(rows: FieldRows, weight: str | None) -> str | None:
 def components(vector: str, ndim: int) -> list[str]:
     """Return the columns of a vector."""
     return [f"{vector}_{axis}" for axis in AXES[:ndim]]
+
+
+def units_of(
+    rows: FieldRows,
+    names: Sequence[str],
+    units: Mapping[str, str] | str | None,
+    fields: Sequence[str],
+) -> dict[str, str]:
+    """Return the unit of each requested column, "code" by default.
+
+    Keys of `units` are requested names or other names of the same columns; a string is the unit of
+    the only one of `fields`.
+    """
+    if isinstance(units, str):
+        if len(fields) != 1:
+            raise InvalidError(
+                f"expected units={{field: unit}} for {len(fields)} fields, found units={units!r}"
+            )
+        units = {fields[0]: units}
+    found, given = dict.fromkeys(names, "code"), dict(units or {})
+    columns = rows._request([*names, *given]).columns
+    for key, unit in given.items():
+        same = [key] if key in found else [n for n in names if columns[n] == columns[key]]
+        if not same:
+            raise InvalidError(
+                f"invalid key {key!r} of units; expected one of {', '.join(dict.fromkeys(names))}"
+            )
+        found.update(dict.fromkeys(same, unit))
+    return found
 
 
 def unit_factor(rows: FieldRows, name: str, unit: str) -> float:

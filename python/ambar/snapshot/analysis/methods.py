@@ -10,17 +10,14 @@ import numpy as np
 from ambar._core import InvalidError
 from ambar.snapshot.analysis import centers, profiles, statistics
 from ambar.snapshot.analysis.batches import Selection
-from ambar.snapshot.analysis.centers import Axis
 from ambar.snapshot.analysis.columns import AUTO, unit_factor
 from ambar.snapshot.analysis.profiles import BinEdges, Range, Statistic
 from ambar.snapshot.analysis.quantiles import quantiles
 from ambar.snapshot.analysis.statistics import Extremum, Statistics
-from ambar.snapshot.regions import Center, Region
+from ambar.snapshot.regions import Center, Direction, Levels, Region
 
 if TYPE_CHECKING:
     import xarray as xr
-
-Levels = tuple[int, int]
 
 
 class Analysis:
@@ -35,7 +32,7 @@ class Analysis:
         fields: Sequence[str] | str,
         *,
         weight: str | None = AUTO,
-        units: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -50,9 +47,9 @@ class Analysis:
         weight : str or None, default "auto"
             The field that weights means and standard deviations: "volume", "mass", or another
             field; None for equal weights. By default the volume for cells, none for particles.
-        units : mapping of str to str, optional
-            Units of the results by field, for example ``{"density": "g/cm3"}``; by default code
-            units.
+        units : mapping of str to str, or str, optional
+            Units of the results by field, for example ``{"density": "g/cm3"}``, or the unit of the
+            only field; by default code units.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -72,7 +69,7 @@ class Analysis:
         KeyError
             If a field does not exist.
         ValueError
-            If the region, the levels, the condition or a unit is invalid.
+            If there are no fields, or the region, the levels, the condition or a unit is invalid.
 
         Examples
         --------
@@ -83,7 +80,7 @@ class Analysis:
         """
         names = [fields] if isinstance(fields, str) else list(fields)
         selection = Selection(region, levels, where, threads)
-        return statistics.statistics(_rows(self), names, weight, units or {}, selection)
+        return statistics.statistics(_rows(self), names, weight, units, selection)
 
     def sum(
         self,
@@ -309,6 +306,7 @@ class Analysis:
         field: str,
         *,
         unit: str = "code",
+        length_unit: str = "box",
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -321,8 +319,9 @@ class Analysis:
         field : str
             A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
-            Unit of the value: "code", or a unit of the quantity of the field. The position is in
-            code length.
+            Unit of the value: "code", or a unit of the quantity of the field.
+        length_unit : str, default "box"
+            Unit of the position, as for `Sphere`.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -348,13 +347,15 @@ class Analysis:
         >>> len(well.position)
         3
         """
-        return self._extremum(field, unit, Selection(region, levels, where, threads), is_max=False)
+        selection = Selection(region, levels, where, threads)
+        return self._extremum(field, unit, length_unit, selection, is_max=False)
 
     def argmax(
         self,
         field: str,
         *,
         unit: str = "code",
+        length_unit: str = "box",
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -367,6 +368,8 @@ class Analysis:
         field : str
             A field, a derived field, or arithmetic of fields.
         unit : str, default "code"
+            As for `argmin`.
+        length_unit : str, default "box"
             As for `argmin`.
         region : Region, optional
             As for `read`.
@@ -394,13 +397,17 @@ class Analysis:
         >>> bool(value == amr.read("rho")["rho"].max())
         True
         """
-        return self._extremum(field, unit, Selection(region, levels, where, threads), is_max=True)
+        selection = Selection(region, levels, where, threads)
+        return self._extremum(field, unit, length_unit, selection, is_max=True)
 
-    def _extremum(self, field: str, unit: str, selection: Selection, *, is_max: bool) -> Extremum:
+    def _extremum(
+        self, field: str, unit: str, length_unit: str, selection: Selection, *, is_max: bool
+    ) -> Extremum:
         rows = _rows(self)
         factor = unit_factor(rows, field, unit)
         found = statistics.extremum(rows, field, selection, is_max=is_max)
-        return found._replace(value=factor * found.value)
+        place = centers.in_unit(np.array(found.position), rows.info, length_unit)
+        return Extremum(factor * found.value, tuple(place.tolist()))
 
     @overload
     def quantile(
@@ -469,7 +476,7 @@ class Analysis:
         Returns
         -------
         float or numpy.ndarray
-            A number for a number. NaN without rows, or if a value is NaN.
+            A number for a number. NaN without rows, or if a value or a weight is NaN.
 
         Raises
         ------
@@ -493,7 +500,7 @@ class Analysis:
         self,
         *,
         weight: str | None = "mass",
-        unit: str = "code",
+        unit: str = "box",
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -502,14 +509,14 @@ class Analysis:
         """Return the center of mass, or the mean position with another weight.
 
         In a periodic box, positions are those of the nearest image to the center of the region, or
-        to the middle of the box.
+        to the middle of the box if the region is a combination or missing.
 
         Parameters
         ----------
         weight : str or None, default "mass"
             "mass", "volume", another field, or None for equal weights.
-        unit : str, default "code"
-            "code", or a unit of length.
+        unit : str, default "box"
+            "box", "code", or a unit of length, as for `Sphere`.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -531,9 +538,9 @@ class Analysis:
         [0.5, 0.5, 0.5]
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        center = centers.center_of_region(selection, rows.info)
+        center = centers.near_selection(selection, rows.info)
         found = statistics.center_of_mass(rows, weight, center, selection)
-        return found * unit_factor(rows, "x", unit)
+        return centers.in_unit(found, rows.info, unit)
 
     def bulk_velocity(
         self,
@@ -627,7 +634,7 @@ class Analysis:
         self,
         *,
         center: Center | None = None,
-        center_unit: str = "box",
+        length_unit: str = "box",
         velocity: Sequence[float] | str | None = None,
         specific: bool = False,
         unit: str = "code",
@@ -641,9 +648,8 @@ class Analysis:
         Parameters
         ----------
         center : str, array_like of float, or sequence of float and "bc", optional
-            As for `find_center`. By default that of `about`, otherwise the center of the region,
-            or the middle of the box.
-        center_unit : str, default "box"
+            As for `find_center`. By default that of `about`, otherwise the middle of the box.
+        length_unit : str, default "box"
             Unit of the numbers in `center`, as for `Sphere`.
         velocity : "bulk" or sequence of float, optional
             A velocity in code units that is subtracted: "bulk" for the bulk velocity of the
@@ -664,7 +670,7 @@ class Analysis:
         Returns
         -------
         numpy.ndarray
-            Three components.
+            Three components; NaN without a bulk velocity that is subtracted.
 
         Raises
         ------
@@ -676,7 +682,8 @@ class Analysis:
         Examples
         --------
         >>> amr = ambar.open_snapshot("run.ambar").amr
-        >>> spin = amr.angular_momentum(region=ambar.Sphere("bc", 0.2), velocity="bulk")
+        >>> ball = ambar.Sphere((0.4, 0.5, 0.5), 0.2)
+        >>> spin = amr.angular_momentum(center="region", region=ball, velocity="bulk")
         >>> spin.shape
         (3,)
         """
@@ -686,9 +693,11 @@ class Analysis:
             if velocity != "bulk":
                 raise InvalidError(f"invalid velocity {velocity!r}; expected 'bulk' or numbers")
             bulk = statistics.bulk_velocity(rows, "mass", selection)
+            if not np.isfinite(bulk).all():
+                return np.full(3, np.nan)
         elif velocity is not None:
             bulk = np.array(velocity, np.float64)
-        view = centers.view_about(rows, center, center_unit, selection, velocity=bulk)
+        view = centers.view_about(rows, center, length_unit, selection, velocity=bulk)
         found = statistics.angular_momentum(view, selection, is_specific=specific)
         name = "specific_angular_momentum_x" if specific else "angular_momentum_x"
         return found * unit_factor(rows, name, unit)
@@ -710,7 +719,8 @@ class Analysis:
         center : str, array_like of float, or sequence of float and "bc", default "max:density"
             "max:FIELD" and "min:FIELD", such as "min:potential": the position of the extremum;
             "com": the center of mass; "sink:ID" and "clump:ID": the sink or clump of this number;
-            "bc": the middle of the box. Numbers are returned unchanged.
+            "bc": the middle of the box; "region": the center of the region, which is not a
+            combination. Numbers are returned unchanged.
         unit : str, default "box"
             Unit of the result, and of the numbers in `center`: "box" for fractions of the size of
             the box in x, "code", or a unit of length, as for `Sphere`.
@@ -751,15 +761,15 @@ class Analysis:
         x: str,
         fields: Iterable[str] | str,
         *,
-        weight: str | None = "mass",
+        weight: str | None = AUTO,
         bins: BinEdges = 64,
         range: Range | None = None,  # noqa: A002
         log: bool | None = None,
         statistic: Statistic = "mean",
         center: Center | None = None,
-        center_unit: str = "box",
-        axis: Axis | None = None,
-        units: Mapping[str, str] | None = None,
+        length_unit: str = "box",
+        axis: Direction | None = None,
+        units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -774,8 +784,9 @@ class Analysis:
             "cylindrical_radius", "cylindrical_z" and others refer to `center` and `axis`.
         fields : str or iterable of str
             Fields, derived fields, or arithmetic of fields.
-        weight : str or None, default "mass"
-            "mass", "volume", another field, or None for equal weights. Not used for sums.
+        weight : str or None, default "auto"
+            "mass", "volume", another field, or None for equal weights. By default the volume for
+            cells, the mass for particles. Not used for sums.
         bins : int or array_like of float, default 64
             Number of bins, or their edges.
         range : tuple of float, optional
@@ -787,15 +798,14 @@ class Analysis:
         statistic : {"mean", "sum", "std"}, default "mean"
             The statistic of the fields.
         center : str, array_like of float, or sequence of float and "bc", optional
-            As for `find_center`. By default that of `about`, otherwise the center of the region,
-            or the middle of the box.
-        center_unit : str, default "box"
+            As for `find_center`. By default that of `about`, otherwise the middle of the box.
+        length_unit : str, default "box"
             Unit of the numbers in `center`, as for `Sphere`.
         axis : str or array_like of float, optional
             "x", "y", "z" or a vector; by default that of `about`, or "z".
-        units : mapping of str to str, optional
-            Units of `x` and of fields, for example ``{"radius": "kpc", "density": "nH"}``; by
-            default code units. Bins and the range have the unit of `x`.
+        units : mapping of str to str, or str, optional
+            Units of `x` and of fields, for example ``{"radius": "kpc", "density": "nH"}``, or the
+            unit of the only field; by default code units. Bins and the range have the unit of `x`.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -818,6 +828,8 @@ class Analysis:
             If a field does not exist.
         ValueError
             If the bins, the range, the center, the axis, a unit or the selection is invalid.
+        LimitError
+            If the bins need more memory than `ambar.limits` permits.
         ModuleNotFoundError
             If xarray is not installed.
 
@@ -832,7 +844,7 @@ class Analysis:
         True
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        view = centers.view_about(rows, center, center_unit, selection, axis=axis)
+        view = centers.view_about(rows, center, length_unit, selection, axis=axis)
         return profiles.profile(
             view,
             x,
@@ -842,7 +854,7 @@ class Analysis:
             range=range,
             log=log,
             statistic=statistic,
-            units=units or {},
+            units=units,
             selection=selection,
         )
 
@@ -857,9 +869,9 @@ class Analysis:
         range: tuple[Range | None, Range | None] | None = None,  # noqa: A002
         log: bool | tuple[bool | None, bool | None] | None = None,
         center: Center | None = None,
-        center_unit: str = "box",
-        axis: Axis | None = None,
-        units: Mapping[str, str] | None = None,
+        length_unit: str = "box",
+        axis: Direction | None = None,
+        units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -883,12 +895,12 @@ class Analysis:
             As for `profile`; a tuple has those of `x` and of `y`.
         center : str, array_like of float, or sequence of float and "bc", optional
             As for `profile`.
-        center_unit : str, default "box"
+        length_unit : str, default "box"
             As for `profile`.
         axis : str or array_like of float, optional
             As for `profile`.
-        units : mapping of str to str, optional
-            Units of `x`, `y` and `field`; by default code units.
+        units : mapping of str to str, or str, optional
+            Units of `x`, `y` and `field`, or the unit of `field`; by default code units.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -911,6 +923,8 @@ class Analysis:
         ValueError
             If `x` and `y` are equal, or the bins, a range, the center, the axis, a unit or the
             selection is invalid.
+        LimitError
+            If the bins need more memory than `ambar.limits` permits.
         ModuleNotFoundError
             If xarray is not installed.
 
@@ -924,7 +938,7 @@ class Analysis:
         True
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        view = centers.view_about(rows, center, center_unit, selection, axis=axis)
+        view = centers.view_about(rows, center, length_unit, selection, axis=axis)
         return profiles.phase(
             view,
             x,
@@ -934,7 +948,7 @@ class Analysis:
             bins=bins,
             range=range,
             log=log,
-            units=units or {},
+            units=units,
             selection=selection,
         )
 
@@ -948,9 +962,9 @@ class Analysis:
         log: bool | None = None,
         density: bool = False,
         center: Center | None = None,
-        center_unit: str = "box",
-        axis: Axis | None = None,
-        units: Mapping[str, str] | None = None,
+        length_unit: str = "box",
+        axis: Direction | None = None,
+        units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
         levels: Levels | None = None,
         where: str | None = None,
@@ -975,12 +989,12 @@ class Analysis:
             Whether to return the probability density, whose integral over the bins is 1.
         center : str, array_like of float, or sequence of float and "bc", optional
             As for `profile`.
-        center_unit : str, default "box"
+        length_unit : str, default "box"
             As for `profile`.
         axis : str or array_like of float, optional
             As for `profile`.
-        units : mapping of str to str, optional
-            Units of `field` and of the weight, by default code units.
+        units : mapping of str to str, or str, optional
+            Units of `field` and of the weight, or the unit of `field`; by default code units.
         region : Region, optional
             As for `read`.
         levels : tuple of int, optional
@@ -1001,6 +1015,8 @@ class Analysis:
             If a field does not exist.
         ValueError
             If the bins, the range, the center, the axis, a unit or the selection is invalid.
+        LimitError
+            If the bins need more memory than `ambar.limits` permits.
         ModuleNotFoundError
             If xarray is not installed.
 
@@ -1012,7 +1028,7 @@ class Analysis:
         ((32,), 1.0)
         """
         rows, selection = _rows(self), Selection(region, levels, where, threads)
-        view = centers.view_about(rows, center, center_unit, selection, axis=axis)
+        view = centers.view_about(rows, center, length_unit, selection, axis=axis)
         return profiles.histogram(
             view,
             field,
@@ -1021,7 +1037,7 @@ class Analysis:
             range=range,
             log=log,
             density=density,
-            units=units or {},
+            units=units,
             selection=selection,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -9,10 +10,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ambar._core import InvalidError
+from ambar._core import InvalidError, LimitError, memory_limit
 from ambar._util.optional import require
-from ambar.snapshot.analysis.batches import BLOCK_ROWS, Arrays, Selection, each_block
-from ambar.snapshot.analysis.columns import is_length, unit_factor, unit_label, weight_name
+from ambar.snapshot.analysis.batches import (
+    BLOCK_ROWS,
+    Arrays,
+    Selection,
+    each_block,
+    is_cells,
+)
+from ambar.snapshot.analysis.columns import (
+    AUTO,
+    is_length,
+    unit_factor,
+    unit_label,
+    units_of,
+    weight_name,
+)
 from ambar.snapshot.analysis.moments import BlockMoments, Moments
 
 if TYPE_CHECKING:
@@ -25,6 +39,8 @@ Range: TypeAlias = tuple[float, float]
 Statistic: TypeAlias = Literal["mean", "sum", "std"]
 
 _STATISTICS = ("mean", "sum", "std")
+_BIN_BYTES = 256
+"""Memory of a bin: sums of a field, their errors, those of blocks, and rows of a block."""
 _EMPTY_RANGE = (0.5, 1.0)
 """The range of bins without values."""
 _LOG_SPAN = 100.0
@@ -101,6 +117,7 @@ def make_bins(
     selection: Selection,
 ) -> list[Bins]:
     """Return the bins of columns; missing ranges are those of the values, found in one pass."""
+    _check_memory(bins)
     unknown = {
         name: log
         for name, each, span, log in zip(names, bins, ranges, logs, strict=True)
@@ -109,7 +126,7 @@ def make_bins(
     found = _ranges(rows, unknown, selection) if unknown else {}
     result = []
     for name, each, span, log in zip(names, bins, ranges, logs, strict=True):
-        unit = units.get(name, "code")
+        unit = units[name]
         factor = unit_factor(rows, name, unit)
         is_uniform = isinstance(each, (int, np.integer))
         if is_uniform:
@@ -121,6 +138,19 @@ def make_bins(
         label = unit_label(rows, name, unit)
         result.append(Bins(name, edges, factor, label, is_log, is_uniform))
     return result
+
+
+def _check_memory(bins: Sequence[BinEdges]) -> None:
+    """Raise LimitError if the sums of a field in all bins exceed the memory limit."""
+    size = math.prod(
+        max(int(each), 0) if isinstance(each, (int, np.integer)) else np.size(each)
+        for each in bins
+    )
+    needed, limit = size * _BIN_BYTES, memory_limit()
+    if needed > limit:
+        raise LimitError(
+            f"{size} bins need {needed} bytes, more than the limit of {limit}; choose fewer bins"
+        )
 
 
 def _ranges(
@@ -216,7 +246,7 @@ def profile(
     range: Range | None,  # noqa: A002
     log: bool | None,
     statistic: Statistic,
-    units: Mapping[str, str],
+    units: Mapping[str, str] | str | None,
     selection: Selection,
 ) -> xr.Dataset:
     """Return a statistic of fields in bins of a column."""
@@ -230,15 +260,18 @@ def profile(
     names = [fields] if isinstance(fields, str) else list(fields)
     if x in names:
         raise InvalidError(f"expected fields other than {x!r}, the column of the bins")
+    if weight == AUTO and not is_cells(rows):
+        weight = "mass"
     weight = weight_name(rows, weight) if statistic != "sum" else None
-    factors = [unit_factor(rows, name, units.get(name, "code")) for name in names]
+    units = units_of(rows, [x, *names], units, names)
+    factors = [unit_factor(rows, name, units[name]) for name in names]
     edges = make_bins(rows, [x], [bins], [range], [log], units, selection)
     is_std = statistic == "std"
     found = binned(rows, edges, names, weight, selection, with_squares=is_std)
     values = {"mean": found.means, "sum": found.totals, "std": found.deviations}[statistic]
     attrs = {"statistic": statistic, "weight": weight or "none"}
     variables: dict[str, Any] = {
-        name: (x, row * factor, {"units": unit_label(rows, name, units.get(name, "code")), **attrs})
+        name: (x, row * factor, {"units": unit_label(rows, name, units[name]), **attrs})
         for name, row, factor in zip(names, values, factors, strict=True)
     }
     variables["count"] = (x, found.count, {"long_name": "number of rows"})
@@ -261,7 +294,7 @@ def phase(
     bins: BinEdges | tuple[BinEdges, BinEdges],
     range: tuple[Range | None, Range | None] | None,  # noqa: A002
     log: bool | tuple[bool | None, bool | None] | None,
-    units: Mapping[str, str],
+    units: Mapping[str, str] | str | None,
     selection: Selection,
 ) -> xr.DataArray:
     """Return the sum, or the weighted mean, of a field in bins of two columns."""
@@ -271,7 +304,8 @@ def phase(
     if x == y:
         raise InvalidError(f"expected two different columns, found {x!r} twice")
     weight = None if weight is None else weight_name(rows, weight)
-    factor = unit_factor(rows, field, units.get(field, "code"))
+    units = units_of(rows, [x, y, field], units, [field])
+    factor = unit_factor(rows, field, units[field])
     pair: Any = bins if isinstance(bins, tuple) else (bins, bins)
     logs = log if isinstance(log, tuple) else (log, log)
     both = make_bins(rows, [x, y], pair, range or (None, None), logs, units, selection)
@@ -283,7 +317,7 @@ def phase(
         coords=both[0].coordinates | both[1].coordinates,
         name=field,
         attrs={
-            "units": unit_label(rows, field, units.get(field, "code")),
+            "units": unit_label(rows, field, units[field]),
             "statistic": "sum" if weight is None else "mean",
             "weight": weight or "none",
         },
@@ -299,7 +333,7 @@ def histogram(
     range: Range | None,  # noqa: A002
     log: bool | None,
     density: bool,
-    units: Mapping[str, str],
+    units: Mapping[str, str] | str | None,
     selection: Selection,
 ) -> xr.DataArray:
     """Return the sum of a weight in bins of a column, or the number of rows without a weight."""
@@ -307,9 +341,10 @@ def histogram(
     import xarray as xr
 
     weight = weight_name(rows, weight)
+    units = units_of(rows, [field, *([weight] if weight else [])], units, [field])
     edges = make_bins(rows, [field], [bins], [range], [log], units, selection)
     found = binned(rows, edges, [], weight, selection)
-    unit = "count" if weight is None else units.get(weight, "code")
+    unit = "count" if weight is None else units[weight]
     values = found.weight
     if density:
         values = values / (values.sum() * np.diff(edges[0].edges))

@@ -67,7 +67,7 @@ def quantiles(
 ) -> list[float]:
     """Return the smallest values at which the sum of the weights reaches fractions of the total.
 
-    That is NumPy's method "inverted_cdf". NaN without rows, or if a value is NaN.
+    That is NumPy's method "inverted_cdf". NaN without rows, or if a value or a weight is NaN.
     """
     for level in levels:
         if not 0 <= level <= 1:
@@ -120,7 +120,8 @@ def _narrow(searches: list[_Search], buckets: np.ndarray) -> None:
     counts, weights = buckets
     filled = np.flatnonzero(counts)
     ends = np.cumsum(weights[filled])
-    if not filled.size or (searches[0].bits == 0 and filled[-1] > _INFINITY):
+    is_nan = searches[0].bits == 0 and filled.size and filled[-1] > _INFINITY
+    if not filled.size or is_nan or np.isnan(ends[-1]):
         for search in searches:
             search.value = np.nan
         return
@@ -149,7 +150,7 @@ def _finish(searches: list[_Search], candidates: np.ndarray) -> None:
     for search in searches:
         if search.bits == 0:
             search.target = search.level * float(ends[-1])
-            if np.isnan(values[order[-1]]):
+            if np.isnan(values[order[-1]]) or np.isnan(ends[-1]):
                 search.value = np.nan
                 continue
         search.value = float(values[order[_place(ends, search.target - search.below)]])

@@ -12,8 +12,8 @@ import numpy as np
 
 from ambar._core import InvalidError, UnsupportedError
 from ambar._util import html, text
-from ambar.snapshot.analysis.batches import Arrays, Place, Selection, each_block, read_batch
-from ambar.snapshot.analysis.columns import components, unit_factor, weight_name
+from ambar.snapshot.analysis.batches import Arrays, BlockLocation, Selection, each_block, read_batch
+from ambar.snapshot.analysis.columns import components, unit_factor, units_of, weight_name
 from ambar.snapshot.analysis.moments import BlockMoments, CompensatedSum, Moments
 from ambar.snapshot.regions import AXES
 
@@ -34,7 +34,7 @@ class Extremum(NamedTuple):
     value: float
     """The value."""
     position: tuple[float, ...]
-    """The centre of the cell, or the position of the particle, in code length."""
+    """The centre of the cell, or the position of the particle."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +148,15 @@ def statistics(
     rows: FieldRows,
     fields: Sequence[str],
     weight: str | None,
-    units: Mapping[str, str],
+    units: Mapping[str, str] | str | None,
     selection: Selection,
 ) -> Statistics:
     """Return statistics of fields, computed in one pass."""
+    if not fields:
+        raise InvalidError("expected at least one field, found none")
     weight = weight_name(rows, weight)
-    factors = [unit_factor(rows, name, units.get(name, "code")) for name in fields]
+    units = units_of(rows, fields, units, fields)
+    factors = [unit_factor(rows, name, units[name]) for name in fields]
 
     def reduce(values: Arrays) -> tuple[BlockMoments, np.ndarray]:
         chosen = [values[name] for name in fields]
@@ -213,11 +216,11 @@ def extremum(rows: FieldRows, field: str, selection: Selection, *, is_max: bool)
         return float(values[row]), row
 
     best: tuple[float, int] | None = None
-    place = Place((0, 0), 0)
+    location = BlockLocation((0, 0), 0)
     for block, found in each_block(rows, [field], selection, reduce):
         # A NaN is the result, as in NumPy.
         if best is None or sign * found[0] < sign * best[0] or math.isnan(found[0]):
-            best, place = found, block
+            best, location = found, block
             if math.isnan(found[0]):
                 break
     if best is None:
@@ -226,8 +229,8 @@ def extremum(rows: FieldRows, field: str, selection: Selection, *, is_max: bool)
             "another region, levels or condition"
         )
     names = list(AXES[: rows.info.ndim])
-    arrays = read_batch(rows, names, selection, place.chunks)
-    row = place.start + best[1]
+    arrays = read_batch(rows, names, selection, location.chunks)
+    row = location.start + best[1]
     return Extremum(best[0], tuple(float(arrays[name][row]) for name in names))
 
 
