@@ -263,7 +263,7 @@ def test_regions_are_no_centers_by_default(gravpart: ambar.Snapshot) -> None:
     amr, around = gravpart.amr, gravpart.amr.about((0.3, 0.5, 0.5))
     close(amr.angular_momentum(region=BALL), amr.angular_momentum(center="bc", region=BALL))
     for rows in (amr, around):
-        inside = {"region": BALL, "where": "radius < 0.2"}
+        inside: dict[str, Any] = {"region": BALL, "where": "radius < 0.2"}
         found = rows.profile("level", "radius", statistic="sum", **inside)["radius"]
         assert float(found.sum()) == pytest.approx(rows.sum("radius", **inside))
     assert amr.find_center("region", region=BALL).tolist() == pytest.approx(BALL.center)

@@ -143,8 +143,7 @@ def make_bins(
 def _check_memory(bins: Sequence[BinEdges]) -> None:
     """Raise LimitError if the sums of a field in all bins exceed the memory limit."""
     size = math.prod(
-        max(int(each), 0) if isinstance(each, (int, np.integer)) else np.size(each)
-        for each in bins
+        max(int(each), 0) if isinstance(each, (int, np.integer)) else np.size(each) for each in bins
     )
     needed, limit = size * _BIN_BYTES, memory_limit()
     if needed > limit:
