@@ -173,7 +173,7 @@ impl Camera {
     }
 
     /// The vector from the middle to the nearest image of a point.
-    fn from_centre(&self, point: [f64; 3]) -> [f64; 3] {
+    fn offset_of(&self, point: [f64; 3]) -> [f64; 3] {
         std::array::from_fn(|d| {
             let (distance, period) = (point[d] - self.centre[d], self.periods[d]);
             match period.is_finite() {
@@ -227,7 +227,7 @@ impl<'a> Painter<'a> {
                 _ => return,
             },
         };
-        let from_centre = self.camera.from_centre(self.rows.positions.map(|x| x[row]));
+        let from_centre = self.camera.offset_of(self.rows.positions.map(|x| x[row]));
         match self.rows.footprint {
             Footprint::Cells(sides) => {
                 let half = sides.map(|side| side[row] / 2.0);

@@ -93,7 +93,7 @@ impl FieldOnLevel<'_> {
         let (count, per_chunk) = (blocks.origins().len(), blocks.per_chunk());
         let bytes = blocks.chunks() * per_chunk * blocks.block_cells() * self.field.size;
         let samples = match bytes <= WINDOW_BYTES {
-            true => vec![0..count],
+            true => std::iter::once(0..count).collect(),
             false => sample_rows(count, per_chunk),
         };
         let read = |range: Range<usize>| Ok((self.gather(&range)?, range));
