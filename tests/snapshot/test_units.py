@@ -10,6 +10,7 @@ import pytest
 import ambar
 from ambar import _core
 from ambar.snapshot.regions import region_in_code
+from ambar.snapshot.units import ColumnUnits
 
 GALAXY = ambar.RamsesInfo(
     ndim=3,
@@ -136,3 +137,31 @@ def test_boxes_that_touch_a_face_do_not_overlap(periodic: tuple[bool, bool]) -> 
     inside: list[list[float]] = [[-0.2, 0, 1e-9, 1], [0.99, 0, 1.2, 1], [-5, 0.5, 5, 0.6]]
     for numbers in inside:
         assert region_in_code(ambar.Box(numbers[:2], numbers[2:]), info) is not None
+
+
+def test_names_of_fields_and_quantities() -> None:
+    units = GALAXY.units
+    assert units.convert(1582.0, "temperature", "K") == 1582.0
+    assert units.factor("pressure_over_density", "K") == units.temperature("K")
+    with pytest.raises(ambar.InvalidError, match="not a unit of temperature"):
+        units.factor("temperature", "T_mu")
+    with pytest.raises(ambar.InvalidError):
+        units.factor("velocity_x**2", "km/s")
+    assert units.factor("velocity_x**2", "km2/s2") == pytest.approx(units.velocity("km/s") ** 2)
+    columns = ColumnUnits.of_names(units, ["foo/dx", "hydro/dx", "particles/mass", "rho/dx"])
+    assert columns.factor("hydro/dx", "kpc") == units.length("kpc")
+    assert columns.factor("particles/mass", "g") == units.mass("g")
+    assert columns.factor("rho/dx", "g/cm4") == pytest.approx(units.unit_d / units.unit_l)
+    with pytest.raises(ambar.InvalidError, match="foo/dx"):
+        columns.factor("foo/dx", "kpc")
+
+
+def test_labels_are_units() -> None:
+    units = GALAXY.units
+    assert units.factor("pressure", "K/cm**3") == units.factor("pressure", "K/cm3")
+    assert units.factor("rho * vx**2", "K/cm**3") == pytest.approx(units.pressure("K/cm3"))
+    for unit in ("pc**99999", "pc" + "9" * 5000, "s**" + "9" * 400, "1/mm**200"):
+        with pytest.raises(ambar.InvalidError, match="too large or too small"):
+            units.factor("length", unit)
+    with pytest.raises(ambar.InvalidError, match="unknown unit 'G'"):
+        ambar.fields.add("never", "rho", "G")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
-from ambar.snapshot.derived.catalog import Formula, of_cells
+from ambar.snapshot.derived.catalog import Formula, cell_formulas
 from ambar.snapshot.derived.neighbours import GRADIENTS, Neighbours, fields_of_gradients
 from ambar.snapshot.field_names import CELL_COMPONENTS, WEIGHTS_OF_LINES
 from ambar.snapshot.field_rows import FieldRows
@@ -236,7 +236,8 @@ class Amr(FieldRows, CellMaps):
         tree; only `read` returns them.
         """
         found = super().derived_fields
-        if self.layout == "tree" and self._context.stored("velocity_x"):
+        axes = AXES[: self.ndim]
+        if self.layout == "tree" and all(self._context.stored(f"velocity_{a}") for a in axes):
             found += GRADIENTS
         return found
 
@@ -285,6 +286,12 @@ class Amr(FieldRows, CellMaps):
         """Return fields of gradients of the velocity at some leaf cells."""
         axes = AXES[: self.ndim]
         components = [axis for axis in AXES if self._context.stored(f"velocity_{axis}")]
+        for axis in axes:
+            if axis not in components:
+                raise _core.NotFoundError(
+                    f'{self._source.location}: column "{names[0]}" is not available: it needs the '
+                    f"field 'velocity_{axis}'"
+                )
         velocity = [f"velocity_{axis}" for axis in components]
         index = [f"i{axis}" for axis in axes]
         cells = super()._read_arrays(["level", *index, *velocity], threads=threads)
@@ -680,7 +687,8 @@ class Amr(FieldRows, CellMaps):
 
     def _formulas(self, cosmology: Cosmology | None) -> dict[str, list[Formula]]:  # noqa: ARG002
         coordinates = getattr(self._info, "coordinates", "cartesian")
-        return of_cells(self._core.derived, self.ndim, is_cartesian=coordinates == "cartesian")
+        is_cartesian = coordinates == "cartesian"
+        return cell_formulas(self._core.derived, self.ndim, is_cartesian=is_cartesian)
 
     def _component_of(self, owner: str) -> bool:
         return owner in CELL_COMPONENTS

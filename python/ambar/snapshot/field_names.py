@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 """Components of cells: of RAMSES, and the only one of AMReX."""
+
+_COMPONENT = re.compile(rf"{'|'.join(CELL_COMPONENTS)}|sinks|clumps|particles(?:/\w+)?")
 
 # Alias -> names in descriptors of RAMSES; the first one that a file contains is used.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -95,10 +98,10 @@ _QUANTITIES = {
     **{f"{axis}{name}": "velocity" for axis in "xyz" for name in ("_velocity", "vel", "_vel")},
     **{f"{axis}{name}": "momentum_density" for axis in "xyz" for name in ("mom", "-GasMomentum")},
     **{f"grav_{axis}": "acceleration" for axis in "xyz"},
-    "Temp": "kelvin",
-    "gasTemperature": "kelvin",
+    "Temp": "temperature",
+    "gasTemperature": "temperature",
     # Derived fields; the units of others are those of their formulas.
-    "temperature": "kelvin",
+    "temperature": "temperature",
     "number_density": "number_density",
     "age": "time",
     "sound_speed": "velocity",
@@ -136,12 +139,19 @@ DERIVED = frozenset(("level", *(f"{kind}{axis}" for kind in ("", "d", "i") for a
 def quantity_of(field: str) -> str | None:
     """Return the quantity of a field ("density", "velocity", ...); None if unknown.
 
-    "kelvin" and "number_density" are not in code units, but in K and 1/cm3.
+    "temperature" and "number_density" are not in code units, but in K and 1/cm3.
     """
     for name in (field, *ALIASES.get(field, ())):
-        if quantity := _QUANTITIES.get(name) or _PREFIXES.get(name.split("_")[0]):
+        prefix = name.split("_")[0] if name.isidentifier() else ""
+        if quantity := _QUANTITIES.get(name) or _PREFIXES.get(prefix):
             return quantity
     return None
+
+
+def without_component(name: str) -> str:
+    """Return a name without the component before it: "rho" for "hydro/rho"."""
+    owner, _, plain = name.rpartition("/")
+    return plain if _COMPONENT.fullmatch(owner) else name
 
 
 def resolve_all(names: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from ambar._util.text import suggestion
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.analysis.methods import Analysis
-from ambar.snapshot.derived.catalog import Formula, of_frame
+from ambar.snapshot.derived.catalog import Formula, frame_formulas
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, axis_vector, finite_vector
 from ambar.snapshot.derived.resolution import (
     Context,
@@ -402,9 +402,9 @@ class FieldRows(Analysis, ABC):
             return resolution.column(name, arithmetic=not (is_other and "/" in name))
         except MissingError as error:
             if reason := str(error):
+                missing = self._missing_components() if "the field " in reason else ""
                 raise _core.NotFoundError(
-                    f'{self._source.location}: column "{name}" is not available: {reason}'
-                    f"{self._missing_components()}"
+                    f'{self._source.location}: column "{name}" is not available: {reason}{missing}'
                 ) from None
             raise self._unknown(name) from None
 
@@ -429,7 +429,7 @@ class FieldRows(Analysis, ABC):
         cosmology = self._units._cosmology
         middle = [low + side / 2 for low, side in zip(info.lower, info.box_size, strict=True)]
         periodic = info.periodic or (False,) * info.ndim
-        frame = of_frame(self._parameters, middle, info.box_size, periodic)
+        frame = frame_formulas(self._parameters, middle, info.box_size, periodic)
         return {**self._formulas(cosmology), **frame}
 
     @property

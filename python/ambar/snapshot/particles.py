@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
-from ambar.snapshot.derived.catalog import Formula, of_rows
+from ambar.snapshot.derived.catalog import Formula, row_formulas
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.maps.methods import ParticleMaps
 from ambar.snapshot.regions import Region
@@ -140,7 +140,7 @@ class Particles(FieldRows, ParticleMaps):
         return self._core.read(columns, region, condition, threads, chunks, computed)
 
     def _formulas(self, cosmology: Cosmology | None) -> dict[str, list[Formula]]:
-        return of_rows(self._info.time, cosmology, self._units.unit_t)
+        return row_formulas(self._info.time, self._info.ndim, cosmology, self._units.unit_t)
 
     def to_xarray(self) -> xr.Dataset:
         """Return all rows as a Dataset with the dimension "row".

@@ -39,7 +39,7 @@ _USUAL_UNITS = {
     "time": "Myr",
     "length": "kpc",
     "number_density": "cm-3",
-    "kelvin": "K",
+    "temperature": "K",
 }
 
 _LARGE_RANGE = 10.0

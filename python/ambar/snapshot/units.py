@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar.snapshot.field_names import ALIASES, BIRTH_TIMES, quantity_of
+from ambar.snapshot.field_names import ALIASES, BIRTH_TIMES, quantity_of, without_component
 from ambar.snapshot.physics.constants import (
     BOLTZMANN,
     HYDROGEN_FRACTION,
@@ -26,6 +26,7 @@ from ambar.snapshot.physics.constants import (
 )
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.physics.unit_expressions import (
+    NOT_EXPRESSIONS,
     Unit,
     parse_unit,
     pint_notation,
@@ -56,16 +57,18 @@ DIMENSIONS = {
     "pressure": (-1.0, 1.0, -2.0),
     "specific_energy": (2.0, 0.0, -2.0),
     "energy": (2.0, 1.0, -2.0),
-    "temperature": (2.0, 0.0, -2.0),
+    "pressure_over_density": (2.0, 0.0, -2.0),
     "magnetic_field": (-0.5, 0.5, -1.0),
     "dimensionless": (0.0, 0.0, 0.0),
 }
-"""Exponents of length, mass and time of the quantities. Temperature is pressure over density."""
+"""Exponents of length, mass and time of the quantities in code units."""
 KELVIN = Unit(1.0, (0.0, 0.0, 0.0, 1.0))
-ABSOLUTE = {"kelvin": KELVIN, "number_density": Unit(1.0, (-3.0, 0.0, 0.0, 0.0))}
+ABSOLUTE = {"temperature": KELVIN, "number_density": Unit(1.0, (-3.0, 0.0, 0.0, 0.0))}
 """Units of quantities that are not in code units."""
 _KELVIN_IN_CONDITIONS = (1024.0, 0.0, 0.0)
-"""Stands for the dimension of fields in K, which conditions have no exponent for."""
+"""The dimension of fields in K in conditions, which have no exponent of temperature."""
+_OWN_IN_CONDITIONS = 2048.0
+"""The first of the dimensions of fields that are neither in code units nor in K."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +180,8 @@ class Units:
                 "km2/s2": velocity**2 * 1e-10,
             },
             "energy": {"erg": self.unit_m * velocity**2, "J": self.unit_m * velocity**2 * 1e-7},
-            # Of pressure over density: T/mu, and T with the mean molecular weight 1/X of RAMSES.
-            "temperature": {"T_mu": kelvin, "K": kelvin / HYDROGEN_FRACTION},
+            # T/mu, and T with the mean molecular weight 1/X of RAMSES.
+            "pressure_over_density": {"T_mu": kelvin, "K": kelvin / HYDROGEN_FRACTION},
             "magnetic_field": {
                 "Gauss": gauss,
                 "muG": gauss * 1e6,
@@ -239,9 +242,8 @@ class Units:
 
     def _factor_of_quantity(self, kind: str, unit: str) -> float:
         units = self.factors.get(kind, {})
-        name = unit if unit in units else SPELLINGS.get(unit, unit)
-        if name in units:
-            return units[name]
+        if (factor := _named_factor(units, unit)) is not None:
+            return factor
         own = self._code_unit(kind)
         return self._expressed(own, unit, f"{unit!r} is not a unit of {kind}", units)
 
@@ -253,11 +255,19 @@ class Units:
         ValueError
             If `unit` does not exist, or has another dimension.
         """
-        special = SPELLINGS.get(unit, unit)
         for kind, dimension in DIMENSIONS.items():
-            if (*dimension, 0.0) == own.dimension and special in self.factors.get(kind, {}):
-                return self.factors[kind][special] * own.factor / self._code_unit(kind).factor
+            if own.is_like(Unit(1.0, (*dimension, 0.0))):
+                factor = _named_factor(self.factors.get(kind, {}), unit)
+                if factor is not None:
+                    return factor * own.factor / self._code_unit(kind).factor
         return self._expressed(own, unit, f"{unit!r} is not a unit of {name}", {})
+
+    def _factor_if_like(self, own: Unit, unit: str) -> float | None:
+        """Return the factor from a unit to another one; None if it has another dimension."""
+        try:
+            return self._factor_of(own, unit, "")
+        except _core.InvalidError:
+            return None
 
     def _expressed(self, own: Unit, unit: str, problem: str, units: Mapping[str, float]) -> float:
         """Return the factor from a unit to an expression."""
@@ -453,12 +463,13 @@ class Units:
     def temperature(self, unit: str) -> float:
         """Return one code unit of pressure over density in `unit`.
 
-        Units are T_mu (T/mu in K) and K (with the mean molecular weight mu = 1/0.76).
+        Units are T_mu (T/mu in K) and K (with the mean molecular weight mu = 1/0.76). The field
+        "temperature" is in K already and needs no factor.
 
         Parameters
         ----------
         unit : str
-            A unit of `factors["temperature"]`, or "code".
+            A unit of `factors["pressure_over_density"]`, or "code".
 
         Returns
         -------
@@ -471,7 +482,20 @@ class Units:
         >>> round(units.temperature("K") / units.temperature("T_mu"), 3)
         1.316
         """
-        return self.factor("temperature", unit)
+        return self.factor("pressure_over_density", unit)
+
+
+def _named_factor(units: Mapping[str, float], unit: str) -> float | None:
+    """Return the factor of a unit by its name or its label: "K/cm3" or "K/cm**3"."""
+    name = SPELLINGS.get(unit, unit)
+    if unit in units or name in units:
+        return units.get(unit, units.get(name))
+    try:
+        label = pint_notation(unit)
+    except _core.InvalidError:
+        return None
+    same = (own for own in units if own not in NOT_EXPRESSIONS and pint_notation(own) == label)
+    return units.get(next(same, ""))
 
 
 @dataclass(frozen=True)
@@ -484,7 +508,7 @@ class ColumnUnits:
     @classmethod
     def of_names(cls, units: Units, names: Iterable[str]) -> ColumnUnits:
         """Return the units that columns have by their names."""
-        return cls(units, {name: units._unit_of_name(name.rpartition("/")[2]) for name in names})
+        return cls(units, {name: units._unit_of_name(without_component(name)) for name in names})
 
     def factor(self, name: str, unit: str) -> float:
         """Return the factor from the values of a column to a unit.
@@ -498,16 +522,16 @@ class ColumnUnits:
         if unit == "code":
             return 1.0
         if own is None:
-            return self.units.factor(name.rpartition("/")[2], unit)
-        kind = quantity_of(name.rpartition("/")[2])
+            return self.units.factor(without_component(name), unit)
+        kind = quantity_of(without_component(name))
         if kind in DIMENSIONS and self.units._code_unit(kind) == own:
             return self.units.factor(kind, unit)
         return self.units._factor_of(own, unit, name)
 
     def convert(self, values: np.ndarray, name: str, unit: str) -> Any:
         """Return the values of a column in a unit."""
-        if unit != "code" and self.units.is_conformal(name.rpartition("/")[2]):
-            return self.units.convert(values, name.rpartition("/")[2], unit)
+        if unit != "code" and self.units.is_conformal(without_component(name)):
+            return self.units.convert(values, without_component(name), unit)
         return values * self.factor(name, unit)
 
     def label(self, name: str, unit: str) -> str:
@@ -572,13 +596,14 @@ def parse_where(
     return _in_code_units(condition, units, unit_of or units._unit_of_name)
 
 
-def _in_code_units(
+def _in_code_units(  # noqa: C901
     condition: _core.Condition, units: Units, unit_of: Callable[[str], Unit | None]
 ) -> _core.Condition:
-    """Return a condition whose numbers are in code units, and in K where fields are."""
+    """Return a condition whose numbers are in the units of the fields."""
     factors = {name: dict(units.factors.get(name, {})) for name in DIMENSIONS}
     dimensions = dict(DIMENSIONS)
     fields: dict[str, str] = {}
+    others: dict[Unit, list[str]] = {}
     for name in condition.fields:
         if units.is_conformal(name):
             for unit in TIMES.keys() & condition.units:
@@ -587,11 +612,11 @@ def _in_code_units(
         own = unit_of(name)
         if own == KELVIN:
             dimensions["kelvin"], factors["kelvin"] = _KELVIN_IN_CONDITIONS, {"K": 1.0}
-            factors["temperature"].pop("K", None)
+            factors["pressure_over_density"].pop("K", None)
             fields[name] = "kelvin"
+        elif own is not None and own.dimension[3] == 0 and not is_code_unit(own, units):
+            others.setdefault(own, []).append(name)
         elif own is not None and own.dimension[3] == 0:
-            if not is_code_unit(own, units):
-                continue  # numbers are in the unit of the field
             length, mass, time, _ = own.dimension
             kind = quantity_of(name) or own.text
             if DIMENSIONS.get(kind) != (length, mass, time):
@@ -603,12 +628,43 @@ def _in_code_units(
         length, mass, time, _ = wanted.dimension
         dimensions[unit] = (length, mass, time)
         factors[unit] = {unit: units._unit_of_exponents(length, mass, time).factor / wanted.factor}
+    _add_own_units(others, condition.units, units, dimensions, factors, fields)
     quantities = [
         _core.Quantity(name, dimension=dimension, units=factors[name])
         for name, dimension in dimensions.items()
         if factors[name] or name in fields.values()
     ]
     return condition.convert_units(quantities, fields, SPELLINGS)
+
+
+def _add_own_units(
+    others: Mapping[Unit, list[str]],
+    wanted: Iterable[str],
+    units: Units,
+    dimensions: dict[str, tuple[float, float, float]],
+    factors: dict[str, dict[str, float]],
+    fields: dict[str, str],
+) -> None:
+    """Add the fields that are neither in code units nor in K, by their units.
+
+    Each has a quantity of its own, to which the units of its dimension belong, unless other fields
+    in the condition have this dimension.
+    """
+    taken = {dimensions[kind] for kind in fields.values()}
+    for number, (own, names) in enumerate(others.items()):
+        length, mass, time, _ = own.dimension
+        if (length, mass, time) in taken:
+            continue
+        taken.add((length, mass, time))
+        kind = f"the unit of {names[0]}"
+        fields.update(dict.fromkeys(names, kind))
+        dimensions[kind], factors[kind] = (_OWN_IN_CONDITIONS + number, 0.0, 0.0), {}
+        for unit in wanted:
+            spelled, factor = SPELLINGS.get(unit, unit), units._factor_if_like(own, unit)
+            if factor is not None:
+                for known in factors.values():
+                    known.pop(spelled, None)
+                factors[kind][spelled] = factor
 
 
 def _expressions(

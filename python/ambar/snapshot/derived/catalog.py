@@ -1,7 +1,7 @@
 """The derived fields that ambar defines: their formulas, for each component and simulation code.
 
 Formulas name RAMSES' fields. Where a code has other names, these are formulas as well: of several
-formulas the first one is used whose fields exist. Names are those of yt where it has them.
+formulas the first one is used whose fields exist. Most names are those of yt.
 
 In code units, G is that of the units of the run, and magnetic fields are such that B**2 / 2 is a
 pressure, as in RAMSES.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +33,10 @@ _SPEEDS = ("{0}_x**2 + {0}_y**2 + {0}_z**2", "{0}_x**2 + {0}_y**2", "{0}_x**2")
 
 
 def _magnitudes(vector: str) -> list[str]:
-    """Return formulas of the length of a vector of three, two or one components."""
+    """Return formulas of the length of a vector of three, two or one components.
+
+    `_of_dimension` leaves out those of fewer components than the data have dimensions.
+    """
     return [f"sqrt({squares.format(vector)})" for squares in _SPEEDS]
 
 
@@ -41,7 +44,6 @@ _FACES: dict[str, list[Formula]] = {
     f"magnetic_field_{axis}": [
         f"(B_{axis}_left + B_{axis}_right) / 2",
         f"(B_left_{axis} + B_right_{axis}) / 2",
-        f"B{axis}",
         f"`{axis}-BField`",
     ]
     for axis in AXES
@@ -70,7 +72,7 @@ _CODES: dict[str, list[Formula]] = {
     "potential": ["phiGrav", "phi_grav", "gpot"],
     **_FACES,
 }
-"""Fields by other names: of Nyx, Castro, MAESTROeX, Quokka and WarpX; of MHD runs of RAMSES."""
+"""Fields by other names: of Nyx, Castro, MAESTROeX and Quokka; of MHD runs of RAMSES."""
 
 _CELLS: dict[str, list[Formula]] = {
     "cell_mass": ["density * cell_volume"],
@@ -88,16 +90,9 @@ _CELLS: dict[str, list[Formula]] = {
     "thermal_energy": ["thermal_energy_density * cell_volume"],
     "entropy": ["pressure / density**{gamma}"],
     "jeans_length": ["sqrt({pi} / {G} * sound_speed**2 / density)"],
-    "jeans_number": ["jeans_length / dx"],
     "jeans_mass": ["(5 / {G} * pressure / density)**1.5 * sqrt(3 / (4 * {pi}) / density)"],
     "free_fall_time": ["sqrt(3 * {pi} / (32 * {G}) / density)"],
     "dynamical_time": ["sqrt(3 * {pi} / (16 * {G}) / density)"],
-    "virial_parameter": [
-        # Bertoldi and McKee (1992), 5 s**2 R / (G M), of a sphere with the volume of the cell; s is
-        # the velocity dispersion in one dimension, thermal and of the bulk motion.
-        "5 * {sphere_radius} / {G} * (pressure / density + relative_speed**2 / 3)"
-        " / (density * dx**2)"
-    ],
     "magnetic_field_strength": [*_magnitudes("magnetic_field")],
     "magnetic_pressure": ["0.5 * magnetic_field_strength**2"],
     "alfven_speed": ["magnetic_field_strength / sqrt(density)"],
@@ -163,15 +158,29 @@ _BOTH: dict[str, list[Formula]] = {
     "velocity_spherical_phi": ["velocity_cylindrical_theta"],
 }
 
+_VECTORS = (
+    "magnetic_field_strength",
+    "acceleration_magnitude",
+    "velocity_magnitude",
+    "relative_speed",
+    "radius",
+    "velocity_spherical_radius",
+)
+"""Fields with formulas for three, two and one components."""
 _FRAME = [
     f"{kind}_{axis}"
     for kind in ("relative_position", "relative_velocity", "frame_position", "frame_velocity")
     for axis in AXES
 ]
-NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, "cell_volume", "age"])
+_SIZES = ("cell_volume", "jeans_number", "virial_parameter")
+"""Fields that depend on the sides of cells."""
+NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, *_SIZES, "age"])
 """The names of all fields in the catalog."""
 SOURCES = frozenset([*_CODES, *_ROWS])
 """Those that codes store, by these or other names."""
+
+INTERNAL = frozenset([*_FRAME, "relative_speed"])
+"""Steps of other formulas, which lists of fields leave out."""
 
 SHORT_NAMES = {
     "volume": "cell_volume",
@@ -180,10 +189,6 @@ SHORT_NAMES = {
     "mach": "mach_number",
     "v": "velocity_magnitude",
     "ekin": "kinetic_energy",
-    "etherm": "thermal_energy",
-    "jeanslength": "jeans_length",
-    "jeansnumber": "jeans_number",
-    "jeansmass": "jeans_mass",
     "freefall_time": "free_fall_time",
     "radial_velocity": "velocity_spherical_radius",
     "magnetic_field_magnitude": "magnetic_field_strength",
@@ -192,11 +197,9 @@ SHORT_NAMES = {
     "hx": "specific_angular_momentum_x",
     "hy": "specific_angular_momentum_y",
     "hz": "specific_angular_momentum_z",
-    "h": "specific_angular_momentum_magnitude",
     "lx": "angular_momentum_x",
     "ly": "angular_momentum_y",
     "lz": "angular_momentum_z",
-    "l": "angular_momentum_magnitude",
     "r_sphere": "radius",
     "r_cylinder": "cylindrical_radius",
     "vr_sphere": "velocity_spherical_radius",
@@ -212,28 +215,54 @@ NUMBERS = {"pi": math.pi, "sphere_radius": _SPHERE_RADIUS}
 """Constants of formulas that need neither units nor parameters."""
 
 
-def of_cells(derived: Sequence[str], ndim: int, *, is_cartesian: bool) -> dict[str, list[Formula]]:
+def cell_formulas(
+    derived: Sequence[str], ndim: int, *, is_cartesian: bool
+) -> dict[str, list[Formula]]:
     """Return the formulas of fields of cells; `derived` are the derived columns of the core."""
-    volume = " * ".join(f"d{axis}" if f"d{axis}" in derived else "dx" for axis in AXES[:ndim])
-    measures: dict[str, list[Formula]] = {"cell_volume": [volume]} if is_cartesian else {}
-    return {**_CODES, **measures, **_CELLS, **_BOTH}
+    sides = [f"d{axis}" if f"d{axis}" in derived else "dx" for axis in AXES[:ndim]]
+    volume = " * ".join(sides)
+    is_cubic = set(sides) == {"dx"}
+    longest = "dx" if is_cubic else reduce("max({}, {})".format, sides)
+    square = "dx**2" if is_cubic else f"({volume})**{2 / ndim!r}"
+    measures: dict[str, list[Formula]] = {
+        "jeans_number": [f"jeans_length / {longest}"],
+        # Bertoldi and McKee (1992), 5 s**2 R / (G M), of a sphere with the volume of the cell; s is
+        # the velocity dispersion in one dimension, thermal and of the bulk motion.
+        "virial_parameter": [
+            "5 * {sphere_radius} / {G} * (pressure / density + relative_speed**2 / 3)"
+            f" / (density * {square})"
+        ],
+    }
+    if is_cartesian:
+        measures["cell_volume"] = [volume]
+    return _of_dimension({**_CODES, **measures, **_CELLS, **_BOTH}, ndim)
 
 
-def of_rows(time: float, cosmology: Cosmology | None, unit_t: float) -> dict[str, list[Formula]]:
+def row_formulas(
+    time: float, ndim: int, cosmology: Cosmology | None, unit_t: float
+) -> dict[str, list[Formula]]:
     """Return the formulas of fields of particles, sinks and clumps."""
-    age: Formula = f"{time!r} - birth_time"
+    age: Formula = (("birth_time",), partial(_ages, time, cosmology, unit_t))
+    return _of_dimension({**_ROWS, **_BOTH, "age": [age]}, ndim)
+
+
+def _of_dimension(catalog: dict[str, list[Formula]], ndim: int) -> dict[str, list[Formula]]:
+    """Return a catalog without formulas of vectors that have fewer than `ndim` components."""
+    vectors = {name: catalog[name][: 4 - ndim] for name in _VECTORS if name in catalog}
+    return catalog | vectors
+
+
+def _ages(
+    time: float, cosmology: Cosmology | None, unit_t: float, birth_times: np.ndarray
+) -> np.ndarray:
+    """Return ages in code units of time; NaN for a birth time of 0, which stars do not have."""
     if cosmology is not None:
-        age = (("birth_time",), partial(_age, cosmology, unit_t))
-    return {**_ROWS, **_BOTH, "age": [age]}
+        ages: np.ndarray = cosmology.ages(birth_times) / unit_t
+        return ages
+    return np.where(birth_times == 0.0, np.nan, time - birth_times)
 
 
-def _age(cosmology: Cosmology, unit_t: float, birth_times: np.ndarray) -> np.ndarray:
-    """Return ages in code units of time."""
-    ages: np.ndarray = cosmology.ages(birth_times) / unit_t
-    return ages
-
-
-def of_frame(
+def frame_formulas(
     parameters: Parameters,
     middle: Sequence[float],
     sides: Sequence[float],
@@ -243,13 +272,16 @@ def of_frame(
 
     Positions are those of the nearest periodic image.
     """
-    center = parameters.center or tuple(middle)
+    center = parameters.center or middle
     formulas: dict[str, list[Formula]] = {}
     for number, axis in enumerate(AXES[: len(sides)]):
-        start = center[number]
+        start, side = float(center[number]), float(sides[number])
+        low = middle[number] - side / 2
+        if periodic[number] and not low <= start <= low + side:
+            start = low + (start - low) % side
         position = f"({axis} - {start!r})" if start >= 0 else f"({axis} + {-start!r})"
         if periodic[number] and start != middle[number]:
-            position = _nearest(position, float(sides[number]))
+            position = _nearest(position, side)
         formulas[f"relative_position_{axis}"] = [position]
     velocity = parameters.velocity or (0.0, 0.0, 0.0)
     for number, axis in enumerate(AXES):

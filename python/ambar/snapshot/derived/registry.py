@@ -9,14 +9,34 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ambar import _core
-from ambar.snapshot.derived.catalog import NAMES, Formula
+from ambar.snapshot.derived.catalog import NAMES, SHORT_NAMES, Formula
 from ambar.snapshot.derived.neighbours import GRADIENTS
-from ambar.snapshot.field_names import DERIVED
+from ambar.snapshot.field_names import ALIASES, DERIVED
 from ambar.snapshot.physics.unit_expressions import parse_unit
-from ambar.snapshot.units import DIMENSIONS
+from ambar.snapshot.units import ABSOLUTE, DIMENSIONS
 
 Function: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class _RealFunction:
+    """A function of a user, whose result must not be complex."""
+
+    name: str
+    function: Function
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        """Return the result of the function."""
+        found = self.function(*arrays)
+        if np.iscomplexobj(found):
+            raise _core.InvalidError(
+                f"the function of the field {self.name!r} returned complex numbers; expected real "
+                "numbers"
+            )
+        return found
 
 
 @dataclass(frozen=True)
@@ -47,11 +67,14 @@ def add(
             f"invalid name of a field: {name!r:.80}; expected letters, digits and _, and no digit "
             "at the start"
         )
+    alias = SHORT_NAMES.get(name) or ALIASES.get(name, ("",))[0]
+    if alias and name not in NAMES and name not in DERIVED:
+        raise _core.InvalidError(f"the name {name!r} is an alias of {alias!r}; choose another name")
     is_fixed = name in DERIVED or name in GRADIENTS
     if is_fixed or (not overwrite and (name in _FIELDS or name in NAMES)):
         hint = "choose another name" if is_fixed else "use overwrite=True or another name"
         raise _core.InvalidError(f"the field {name!r} exists; {hint}")
-    if unit is not None and unit not in DIMENSIONS:
+    if unit is not None and unit not in DIMENSIONS and unit not in ABSOLUTE:
         parse_unit(unit)
     _FIELDS[name] = UserField(_checked(name, formula, inputs), unit)
 
@@ -80,7 +103,7 @@ def _checked(name: str, formula: str | Function, inputs: Sequence[str] | None) -
         raise _core.InvalidError(
             f"invalid inputs of {name!r}: {inputs!r:.80}; expected a list of names of other fields"
         )
-    return tuple(inputs), formula
+    return tuple(inputs), _RealFunction(name, formula)
 
 
 def remove(name: str) -> None:

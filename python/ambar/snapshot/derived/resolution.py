@@ -9,6 +9,7 @@ from typing import Any
 
 from ambar import _core
 from ambar.snapshot.derived.catalog import (
+    INTERNAL,
     NAMES,
     NUMBERS,
     SHORT_NAMES,
@@ -26,6 +27,9 @@ Definition = tuple[str, str | tuple[list[str], Callable[..., Any]]]
 """A column and its formula, in the names of columns."""
 
 _CONSTANT = re.compile(r"\{(\w+)\}")
+_DIMENSIONAL = re.compile(r"\{(?:G|kelvin|number_density)\}")
+"""Constants with units, so that the unit of an expression is not that of its fields."""
+_DEEPEST = 64
 _OPERATORS = re.compile(r"[-+*/(]")
 _HINTS = {
     "gamma": "the ratio of specific heats; give it with with_parameters(gamma=5/3)",
@@ -59,6 +63,7 @@ class Resolution:
         self._context = context
         self._definitions: dict[str, Formula] = {}
         self._units: dict[str, Unit | None] = {}
+        self._dimensional: set[str] = set()
         self._open: list[str] = []
         self._catalog: Catalog | None = None
 
@@ -90,9 +95,14 @@ class Resolution:
                 )
             return stored
         if plain in GRADIENTS:
-            raise MissingError("it is computed from neighbours, which only Amr.read does")
+            raise MissingError(
+                "it is computed from neighbours, only as a requested field of Amr.read; conditions "
+                "and arithmetic do not support it"
+            )
         others = (*ALIASES.get(plain, ()), SHORT_NAMES.get(plain, plain))
         for known in (plain, *others):
+            if known != plain and self._context.stored(known) is not None:
+                return self.column(known, arithmetic=False)
             if known in FIELDS or known in self._formulas:
                 return self._define(known)
         if not SOURCES.intersection((plain, *others)) and NAMES.intersection((plain, *others)):
@@ -115,11 +125,15 @@ class Resolution:
 
     def _unit_of_definition(self, column: str) -> Unit | None:
         if (user := FIELDS.get(column)) and user.unit is not None:
-            return self._code_unit(user.unit) if user.unit in DIMENSIONS else parse_unit(user.unit)
+            is_quantity = user.unit in DIMENSIONS or user.unit in ABSOLUTE
+            return self._code_unit(user.unit) if is_quantity else parse_unit(user.unit)
         formula = self._definitions[column]
-        if column not in FIELDS and column in self._formulas and (quantity := quantity_of(column)):
-            return self._code_unit(quantity)
-        return unit_of_arithmetic(formula, self.unit) if isinstance(formula, str) else None
+        found = None
+        if isinstance(formula, str) and column not in self._dimensional:
+            found = unit_of_arithmetic(formula, self.unit)
+        if found is None and column not in FIELDS and column in self._formulas:
+            found = self._code_unit(quantity_of(column))
+        return found
 
     def _code_unit(self, quantity: str | None) -> Unit | None:
         if quantity in ABSOLUTE:
@@ -140,6 +154,11 @@ class Resolution:
             return name
         if name in self._open:
             raise MissingError(f"{' -> '.join([*self._open, name])} depend on each other")
+        if len(self._open) >= _DEEPEST:
+            raise _core.InvalidError(
+                f"too many derived fields depend on each other: {self._open[0]!r} needs more than "
+                f"{_DEEPEST} in a chain"
+            )
         formulas = [FIELDS[name].formula] if name in FIELDS else self._formulas[name]
         reasons = []
         self._open.append(name)
@@ -153,6 +172,8 @@ class Resolution:
                     reasons.append(str(error))
                     continue
                 self._definitions[name] = compiled
+                if isinstance(formula, str) and _DIMENSIONAL.search(formula):
+                    self._dimensional.add(name)
                 return name
         finally:
             self._open.pop()
@@ -212,7 +233,7 @@ def available(context: Context) -> list[str]:
     names: Iterable[str] = dict.fromkeys([*FIELDS, *context.catalog()])
     found = []
     for name in names:
-        if context.stored(name) is None:
+        if name not in INTERNAL and context.stored(name) is None:
             try:
                 Resolution(context).column(name)
             except (MissingError, _core.InvalidError):

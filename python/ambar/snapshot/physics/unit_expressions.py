@@ -103,7 +103,6 @@ UNITS = {
 _SPELLINGS = {
     **SPELLINGS,
     "gauss": "Gauss",
-    "G": "Gauss",
     "uG": "muG",
     "tesla": "Tesla",
     "T": "Tesla",
@@ -120,8 +119,8 @@ _PINT_NAMES = {
     "Mearth": "Mearth",
 }
 """Names of units in pint's notation, where they differ. pint does not define masses of bodies."""
-_SPECIAL = {"nH": "1/cm**3", "NH": "1/cm**2", "T_mu": "K", "K_mu": "K"}
-"""Units of RAMSES that are no expressions, in pint's notation."""
+NOT_EXPRESSIONS = {"nH": "1/cm**3", "NH": "1/cm**2", "T_mu": "K", "K_mu": "K"}
+"""Units of RAMSES that are not expressions, in pint's notation."""
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_]+)(?P<digits>[+-]?[0-9]+)?"
     r"|(?P<number>[+-]?[0-9]+(?:\.[0-9]*)?)|(?P<symbol>\*\*|\^|[*/()]))"
@@ -152,7 +151,7 @@ def pint_notation(text: str) -> str:
     ValueError
         As `parse_unit`.
     """
-    return _SPECIAL.get(text) or _Parser(text).parse()[1]
+    return NOT_EXPRESSIONS.get(text) or _Parser(text).parse()[1]
 
 
 class _Parser:
@@ -175,7 +174,12 @@ class _Parser:
         """Return the unit, and its text in pint's notation."""
         if not self._tokens:
             raise self._error("it is empty")
-        found = self._product()
+        try:
+            found = self._product()
+        except ArithmeticError:
+            raise self._error("its value is too large or too small") from None
+        if not 0 < found[0].factor < math.inf or not all(map(math.isfinite, found[0].dimension)):
+            raise self._error("its value is too large or too small")
         if self._next < len(self._tokens):
             raise self._error(f"unexpected {self._tokens[self._next][0].strip()!r}")
         return found
@@ -222,7 +226,7 @@ class _Parser:
             )
         unit, text = UNITS[name], _PINT_NAMES.get(name, name)
         if token["digits"]:
-            unit, text = unit ** int(token["digits"]), f"{text}**{token['digits']}"
+            unit, text = unit ** float(token["digits"]), f"{text}**{token['digits']}"
         return unit, text
 
     def _symbol(self) -> str | None:
