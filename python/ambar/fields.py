@@ -37,11 +37,12 @@ def add(
     formula : str or callable
         An expression of fields, derived fields and numbers, with ``+ - * / **``, ``abs``, ``sqrt``,
         ``log10``, ``min`` and ``max``; conditions on it skip chunks. Or a function of float64
-        arrays that returns a value for each row. It is called once for each chunk, so that it must
-        not depend on other rows.
+        arrays that returns a real number for each row. It is called once for each chunk, so that it
+        must not depend on other rows.
     unit : str, optional
         The unit of the values: a quantity in code units ("velocity", "density"), or an expression
-        of units ("km/s", "Msun/yr"). By default that of the expression, or unknown.
+        of units ("km/s", "Msun/yr"); "temperature" is in K. By default that of the expression, or
+        unknown.
     inputs : sequence of str, optional
         The fields that a function takes; by default the names of its parameters.
     overwrite : bool, default False
@@ -50,7 +51,7 @@ def add(
     Raises
     ------
     ValueError
-        If the name, the formula or the unit is invalid, or the field exists.
+        If the name, the formula or the unit is invalid, the name is an alias, or the field exists.
 
     Examples
     --------

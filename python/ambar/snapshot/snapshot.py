@@ -194,11 +194,14 @@ class Snapshot:
 
         Examples
         --------
-        Lengths in Mpc, masses in solar masses and velocities in km/s, as of Nyx:
+        Masses in solar masses, velocities in km/s and lengths in Mpc, as of Nyx. Its lengths and
+        densities are comoving; these units make them proper:
 
         >>> mpc, sun = 3.08567758128e24, 1.9891e33
+        >>> run = ambar.open_snapshot("plt00200")
+        >>> mpc *= run.info.aexp or 1.0
         >>> units = ambar.Units(unit_l=mpc, unit_d=sun / mpc**3, unit_t=mpc / 1e5)
-        >>> run = ambar.open_snapshot("plt00200").with_units(units)
+        >>> run = run.with_units(units)
         >>> round(run.info.units.velocity("km/s"), 6)
         1.0
         """

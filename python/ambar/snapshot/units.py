@@ -596,7 +596,7 @@ def parse_where(
     return _in_code_units(condition, units, unit_of or units._unit_of_name)
 
 
-def _in_code_units(  # noqa: C901
+def _in_code_units(
     condition: _core.Condition, units: Units, unit_of: Callable[[str], Unit | None]
 ) -> _core.Condition:
     """Return a condition whose numbers are in the units of the fields."""
