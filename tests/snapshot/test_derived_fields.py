@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar.snapshot.derived.catalog import cell_formulas
 from ambar.snapshot.physics.constants import BOLTZMANN, GRAVITATION, HYDROGEN_MASS
 from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.ramses_outputs import Spec, write_output
@@ -527,3 +528,12 @@ def test_rows_without_a_birth_time_have_no_age() -> None:
     )
     np.testing.assert_array_equal(np.isnan(rows["age"]), rows["birth_time"] == 0)
     assert (rows["birth_time"] == 0).any()
+
+
+def test_sides_of_cells_that_are_not_cubes() -> None:
+    catalog = cell_formulas(["dx", "dy", "dz"], 3, is_cartesian=True)
+    assert catalog["jeans_number"] == ["jeans_length / max(max(dx, dy), dz)"]
+    [virial] = catalog["virial_parameter"]
+    assert isinstance(virial, str)
+    assert virial.endswith("/ (density * (dx * dy * dz)**0.6666666666666666)")
+    assert cell_formulas(["dx"], 3, is_cartesian=True)["jeans_number"] == ["jeans_length / dx"]
