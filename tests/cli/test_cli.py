@@ -157,7 +157,7 @@ def test_convert_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ),
         (["info"], 2, "Missing argument"),
         (["nonsense"], 2, "No such command"),
-        (["plot", "STORE", "x.png", "--field", "entropy"], 3, "density"),
+        (["plot", "STORE", "x.png", "--field", "vorticity"], 3, "density"),
         (["plot", "STORE", "x.png", "--axis", "w"], 2, "axis"),
         (["plot", "STORE", "x.xyz"], 2, "x.xyz: invalid format of a picture"),
         (["ls", "STORE", "nothing"], 3, "nothing"),
