@@ -23,16 +23,24 @@ impl EntryTable {
     /// `entries` of them, all of whose content is before the file offset `end`.
     ///
     /// # Errors
-    /// `Corrupt` if their number or lengths are inconsistent.
+    /// `Corrupt` if their number or lengths are inconsistent, or names are not in order or occur twice.
     pub fn of_sorted(bytes: Vec<u8>, start: usize, entries: u64, end: u64) -> Result<Self> {
         let mut table = Self::new(bytes, start, entries, end, Producer::Ambar)?;
         let mut position = start;
+        let mut previous: &[u8] = &[];
         for _ in 0..entries {
             let fixed = table.bytes.get(position..position + DIRECTORY_LEN);
             let fixed = fixed.ok_or_else(entry_record::cut)?;
+            let [name_len, extra_len, comment_len] =
+                [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
+            let name = table.bytes[position + DIRECTORY_LEN..].get(..name_len);
+            let name = name.ok_or_else(entry_record::cut)?;
+            if !table.offsets.is_empty() && previous >= name {
+                return Err(out_of_order(previous, name));
+            }
+            previous = name;
             table.offsets.push(position as u32);
-            let variable = [28, 30, 32].map(|at| usize::from(u16_at(fixed, at)));
-            position += DIRECTORY_LEN + variable.iter().sum::<usize>();
+            position += DIRECTORY_LEN + name_len + extra_len + comment_len;
         }
         table.check_end(position)?;
         Ok(table)
@@ -107,16 +115,8 @@ impl EntryTable {
     fn check_order(&self) -> Result<()> {
         for pair in self.offsets.windows(2) {
             let [name, next] = [self.name(pair[0]), self.name(pair[1])];
-            if name == next {
-                return Err(Error::corrupt(format!(
-                    "the entry {name:?} occurs twice in the central directory; restore the file from a copy"
-                )));
-            }
-            if name > next {
-                return Err(Error::corrupt(format!(
-                    "the entry {next:?} of the central directory is not in the order of names; restore the file \
-                     from a copy"
-                )));
+            if name >= next {
+                return Err(out_of_order(name.as_bytes(), next.as_bytes()));
             }
         }
         Ok(())
@@ -182,6 +182,18 @@ impl EntryTable {
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
+}
+
+/// The error of an entry whose name is not after that of the entry before.
+fn out_of_order(previous: &[u8], name: &[u8]) -> Error {
+    let name_text = String::from_utf8_lossy(name);
+    let what = match previous == name {
+        true => "occurs twice in the central directory",
+        false => "of the central directory is not in the order of names",
+    };
+    Error::corrupt(format!(
+        "the entry {name_text:?} {what}; restore the file from a copy"
+    ))
 }
 
 /// Checks the name of an entry.
