@@ -253,7 +253,7 @@ def test_forged_central_directories(
     forge_directory(path, change, **fields)
     assert path.read_bytes() != content
     if change is earlier:
-        # The first entry is the header, which ambar checks with all entries, but not to open a store.
+        # The first entry is the header: ambar checks it with all entries, but not to open a store.
         with pytest.raises(REFUSALS):
             mine(path)
         with pytest.raises(ambar.CorruptError):
