@@ -105,6 +105,13 @@ def test_dispersions_keep_their_precision(gravpart: ambar.Snapshot) -> None:
     assert float(np.nanmax(spread)) == 0
 
 
+def test_centers_are_those_of_statistics(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    peak = amr.argmax("density").position
+    image = amr.map("density", center="max:density", width=0.2, resolution=8)
+    np.testing.assert_array_equal(image, amr.map("density", center=peak, width=0.2, resolution=8))
+
+
 def test_maps_follow_the_frame(gravpart: ambar.Snapshot) -> None:
     view = gravpart.amr.about((0.4, 0.5, 0.6), axis=TILTED, velocity=(0.3, 0.0, 0.1))
     image = view.map("density", width=0.3, resolution=8)

@@ -399,6 +399,7 @@ def test_memory_does_not_grow_with_the_table(
     monkeypatch.setattr(batches, "BATCH_BYTES", 1)
     times, amr = 60, ambar.Amr(gravpart._source)
     once = amr.statistics(["density", "vx"], weight="mass")
+    amr.profile("radius", "density")  # imports xarray, whose memory does not count
     size = times * len(amr) * 8 * 4
     monkeypatch.setattr(amr, "_core", Repeated(amr._core, times))
     tracemalloc.start()

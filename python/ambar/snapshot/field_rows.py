@@ -15,9 +15,10 @@ from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
-from ambar.snapshot.analysis.methods import Analysis
+from ambar.snapshot.analysis.profile_methods import ProfileMethods
+from ambar.snapshot.analysis.statistics_methods import StatisticsMethods
 from ambar.snapshot.derived.catalog import Formula, frame_formulas
-from ambar.snapshot.derived.frame import BirthTimes, Parameters, axis_vector, finite_vector
+from ambar.snapshot.derived.frame import BirthTimes, Parameters, finite_vector
 from ambar.snapshot.derived.resolution import (
     Context,
     Definition,
@@ -36,7 +37,7 @@ from ambar.snapshot.physics.constants import (
 )
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.physics.unit_expressions import Unit
-from ambar.snapshot.regions import Center, Region, region_in_code
+from ambar.snapshot.regions import Center, Direction, Region, direction, region_in_code
 from ambar.snapshot.run_info import RamsesInfo
 from ambar.snapshot.units import ColumnUnits, Units, parse_where
 
@@ -123,7 +124,7 @@ class Request:
         return np.dtype(np.float64 if is_computed else core.dtype(column))
 
 
-class FieldRows(Analysis, ABC):
+class FieldRows(StatisticsMethods, ProfileMethods, ABC):
     """Base of cells and particles: rows with fields."""
 
     _parameters = Parameters()
@@ -177,7 +178,7 @@ class FieldRows(Analysis, ABC):
     def about(
         self,
         center: Center = "bc",
-        axis: str | Sequence[float] = "z",
+        axis: Direction = "z",
         velocity: Sequence[float] | None = None,
         unit: str = "box",
     ) -> Self:
@@ -221,7 +222,7 @@ class FieldRows(Analysis, ABC):
         changed = replace(
             self._parameters,
             center=tuple(find_center(self, center, unit, Selection()).tolist()),
-            axis=axis_vector(axis),
+            axis=direction(axis),
             velocity=None
             if velocity is None
             else finite_vector(velocity, self._info.ndim, "velocity of the frame"),

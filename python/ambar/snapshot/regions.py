@@ -549,15 +549,18 @@ class OrientedBox(Region):
 
 
 def direction(axis: Direction) -> tuple[float, float, float]:
-    """Return a direction as three numbers; raises ValueError if it is not one."""
+    """Return the unit vector of a direction; raises ValueError if it is not one."""
     if isinstance(axis, str):
-        if axis not in tuple(AXES):
-            raise InvalidError(f"invalid axis {axis!r}; expected 'x', 'y', 'z' or three numbers")
-        return (float(axis == "x"), float(axis == "y"), float(axis == "z"))
-    numbers = [_finite(float(number)) for number in axis]
-    if len(numbers) != 3 or not any(numbers):
-        raise InvalidError(f"invalid axis {axis!r:.80}; expected three numbers that are not all 0")
-    return (numbers[0], numbers[1], numbers[2])
+        numbers = [float(axis == name) for name in AXES]
+    else:
+        numbers = [float(number) for number in axis]
+    length = math.hypot(*numbers)
+    if len(numbers) != 3 or not 0 < length < math.inf:
+        raise InvalidError(
+            f"invalid axis: {axis!r:.80}; expected 'x', 'y', 'z', or three numbers, not all 0"
+        )
+    x, y, z = numbers
+    return (x / length, y / length, z / length)
 
 
 def _cylinder(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 16 << 20
 """Maximum bytes of the columns of a batch, rounded up to whole chunks."""
+MAP_BYTES = 128 << 20
+"""Maximum bytes of the columns of a batch that is drawn: each batch has images of its own."""
 BLOCK_ROWS = 1 << 15
 """Rows that are reduced in one call: their columns fit into the processor's caches."""
 _MOST_THREADS = 1 << 16
@@ -77,6 +79,19 @@ def _read(
     )
 
 
+def each_batch(
+    rows: FieldRows, names: Sequence[str], selection: Selection, nbytes: int | None = None
+) -> Iterator[tuple[tuple[int, int], Arrays]]:
+    """Yield the chunks and the columns of each batch of selected rows, of at most `nbytes`."""
+    if selection.levels is not None and not is_cells(rows):
+        raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
+    request = rows._request(names, selection.where)
+    row_bytes = 8 * max(len(names), 1)
+    for chunks in _ranges(rows._core.chunk_lengths, row_bytes, nbytes or BATCH_BYTES):
+        # Not kept here, so that the caller can release a batch before the next one is read.
+        yield chunks, _read(rows, request, selection, chunks)
+
+
 def each_block(
     rows: FieldRows,
     names: Sequence[str],
@@ -99,22 +114,16 @@ def each_block(
     block_rows
         Maximum number of rows of a block.
     """
-    if selection.levels is not None and not is_cells(rows):
-        raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
     threads = selection.threads or os.cpu_count() or 1
-    ranges = _ranges(rows._core.chunk_lengths, 8 * max(len(names), 1))
-    request = rows._request(names, selection.where)
     if threads == 1:
-        for chunks in ranges:
-            arrays = _read(rows, request, selection, chunks)
+        for chunks, arrays in each_batch(rows, names, selection):
             for start, block in _blocks(arrays, block_rows):
                 yield BlockLocation(chunks, start), _reduced(reduce, block)
         return
     reducers = min(threads, _MOST_REDUCERS)
     pending: deque[tuple[BlockLocation, Future[Result]]] = deque()
     with ThreadPoolExecutor(reducers) as pool:
-        for chunks in ranges:
-            arrays = _read(rows, request, selection, chunks)
+        for chunks, arrays in each_batch(rows, names, selection):
             blocks = list(_blocks(arrays, block_rows))
             for start, block in blocks:
                 pending.append((BlockLocation(chunks, start), pool.submit(_reduced, reduce, block)))
@@ -145,12 +154,12 @@ def _reduced(reduce: Callable[[Arrays], Result], block: Arrays) -> Result:
     return reduce({name: np.asarray(values, np.float64) for name, values in block.items()})
 
 
-def _ranges(lengths: Sequence[int], row_bytes: int) -> list[tuple[int, int]]:
+def _ranges(lengths: Sequence[int], row_bytes: int, nbytes: int) -> list[tuple[int, int]]:
     """Return the half-open ranges of chunks of all batches."""
     ranges, first, size = [], 0, 0
     for number, length in enumerate(lengths, start=1):
         size += length * row_bytes
-        if size >= BATCH_BYTES:
+        if size >= nbytes:
             ranges.append((first, number))
             first, size = number, 0
     if size:

@@ -35,7 +35,7 @@ def view_about(
         place = find_center(rows, center, unit, selection)
     return rows.about(
         place,
-        axis=own.axis if axis is None else axis,  # type: ignore[arg-type]
+        axis=own.axis if axis is None else axis,
         velocity=own.velocity if velocity is None else velocity.tolist(),
         unit="code",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ambar import _core
-from ambar.snapshot.regions import AXES
+from ambar.snapshot.regions import direction
 
 Vector = tuple[float, ...]
 BirthTimes = Literal["conformal", "proper"]
@@ -36,34 +36,13 @@ class Parameters:
         """Unit vectors x', y' and z' of the frame; those of yt."""
         x, y, z = self.axis
         if z != 0:
-            first = unit_vector((1.0, 0.0, -x / z))
+            first = direction((1.0, 0.0, -x / z))
         elif y != 0:
             first = (0.0, 0.0, 1.0)
         else:
             first = (0.0, 1.0, 0.0)
         a, b, c = first
         return first, (y * c - z * b, z * a - x * c, x * b - y * a), self.axis
-
-
-def unit_vector(vector: Sequence[float]) -> Vector:
-    """Return a vector of three numbers with length 1."""
-    length = math.hypot(*vector)
-    if len(vector) != 3 or not math.isfinite(length) or length == 0:
-        raise _core.InvalidError(
-            f"invalid axis: {tuple(vector)}; expected 'x', 'y', 'z', or three numbers, not all 0"
-        )
-    return tuple(float(part) / length for part in vector)
-
-
-def axis_vector(axis: str | Sequence[float]) -> Vector:
-    """Return the unit vector of an axis: "x", "y", "z", or a vector."""
-    if isinstance(axis, str):
-        if axis not in tuple(AXES):
-            raise _core.InvalidError(
-                f"invalid axis: {axis!r}; expected 'x', 'y', 'z', or three numbers"
-            )
-        return tuple(float(axis == own) for own in AXES)
-    return unit_vector(axis)
 
 
 def finite_vector(numbers: Sequence[float], count: int, what: str) -> Vector:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar._core import InvalidError
+from ambar.snapshot.analysis.batches import MAP_BYTES, Arrays, Selection, each_batch
 from ambar.snapshot.regions import (
     AXES,
     Direction,
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 Statistic: TypeAlias = Literal["integral", "mean", "dispersion", "maximum"]
 STATISTICS = ("integral", "mean", "dispersion", "maximum")
 
-_BATCH_ROWS = 1 << 21
-"""Rows that are read and drawn together."""
 _MOST_PIXELS = 1 << 28
 
 
@@ -164,14 +164,11 @@ def _axes(
     A coordinate axis has the dimensions of `Amr.project`.
     """
     if isinstance(axis, str) and up is None:
-        number = AXES.index(axis) if axis in tuple(AXES) else -1
-        if number < 0:
-            raise InvalidError(f"invalid axis {axis!r}; expected 'x', 'y', 'z' or three numbers")
+        number = direction(axis).index(1.0)
         first, second = (other for other in range(3) if other != number)
         unit = np.eye(3)
         return (unit[first], unit[second], unit[number]), (AXES[first], AXES[second])
     sight = np.array(direction(axis))
-    sight /= np.linalg.norm(sight)
     if up is None:
         up = "z" if abs(sight[2]) < 0.999 else "y"
     above = np.array(direction(up))
@@ -190,10 +187,7 @@ class MapRequest:
     view: View
     statistic: Statistic
     weight: str | None
-    region: Region | None = None
-    levels: tuple[int, int] | None = None
-    where: str | None = None
-    threads: int | None = None
+    selection: Selection
 
     @property
     def weight_column(self) -> str | None:
@@ -239,7 +233,7 @@ def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str
                 values.append(by * own**2)
             values.append(by * own)
         part = camera.render(
-            *footprint.of(columns), values, is_maximum=is_maximum, threads=request.threads
+            *footprint.of(columns), values, is_maximum=is_maximum, threads=request.selection.threads
         )[:, 0]
         if sums is None:
             sums = part
@@ -287,22 +281,27 @@ def cube(
             f"{_MOST_PIXELS}; choose fewer bins or larger pixels"
         )
     total = np.zeros((count, *request.view.shape))
-    sight = request.view.axes[2]
     rest = velocity_of_frame(rows, request)
     for columns in batches(rows, names, request, footprint):
-        along = sum(
-            component * columns[name] for component, name in zip(sight, velocities, strict=True)
-        )
-        along = along - rest
+        along = _velocity_along(request, columns, velocities) - rest
         layers = np.searchsorted(edges, along, side="right") - 1
         # The last interval contains its upper edge, as in numpy.histogram.
         layers[along == edges[-1]] = count - 1
         layers = layers.astype(np.int64)
         values = [columns[request.fields[0]]]
         total += camera.render(
-            *footprint.of(columns), values, layers, count, threads=request.threads
+            *footprint.of(columns), values, layers, count, threads=request.selection.threads
         )[0]
     return total / request.view.pixel**2
+
+
+def _velocity_along(
+    request: MapRequest, columns: Mapping[str, np.ndarray], velocities: Sequence[str]
+) -> np.ndarray:
+    """Return the component of the velocity along the line of sight."""
+    sight = request.view.axes[2]
+    pairs = zip(sight, velocities, strict=True)
+    return np.asarray(sum(component * columns[name] for component, name in pairs))
 
 
 def velocity_of_frame(rows: FieldRows, request: MapRequest) -> float:
@@ -318,11 +317,8 @@ def velocity_range(
     low, high = math.inf, -math.inf
     rest = velocity_of_frame(rows, request)
     for columns in batches(rows, [*velocities, *footprint.columns[:3]], request, footprint):
-        along = sum(
-            component * columns[name]
-            for component, name in zip(request.view.axes[2], velocities, strict=True)
-        )
-        along = along[np.isfinite(along)] - rest
+        along = _velocity_along(request, columns, velocities) - rest
+        along = along[np.isfinite(along)]
         if len(along):
             low, high = min(low, float(along.min())), max(high, float(along.max()))
     if not low <= high:
@@ -330,16 +326,16 @@ def velocity_range(
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-class Footprint:
+class Footprint(ABC):
     """The form of the rows of a map, and the columns that it needs."""
 
     columns: tuple[str, ...]
     margin: float = 0.0
     """Maximum distance from the centre of a row to what it covers, code length."""
 
+    @abstractmethod
     def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
         """Return positions and the form for the extension module."""
-        raise NotImplementedError
 
 
 class CellFootprint(Footprint):
@@ -376,28 +372,15 @@ class ParticleFootprint(Footprint):
 
 def batches(
     rows: FieldRows, names: Sequence[str], request: MapRequest, footprint: Footprint
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[Arrays]:
     """Yield columns of the rows that a map shows, some chunks at a time."""
     view = request.view.region(footprint.margin)
-    region = view if request.region is None else view & request.region
-    options: dict[str, Any] = {"region": region, "where": request.where}
-    if request.levels is not None:
-        options["levels"] = request.levels
-    for chunks in _chunk_ranges(rows._core.chunk_lengths):
-        columns = rows._read_arrays(
-            list(dict.fromkeys(names)), chunks=chunks, threads=request.threads, **options
-        )
-        if len(next(iter(columns.values()))):
+    region = request.selection.region
+    selection = replace(request.selection, region=view if region is None else view & region)
+    names = list(dict.fromkeys(names))
+    for _, columns in each_batch(rows, names, selection, MAP_BYTES):
+        if len(columns[names[0]]):
             yield columns
-
-
-def _chunk_ranges(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first, rows = 0, 0
-    for number, length in enumerate(lengths, start=1):
-        rows += length
-        if rows >= _BATCH_ROWS or number == len(lengths):
-            yield first, number
-            first, rows = number, 0
 
 
 def as_arrays(

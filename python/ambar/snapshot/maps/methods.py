@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from ambar._core import InvalidError
+from ambar.snapshot.analysis.batches import Selection
+from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.field_names import WEIGHTS_OF_LINES
 from ambar.snapshot.maps import drawing as maps
 from ambar.snapshot.maps.drawing import Statistic
 from ambar.snapshot.regions import (
+    AXES,
     Center,
     Direction,
     Region,
     Sphere,
-    center_in_code,
     length_of_unit,
 )
 
@@ -27,22 +29,6 @@ if TYPE_CHECKING:
     from ambar.snapshot.field_rows import FieldRows
 
 VELOCITIES = ("velocity_x", "velocity_y", "velocity_z")
-
-POSITIONS = (
-    ("position_x", "position_y", "position_z"),
-    ("x", "y", "z"),
-    ("peak_x", "peak_y", "peak_z"),
-)
-"""The fields of positions of particles, sinks and clumps."""
-
-
-class _Selection(NamedTuple):
-    """Which cells a map shows."""
-
-    region: Region | None
-    levels: tuple[int, int] | None
-    where: str | None
-    threads: int | None
 
 
 class CellMaps:
@@ -86,9 +72,9 @@ class CellMaps:
             or perpendicular to ("edgeon") the angular momentum of the cells in the map.
         up : {"x", "y", "z"} or array_like of float, optional
             The direction that is upwards in the map, by default z if it is not the line of sight.
-        center : "bc" or array_like of float, optional
-            The point in the middle; by default the center of `about`, otherwise the middle of the
-            box ("bc").
+        center : str or array_like of float, optional
+            The point in the middle, as for `find_center`: "max:density", "com", numbers; by default
+            the center of `about`, otherwise the middle of the box ("bc").
         width : float or pair of float, optional
             Width and height of the map; by default those of the box, seen from the direction.
         depth : float, optional
@@ -147,7 +133,7 @@ class CellMaps:
         """
         rows = cast("FieldRows", self)
         names = [fields] if isinstance(fields, str) else list(fields)
-        selection = _Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads)
         weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         if isinstance(axis, str) and axis in ("faceon", "edgeon"):
             axis, up = self._orientation(axis, up, selection, center, width, length_unit)
@@ -163,7 +149,7 @@ class CellMaps:
             pixel_size=pixel_size,
         )
         kind = maps.checked_statistic(statistic, weight)
-        request = maps.MapRequest(tuple(names), view, kind, weight, *selection)
+        request = maps.MapRequest(tuple(names), view, kind, weight, selection)
         exponent = 1 if request.statistic == "integral" else 0
         units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, self._footprint())
@@ -240,7 +226,9 @@ class CellMaps:
             resolution=resolution,
             pixel_size=pixel_size,
         )
-        request = maps.MapRequest((field,), view, "integral", None, region, levels, where, threads)
+        request = maps.MapRequest(
+            (field,), view, "integral", None, Selection(region, levels, where, threads)
+        )
         footprint = self._footprint()
         ends = range
         if ends is None:
@@ -262,7 +250,7 @@ class CellMaps:
         self,
         name: str,
         up: Direction | None,
-        selection: _Selection,
+        selection: Selection,
         center: Center | None,
         width: float | Sequence[float] | None,
         length_unit: str,
@@ -389,31 +377,17 @@ class ParticleMaps:
             resolution=resolution,
             pixel_size=pixel_size,
         )
-        request = maps.MapRequest(
-            fields=tuple(names),
-            view=view,
-            statistic=maps.checked_statistic(statistic, weight),
-            weight=weight,
-            region=region,
-            where=where,
-            threads=threads,
-        )
+        kind = maps.checked_statistic(statistic, weight)
+        selection = Selection(region, None, where, threads)
+        request = maps.MapRequest(tuple(names), view, kind, weight, selection)
         reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
         if reach < 0:
             raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
-        footprint = maps.ParticleFootprint(_positions(rows), method, max(reach, view.pixel))
+        footprint = maps.ParticleFootprint(AXES, method, max(reach, view.pixel))
         exponent = -2 if request.statistic == "integral" else 0
         units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, footprint)
         return maps.as_result(fields, maps.as_arrays(request, images, units, "number"))
-
-
-def _positions(rows: FieldRows) -> Sequence[str]:
-    """Return the fields of positions of particles, sinks or clumps."""
-    for names in POSITIONS:
-        if set(names) <= set(rows.fields):
-            return names
-    raise InvalidError(f"{rows._title}: expected fields of positions, found {rows.fields}")
 
 
 def _view_of(
@@ -426,5 +400,6 @@ def _view_of(
     if center is None and own.center is not None:
         middle = own.center
     else:
-        middle = center_in_code("bc" if center is None else center, rows._info, length_unit)
+        place = "bc" if center is None else center
+        middle = tuple(find_center(rows, place, length_unit, Selection()).tolist())
     return maps.view_of(rows._info, axis=axis, center=middle, length_unit=length_unit, **rest)
