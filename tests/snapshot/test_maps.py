@@ -112,6 +112,37 @@ def test_centers_are_those_of_statistics(gravpart: ambar.Snapshot) -> None:
     np.testing.assert_array_equal(image, amr.map("density", center=peak, width=0.2, resolution=8))
 
 
+def test_orientations_take_all_centers(gravpart: ambar.Snapshot) -> None:
+    amr = gravpart.amr
+    peak = np.array(amr.find_center("max:density"))
+    for center in (peak, tuple(peak), "max:density"):
+        image = amr.map("density", axis="edgeon", center=center, width=0.3, resolution=8)
+        assert image.dims == ("right", "up")
+        # Rays are parallel to no face of cells.
+        assert np.abs(image.attrs["axis"]).min() > 1e-3
+    stars = gravpart.particles.map("mass", axis="faceon", width=0.5, resolution=8)
+    assert np.isfinite(stars.sum())
+
+
+def test_coordinates_are_in_the_unit_of_lengths(stores: dict[str, Path]) -> None:
+    snapshot = ambar.open_snapshot(stores["gravpart"])
+    units = ambar.Units(unit_l=3.08567758128e21, unit_d=1e-24, unit_t=1e15)
+    amr = snapshot.with_units(units).amr
+    image = amr.map("density", axis=TILTED, width=0.5, length_unit="kpc", resolution=8)
+    assert image["right"].attrs["units"] == "kpc"
+    assert image.attrs["length_unit"] == "kpc"
+    assert float(image["right"][-1] - image["right"][0]) == pytest.approx(0.5 * 7 / 8)
+
+
+def test_diagonal_maps_have_no_moire(gravpart: ambar.Snapshot) -> None:
+    """The integral of 1 is the chord through the box, which is smooth."""
+    for axis in ((1, 1, 0), (0.8, 0.0, 0.6)):
+        image = gravpart.amr.map("1 + 0 * density", axis=axis, width=0.5, resolution=77)
+        rows = np.diff(image.to_numpy(), axis=0) / image.to_numpy()[1:]
+        columns = np.diff(image.to_numpy(), axis=1) / image.to_numpy()[:, 1:]
+        assert max(np.abs(rows).max(), np.abs(columns).max()) < 0.02
+
+
 def test_maps_follow_the_frame(gravpart: ambar.Snapshot) -> None:
     view = gravpart.amr.about((0.4, 0.5, 0.6), axis=TILTED, velocity=(0.3, 0.0, 0.1))
     image = view.map("density", width=0.3, resolution=8)

@@ -1,7 +1,8 @@
 //! Maps along any direction: sums of cells and particles over the pixels of a camera.
 //!
-//! The image of a cell along a coordinate axis is a rectangle, whose overlap with each pixel is exact. Along other
-//! directions it is a hexagon: lengths of rays through the cell are sampled on a grid with at least
+//! The image of a cell along a coordinate axis is a rectangle, whose overlap with each pixel is exact. So is that of cells seen
+//! along a direction with a component of 0, whose lengths of rays are a trapezoid, if that axis is a direction of the map. Along
+//! other directions it is a hexagon: lengths of rays through the cell are sampled on a grid with at least
 //! [`SAMPLES_ACROSS`] samples across the cell. Those of cells up to [`LARGE`] pixels are scaled so that their sum is the
 //! volume of the cell, and integrals over the map are exact. Cells below [`SMALL`] pixels count as rectangles.
 
@@ -166,10 +167,12 @@ impl Camera {
         )))
     }
 
-    /// Whether the axes of the map are coordinate axes.
-    fn is_aligned(&self) -> bool {
-        let is_axis = |axis: &[f64; 3]| axis.iter().any(|x| x.abs() > 1.0 - 1e-14);
-        self.axes.iter().all(is_axis)
+    /// A direction of the map that is a coordinate axis: its number, 0 for right and 1 for up, and that of the axis.
+    fn aligned(&self) -> Option<(usize, usize)> {
+        let directions = (0..2).flat_map(|map| (0..3).map(move |axis| (map, axis)));
+        directions
+            .into_iter()
+            .find(|(map, axis)| self.axes[*map][*axis].abs() > 1.0 - 1e-14)
     }
 
     /// The vector from the middle to the nearest image of a point.
@@ -196,7 +199,8 @@ struct Painter<'a> {
     camera: &'a Camera,
     rows: &'a RenderRows<'a>,
     sums: &'a mut [f64],
-    is_aligned: bool,
+    /// As `Camera::aligned`.
+    aligned: Option<(usize, usize)>,
     /// The fractions of a row in the pixels of a rectangle.
     fractions: Vec<f64>,
 }
@@ -214,7 +218,7 @@ impl<'a> Painter<'a> {
             camera,
             rows,
             sums,
-            is_aligned: camera.is_aligned(),
+            aligned: camera.aligned(),
             fractions: Vec::new(),
         }
     }
@@ -326,6 +330,41 @@ impl<'a> Painter<'a> {
         Some(pixels)
     }
 
+    /// Fractions of a cell, seen so that the direction `map` of the map is the coordinate axis `axis`. Lengths of rays
+    /// depend on the other direction alone, as a trapezoid.
+    fn aligned_cell(
+        &mut self,
+        at: [f64; 2],
+        half: [f64; 3],
+        map: usize,
+        axis: usize,
+    ) -> Option<Rectangle> {
+        let other = &self.camera.axes[1 - map];
+        let sides = [1, 2].map(|step| {
+            let d = (axis + step) % 3;
+            half[d] * other[d].abs() / self.camera.pixel
+        });
+        let across = half[axis] / self.camera.pixel;
+        let mut reach = [across; 2];
+        reach[1 - map] = sides[0] + sides[1];
+        let pixels = self.pixels(at, reach, true)?;
+        let part = |direction: usize, pixel: usize| {
+            let lo = (pixels.first[direction] + pixel as i64) as f64 - at[direction];
+            let below = |x: f64| match direction == map {
+                true => trapezoid_below(x, across, 0.0),
+                false => trapezoid_below(x, sides[0].max(sides[1]), sides[0].min(sides[1])),
+            };
+            below(lo + 1.0) - below(lo)
+        };
+        self.fractions.clear();
+        for right in 0..pixels.shape[0] {
+            let part_right = part(0, right);
+            let row = (0..pixels.shape[1]).map(|up| part_right * part(1, up));
+            self.fractions.extend(row);
+        }
+        Some(pixels)
+    }
+
     /// Fractions of a rectangle around `at` with half sides `reach`.
     fn rectangle(&mut self, at: [f64; 2], reach: [f64; 2]) -> Option<Rectangle> {
         let pixels = self.pixels(at, reach, true)?;
@@ -351,7 +390,10 @@ impl<'a> Painter<'a> {
         });
         let smallest = 2.0 * reach[0].min(reach[1]);
         let largest = 2.0 * reach[0].max(reach[1]);
-        if self.is_aligned || smallest < SMALL {
+        if let Some((map, axis)) = self.aligned {
+            return self.aligned_cell(at, half, map, axis);
+        }
+        if smallest < SMALL {
             return self.rectangle(at, reach);
         }
         let is_large = largest > LARGE;
@@ -476,6 +518,23 @@ impl<'a> Ray<'a> {
     }
 }
 
+/// The fraction below `x` of a trapezoid around 0: the convolution of intervals with half lengths `long` and `short`.
+fn trapezoid_below(x: f64, long: f64, short: f64) -> f64 {
+    if x <= -long - short {
+        return 0.0;
+    }
+    if x >= long + short {
+        return 1.0;
+    }
+    // The squares below would cancel.
+    if short < 1e-5 * long {
+        return ((x + long) / (2.0 * long)).clamp(0.0, 1.0);
+    }
+    let square = |x: f64| x.max(0.0).powi(2);
+    let sum = square(x + long + short) - square(x + long - short) - square(x - long + short);
+    sum / (8.0 * long * short)
+}
+
 /// The cubic spline of Monaghan and Lattanzio (1985) without its normalization, with support up to 1.
 fn spline(q: f64) -> f64 {
     match q {
@@ -551,6 +610,33 @@ mod tests {
         // The cell fills a quarter of the pixels at its sides.
         assert!((pixel(9, 15) - 0.25 * 2.0 * 1.05).abs() < 1e-12);
         assert_eq!(pixel(8, 15), 0.0);
+    }
+
+    #[test]
+    fn cells_of_a_uniform_box_have_smooth_maps_along_diagonals() {
+        // Along (1, 1, 0), edges of cells are parallel to those of pixels, and sampled rays would hit or miss them.
+        let places =
+            |stride: usize| (0..512).map(move |n| ((n / stride) % 8) as f64 / 8.0 + 0.0625);
+        let positions: [Vec<f64>; 3] = [64, 8, 1].map(|stride| places(stride).collect());
+        let (sides, ones) = ([0.125; 512], [1.0; 512]);
+        let values: [&[f64]; 1] = [&ones];
+        let root = 0.5f64.sqrt();
+        for axes in [
+            [[-root, root, 0.0], [0.0, 0.0, 1.0], [root, root, 0.0]],
+            [[0.0, 1.0, 0.0], [-0.6, 0.0, 0.8], [0.8, 0.0, 0.6]],
+        ] {
+            let mut camera = camera(axes);
+            (camera.pixel, camera.shape) = (0.043, [50, 50]);
+            let map = render(&camera, &cells(&positions, &sides, &values)).unwrap();
+            assert!((map.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            // The chord through the middle of the box.
+            let chord = 1.0 / axes[2].iter().fold(0.0f64, |a, b| a.max(b.abs()));
+            let middle = map[25 * 50 + 25] / 0.043f64.powi(2);
+            assert!((middle / chord - 1.0).abs() < 0.05, "{middle} {chord}");
+            let row: Vec<f64> = (20..30).map(|n| map[n * 50 + 25]).collect();
+            let steps = row.windows(2).map(|pair| (pair[1] / pair[0] - 1.0).abs());
+            assert!(steps.fold(0.0f64, f64::max) < 0.1, "{row:?}");
+        }
     }
 
     #[test]

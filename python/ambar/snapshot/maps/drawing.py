@@ -51,6 +51,10 @@ class View:
     depth: float
     origin: tuple[float, float]
     """Coordinates of the middle of the map."""
+    length_unit: str
+    """The unit of the coordinates of the result."""
+    length: float
+    """One of these units."""
 
     def camera(self, info: RunInfo) -> _core.Camera:
         """Return the view for the extension module."""
@@ -79,8 +83,17 @@ class View:
         found = {}
         for dim, middle, count in zip(self.dims, self.origin, self.shape, strict=True):
             places = middle + (np.arange(count) - (count - 1) / 2) * self.pixel
-            found[dim] = (dim, places, {"units": "code_length"})
+            found[dim] = (dim, places / self.length, {"units": self.length_unit})
         return found
+
+    def attributes(self) -> dict[str, Any]:
+        """Return what the map shows for xarray."""
+        return {
+            "center": [place / self.length for place in self.center],
+            "axis": self.axes[2].tolist(),
+            "pixel_size": self.pixel / self.length,
+            "length_unit": self.length_unit,
+        }
 
 
 def view_of(
@@ -143,6 +156,8 @@ def view_of(
         shape=(shape[0], shape[1]),
         depth=2 * diagonal if depth is None else depth * scale,
         origin=(origin[0], origin[1]),
+        length_unit="code_length" if length_unit in ("box", "code") else length_unit,
+        length=1.0 if length_unit in ("box", "code") else scale,
     )
 
 
@@ -395,9 +410,7 @@ def as_arrays(
     view = request.view
     attrs: dict[str, Any] = {
         "statistic": request.statistic,
-        "center": list(view.center),
-        "axis": view.axes[2].tolist(),
-        "pixel_size": view.pixel,
+        **view.attributes(),
     }
     if request.statistic in ("mean", "dispersion"):
         attrs["weight"] = request.weight or default_weight
@@ -443,9 +456,7 @@ def as_cube(
         attrs={
             "long_name": field.replace("_", " "),
             "units": unit[0],
-            "center": list(view.center),
-            "axis": view.axes[2].tolist(),
-            "pixel_size": view.pixel,
+            **view.attributes(),
         },
     )
 

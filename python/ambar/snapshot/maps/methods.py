@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -69,7 +70,8 @@ class CellMaps:
         axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
             The line of sight, by default the axis of `about`, otherwise z: a coordinate axis, three
             numbers, or the direction along ("faceon")
-            or perpendicular to ("edgeon") the angular momentum of the cells in the map.
+            or perpendicular to ("edgeon") the angular momentum of the cells in the map, relative to
+            their bulk velocity.
         up : {"x", "y", "z"} or array_like of float, optional
             The direction that is upwards in the map, by default z if it is not the line of sight.
         center : str or array_like of float, optional
@@ -81,7 +83,8 @@ class CellMaps:
             Cells whose centre is at most half of it from the middle along the line of sight; by
             default all.
         length_unit : str, default "box"
-            Unit of `center`, `width`, `depth` and `pixel_size`, as for `Box`.
+            Unit of `center`, `width`, `depth` and `pixel_size`, as for `Box`. The coordinates of
+            the result are in this unit, but in code length for "box".
         resolution : int, default 512
             Pixels along the longer side.
         pixel_size : float, optional
@@ -135,10 +138,9 @@ class CellMaps:
         names = [fields] if isinstance(fields, str) else list(fields)
         selection = Selection(region, levels, where, threads)
         weight = WEIGHTS_OF_LINES.get(weight or "", weight)
-        if isinstance(axis, str) and axis in ("faceon", "edgeon"):
-            axis, up = self._orientation(axis, up, selection, center, width, length_unit)
         view = _view_of(
             rows,
+            selection,
             axis=axis,
             up=up,
             center=center,
@@ -215,8 +217,10 @@ class CellMaps:
         rows = cast("FieldRows", self)
         if bins < 1:
             raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
+        selection = Selection(region, levels, where, threads)
         view = _view_of(
             rows,
+            selection,
             axis=axis,
             up=up,
             center=center,
@@ -226,9 +230,7 @@ class CellMaps:
             resolution=resolution,
             pixel_size=pixel_size,
         )
-        request = maps.MapRequest(
-            (field,), view, "integral", None, Selection(region, levels, where, threads)
-        )
+        request = maps.MapRequest((field,), view, "integral", None, selection)
         footprint = self._footprint()
         ends = range
         if ends is None:
@@ -245,41 +247,6 @@ class CellMaps:
         has_cubes = "dy" not in amr._core.derived
         sides = ("dx", "dx", "dx") if has_cubes else ("dx", "dy", "dz")
         return maps.CellFootprint(sides, amr.cell_size(amr.levels[0]))
-
-    def _orientation(
-        self,
-        name: str,
-        up: Direction | None,
-        selection: Selection,
-        center: Center | None,
-        width: float | Sequence[float] | None,
-        length_unit: str,
-    ) -> tuple[Direction, Direction | None]:
-        """Return the line of sight and the direction upwards for "faceon" or "edgeon"."""
-        amr = cast("Amr", self)
-        region = selection.region
-        if region is None and width is not None:
-            widths = [width] if isinstance(width, (int, float)) else width
-            region = Sphere(center or "bc", max(widths) / 2, unit=length_unit)
-        momentum = amr.angular_momentum(
-            center=center,
-            length_unit=length_unit,
-            velocity="bulk",
-            region=region,
-            levels=selection.levels,
-            where=selection.where,
-            threads=selection.threads,
-        )
-        if not np.linalg.norm(momentum) > 0:
-            raise InvalidError(
-                f"{name!r} needs cells with angular momentum, found none; give an axis"
-            )
-        unit = momentum / np.linalg.norm(momentum)
-        if name == "faceon":
-            return unit, up
-        # Any direction perpendicular to the momentum, which is upwards.
-        other = np.eye(3)[int(np.argmin(np.abs(unit)))]
-        return np.cross(unit, other), unit
 
 
 class ParticleMaps:
@@ -317,8 +284,8 @@ class ParticleMaps:
             spline (Monaghan and Lattanzio 1985) with the support `radius`.
         radius : float, optional
             Radius of the splines, in `length_unit`.
-        axis : {"x", "y", "z"} or array_like of float, optional
-            The line of sight; by default the axis of `about`, otherwise z.
+        axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
+            The line of sight, as for `Amr.map`; angular momenta are those of the particles.
         up, center, width, depth, length_unit, resolution, pixel_size : optional
             As for `Amr.map`.
         weight : str, optional
@@ -366,8 +333,10 @@ class ParticleMaps:
             raise InvalidError(
                 "particles have no volume; give a field such as 'mass' as the weight"
             )
+        selection = Selection(region, None, where, threads)
         view = _view_of(
             rows,
+            selection,
             axis=axis,
             up=up,
             center=center,
@@ -378,7 +347,6 @@ class ParticleMaps:
             pixel_size=pixel_size,
         )
         kind = maps.checked_statistic(statistic, weight)
-        selection = Selection(region, None, where, threads)
         request = maps.MapRequest(tuple(names), view, kind, weight, selection)
         reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
         if reach < 0:
@@ -391,7 +359,15 @@ class ParticleMaps:
 
 
 def _view_of(
-    rows: FieldRows, *, axis: Direction | None, center: Center | None, length_unit: str, **rest: Any
+    rows: FieldRows,
+    selection: Selection,
+    *,
+    axis: Direction | None,
+    up: Direction | None,
+    center: Center | None,
+    width: float | Sequence[float] | None,
+    length_unit: str,
+    **rest: Any,
 ) -> maps.View:
     """Return what a map shows; by default in the frame of `about`."""
     own = rows._parameters
@@ -402,4 +378,43 @@ def _view_of(
     else:
         place = "bc" if center is None else center
         middle = tuple(find_center(rows, place, length_unit, Selection()).tolist())
-    return maps.view_of(rows._info, axis=axis, center=middle, length_unit=length_unit, **rest)
+    if isinstance(axis, str) and axis in ("faceon", "edgeon"):
+        if selection.region is None and width is not None:
+            radius = float(np.max(width)) / 2 * length_of_unit(rows._info, length_unit)
+            selection = replace(selection, region=Sphere(middle, radius, unit="code"))
+        momentum = _spin(rows, middle, selection)
+        axis, up = (momentum, up) if axis == "faceon" else (_across(momentum), momentum)
+    return maps.view_of(
+        rows._info,
+        axis=axis,
+        up=up,
+        center=middle,
+        width=width,
+        length_unit=length_unit,
+        **rest,
+    )
+
+
+def _spin(rows: FieldRows, center: tuple[float, ...], selection: Selection) -> np.ndarray:
+    """Return the angular momentum of what a map shows, without its bulk velocity."""
+    momentum = rows.angular_momentum(
+        center=center,
+        length_unit="code",
+        velocity="bulk",
+        region=selection.region,
+        levels=selection.levels,
+        where=selection.where,
+        threads=selection.threads,
+    )
+    if not np.linalg.norm(momentum) > 0:
+        raise InvalidError(
+            f"{rows._title}: the selection has no angular momentum, which 'faceon' and 'edgeon' "
+            "need; give an axis"
+        )
+    return momentum
+
+
+def _across(vector: np.ndarray) -> np.ndarray:
+    """Return a vector perpendicular to another, and to no coordinate axis unless that one is."""
+    others = np.array([[0.36, 0.48, 0.8], [0.8, -0.36, 0.48]])
+    return np.cross(vector, others[int(np.argmin(np.abs(others @ vector)))])
