@@ -38,9 +38,9 @@ PAGES = {
     "snapshots": (
         "Snapshots",
         "Outputs of a simulation: cells, particles, run information and units.",
-        ["Snapshot", "Series", "Amr", "Particles", "Table", "Region", "Box", "Sphere", "SphericalShell", "Cylinder",
-         "CylindricalShell", "OrientedBox", "RamsesInfo",
-         "AmrexInfo", "Units", "Statistics", "FieldStatistics", "Extremum"],
+        ["Snapshot", "Series", "Amr", "Particles", "Table", "Region", "Box", "Sphere",
+         "SphericalShell", "Cylinder", "CylindricalShell", "OrientedBox", "RamsesInfo", "AmrexInfo",
+         "Units", "Statistics", "FieldStatistics", "Extremum"],
     ),
     "fields": (
         "Derived fields",
