@@ -87,6 +87,15 @@ def test_the_page_on_statistics_runs_as_written() -> None:
     assert float(found["diagram"].sum()) > 0
 
 
+def test_the_page_on_maps_runs_as_written() -> None:
+    pytest.importorskip("astropy")
+    pytest.importorskip("matplotlib").use("Agg")
+    found: dict[str, Any] = {}
+    for block in blocks((HOWTO / "maps.md").read_text(encoding="utf-8")):
+        exec(block, found)  # noqa: S102
+    assert Path("cube.fits").exists()
+
+
 def test_calls_for_meras_run() -> None:
     found = names()
     code = [ours for _, ours in rows("Mera.jl") if not ours.startswith("ambar ")]

@@ -500,6 +500,14 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             }
         )
 
+    def _run_attributes(self) -> dict[str, str | float]:
+        """Return the attributes of images that state the snapshot, its time, and its code units."""
+        found: dict[str, str | float] = {"source": self._source.location, "time": self._info.time}
+        if self._info.physical:
+            units = self._info.units
+            found |= {"unit_l": units.unit_l, "unit_d": units.unit_d, "unit_t": units.unit_t}
+        return found
+
     def _region(self, region: Region | None) -> CoreRegion | None:
         return region_in_code(region, self._info)
 

@@ -87,7 +87,12 @@ def raster(
         )
         for axis, start, count in zip(axes, origin, values.shape, strict=True)
     }
-    attrs = {"long_name": field.replace("_", " "), "units": units, "level": level}
+    attrs = {
+        "long_name": field.replace("_", " "),
+        "units": units,
+        "level": level,
+        **amr._run_attributes(),
+    }
     if factor != 1.0:
         values = values * factor
     return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)

@@ -91,6 +91,7 @@ class View:
         return {
             "center": [place / self.length for place in self.center],
             "axis": self.axes[2].tolist(),
+            "up": self.axes[1].tolist(),
             "pixel_size": self.pixel / self.length,
             "length_unit": self.length_unit,
         }
@@ -399,6 +400,7 @@ def batches(
 
 
 def as_arrays(
+    rows: FieldRows,
     request: MapRequest,
     images: Mapping[str, np.ndarray],
     units: Mapping[str, tuple[str, float]],
@@ -411,6 +413,7 @@ def as_arrays(
     attrs: dict[str, Any] = {
         "statistic": request.statistic,
         **view.attributes(),
+        **rows._run_attributes(),
     }
     if request.statistic in ("mean", "dispersion"):
         attrs["weight"] = request.weight or default_weight
@@ -440,14 +443,19 @@ def unit_of(rows: FieldRows, field: str, unit: str, exponent: int) -> tuple[str,
 
 
 def as_cube(
-    request: MapRequest, values: np.ndarray, edges: np.ndarray, unit: tuple[str, float]
+    rows: FieldRows,
+    request: MapRequest,
+    values: np.ndarray,
+    edges: np.ndarray,
+    unit: tuple[str, float],
+    velocity_unit: str,
 ) -> xr.DataArray:
-    """Return a cube (velocity, right, up) as an xarray array."""
+    """Return a cube (velocity, right, up) as an xarray array; `edges` are in `velocity_unit`."""
     import xarray as xr
 
     field, view = request.fields[0], request.view
     middles = (edges[1:] + edges[:-1]) / 2
-    coords: dict[str, Any] = {"velocity": ("velocity", middles, {"units": "code_velocity"})}
+    coords: dict[str, Any] = {"velocity": ("velocity", middles, {"units": velocity_unit})}
     return xr.DataArray(
         values * unit[1],
         coords=coords | view.coordinates(),
@@ -456,7 +464,9 @@ def as_cube(
         attrs={
             "long_name": field.replace("_", " "),
             "units": unit[0],
+            "velocity_step": float(edges[1] - edges[0]),
             **view.attributes(),
+            **rows._run_attributes(),
         },
     )
 

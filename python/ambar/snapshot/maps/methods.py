@@ -14,6 +14,7 @@ from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.field_names import WEIGHTS_OF_LINES
 from ambar.snapshot.maps import drawing as maps
 from ambar.snapshot.maps.drawing import Statistic
+from ambar.snapshot.physics.unit_expressions import pint_notation
 from ambar.snapshot.regions import (
     AXES,
     Center,
@@ -155,7 +156,7 @@ class CellMaps:
         exponent = 1 if request.statistic == "integral" else 0
         units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, self._footprint())
-        return maps.as_result(fields, maps.as_arrays(request, images, units, "volume"))
+        return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "volume"))
 
     def velocity_cube(
         self,
@@ -165,6 +166,7 @@ class CellMaps:
         up: Direction | None = None,
         bins: int = 64,
         range: tuple[float, float] | None = None,  # noqa: A002 - as numpy.histogram
+        velocity_unit: str = "code",
         velocities: Sequence[str] = VELOCITIES,
         center: Center | None = None,
         width: float | Sequence[float] | None = None,
@@ -190,8 +192,10 @@ class CellMaps:
             Number of intervals of the component of the velocity along `axis`, relative to the
             velocity of `about`.
         range : tuple of float, optional
-            Lowest and highest velocity, code units; cells outside are left out. By default those of
-            the cells in the map, which are read twice.
+            Lowest and highest velocity; cells outside are left out. By default those of the cells
+            in the map, which are read twice.
+        velocity_unit : str, default "code"
+            Unit of `range` and of the coordinate "velocity": "code", or one such as "km/s".
         velocities : sequence of str, default ("velocity_x", "velocity_y", "velocity_z")
             The fields of the velocity.
         resolution, pixel_size, region, levels, where, unit, threads : optional
@@ -232,15 +236,18 @@ class CellMaps:
         )
         request = maps.MapRequest((field,), view, "integral", None, selection)
         footprint = self._footprint()
-        ends = range
-        if ends is None:
-            ends = maps.velocity_range(rows, request, footprint, velocities)
-        low, high = float(ends[0]), float(ends[1])
+        factor = rows._units.factor("velocity", velocity_unit)
+        label = "code_velocity" if velocity_unit == "code" else pint_notation(velocity_unit)
+        if range is None:
+            low, high = maps.velocity_range(rows, request, footprint, velocities)
+        else:
+            low, high = (float(end) / factor for end in range)
         if not low < high:
             raise InvalidError(f"invalid range: {range!r}; expected (lowest, highest)")
         edges = np.linspace(low, high, bins + 1)
         values = maps.cube(rows, request, footprint, velocities, edges)
-        return maps.as_cube(request, values, edges, maps.unit_of(rows, field, unit, 1))
+        found = maps.unit_of(rows, field, unit, 1)
+        return maps.as_cube(rows, request, values, edges * factor, found, label)
 
     def _footprint(self) -> maps.Footprint:
         amr = cast("Amr", self)
@@ -355,7 +362,7 @@ class ParticleMaps:
         exponent = -2 if request.statistic == "integral" else 0
         units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
         images = maps.draw(rows, request, footprint)
-        return maps.as_result(fields, maps.as_arrays(request, images, units, "number"))
+        return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "number"))
 
 
 def _view_of(
