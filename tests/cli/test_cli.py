@@ -259,6 +259,12 @@ def test_compact_and_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ["--slice", "0.5"],
         ["--width", "0.3", "--linear"],
         ["--limits", "1e-3:10"],
+        ["--axis", "1,1,1", "--up", "x", "--resolution", "32"],
+        ["--axis", "edgeon", "--center", "max:density", "--width", "0.3", "--depth", "0.3"],
+        ["--field", "density**2", "--where", "rho > 1", "--resolution", "32"],
+        ["--field", "vx", "--weight", "mass", "--statistic", "dispersion", "--resolution", "9"],
+        ["--particles", "--axis", "faceon", "--resolution", "32"],
+        ["--center", "com", "--width", "0.2", "--length-unit", "code"],
     ],
 )
 def test_plot(
@@ -270,6 +276,40 @@ def test_plot(
     assert code == 0
     assert str(target) in out.replace("\n", "")
     assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_writes_fits(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    target = tmp_path / "map.fits"
+    options = ["--axis", "1,1,1", "--resolution", "16"]
+    assert run(capsys, "plot", store, target, *options)[0] == 0
+    expected = ambar.open_snapshot(store).amr.map("density", axis=(1, 1, 1), resolution=16)
+    np.testing.assert_array_equal(fits.getdata(target), expected.to_numpy().T)
+    assert run(capsys, "plot", store, target, "--slice", "0.5")[0] == 0
+    assert fits.getheader(target)["AT"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--axis", "1,a"], "'1,a' is not x, y, z, a direction such as 1,1,1, faceon or edgeon"),
+        (["--axis", "1,1"], "expected 'x', 'y', 'z', or three numbers"),
+        (["--center", "0.5;0.5"], "is not X,Y,Z, such as 0.5,0.5,0.5, or a name such as"),
+        (["--center", "middle"], "invalid center 'middle'; expected numbers, 'bc', 'max:FIELD'"),
+        (["--width", "-1"], "invalid width: -1.0; expected a length > 0"),
+        (["--statistic", "maximum", "--slice", "0.5"], "expected the axis x, y or z for a slice"),
+        (["--particles", "--level", "4"], "give a resolution, or leave the level out"),
+        (["--up", "z", "--axis", "z"], "parallel to the axis"),
+    ],
+)
+def test_invalid_options_of_plots_are_one_line(
+    options: list[str], message: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    code, _, error = run(capsys, "plot", store, "x.png", *options)
+    assert code == 2
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_limits_of_colours(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,6 +336,16 @@ def test_labels_of_a_picture() -> None:
     picture = draw(galaxy, "density", CellsPlot(path="x", level=4)).axes[0]
     bar = picture.texts[0].get_text().split()[1]
     assert picture.get_xlabel() == f"x [{bar}]"
+    request = CellsPlot(path="x", axis="edgeon", length_unit="kpc", resolution=8)
+    tilted = draw(galaxy, "density", request).axes[0]
+    assert tilted.get_xlabel() == "right [kpc]"
+    assert tilted.get_title().startswith("density edge-on, time ")
+    assert tilted.child_axes[0].get_ylabel() == "density [Msun/pc2]"
+    stars = CellsPlot(path="x", particles=True, axis=(1.0, 1.0, 0.0), resolution=8)
+    seen = draw(galaxy, "mass", stars).axes[0]
+    assert seen.get_title().startswith("mass along (1, 1, 0), time ")
+    assert seen.child_axes[0].get_ylabel() == "mass [Msun/pc2]"
+    assert stars.target_of("mass", "(1, 1, 0)").name == "x_mass_1-1-0.png"
 
 
 def test_plot_of_two_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,13 +103,26 @@ def parse_list(text: str | None) -> list[str] | None:
 
 
 def parse_center(text: str | None) -> str | list[float] | None:
-    """Return the numbers in "0.5,0.5,0.5"; "bc" for "bc", None for None."""
-    if text is None or text == "bc":
+    """Return the numbers in "0.5,0.5,0.5"; names such as "bc" and "max:density" unchanged."""
+    if text is None or text[:1].isalpha():
         return text
+    return _parse_numbers(text, "X,Y,Z, such as 0.5,0.5,0.5, or a name such as max:density")
+
+
+def parse_axis(text: str | None) -> str | list[float] | None:
+    """Return the numbers in "1,1,1"; names such as "x" and "faceon" unchanged."""
+    if text is None or text[:1].isalpha():
+        return text
+    return _parse_numbers(text, "x, y, z, a direction such as 1,1,1, faceon or edgeon")
+
+
+def _parse_numbers(text: str, expected: str) -> list[float]:
+    from ambar._core import InvalidError
+
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not X,Y,Z, such as 0.5,0.5,0.5") from None
+        raise InvalidError(f"{text!r} is not {expected}") from None
 
 
 def parse_limits(text: str | None) -> tuple[float, float] | None:

@@ -1,9 +1,9 @@
-"""`ambar plot`: a picture of cells or a mesh."""
+"""`ambar plot`: a picture of cells, particles or a mesh."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,7 @@ from ambar.cli.options import (
     Threads,
     flag,
     option,
+    parse_axis,
     parse_center,
     parse_limits,
     without_none,
@@ -31,13 +32,15 @@ def plot(
     target: Annotated[
         Path | None,
         typer.Argument(
-            help="The picture (.png, .pdf, .svg, ...); by default a PNG here, named after PATH."
+            help="The picture (.png, .pdf, .svg, ...), or a FITS file (.fits); by default a PNG "
+            "here, named after PATH."
         ),
     ] = None,
     field: Annotated[
         str | None,
         option(
-            "What to draw: density by default (else the first field), or a mesh's active array.",
+            "What to draw: a field or arithmetic; by default density (else the first field), mass "
+            "of particles, or a mesh's active array.",
             "--field",
             "--scalars",
             "-f",
@@ -46,18 +49,44 @@ def plot(
     slice_at: Annotated[
         float | None, option("Draw a slice, at this fraction of the box.", "--slice", metavar="AT")
     ] = None,
-    axis: Annotated[str | None, option("The axis to look along: x, y or z (default).")] = None,
+    axis: Annotated[
+        str | None,
+        option(
+            "The line of sight: x, y, z (default), a direction 1,1,1, or faceon or edgeon of the "
+            "angular momentum."
+        ),
+    ] = None,
+    up: Annotated[str | None, option("The direction that is upwards: x, y, z or 0,1,1.")] = None,
+    particles: Annotated[bool, flag("--particles", "Draw particles instead of cells.")] = False,
     weight: Annotated[
-        str | None, option("Project the mean weighted with this field, not the integral.")
+        str | None, option("Draw the mean weighted with this field, not the integral.")
+    ] = None,
+    statistic: Annotated[
+        Literal["integral", "mean", "dispersion", "maximum"] | None,
+        option("Along the line of sight; by default integral, or mean with --weight."),
+    ] = None,
+    where: Annotated[
+        str | None, option("Draw only rows under a condition, such as 'T > 1e4 K'.")
     ] = None,
     center: Annotated[
-        str | None, option("Middle of the picture, fractions of the box; by default 0.5,0.5,0.5.")
+        str | None,
+        option("Middle of the picture: X,Y,Z, max:density, com, sink:1, ...; bc by default."),
     ] = None,
     width: Annotated[
-        float | None, option("Its width, a fraction of the box; 1 by default.")
+        float | None, option("Width of the picture; by default that of the box.")
+    ] = None,
+    depth: Annotated[
+        float | None, option("Extent along the line of sight; by default everything.")
+    ] = None,
+    length_unit: Annotated[
+        str | None,
+        option("Unit of --center, --width and --depth: box (default; a fraction), code, kpc, ..."),
     ] = None,
     level: Annotated[
         int | None, option("Level of its cells; by default what a screen shows.")
+    ] = None,
+    resolution: Annotated[
+        int | None, option("Pixels along the longer side of a map, instead of --level.", min=1)
     ] = None,
     unit: Annotated[
         str | None, option("Unit of the values, or 'code'; by default a usual one.")
@@ -87,15 +116,20 @@ def plot(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Draw a projection (or with --slice a slice) of a field. Needs matplotlib.
+    """Draw a projection, a map, or with --slice a slice of a field. Needs matplotlib.
+
+    A target that ends in .fits becomes a FITS file with world coordinates. Needs astropy.
 
     Of a mesh: its surface, drawn by PyVista.
 
     [bold]Examples[/bold]
     ambar plot run.ambar
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
+    ambar plot run.ambar core.png --center max:density --width 10 --length-unit pc
+    ambar plot run.ambar hot.png --field "density**2" --axis 1,1,1 --where "T > 1e6 K"
+    ambar plot run.ambar sigma.pdf --field vz --weight mass --statistic dispersion
+    ambar plot run.ambar stars.fits --particles --axis faceon --resolution 1024
     ambar plot wing.ambar --scalars pressure
-    ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
     from ambar.kinds.registry import open_path
     from ambar.kinds.request import build
@@ -107,11 +141,18 @@ def plot(
         )
     options = without_none(
         slice_at=slice_at,
-        axis=axis,
+        axis=parse_axis(axis),
+        up=parse_axis(up),
+        particles=particles or None,
         weight=weight,
+        statistic=statistic,
+        where=where,
         center=parse_center(center),
         width=width,
+        depth=depth,
+        length_unit=length_unit,
         level=level,
+        resolution=resolution,
         unit=unit,
         log=log,
         limits=parse_limits(limits),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -166,7 +167,8 @@ class PlotRequest:
     def target_of(self, *parts: str) -> pathlib.Path:
         """Return the file of the picture; by default named after the path and `parts`."""
         stem = pathlib.Path(self.path).name.removesuffix(".ambar")
-        return self.target or pathlib.Path("_".join([stem, *parts]) + ".png")
+        names = [re.sub(r"[^\w.+-]+", "-", part).strip("-") for part in parts]
+        return self.target or pathlib.Path("_".join([stem, *names]) + ".png")
 
 
 class InvalidOptionError(_core.InvalidError):

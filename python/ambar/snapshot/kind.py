@@ -24,18 +24,26 @@ from ambar.store.store import Store
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
     from ambar.mesh.steps import Steps
+    from ambar.snapshot.maps.drawing import Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellsPlot(PlotRequest):
-    """The options of ``ambar plot`` for cells."""
+    """The options of ``ambar plot`` for cells and particles."""
 
     slice_at: float | None = None
-    axis: str = "z"
+    axis: str | Sequence[float] = "z"
+    up: str | Sequence[float] | None = None
+    particles: bool = False
     weight: str | None = None
+    statistic: Statistic | None = None
+    where: str | None = None
     center: str | Sequence[float] = "bc"
-    width: float = 1.0
+    width: float | None = None
+    depth: float | None = None
+    length_unit: str = "box"
     level: int | None = None
+    resolution: int | None = None
     unit: str | None = None
     log: bool | None = None
     limits: tuple[float, float] | None = None
@@ -109,13 +117,20 @@ def _compare_series(series: Series, output: int | None, threads: int | None) -> 
 
 
 def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
-    """Draw a projection or a slice of a field."""
-    from ambar.snapshot.plotting import draw
+    """Write a map, a projection or a slice of a field as a picture or a FITS file."""
+    from ambar.snapshot.plotting import axis_name, draw, image_of
 
-    fields = snapshot.amr.fields
-    usual = "density" if "density" in fields else next(iter(fields), "density")
-    field = request.field or usual
-    target = request.target_of(field, request.axis)
+    field = request.field
+    if field is None:
+        fields = snapshot.particles.fields if request.particles else snapshot.amr.fields
+        usual = "mass" if request.particles else "density"
+        field = usual if usual in fields else next(iter(fields), usual)
+    target = request.target_of(field, axis_name(request.axis))
+    if target.suffix.lower() in (".fits", ".fit"):
+        from ambar.snapshot.maps.fits import write_fits
+
+        write_fits(image_of(snapshot, field, request), target, mode="w")
+        return target
     return save_figure(draw(snapshot, field, request), target, request.dpi)
 
 

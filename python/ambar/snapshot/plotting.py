@@ -1,18 +1,18 @@
-"""Pictures of slices and projections, with a colour bar, a scale bar and a title."""
+"""Pictures of maps, slices and projections, with a colour bar, a scale bar and a title."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.figures import check_colors, check_limits
 from ambar.snapshot.field_names import quantity_of
-from ambar.snapshot.physics.unit_expressions import parse_unit
-from ambar.snapshot.regions import AXES, Box
+from ambar.snapshot.physics.unit_expressions import parse_unit, pint_notation
+from ambar.snapshot.regions import AXES, Box, length_of_unit
 from ambar.snapshot.run_info import RunInfo, readable_length, readable_time
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ambar.snapshot.amr import Amr
+    from ambar.snapshot.field_rows import FieldRows
     from ambar.snapshot.kind import CellsPlot
+    from ambar.snapshot.particles import Particles
     from ambar.snapshot.snapshot import Snapshot
 
 Extent: TypeAlias = tuple[float, float, float, float]
@@ -42,66 +44,149 @@ _USUAL_UNITS = {
     "temperature": "K",
 }
 
+_WORDS = {
+    "integral": "",
+    "mean": "mean ",
+    "dispersion": "dispersion of ",
+    "maximum": "maximum of ",
+}
+"""Statistics of maps, in titles."""
+_RESOLUTION = 512
+"""Pixels along the longer side of a map."""
 _LARGE_RANGE = 10.0
 """The ratio of the largest to the smallest value from which colours are logarithmic."""
 
 
 def draw(snapshot: Snapshot, field: str, request: CellsPlot) -> Figure:
-    """Return a matplotlib figure of a projection along an axis, or of a slice.
+    """Return a matplotlib figure of a map, a projection or a slice.
 
     Data of two dimensions are drawn unchanged. A run with physical units gets a scale bar.
 
     Raises
     ------
     ValueError
-        If the data have one dimension, or have two and a projection or a slice is requested.
+        As for `image_of`, or if the colours or limits are invalid.
     """
     from matplotlib.figure import Figure
 
-    amr, info, axis = snapshot.amr, snapshot.info, request.axis
-    is_slice = request.slice_at is not None
+    if request.colors is not None:
+        check_colors(request.colors)
+    if request.limits is not None:
+        check_limits(request.limits)
+    image = image_of(snapshot, field, request)
+    figure = Figure(figsize=(7.2, 6.4), layout="constrained")
+    axes = figure.add_subplot()
+    _draw_image(axes, image, snapshot.info, request)
+    if request.title:
+        axes.set_title(_title(image, snapshot.info, request), fontsize=11)
+    return figure
+
+
+def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray:
+    """Return a map, a projection or a slice, with lengths in a readable unit.
+
+    Raises
+    ------
+    ValueError
+        If an option is invalid, or does not apply to the dimensions of the data.
+    """
+    info, is_map = snapshot.info, _is_map(request)
+    if request.particles:
+        return _in_length_unit(_map(snapshot.particles, field, request), info, request.length_unit)
+    amr = snapshot.amr
     if amr.ndim == 1:
         raise _core.InvalidError(
             f"{snapshot.location}: expected data of 2 or 3 dimensions, found 1; read `amr.read()`"
         )
-    if amr.ndim == 2 and (axis != "z" or is_slice or request.weight is not None):
+    is_plain = request.axis == "z" and request.slice_at is None and request.weight is None
+    if amr.ndim == 2 and (is_map or not is_plain):
         raise _core.InvalidError(
-            f"{snapshot.location}: expected data of 3 dimensions for an axis, a slice or a weight, "
-            "found 2; leave these options out"
+            f"{snapshot.location}: expected data of 3 dimensions for an axis, a slice, a weight or "
+            "a map, found 2; leave these options out"
         )
-    is_integral = amr.ndim == 3 and not is_slice and request.weight is None
+    image = _map(amr, field, request) if is_map else _raster(amr, field, request)
+    return _in_length_unit(image, info, request.length_unit)
+
+
+def _is_map(request: CellsPlot) -> bool:
+    """Return whether options need `map`; projections and slices are faster."""
+    needed = (request.up, request.statistic, request.where, request.depth, request.resolution)
+    is_map = (
+        request.particles
+        or request.axis not in tuple(AXES)
+        or any(one is not None for one in needed)
+    )
+    if is_map and request.slice_at is not None:
+        raise _core.InvalidError(
+            "expected the axis x, y or z for a slice, and none of up, statistic, where, depth, "
+            "resolution and particles; leave them or the slice out"
+        )
+    if is_map and request.level is not None:
+        raise _core.InvalidError(
+            "a level applies to projections along x, y or z and to slices, not to maps; give a "
+            "resolution, or leave the level out"
+        )
+    return is_map
+
+
+def _map(rows: Amr | Particles, field: str, request: CellsPlot) -> xr.DataArray:
+    is_integral = request.weight is None and request.statistic in (None, "integral")
+    exponent = (-2 if request.particles else 1) if is_integral else 0
+    image: xr.DataArray = rows.map(
+        field,
+        axis=request.axis,
+        up=request.up,
+        center=request.center,
+        width=request.width,
+        depth=request.depth,
+        length_unit=request.length_unit,
+        resolution=request.resolution or _RESOLUTION,
+        weight=request.weight,
+        statistic=request.statistic,
+        where=request.where,
+        unit=request.unit or _usual_unit(rows, field, exponent),
+        threads=request.threads,
+    )
+    return image
+
+
+def _raster(amr: Amr, field: str, request: CellsPlot) -> xr.DataArray:
+    """Return a projection or a slice; cells of data of two dimensions."""
+    axis, weight = cast("str", request.axis), request.weight
+    is_integral = amr.ndim == 3 and request.slice_at is None and weight is None
     options: dict[str, Any] = {
         "level": request.level,
-        "region": _window(info, request.center, request.width, AXES.find(axis)),
-        "unit": request.unit or _usual_unit(amr, field, is_integral=is_integral),
+        "region": _window(amr, request),
+        "unit": request.unit or _usual_unit(amr, field, int(is_integral)),
         "threads": request.threads,
     }
     if amr.ndim == 2:
-        image = amr.grid(field, **options)
-    elif request.slice_at is not None:
-        image = amr.slice(field, axis=axis, at=request.slice_at, **options)
-    else:
-        image = amr.project(field, axis=axis, weight=request.weight, **options)
-    figure = Figure(figsize=(7.2, 6.4), layout="constrained")
-    axes = figure.add_subplot()
-    _draw_image(axes, image, info, request)
-    if request.title:
-        axes.set_title(_title(image, info), fontsize=11)
-    return figure
+        return amr.grid(field, **options)
+    if request.slice_at is not None:
+        return amr.slice(field, axis=axis, at=request.slice_at, **options)
+    return amr.project(field, axis=axis, weight=weight, **options)
+
+
+def _in_length_unit(image: xr.DataArray, info: RunInfo, unit: str) -> xr.DataArray:
+    """Return an image with coordinates in a unit; for "box" in a readable one if it is known."""
+    if image[image.dims[0]].attrs["units"] != "code_length" or not info.physical:
+        return image
+    if unit in ("box", "code"):
+        left, right, *_ = _extent_of(image)
+        unit = readable_length((right - left) / 5 * info.units.unit_l).split()[1]
+    factor, label = info.units.length(unit), pint_notation(unit)
+    places = {dim: (dim, image[dim].to_numpy() * factor, {"units": label}) for dim in image.dims}
+    scaled = {name: image.attrs[name] for name in ("center", "pixel_size") if name in image.attrs}
+    attrs = {name: (np.array(value) * factor).tolist() for name, value in scaled.items()}
+    return image.assign_coords(places).assign_attrs(attrs)
 
 
 def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPlot) -> None:
     """Draw an image with a colour bar and a scale bar."""
-    if request.colors is not None:
-        check_colors(request.colors)
     values = np.ma.masked_invalid(image.to_numpy().T)
     norm, colors = _norm_of(values.compressed(), request.log, request.limits)
-    left, right, bottom, top = _extent_of(image)
-    unit, scale = "code length", 1.0
-    if has_units := info.units.unit_l != 1.0:
-        unit = readable_length((right - left) / 5 * info.units.unit_l).split()[1]
-        scale = info.units.length(unit)
-    left, right, bottom, top = extent = (left * scale, right * scale, bottom * scale, top * scale)
+    left, right, bottom, top = extent = _extent_of(image)
+    unit = image[image.dims[0]].attrs["units"].replace("_", " ")
     picture = axes.imshow(
         values, origin="lower", extent=extent, norm=norm, cmap=request.colors or colors
     )
@@ -110,7 +195,7 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
     axes.set_ylabel(f"{image.dims[1]} [{unit}]")
     beside = axes.inset_axes((1.03, 0.0, 0.05, 1.0))
     axes.figure.colorbar(picture, cax=beside, label=_label(image))
-    if has_units:
+    if info.physical:
         _scale_bar(axes, unit, left, bottom, right - left, top - bottom)
 
 
@@ -136,26 +221,35 @@ def _norm_of(
     return Normalize(low, high), "inferno"
 
 
-def _usual_unit(amr: Amr, field: str, *, is_integral: bool) -> str:
-    """Return the usual unit of the dimension of a field; "code" without one."""
-    request = amr._request([field])
-    own = request.units[field]
-    if own is None or not amr.info.physical:
+def _usual_unit(rows: FieldRows, field: str, exponent: int) -> str:
+    """Return the usual unit of a field times a power of length; "code" without one."""
+    own = rows._request([field]).units[field]
+    if own is None or not rows.info.physical:
         return "code"
-    if is_integral:
-        own *= amr.info.units._code_unit("length")
+    own *= rows.info.units._code_unit("length") ** exponent
     units = (_USUAL_UNITS.get(quantity_of(field) or ""), *_USUAL_UNITS.values())
     return next((unit for unit in units if unit and parse_unit(unit).is_like(own)), "code")
 
 
-def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: int) -> Box | None:
+def _window(amr: Amr, request: CellsPlot) -> Box | None:
     """Return the part to draw: all of the box along the axis looked along."""
-    if center == "bc" and width == 1.0:
+    info, unit, width, center = amr.info, request.length_unit, request.width, request.center
+    if center == "bc" and width is None:
         return None
+    if width is None:
+        width = max(info.box_size) / length_of_unit(info, unit)
     if not width > 0:
-        raise _core.InvalidError(f"invalid width: {width}; expected a fraction of the box > 0")
+        raise _core.InvalidError(f"invalid width: {width}; expected a length > 0")
+    if isinstance(center, str) and center != "bc":
+        center = amr.find_center(center, unit=unit).tolist()
+    axis = AXES.index(cast("str", request.axis)) if info.ndim == 3 else None
     half = [None if number == axis else width / 2 for number in range(info.ndim)]
-    return Box([h and -h for h in half], half, center=center)
+    return Box([h and -h for h in half], half, unit, center=center)
+
+
+def axis_name(axis: str | Sequence[float]) -> str:
+    """Return an axis as text, for titles and names of files."""
+    return axis if isinstance(axis, str) else "(" + ", ".join(f"{part:g}" for part in axis) + ")"
 
 
 def _extent_of(image: xr.DataArray) -> Extent:
@@ -168,12 +262,13 @@ def _extent_of(image: xr.DataArray) -> Extent:
     return sides[0], sides[1], sides[2], sides[3]
 
 
-def _title(image: xr.DataArray, info: RunInfo) -> str:
-    what = str(image.attrs["long_name"])
-    if "weight" in image.attrs:
-        what += f" along {image.attrs['axis']}"
-    elif "at" in image.attrs:
+def _title(image: xr.DataArray, info: RunInfo, request: CellsPlot) -> str:
+    what = _WORDS[image.attrs.get("statistic", "integral")] + str(image.attrs["long_name"])
+    if "at" in image.attrs:
         what += f" at {image.attrs['axis']} = {image.attrs['at']:.4g}"
+    elif info.ndim == 3:
+        name = axis_name(request.axis)
+        what += {"faceon": " face-on", "edgeon": " edge-on"}.get(name, f" along {name}")
     unit_t = info.units.unit_t
     time = f"{info.time:.4g} code units" if unit_t == 1.0 else readable_time(info.age("s"))
     return f"{what}, time {time}"
