@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
-from tests.helpers.paths import ROOT
+from tests.helpers.paths import RAMSES_CASES, ROOT
 
 pytest.importorskip("netCDF4")
 pytest.importorskip("pyvista")
@@ -24,9 +24,12 @@ OTHER_TOOLS = (HOWTO / "from-other-tools.md").read_text(encoding="utf-8")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run in a folder with the store run.ambar and its RAMSES output."""
+    """Run in a folder with the store run.ambar and its RAMSES output, and one of a galaxy."""
     example_files.make_inputs(tmp_path)
     example_files.make_stores(tmp_path)
+    ambar.convert(
+        RAMSES_CASES / "stars_3d" / "output_00002", tmp_path / "galaxy.ambar", fsync=False
+    )
     monkeypatch.chdir(tmp_path)
 
 
@@ -85,6 +88,12 @@ def test_the_page_on_statistics_runs_as_written() -> None:
     for block in blocks((HOWTO / "statistics.md").read_text(encoding="utf-8")):
         exec(block, found)  # noqa: S102
     assert float(found["diagram"].sum()) > 0
+    stars = found["galaxy"].particles.read(["age", "mass"])
+    masses, edges = np.histogram(
+        stars.column("age", "Myr"), 10, (0, 0.1), weights=stars.column("mass", "Msol")
+    )
+    np.testing.assert_allclose(found["rate"], masses / (np.diff(edges) * 1e6), rtol=1e-12)
+    assert masses.any()
 
 
 def test_the_page_on_maps_runs_as_written() -> None:

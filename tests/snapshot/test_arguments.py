@@ -39,7 +39,10 @@ def test_fields_of_sinks_and_clumps_have_units() -> None:
 def test_regions_outside_the_box_are_refused(region: Any) -> None:
     snapshot = ambar.open_snapshot(output("gravpart"))
     for read in (snapshot.amr.read, snapshot.particles.read, snapshot.load):
-        with pytest.raises(ambar.InvalidError, match=r"does not overlap the box.*check the unit"):
+        with pytest.raises(
+            ambar.InvalidError,
+            match="does not overlap the box.*check the unit|more than a side of the periodic box",
+        ):
             read(region=region)
     assert len(snapshot.amr.read("level", region=ambar.Sphere((-0.05, 0.5, 0.5), 0.1))) > 0
 

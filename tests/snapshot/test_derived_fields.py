@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -503,6 +503,51 @@ def test_conditions_in_the_units_of_fields(stores: dict[str, Path]) -> None:
     assert len(amr.read("rho", where="speed > 1e4 cm/s")) == (speeds > 0.1).sum()
     with pytest.raises(ambar.InvalidError, match="dimension|unit"):
         amr.read("rho", where="speed > 1 kpc")
+
+
+def test_exceptions_of_functions_are_the_cause(stores: dict[str, Path]) -> None:
+    class OwnError(Exception):
+        pass
+
+    def fails(density: np.ndarray) -> np.ndarray:
+        raise OwnError(density.dtype)
+
+    ambar.fields.add("failing", fails)
+    ambar.fields.add("twice_failing", "2 * failing")
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    calls: list[Callable[[], Any]] = [
+        lambda: amr.read("failing"),
+        lambda: amr.read("density", where="twice_failing > 1"),
+        lambda: amr.slice("twice_failing", level=3),
+        lambda: amr.project("failing", level=3, chunks=4).compute(),
+        lambda: amr.mean("failing"),
+        lambda: amr.map("failing", resolution=4),
+        amr.to_xarray(["failing"])["failing"].compute,
+    ]
+    for call in calls:
+        with pytest.raises(ambar.InvalidError, match="failing.* failed: .*OwnError") as caught:
+            call()
+        assert isinstance(caught.value.__cause__, OwnError)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("vr", "'velocity_spherical_radius' or 'velocity_cylindrical_radius'?"),
+        ("v_phi", "'velocity_spherical_phi' or 'velocity_cylindrical_theta'?"),
+        ("velocity_radial", "'velocity_spherical_radius'"),
+        ("temp", "'temperature'?"),
+        ("machnumber", "'mach_number'?"),
+        ("Density", "'density'?"),
+        ("densty", "'density'?"),
+        ("pressur", "'pressure'?"),
+    ],
+)
+def test_unknown_names_have_suggestions(name: str, expected: str, stores: dict[str, Path]) -> None:
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    with pytest.raises(KeyError) as caught:
+        amr.mean(name)
+    assert expected in str(caught.value).partition("did you mean ")[2].partition(" available")[0]
 
 
 def test_internal_names_and_messages(stores: dict[str, Path]) -> None:

@@ -76,6 +76,21 @@ def test_several_fields_and_statistics(gravpart: ambar.Snapshot) -> None:
     assert float(levels.max()) == amr.levels[1]
 
 
+def test_each_field_has_its_unit(stores: dict[str, Path]) -> None:
+    units = ambar.Units(unit_l=3.08567758128e21, unit_d=1e-24, unit_t=1e15)
+    snapshot = ambar.open_snapshot(stores["gravpart"]).with_units(units)
+    in_code = snapshot.amr.map(["density", "vx"], resolution=8)
+    found = snapshot.amr.map(["density", "vx"], resolution=8, unit={"rho": "g/cm2"})
+    assert [found[name].attrs["units"] for name in found] == ["g/cm**2", "code"]
+    factor = units.unit_d * units.unit_l
+    np.testing.assert_allclose(found["density"], in_code["density"] * factor)
+    np.testing.assert_array_equal(found["vx"], in_code["vx"])
+    stars = snapshot.particles.map(["mass"], resolution=8, unit={"mass": "Msol/pc2"})
+    assert stars["mass"].attrs["units"] == "Msun/pc**2"
+    with pytest.raises(ValueError, match="invalid key 'pressure' of units; expected one of"):
+        snapshot.amr.map(["density"], resolution=8, unit={"pressure": "Ba"})
+
+
 def test_weights_are_those_of_statistics(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     by_density = amr.map("vx", weight="density", resolution=16)

@@ -132,6 +132,33 @@ def test_regions_cross_periodic_faces(gravpart: ambar.Snapshot) -> None:
     assert len(corners) == 4
 
 
+def test_regions_far_from_a_periodic_box_are_errors(gravpart: ambar.Snapshot) -> None:
+    """Their unit is probably another one; the distance to the nearest image would be short."""
+    near = ambar.Sphere((1.2, 0.5, 0.5), 0.3)
+    same = ambar.Sphere((0.2, 0.5, 0.5), 0.3)
+    assert len(gravpart.amr.read("x", region=near)) == len(gravpart.amr.read("x", region=same))
+    for region in (
+        ambar.Sphere((2.1, 0.5, 0.5), 3),
+        ambar.Sphere((0.5, -1.1, 0.5), 0.1) | ambar.Sphere("bc", 0.1),
+        ambar.Cylinder((500, 500, 500), 1000),
+        ambar.Box((40, 0, 0), (60, 1, 1)),
+    ):
+        with pytest.raises(ValueError, match="more than a side of the periodic box away.*unit"):
+            gravpart.amr.read("x", region=region)
+    around = ambar.Box((-40, 0, 0), (60, 1, 1))
+    assert len(gravpart.amr.read("x", region=around)) == len(gravpart.amr)
+
+
+def test_the_text_of_a_region_is_an_expression() -> None:
+    ball = ambar.Sphere(np.array([0.1, 0.2, 0.3]), float(np.float32(0.25)), unit="kpc")
+    box = ambar.Box((None, 0, np.float64(0.5)), (1, 1, None), center=("bc", 0.5, "bc"))
+    slab = ambar.OrientedBox("bc", np.ones(3), axis=(1, 1, 0))
+    names = {name: getattr(ambar, name) for name in ("Box", "OrientedBox", "Sphere")}
+    for region in (ball, box, slab, ball - box, ~(ball & box) | slab):
+        text = repr(region)
+        assert repr(eval(text, names)) == text  # noqa: S307 - of this test
+
+
 def test_invalid_regions_are_errors(gravpart: ambar.Snapshot) -> None:
     for region in (
         ambar.Cylinder("bc", -1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,48 @@ def test_about_finds_centers(gravpart: ambar.Snapshot) -> None:
         amr.about("middle")
     sinks = ambar.open_snapshot(RAMSES_CASES / "sinks_clumps_3d" / "output_00002").sinks
     assert sinks.about("sink:1").min("radius") == 0
+
+
+def test_about_the_bulk_velocity(gravpart: ambar.Snapshot) -> None:
+    for rows in (gravpart.amr, gravpart.particles):
+        view = rows.about(velocity="bulk")
+        expected = rows.about(velocity=rows.bulk_velocity().tolist())
+        assert view.sum("kinetic_energy") == expected.sum("kinetic_energy")
+        assert view.sum("kinetic_energy") < rows.sum("kinetic_energy")
+    with pytest.raises(ValueError, match="invalid velocity 'mean'; expected 'bulk' or numbers"):
+        gravpart.amr.about(velocity="mean")
+
+
+def test_particles_find_the_centers_of_cells(gravpart: ambar.Snapshot) -> None:
+    particles, peak = gravpart.particles, gravpart.amr.find_center("max:density")
+    close(particles.find_center("max:density"), peak)
+    found = particles.profile("radius", "mass", center="max:density", statistic="sum", bins=4)
+    expected = particles.profile("radius", "mass", center=peak, statistic="sum", bins=4)
+    np.testing.assert_array_equal(found["mass"], expected["mass"])
+    inside = particles.find_center("max:density", region=BALL)
+    close(inside, gravpart.amr.find_center("max:density", region=BALL))
+    heaviest = particles.find_center("max:mass")
+    assert tuple(heaviest) == particles.argmax("mass").position
+    alone = gravpart.load("particles").particles
+    with pytest.raises(KeyError, match="has no cells for this center.* or a field of the particle"):
+        alone.find_center("max:density")
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("mean", {"center": "bc"}, "'center'; radii and angles refer to the frame of about"),
+        ("mean", {"units": "g/cm3"}, "'units'; did you mean 'unit'?"),
+        ("statistics", {"unit": "g/cm3"}, "'unit'; did you mean 'units'?"),
+        ("sum", {"weight": "mass"}, "'weight'; arguments: field, unit, region, levels"),
+        ("map", {"size": 3}, "'size'; arguments: fields, axis, up"),
+    ],
+)
+def test_unknown_arguments_say_what_to_do(
+    method: str, options: dict[str, Any], message: str, gravpart: ambar.Snapshot
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        getattr(gravpart.amr, method)("density", **options)
 
 
 def test_positions_have_one_default_unit() -> None:

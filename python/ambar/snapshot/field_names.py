@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 """Components of cells: of RAMSES, and the only one of AMReX."""
@@ -146,6 +147,47 @@ def quantity_of(field: str) -> str | None:
         if quantity := _QUANTITIES.get(name) or _PREFIXES.get(prefix):
             return quantity
     return None
+
+
+def similar_fields(name: str, spellings: Mapping[str, str], most: int = 3) -> list[str]:
+    """Return the fields that an unknown name probably means.
+
+    They are those with spellings that begin with it ("temp", "vr"), have the same words
+    ("velocity_radial"), or differ in a few letters ("densty"), in this order.
+
+    Parameters
+    ----------
+    name
+        The unknown name.
+    spellings
+        The field that each known name means.
+    most
+        Maximum number of results.
+    """
+    plain = _plain(name)
+    known = {_plain(spelling): field for spelling, field in spellings.items()}
+    words = name.lower().split("_")
+    found = [field for spelling, field in known.items() if spelling.startswith(plain)]
+    if len(plain) < 2:
+        found = []
+    if not found and len(words) > 1:
+        found = [
+            field
+            for spelling, field in spellings.items()
+            if all(any(_is_like(word, part) for part in spelling.split("_")) for word in words)
+        ]
+    found = found or [known[close] for close in difflib.get_close_matches(plain, known, 1)]
+    return list(dict.fromkeys(found))[:most]
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, without underscores, and with Greek letters."""
+    return name.lower().replace("_", "").replace("phi", "ϕ").replace("theta", "θ")
+
+
+def _is_like(word: str, other: str) -> bool:
+    """Return whether two words begin with the same four letters, or are short and equal."""
+    return word[:4] == other[:4]
 
 
 def without_component(name: str) -> str:

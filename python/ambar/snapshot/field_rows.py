@@ -12,13 +12,13 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
-from ambar._util.text import suggestion
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.analysis.profile_methods import ProfileMethods
 from ambar.snapshot.analysis.statistics_methods import StatisticsMethods
-from ambar.snapshot.derived.catalog import Formula, frame_formulas
+from ambar.snapshot.derived.catalog import SHORT_NAMES, Formula, frame_formulas
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, finite_vector
+from ambar.snapshot.derived.registry import raised_by_functions
 from ambar.snapshot.derived.resolution import (
     Context,
     Definition,
@@ -28,7 +28,13 @@ from ambar.snapshot.derived.resolution import (
     computed_columns,
     needed_definitions,
 )
-from ambar.snapshot.field_names import CELL_COMPONENTS, quantity_of, resolve
+from ambar.snapshot.field_names import (
+    ALIASES,
+    CELL_COMPONENTS,
+    quantity_of,
+    resolve,
+    similar_fields,
+)
 from ambar.snapshot.physics.constants import (
     BOLTZMANN,
     GRAVITATION,
@@ -179,7 +185,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         self,
         center: Center = "bc",
         axis: Direction = "z",
-        velocity: Sequence[float] | None = None,
+        velocity: Sequence[float] | str | None = None,
         unit: str = "box",
     ) -> Self:
         """Return these rows with another frame for derived fields.
@@ -195,15 +201,16 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             positions are those of the nearest image.
         axis : {"x", "y", "z"} or sequence of float, default "z"
             The axis of cylindrical and spherical coordinates.
-        velocity : sequence of float, optional
-            The velocity of the frame, code velocity; by default 0.
+        velocity : "bulk" or sequence of float, optional
+            The velocity of the frame, code velocity; "bulk" for the `bulk_velocity` of all rows. By
+            default 0.
         unit : str, default "box"
             Unit of `center`, as for `Box`.
 
         Returns
         -------
         Amr or Particles
-            A view; data are read only to find a center.
+            A view; data are read only to find a center or the bulk velocity.
 
         Raises
         ------
@@ -223,11 +230,19 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             self._parameters,
             center=tuple(find_center(self, center, unit, Selection()).tolist()),
             axis=direction(axis),
-            velocity=None
-            if velocity is None
-            else finite_vector(velocity, self._info.ndim, "velocity of the frame"),
+            velocity=None if velocity is None else self._frame_velocity(velocity),
         )
         return self._with(changed)
+
+    def _frame_velocity(self, velocity: Sequence[float] | str) -> tuple[float, ...]:
+        if isinstance(velocity, str):
+            if velocity != "bulk":
+                raise _core.InvalidError(
+                    f"invalid velocity {velocity!r}; expected 'bulk' or numbers"
+                )
+            bulk: list[float] = self.bulk_velocity().tolist()
+            return finite_vector(bulk, self._info.ndim, "bulk velocity")
+        return finite_vector(velocity, self._info.ndim, "velocity of the frame")
 
     def with_parameters(
         self,
@@ -315,6 +330,11 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Read rows into memory."""
 
     @property
+    def _cells(self) -> FieldRows | None:
+        """The cells of the snapshot of particles; None without any."""
+        return None
+
+    @property
     @abstractmethod
     def _default_columns(self) -> list[str]:
         """The columns that `read` reads by default."""
@@ -361,15 +381,17 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
     ) -> dict[str, np.ndarray]:
-        arrays = self._read_core(
-            list(dict.fromkeys(request.columns.values())),
-            self._region(region),
-            levels,
-            request.condition,
-            threads,
-            chunks,
-            request.computed,
-        )
+        code_region = self._region(region)
+        with raised_by_functions(request.definitions):
+            arrays = self._read_core(
+                list(dict.fromkeys(request.columns.values())),
+                code_region,
+                levels,
+                request.condition,
+                threads,
+                chunks,
+                request.computed,
+            )
         return {name: arrays[column] for name, column in request.columns.items()}
 
     def _names(self, fields: Iterable[str] | str | None) -> list[str]:
@@ -453,20 +475,31 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
     def _unknown(self, field: str) -> Exception:
         """Return the error of a column that does not exist."""
         owner = field.partition("/")[0]
-        hint = suggestion(field, sorted(self._columns))
+        similar = similar_fields(field, {name: name for name in self._columns} | self._spellings)
+        hint = f"available: {', '.join(sorted(self._columns)) or 'none'}, and derived_fields"
+        if similar:
+            hint = f"did you mean {' or '.join(map(repr, similar))}? {hint}"
         if owner in self._source.components and not self._component_of(owner):
             place = "amr" if owner in CELL_COMPONENTS else owner
             hint = f"it is not a column of {self._component}; use snapshot.{place}"
         elif field in self._source.components:
             hint = f"write names with a slash between backquotes in conditions: `{field}/...`"
-        elif "did you mean" not in hint:
-            similar, is_similar, _ = suggestion(field, self.derived_fields).partition("? ")
-            hint = f"{similar}? {hint}" if is_similar else hint
-            hint += ", and derived_fields"
-        reasons = self._missing_components() if "did you mean" not in hint else ""
+        reasons = "" if similar else self._missing_components()
         return _core.NotFoundError(
             f'{self._source.location}: column "{field}" does not exist; {hint}{reasons}'
         )
+
+    @property
+    def _spellings(self) -> dict[str, str]:
+        """Names of derived fields, and other names of fields."""
+        derived = self.derived_fields
+        found = {name: name for name in derived}
+        found |= {short: name for short, name in SHORT_NAMES.items() if name in derived}
+        for alias in ALIASES:
+            name = resolve(alias, self._columns)
+            if name in self._columns:
+                found[alias] = name
+        return found
 
     def _missing_components(self) -> str:
         """Return why components of these rows are missing, for messages."""

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar.snapshot.amr import Amr
 from ambar.snapshot.derived.catalog import Formula, row_formulas
 from ambar.snapshot.field_rows import FieldRows
+from ambar.snapshot.loading import has_cells
 from ambar.snapshot.maps.methods import ParticleMaps
 from ambar.snapshot.regions import Region
 from ambar.snapshot.table import Table
@@ -56,6 +58,12 @@ class Particles(FieldRows, ParticleMaps):
     @property
     def _arguments(self) -> tuple[object, ...]:
         return (self._source, self._component)
+
+    @property
+    def _cells(self) -> FieldRows | None:
+        if not has_cells(self._source.components):
+            return None
+        return Amr(self._source)._with(self._parameters)
 
     def _component_of(self, owner: str) -> bool:
         return owner in (self._component, self._component.partition("/")[0])

@@ -6,7 +6,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -132,6 +132,15 @@ def _start(info: RunInfo, unit: str) -> tuple[float, ...]:
     return info.lower if unit == "box" else (0.0,) * info.ndim
 
 
+def _plain(value: object) -> object:
+    """Return numbers of NumPy, also in tuples and lists, as those of Python."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return type(value)(map(_plain, value))
+    return value
+
+
 def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise InvalidError(f"invalid coordinate of a region: {value}; expected a finite number")
@@ -165,6 +174,14 @@ class Region(ABC):
     @abstractmethod
     def _to_code(self, info: RunInfo) -> _core.Region:
         """Return the region in code length; raises ValueError if it does not fit the data."""
+
+    def __repr__(self) -> str:
+        """Return a Python expression."""
+        values = ", ".join(
+            f"{one.name}={_plain(getattr(self, one.name))!r}"
+            for one in fields(self)  # type: ignore[arg-type]
+        )
+        return f"{type(self).__name__}({values})"
 
     def __and__(self, other: Region) -> Region:
         return _Combination("&", (self, other)) if isinstance(other, Region) else NotImplemented
@@ -209,7 +226,7 @@ class _Complement(Region):
         return f"~{self.region!r}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Box(Region):
     """The half-open box ``lo <= point < hi``: cells whose centre, and particles that are inside.
 
@@ -250,7 +267,9 @@ class Box(Region):
     center: Center | None = None
 
     def _to_code(self, info: RunInfo) -> _core.Region:
-        return _core.Region.box(*self.corners(info))
+        low, high = self.corners(info)
+        _check_near(self, low, high, info)
+        return _core.Region.box(low, high)
 
     def coordinates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners as coordinates of a mesh, which has neither a box nor a unit.
@@ -363,7 +382,7 @@ def _corner(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sphere(Region):
     """The points within `radius` of `center`: a disc in two dimensions, an interval in one.
 
@@ -392,11 +411,11 @@ class Sphere(Region):
 
     def _to_code(self, info: RunInfo) -> _core.Region:
         scale = length_of_unit(info, self.unit)
-        center = center_in_code(self.center, info, self.unit)
+        center = center_of(self, info)
         return _core.Region.sphere(center, _radius(self.radius, scale))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SphericalShell(Region):
     """The points whose distance from `center` is above `inner` and at most `outer`.
 
@@ -425,11 +444,11 @@ class SphericalShell(Region):
 
     def _to_code(self, info: RunInfo) -> _core.Region:
         inner, outer = _radii(self.inner, self.outer, length_of_unit(info, self.unit))
-        center = center_in_code(self.center, info, self.unit)
+        center = center_of(self, info)
         return _core.Region.shell(center, inner, outer)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cylinder(Region):
     """The points within `radius` of an axis through `center`, and within half of `height` along it.
 
@@ -468,7 +487,7 @@ class Cylinder(Region):
         return _cylinder(self, info, 0.0, radius)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CylindricalShell(Region):
     """The points whose distance from an axis is above `inner` and at most `outer`.
 
@@ -506,7 +525,7 @@ class CylindricalShell(Region):
         return _cylinder(self, info, inner, outer)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OrientedBox(Region):
     """A half-open box in any direction, around its center.
 
@@ -542,9 +561,33 @@ class OrientedBox(Region):
         if len(self.sides) != 3:
             raise InvalidError(f"expected three sides of a box, found {self.sides!r:.80}")
         sides = [_radius(side, scale) for side in self.sides]
-        center = center_in_code(self.center, info, self.unit)
+        center = center_of(self, info)
         return _core.Region.oriented_box(
             center, sides, direction(self.axis), direction(self.towards)
+        )
+
+
+def center_of(region: Centered, info: RunInfo) -> tuple[float, ...]:
+    """Return the center of a region in code length.
+
+    Raises ValueError if it is more than a side of a periodic box away from the box.
+    """
+    center = center_in_code(region.center, info, region.unit)
+    _check_near(region, center, center, info)
+    return center
+
+
+def _check_near(region: Region, low: Sequence[float], high: Sequence[float], info: RunInfo) -> None:
+    """Raise ValueError if all of a part is more than a side of a periodic box away from the box."""
+    periodic = info.periodic or (False,) * info.ndim
+    sides = zip(low, high, info.lower, info.box_size, periodic, strict=True)
+    if any(
+        wraps and (b < lower - size or a > lower + 2 * size) for a, b, lower, size, wraps in sides
+    ):
+        upper = tuple(start + size for start, size in zip(info.lower, info.box_size, strict=True))
+        raise InvalidError(
+            f"the region {region} is more than a side of the periodic box away from it, from "
+            f"{info.lower} to {upper} in code length; check the unit of the region"
         )
 
 
@@ -571,7 +614,7 @@ def _cylinder(
     height = 2 * math.hypot(*info.box_size)
     if region.height is not None:
         height = _radius(region.height, length_of_unit(info, region.unit))
-    center = center_in_code(region.center, info, region.unit)
+    center = center_of(region, info)
     return _core.Region.cylinder(center, direction(region.axis), inner, outer, height)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar._core import InvalidError, NotFoundError
-from ambar.snapshot.analysis.batches import Selection
+from ambar.snapshot.analysis.batches import Selection, is_cells
 from ambar.snapshot.analysis.statistics import center_of_mass, extremum
 from ambar.snapshot.regions import AXES, Box, Centered, center_in_code, length_of_unit
 
@@ -48,7 +48,8 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
         return np.array(center_in_code(center, info, unit))
     kind, _, name = center.partition(":")
     if kind in ("max", "min") and name:
-        return np.array(extremum(rows, name, selection, is_max=kind == "max").position)
+        owner, selection = _owner_of(rows, name, selection)
+        return np.array(extremum(owner, name, selection, is_max=kind == "max").position)
     if center == "com":
         found = center_of_mass(rows, "mass", near_selection(selection, info), selection)
         if np.isnan(found).any():
@@ -73,6 +74,23 @@ def find_center(rows: FieldRows, center: Center, unit: str, selection: Selection
         f"invalid center {center!r}; expected numbers, 'bc', 'max:FIELD', 'min:FIELD', 'com', "
         "'region', 'sink:ID' or 'clump:ID'"
     )
+
+
+def _owner_of(rows: FieldRows, name: str, selection: Selection) -> tuple[FieldRows, Selection]:
+    """Return the rows of a field: the cells of the snapshot if particles lack it."""
+    try:
+        rows._request([name])
+    except NotFoundError as error:
+        cells = None if is_cells(rows) else rows._cells
+        if cells is not None:
+            return cells, Selection(selection.region, threads=selection.threads)
+        if is_cells(rows):
+            raise
+        raise NotFoundError(
+            f"{error}; the snapshot has no cells for this center, either: give numbers, 'com', or "
+            "a field of the particles"
+        ) from None
+    return rows, selection
 
 
 def _position_of(rows: FieldRows, kind: str, number: str) -> np.ndarray:

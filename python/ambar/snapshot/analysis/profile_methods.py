@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ambar._util.arguments import explained_arguments
 from ambar.snapshot.analysis import centers, profiles
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import AUTO
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@explained_arguments()
 class ProfileMethods:
     """Profiles of cells and particles in one pass, in memory of a few batches."""
 

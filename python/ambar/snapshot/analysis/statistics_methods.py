@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
 from ambar._core import InvalidError
+from ambar._util.arguments import explained_arguments
 from ambar.snapshot.analysis import centers, statistics
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import AUTO, unit_factor
@@ -15,10 +16,11 @@ from ambar.snapshot.analysis.quantiles import quantiles
 from ambar.snapshot.analysis.statistics import Extremum, Statistics
 from ambar.snapshot.regions import Center, Levels, Region
 
-if TYPE_CHECKING:
-    pass
+_FRAME = "radii and angles refer to the frame of about(center, axis): amr.about(...).mean(...)"
+FRAME_HINTS = {"center": _FRAME, "axis": _FRAME}
 
 
+@explained_arguments(FRAME_HINTS)
 class StatisticsMethods:
     """Statistics of cells and particles in one pass, in memory of a few batches.
 
@@ -719,7 +721,8 @@ class StatisticsMethods:
             "max:FIELD" and "min:FIELD", such as "min:potential": the position of the extremum;
             "com": the center of mass; "sink:ID" and "clump:ID": the sink or clump of this number;
             "bc": the middle of the box; "region": the center of the region, which is not a
-            combination. Numbers are returned unchanged.
+            combination. Numbers are returned unchanged. A field that particles lack is that of the
+            cells in the region.
         unit : str, default "box"
             Unit of the result, and of the numbers in `center`: "box" for fractions of the size of
             the box in x, "code", or a unit of length, as for `Sphere`.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -27,16 +28,35 @@ class _RealFunction:
 
     name: str
     function: Function
+    errors: list[Exception] = field(default_factory=list, init=False, compare=False)
+    """The last exception that the function raised, if any; the core only keeps its text."""
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         """Return the result of the function."""
-        found = self.function(*arrays)
+        try:
+            found = self.function(*arrays)
+        except Exception as error:
+            self.errors[:] = [error]
+            raise
         if np.iscomplexobj(found):
             raise _core.InvalidError(
                 f"the function of the field {self.name!r} returned complex numbers; expected real "
                 "numbers"
             )
         return found
+
+
+@contextmanager
+def raised_by_functions(definitions: Iterable[tuple[str, Any]]) -> Iterator[None]:
+    """Let exceptions of users' functions be the cause of the errors that the core raises."""
+    try:
+        yield
+    except _core.InvalidError as error:
+        functions = [formula[1] for _, formula in definitions if not isinstance(formula, str)]
+        for function in functions:
+            if isinstance(function, _RealFunction) and function.errors:
+                raise error from function.errors.pop()
+        raise
 
 
 @dataclass(frozen=True)

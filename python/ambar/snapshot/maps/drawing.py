@@ -13,6 +13,7 @@ import numpy as np
 from ambar import _core
 from ambar._core import InvalidError
 from ambar.snapshot.analysis.batches import MAP_BYTES, Arrays, Selection, each_batch
+from ambar.snapshot.analysis.columns import units_of
 from ambar.snapshot.regions import (
     AXES,
     Direction,
@@ -440,6 +441,15 @@ def unit_of(rows: FieldRows, field: str, unit: str, exponent: int) -> tuple[str,
         own = own * rows._units._code_unit("length") ** exponent if is_known else None
     units = ColumnUnits(rows._units, {name: own})
     return units.label(name, unit), units.factor(name, unit)
+
+
+def units_of_fields(
+    rows: FieldRows, fields: Sequence[str], unit: str | Mapping[str, str], exponent: int
+) -> dict[str, tuple[str, float]]:
+    """Return the units of fields times a power of length, and the factors to them."""
+    given = dict.fromkeys(fields, unit) if isinstance(unit, str) else unit
+    units = units_of(rows, fields, given, fields)
+    return {name: unit_of(rows, name, units[name], exponent) for name in fields}
 
 
 def as_cube(

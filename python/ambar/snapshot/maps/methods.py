@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from ambar._core import InvalidError
+from ambar._util.arguments import explained_arguments
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.field_names import WEIGHTS_OF_LINES
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 VELOCITIES = ("velocity_x", "velocity_y", "velocity_z")
 
 
+@explained_arguments()
 class CellMaps:
     """Maps of cells; a base of `Amr`."""
 
@@ -53,7 +55,7 @@ class CellMaps:
         region: Region | None = None,
         levels: tuple[int, int] | None = None,
         where: str | None = None,
-        unit: str = "code",
+        unit: str | Mapping[str, str] = "code",
         threads: int | None = None,
     ) -> Any:
         """Return maps of fields seen from any direction, with pixels of any size.
@@ -103,8 +105,9 @@ class CellMaps:
             As for `read`.
         where : str, optional
             As for `read`.
-        unit : str, default "code"
-            Unit of the results, as for `project`.
+        unit : str or mapping of str to str, default "code"
+            Unit of the results, as for `project`; for several fields also by field, for example
+            ``{"rho": "Msol/pc2"}``.
         threads : int, optional
             Number of threads; all cores by default.
 
@@ -154,7 +157,7 @@ class CellMaps:
         kind = maps.checked_statistic(statistic, weight)
         request = maps.MapRequest(tuple(names), view, kind, weight, selection)
         exponent = 1 if request.statistic == "integral" else 0
-        units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
+        units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, self._footprint())
         return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "volume"))
 
@@ -256,6 +259,7 @@ class CellMaps:
         return maps.CellFootprint(sides, amr.cell_size(amr.levels[0]))
 
 
+@explained_arguments()
 class ParticleMaps:
     """Maps of particles; a base of `Particles`."""
 
@@ -277,7 +281,7 @@ class ParticleMaps:
         statistic: Statistic | None = None,
         region: Region | None = None,
         where: str | None = None,
-        unit: str = "code",
+        unit: str | Mapping[str, str] = "code",
         threads: int | None = None,
     ) -> Any:
         """Return maps of particles: sums per area, or means.
@@ -303,8 +307,8 @@ class ParticleMaps:
             Particles inside.
         where : str, optional
             As for `read`.
-        unit : str, default "code"
-            Unit of the results.
+        unit : str or mapping of str to str, default "code"
+            Unit of the results, also by field.
         threads : int, optional
             Number of threads; all cores by default.
 
@@ -360,7 +364,7 @@ class ParticleMaps:
             raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
         footprint = maps.ParticleFootprint(AXES, method, max(reach, view.pixel))
         exponent = -2 if request.statistic == "integral" else 0
-        units = {name: maps.unit_of(rows, name, unit, exponent) for name in names}
+        units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, footprint)
         return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "number"))
 
