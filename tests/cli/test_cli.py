@@ -278,6 +278,25 @@ def test_plot(
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
+def test_pictures_of_a_series_are_frames_of_a_movie(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    series = tmp_path / "run.ambar"
+    ambar.convert(RAMSES / CASES["sedov"], series, fsync=False)
+    frames = []
+    for number in ambar.open_series(series).outputs:
+        frame = tmp_path / f"frame_{number:04d}.png"
+        options = ["--output", number, "--limits", "1e-3:10", "--axis", "1,1,1", "--no-title"]
+        assert run(capsys, "plot", series, frame, *options, "--resolution", 32)[0] == 0
+        frames.append(matplotlib.image.imread(frame))
+    assert len(frames) == 2
+    assert frames[0].shape == frames[1].shape
+    assert (frames[0] != frames[1]).any()
+    # The colour bar and the labels, at the right, do not move.
+    assert (frames[0][:, -60:] == frames[1][:, -60:]).all()
+
+
 def test_plot_writes_fits(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fits = pytest.importorskip("astropy.io.fits")
     target = tmp_path / "map.fits"
