@@ -239,6 +239,15 @@ def test_faceon_and_edgeon_follow_the_angular_momentum(gravpart: ambar.Snapshot)
     assert abs(float(face @ edge)) < 1e-12
 
 
+def test_without_astropy_the_error_names_the_extra(
+    gravpart: ambar.Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = gravpart.amr.map("density", resolution=4)
+    monkeypatch.setattr("ambar._util.optional.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"writing FITS needs astropy.*'ambar\[fits\]'"):
+        ambar.write_fits(image, tmp_path / "map.fits")
+
+
 def test_invalid_maps_are_errors(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     for options in (

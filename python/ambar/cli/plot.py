@@ -125,9 +125,9 @@ def plot(
     [bold]Examples[/bold]
     ambar plot run.ambar
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
-    ambar plot run.ambar core.png --center max:density --width 10 --length-unit pc
-    ambar plot run.ambar hot.png --field "density**2" --axis 1,1,1 --where "T > 1e6 K"
-    ambar plot run.ambar sigma.pdf --field vz --weight mass --statistic dispersion
+    ambar plot run.ambar core.png --center max:density --width 0.1
+    ambar plot run.ambar hot.png -f "density**2" --axis 1,1,1 --where "T > 1e6"
+    ambar plot run.ambar sigma.pdf -f vz --weight mass --statistic dispersion
     ambar plot run.ambar stars.fits --particles --axis faceon --resolution 1024
     ambar plot wing.ambar --scalars pressure
     """
