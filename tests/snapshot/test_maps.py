@@ -204,6 +204,21 @@ def test_particles_are_deposited_once(gravpart: ambar.Snapshot, method: Any) -> 
     assert total == pytest.approx(float(particles.read("mass")["mass"].sum()), rel=1e-10)
 
 
+@pytest.mark.parametrize("method", ["cloud", "spline"])
+@pytest.mark.parametrize("axis", ["x", "z"])
+def test_particles_continue_beyond_periodic_faces(
+    gravpart: ambar.Snapshot, method: Any, axis: str
+) -> None:
+    particles = gravpart.particles
+    for resolution in (32, 50):
+        radius = 0.1 if method == "spline" else None
+        image = particles.map(
+            "mass", axis=axis, method=method, radius=radius, resolution=resolution
+        )
+        total = float(image.sum()) * image.attrs["pixel_size"] ** 2
+        assert total == pytest.approx(particles.sum("mass"), rel=1e-12)
+
+
 def test_nearest_particles_equal_a_histogram(gravpart: ambar.Snapshot) -> None:
     particles = gravpart.particles
     image = particles.map("mass", axis="z", resolution=32, method="nearest")

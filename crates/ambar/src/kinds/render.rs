@@ -39,7 +39,8 @@ pub struct Camera {
     /// Rows whose centres are at most half of it from the middle, along the line of sight.
     pub depth: f64,
     /// Sides of the periodic box; infinite in dimensions that are not periodic. Of each row the image nearest to the
-    /// middle counts, cut off half a side from the middle; what is cut off continues at the opposite side.
+    /// middle counts, cut off half a side from the middle; what is cut off continues at the opposite side. Particles are cut
+    /// off only in directions of the map that are coordinate axes: in other maps the box has no sides.
     pub periods: [f64; 3],
 }
 
@@ -175,6 +176,16 @@ impl Camera {
             .find(|(map, axis)| self.axes[*map][*axis].abs() > 1.0 - 1e-14)
     }
 
+    /// The faces of the periodic box in pixels from the corner of the map, in directions that are periodic axes.
+    fn faces(&self) -> [Option<[f64; 2]>; 2] {
+        std::array::from_fn(|map| {
+            let axis = (0..3).find(|axis| self.axes[map][*axis].abs() > 1.0 - 1e-14)?;
+            let half = self.periods[axis] / self.pixel / 2.0;
+            let middle = self.shape[map] as f64 / 2.0;
+            half.is_finite().then_some([middle - half, middle + half])
+        })
+    }
+
     /// The vector from the middle to the nearest image of a point.
     fn offset_of(&self, point: [f64; 3]) -> [f64; 3] {
         std::array::from_fn(|d| {
@@ -201,6 +212,8 @@ struct Painter<'a> {
     sums: &'a mut [f64],
     /// As `Camera::aligned`.
     aligned: Option<(usize, usize)>,
+    /// As `Camera::faces`.
+    faces: [Option<[f64; 2]>; 2],
     /// The fractions of a row in the pixels of a rectangle.
     fractions: Vec<f64>,
 }
@@ -219,6 +232,7 @@ impl<'a> Painter<'a> {
             rows,
             sums,
             aligned: camera.aligned(),
+            faces: camera.faces(),
             fractions: Vec::new(),
         }
     }
@@ -282,16 +296,12 @@ impl<'a> Painter<'a> {
                 }
             }
             Footprint::Nearest => self.point(row, layer, at),
-            Footprint::Cloud => {
-                if let Some(pixels) = self.rectangle(at, [0.5; 2]) {
-                    self.sum(row, layer, pixels, 1.0);
-                }
-            }
+            Footprint::Cloud => self.cloud(row, layer, at),
             Footprint::Spline(radii) => {
                 let radius = radii[row] / self.camera.pixel;
-                match self.spline(at, radius) {
-                    Some(pixels) => self.sum(row, layer, pixels, 1.0),
-                    None => self.point(row, layer, at),
+                match radius > 1.0 {
+                    true => self.splines(row, layer, at, radius),
+                    false => self.point(row, layer, at),
                 }
             }
         }
@@ -422,28 +432,105 @@ impl<'a> Painter<'a> {
         (total > 0.0).then_some(pixels)
     }
 
-    /// Fractions of a cubic spline whose support has a radius; `None` if it is smaller than a pixel.
-    fn spline(&mut self, at: [f64; 2], radius: f64) -> Option<Rectangle> {
-        if radius.is_nan() || radius <= 1.0 {
-            return None;
-        }
-        let is_large = 2.0 * radius > LARGE;
-        let pixels = self.pixels(at, [radius; 2], is_large)?;
-        self.fractions.clear();
-        for right in 0..pixels.shape[0] {
-            let x = (pixels.first[0] + right as i64) as f64 + 0.5 - at[0];
-            for up in 0..pixels.shape[1] {
-                let y = (pixels.first[1] + up as i64) as f64 + 0.5 - at[1];
-                self.fractions.push(spline(x.hypot(y) / radius));
+    /// Adds a square of a pixel, cut at the faces of the periodic box.
+    fn cloud(&mut self, row: usize, layer: usize, at: [f64; 2]) {
+        // Its parts in each direction: their middles and half sides.
+        let parts = [0, 1].map(|d| {
+            let whole = [(at[d], 0.5), (0.0, 0.0)];
+            let Some([lo, hi]) = self.faces[d].filter(|[lo, hi]| hi - lo > 1.0) else {
+                return whole;
+            };
+            let (below, above) = (lo - (at[d] - 0.5), at[d] + 0.5 - hi);
+            match (below > 0.0, above > 0.0) {
+                (true, _) => [
+                    (at[d] + below / 2.0, 0.5 - below / 2.0),
+                    (hi - below / 2.0, below / 2.0),
+                ],
+                (_, true) => [
+                    (at[d] - above / 2.0, 0.5 - above / 2.0),
+                    (lo + above / 2.0, above / 2.0),
+                ],
+                _ => whole,
+            }
+        });
+        for (x, half_x) in parts[0] {
+            for (y, half_y) in parts[1] {
+                let weight = 4.0 * half_x * half_y;
+                if weight > 0.0
+                    && let Some(pixels) = self.rectangle([x, y], [half_x, half_y])
+                {
+                    self.sum(row, layer, pixels, weight);
+                }
             }
         }
+    }
+
+    /// Adds a cubic spline whose support has a radius, and its images beyond faces of the periodic box.
+    fn splines(&mut self, row: usize, layer: usize, at: [f64; 2], radius: f64) {
+        let shifts = [0, 1].map(|d| {
+            let faces = self.faces[d].filter(|[lo, hi]| hi - lo > 2.0 * radius);
+            match faces {
+                Some([lo, hi]) if at[d] - radius < lo => Some(hi - lo),
+                Some([lo, hi]) if at[d] + radius > hi => Some(lo - hi),
+                _ => None,
+            }
+        });
+        let mut images = vec![at];
+        for (d, shift) in shifts.into_iter().enumerate() {
+            for image in 0..images.len() * usize::from(shift.is_some()) {
+                let mut moved = images[image];
+                moved[d] += shift.unwrap_or_default();
+                images.push(moved);
+            }
+        }
+        let is_large = 2.0 * radius > LARGE;
         // The integral of the spline over the disc of radius 1 is 7 pi / 40.
-        let total = match is_large {
-            true => 7.0 * std::f64::consts::PI / 40.0 * radius * radius,
-            false => self.fractions.iter().sum(),
-        };
-        self.fractions.iter_mut().for_each(|part| *part /= total);
-        (total > 0.0).then_some(pixels)
+        let mut total = 7.0 * std::f64::consts::PI / 40.0 * radius * radius;
+        if !is_large {
+            total = 0.0;
+            for image in &images {
+                self.spline(*image, radius, false);
+                total += self.fractions.iter().sum::<f64>();
+            }
+        }
+        if total <= 0.0 {
+            return self.point(row, layer, at);
+        }
+        for image in &images {
+            if let Some(pixels) = self.spline(*image, radius, is_large) {
+                self.sum(row, layer, pixels, 1.0 / total);
+            }
+        }
+    }
+
+    /// Values of a cubic spline at the middles of pixels in the periodic box, and the pixels; `None` outside of the map.
+    fn spline(&mut self, at: [f64; 2], radius: f64, is_clipped: bool) -> Option<Rectangle> {
+        let is_seen = self.pixels(at, [radius; 2], is_clipped);
+        let pixels = is_seen.unwrap_or_else(|| Rectangle {
+            first: at.map(|x| (x - radius).floor() as i64),
+            shape: at.map(|x| ((x + radius).ceil() - (x - radius).floor()).max(1.0) as usize),
+        });
+        self.fractions.clear();
+        if is_seen.is_none() && is_clipped {
+            return None;
+        }
+        let faces = self.faces.map(|faces| {
+            let whole = [f64::NEG_INFINITY, f64::INFINITY];
+            faces
+                .filter(|[lo, hi]| hi - lo > 2.0 * radius)
+                .unwrap_or(whole)
+        });
+        let is_inside = |d: usize, x: f64| (faces[d][0]..faces[d][1]).contains(&x);
+        for right in 0..pixels.shape[0] {
+            let x = (pixels.first[0] + right as i64) as f64 + 0.5;
+            for up in 0..pixels.shape[1] {
+                let y = (pixels.first[1] + up as i64) as f64 + 0.5;
+                let value = spline((x - at[0]).hypot(y - at[1]) / radius);
+                let is_inside = is_inside(0, x) && is_inside(1, y);
+                self.fractions.push(if is_inside { value } else { 0.0 });
+            }
+        }
+        is_seen
     }
 
     /// Adds the values of a row, times `weight`, to the pixels by their fractions.
@@ -678,6 +765,39 @@ mod tests {
         let cube = render(&camera(ALIGNED), &rows).unwrap();
         let sums = cube.chunks(900).map(|layer| layer.iter().sum::<f64>());
         assert_eq!(sums.collect::<Vec<_>>(), [4.0, 1.0]);
+    }
+
+    #[test]
+    fn particles_beyond_a_periodic_face_continue_at_the_opposite_side() {
+        let positions = [
+            vec![0.01, 0.98, 0.5, 0.999],
+            vec![0.995, 0.5, 0.03, 0.001],
+            vec![0.5; 4],
+        ];
+        let (masses, radii) = ([1.0, 2.0, 4.0, 8.0], [0.2, 0.13, 0.3, 0.26]);
+        let values: [&[f64]; 1] = [&masses];
+        for pixel in [0.1, 0.07] {
+            for footprint in [Footprint::Cloud, Footprint::Spline(&radii)] {
+                let mut camera = camera(ALIGNED);
+                (camera.pixel, camera.periods) = (pixel, [1.0; 3]);
+                camera.shape = [(1.0 / pixel - 1e-9).ceil() as usize; 2];
+                let rows = RenderRows {
+                    footprint,
+                    ..cells(&positions, &[], &values)
+                };
+                let map = render(&camera, &rows).unwrap();
+                assert!((map.iter().sum::<f64>() / 15.0 - 1.0).abs() < 1e-12);
+                // The map about another centre is the same map, moved.
+                if pixel == 0.1 {
+                    camera.centre = [0.8, 0.4, 0.5];
+                    let other = render(&camera, &rows).unwrap();
+                    for (pixel, value) in map.iter().enumerate() {
+                        let (right, up) = ((pixel / 10 + 7) % 10, (pixel % 10 + 1) % 10);
+                        assert!((value - other[10 * right + up]).abs() < 1e-12);
+                    }
+                }
+            }
+        }
     }
 
     #[test]
