@@ -109,6 +109,37 @@ def test_units_are_those_of_the_snapshot(gravpart: ambar.Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
+    "unit", ["cm-3", "cm**-3", "cm ** -3", "1/cm3", "1/cm**3", "cm-2 cm-1", "1/cm/cm**2"]
+)
+def test_number_densities_have_units(gravpart: ambar.Snapshot, unit: str) -> None:
+    amr = gravpart.amr
+    density = amr.read("number_density")["number_density"]
+    middle = float(np.median(density))
+    found = amr.read("number_density", where=f"number_density > {middle!r} {unit}")
+    np.testing.assert_array_equal(found["number_density"], density[density > middle])
+
+
+def test_exponents_of_units_are_without_spaces(gravpart: ambar.Snapshot) -> None:
+    amr, units = gravpart.amr, gravpart.info.units
+    rho = amr.read("rho")["rho"]
+    middle = float(np.median(rho * units.density("g/cm3")))
+    expected = (rho > middle / units.density("g/cm3")).sum()
+    for unit in ("g cm-3", "g cm**-3", "g/cm**3", "kg cm-3 g/kg"):
+        found = amr.read("rho", where=f"rho > {middle!r} {unit} and level > 0")
+        np.testing.assert_allclose(len(found), expected, atol=1, err_msg=unit)
+    length = units.length("kpc")
+    # A difference, and a product with a power.
+    assert len(amr.read("x", where=f"x > {length / 2!r} kpc - 0.25")) > len(amr) / 2
+    assert len(amr.read("x", where=f"x**2 < {length**2 / 4!r} kpc**2")) < len(amr)
+    for where, message in [
+        ("number_density > 1/cm3", "write a unit after a number and a space"),
+        ("number_density > 1 cm-2", "expected"),
+    ]:
+        with pytest.raises((KeyError, ValueError), match=message):
+            amr.read("rho", where=where)
+
+
+@pytest.mark.parametrize(
     ("where", "message"),
     [
         ("rho > 1 km/s", r'character 9: expected density \(g/cm3, .*nH\), found "km/s", velocity'),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -585,7 +586,7 @@ def parse_where(
     if not isinstance(where, str):
         raise TypeError(f"expected a condition such as 'rho > 1', found {where!r:.80}")
     condition = _core.Condition(where)
-    condition = _with_columns(condition, name_of, units)
+    condition = _with_columns(where, condition, name_of, units)
     if not condition.units:
         return condition
     if not units.factors:
@@ -689,7 +690,7 @@ def is_code_unit(own: Unit, units: Units) -> bool:
 
 
 def _with_columns(
-    condition: _core.Condition, name_of: Callable[[str], str], units: Units
+    where: str, condition: _core.Condition, name_of: Callable[[str], str], units: Units
 ) -> _core.Condition:
     """Return a condition whose names are replaced by the names of columns."""
     try:
@@ -699,4 +700,17 @@ def _with_columns(
         spaced = {f"{unit}/{name}" for unit in condition.units for name in condition.fields}
         for unit in known & spaced:
             raise _core.NotFoundError(f"{error}; write the unit {unit} without spaces") from None
+        for name in condition.fields:
+            if re.search(rf"\d\s*[*/]\s*{re.escape(name)}\b", where) and _is_unit(name):
+                raise _core.NotFoundError(
+                    f"{error}; write a unit after a number and a space: 1 g/cm3, 1 cm-3, 1 1/cm3"
+                ) from None
         raise
+
+
+def _is_unit(name: str) -> bool:
+    try:
+        parse_unit(name)
+    except _core.InvalidError:
+        return False
+    return True

@@ -314,24 +314,80 @@ impl Parser {
         Ok(())
     }
 
-    /// The unit after a number: a name, perhaps with "/" and another name, without spaces.
+    /// The unit after a number: names with exponents, "/" without spaces and spaces between them, perhaps after "1/".
     fn unit(&mut self) -> Option<UnitName> {
+        let position = self.peek().start;
+        let is_inverse = matches!(&self.peek().token, Token::Number(one) if one.integer == Some(1));
+        let mut name = String::new();
+        if is_inverse {
+            name = format!("1/{}", self.name_below(self.next + 1)?);
+            self.next += 3;
+        } else {
+            self.take_name(&mut name)?;
+        }
+        loop {
+            self.exponent(&mut name);
+            if let Some(below) = self.name_below(self.next) {
+                name = format!("{name}/{below}");
+                self.next += 2;
+            } else if matches!(self.peek().token, Token::Name(_)) {
+                name.push(' ');
+                self.take_name(&mut name)?;
+            } else {
+                return Some(UnitName { name, position });
+            }
+        }
+    }
+
+    fn take_name(&mut self, unit: &mut String) -> Option<()> {
         let Token::Name(name) = &self.peek().token else {
             return None;
         };
-        let mut name = name.clone();
-        let position = self.peek().start;
-        let mut end = self.take().end;
-        while let [divide, below, ..] = &self.tokens[self.next..]
-            && let (Token::Divide, Token::Name(more)) = (&divide.token, &below.token)
-            && (divide.start, below.start) == (end, divide.end)
-        {
-            name.push('/');
-            name.push_str(more);
-            end = below.end;
-            self.next += 2;
+        unit.push_str(name);
+        self.take();
+        Some(())
+    }
+
+    /// The name after "/", the token of this number, if there are no spaces around it.
+    fn name_below(&self, divide: usize) -> Option<&str> {
+        let [before, divide, below, ..] = self.tokens.get(divide.checked_sub(1)?..)? else {
+            return None;
+        };
+        match (&divide.token, &below.token) {
+            (Token::Divide, Token::Name(name))
+                if (before.end, divide.end) == (divide.start, below.start) =>
+            {
+                Some(name)
+            }
+            _ => None,
         }
-        Some(UnitName { name, position })
+    }
+
+    /// Reads the exponent after a name of a unit: "**" and a number, or an integer with a sign without spaces.
+    fn exponent(&mut self, unit: &mut String) {
+        let is_power = self.peek().token == Token::Power;
+        let first = self.next + usize::from(is_power);
+        let sign = match self.tokens.get(first).map(|located| &located.token) {
+            Some(Token::Minus) => "-",
+            Some(Token::Plus) => "+",
+            _ => "",
+        };
+        let number = first + sign.len();
+        let Some(Token::Number(literal)) = self.tokens.get(number).map(|located| &located.token)
+        else {
+            return;
+        };
+        if is_power {
+            unit.push_str(&format!("**{sign}{}", literal.value));
+        } else {
+            let tokens = &self.tokens[self.next - 1..=number];
+            let is_dense = tokens.windows(2).all(|pair| pair[0].end == pair[1].start);
+            let (Some(integer), true, true) = (literal.integer, is_dense, !sign.is_empty()) else {
+                return;
+            };
+            unit.push_str(&format!("{sign}{integer}"));
+        }
+        self.next = number + 1;
     }
 
     /// Adds a node, which becomes an operand.
