@@ -418,6 +418,9 @@ class Region:
     @staticmethod
     def intersection(regions: Sequence[Region]) -> Region: ...
     def complement(self) -> Region: ...
+    def by_volume(self) -> Region:
+        """Return a selection of the cells that share volume with it, not by their centres."""
+
     def contains(self, positions: Sequence[_Floats]) -> NDArray[np.bool_]:
         """Return whether points are inside, from an array of coordinates for each dimension."""
 
@@ -616,11 +619,12 @@ class ComputedColumns:
     """Columns of float64 that are computed from others when they are read.
 
     A formula is an expression, or names of columns and a function that returns a value for each
-    row from an array of each. It can name columns before it.
+    row from an array of each. It can name columns before it. A region instead of a function is the
+    fraction of cells in it, from their centres and sides.
     """
 
     def __new__(
-        cls, columns: Sequence[tuple[str, str | tuple[Sequence[str], Callable[..., Any]]]]
+        cls, columns: Sequence[tuple[str, str | tuple[Sequence[str], Callable[..., Any] | Region]]]
     ) -> Self:
         """Parse formulas by name; raises ValueError if one is invalid."""
 

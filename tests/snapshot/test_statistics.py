@@ -316,7 +316,7 @@ def test_particles_find_the_centers_of_cells(gravpart: ambar.Snapshot) -> None:
         ("mean", {"center": "bc"}, "'center'; radii and angles refer to the frame of about"),
         ("mean", {"units": "g/cm3"}, "'units'; did you mean 'unit'?"),
         ("statistics", {"unit": "g/cm3"}, "'unit'; did you mean 'units'?"),
-        ("sum", {"weight": "mass"}, "'weight'; arguments: field, unit, region, levels"),
+        ("sum", {"weight": "mass"}, "'weight'; arguments: field, unit, region, cut, levels"),
         ("map", {"size": 3}, "'size'; arguments: fields, axis, up"),
     ],
 )

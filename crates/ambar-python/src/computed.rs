@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use ambar::condition::Expression;
-use ambar::kinds::computed::{self, ColumnFunction, Formula};
+use ambar::kinds::computed::{self, ColumnFunction, Formula, RegionFraction};
 use ambar::{Column, DataType, Error};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::OrRaise;
 use crate::memory::{BorrowedBuffer, to_numpy};
+use crate::region::Region;
 
 /// Columns that are computed from others when they are read.
 #[pyclass(frozen, module = "ambar._core")]
@@ -23,9 +24,11 @@ impl ComputedColumns {
 }
 
 /// The formula of a column: an expression, or the names of columns and a function of their arrays.
+/// The fraction of cells in a region has the names of their coordinates and sides, and the region.
 #[derive(FromPyObject)]
 enum FormulaArgument {
     Expression(String),
+    Fraction(Vec<String>, Py<Region>),
     Function(Vec<String>, Py<PyAny>),
 }
 
@@ -39,6 +42,10 @@ impl ComputedColumns {
             let formula = match formula {
                 FormulaArgument::Expression(text) => {
                     Formula::Expression(Expression::parse(&text).or_raise()?)
+                }
+                FormulaArgument::Fraction(inputs, region) => {
+                    let fraction = RegionFraction(region.get().inner.clone());
+                    Formula::Function(inputs, Arc::new(fraction))
                 }
                 FormulaArgument::Function(inputs, function) => {
                     let call = PythonFunction {
@@ -104,10 +111,10 @@ impl ColumnFunction for PythonFunction {
                 self.name,
                 out.len()
             ))),
-            Err(error) => Err(Error::invalid(format!(
-                "the function of the field {:?} failed: {error}",
-                self.name
-            ))),
+            Err(error) => {
+                let message = format!("the function of the field {:?} failed: {error}", self.name);
+                Err(Error::invalid(message).caused_by(error))
+            }
         }
     }
 }

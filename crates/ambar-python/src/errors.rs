@@ -95,9 +95,25 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NotFoundError", not_found(py)?)
 }
 
-/// The exception for `error`. Errors of the operating system become an `OSError` with their
+/// The exception for `error`. An exception of a Python function that caused it is its cause, and is raised itself if it is
+/// not an `Exception`, as `KeyboardInterrupt`. Errors of the operating system become an `OSError` with their
 /// number, which Python maps to `FileNotFoundError`, `PermissionError` and so on.
 pub fn exception(error: &ambar::Error) -> PyErr {
+    let Some(cause) = error.cause::<PyErr>() else {
+        return without_cause(error);
+    };
+    Python::attach(|py| {
+        let cause = cause.clone_ref(py);
+        if !cause.is_instance_of::<PyException>(py) {
+            return cause;
+        }
+        let raised = without_cause(error);
+        raised.set_cause(py, Some(cause));
+        raised
+    })
+}
+
+fn without_cause(error: &ambar::Error) -> PyErr {
     // The option `overwrite` of Rust and C is a mode in Python.
     let in_python = |text: &str| text.replace("`overwrite`", "mode=\"w\"");
     let message = in_python(&error.to_string());

@@ -83,6 +83,11 @@ impl Region {
         Self { inner }
     }
 
+    fn by_volume(&self) -> Self {
+        let inner = self.inner.clone().by_volume();
+        Self { inner }
+    }
+
     /// Whether each of the points with these coordinates, one array for each dimension, is inside.
     fn contains<'py>(
         &self,

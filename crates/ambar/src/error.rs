@@ -134,6 +134,18 @@ impl Error {
         error
     }
 
+    /// The error with the error of a caller's function that caused it, as its source.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(io::Error::other(cause));
+        self
+    }
+
+    /// The cause of type `T` that [`caused_by`](Self::caused_by) added.
+    pub fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        self.0.source.as_ref()?.get_ref()?.downcast_ref()
+    }
+
     /// Names the file, unless an inner call named one already.
     #[must_use]
     pub fn in_file(mut self, file: impl fmt::Display) -> Self {
@@ -269,6 +281,9 @@ mod tests {
             "run.ambar: /amr/density: chunk 3: checksum differs; restore the file from a copy"
         );
         assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.cause::<fmt::Error>().is_none());
+        let error = Error::invalid("a function failed").caused_by(fmt::Error);
+        assert!(error.cause::<fmt::Error>().is_some() && error.raw_os_error().is_none());
     }
 
     #[test]

@@ -9,15 +9,15 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
+from ambar.snapshot.analysis.batches import FRACTION
 from ambar.snapshot.derived.catalog import Formula, cell_formulas
-from ambar.snapshot.derived.neighbours import GRADIENTS, Neighbours, fields_of_gradients
+from ambar.snapshot.derived.neighbours import VelocityGradients, gradient_formulas
 from ambar.snapshot.field_names import CELL_COMPONENTS, WEIGHTS_OF_LINES
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
 from ambar.snapshot.maps.methods import CellMaps
 from ambar.snapshot.regions import AXES, Box, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
-from ambar.snapshot.units import ColumnUnits
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,6 +58,7 @@ class Amr(FieldRows, CellMaps):
         self._core = source.amr()
         self._info = source.info
         self._source = source
+        self._gradients = VelocityGradients(self)
 
     @property
     def _arguments(self) -> tuple[object, ...]:
@@ -227,86 +228,6 @@ class Amr(FieldRows, CellMaps):
             names, region=region, levels=levels, where=where, threads=threads
         )
         return Table(arrays, info=self._info, dim="cell")._with_units(self._column_units(names))
-
-    @property
-    def derived_fields(self) -> list[str]:
-        """Names of the derived fields whose inputs exist: those of `ambar.fields.add` first.
-
-        Divergence and vorticity of the velocity are computed from the neighbours of cells of a
-        tree; only `read` returns them.
-        """
-        found = super().derived_fields
-        axes = AXES[: self.ndim]
-        if self.layout == "tree" and all(self._context.stored(f"velocity_{a}") for a in axes):
-            found += GRADIENTS
-        return found
-
-    def _column_units(self, names: Sequence[str]) -> ColumnUnits:
-        others = [name for name in names if name not in GRADIENTS]
-        units = super()._column_units(others)
-        has_units = bool(self._units.factors)
-        frequency = self._units._code_unit("frequency") if has_units else None
-        return ColumnUnits(self._units, {**dict.fromkeys(names, frequency), **units.of})
-
-    def _read_arrays(
-        self,
-        names: Iterable[str],
-        *,
-        region: Region | None = None,
-        levels: tuple[int, int] | None = None,
-        where: str | None = None,
-        threads: int | None = None,
-        chunks: tuple[int, int] | None = None,
-    ) -> dict[str, np.ndarray]:
-        names = list(names)
-        gradients = [name for name in names if name in GRADIENTS and name not in self._columns]
-        if gradients and self.layout != "tree":
-            raise _core.UnsupportedError(
-                f"{self._source.location}: {gradients[0]} is computed for trees of cells, found "
-                "patches"
-            )
-        index = ["level", *(f"i{axis}" for axis in AXES[: self.ndim])]
-        others = [name for name in names if name not in gradients]
-        arrays = super()._read_arrays(
-            dict.fromkeys([*others, *index]) if gradients else others,
-            region=region,
-            levels=levels,
-            where=where,
-            threads=threads,
-            chunks=chunks,
-        )
-        if gradients:
-            place = np.stack([arrays[name] for name in index[1:]])
-            arrays |= self._gradients(gradients, arrays["level"], place, threads)
-        return {name: arrays[name] for name in names}
-
-    def _gradients(
-        self, names: Sequence[str], level: np.ndarray, place: np.ndarray, threads: int | None
-    ) -> dict[str, np.ndarray]:
-        """Return fields of gradients of the velocity at some leaf cells."""
-        axes = AXES[: self.ndim]
-        components = [axis for axis in AXES if self._context.stored(f"velocity_{axis}")]
-        for axis in axes:
-            if axis not in components:
-                raise _core.NotFoundError(
-                    f'{self._source.location}: column "{names[0]}" is not available: it needs the '
-                    f"field 'velocity_{axis}'"
-                )
-        velocity = [f"velocity_{axis}" for axis in components]
-        index = [f"i{axis}" for axis in axes]
-        cells = super()._read_arrays(["level", *index, *velocity], threads=threads)
-        counts = np.round(np.divide(self._info.box_size, self.cell_size(0))).astype(int)
-        neighbours = Neighbours(
-            cells["level"],
-            np.stack([cells[name] for name in index]),
-            counts.tolist(),
-            self._info.periodic or (False,) * self.ndim,
-        )
-        sizes = np.array(self.cell_size(int(cells["level"].max(initial=0))))[:, None]
-        parts = neighbours.gradients([cells[name] for name in velocity], level, place)
-        return fields_of_gradients(
-            names, {axis: part / sizes for axis, part in zip(components, parts, strict=True)}
-        )
 
     def _read_core(
         self,
@@ -688,7 +609,13 @@ class Amr(FieldRows, CellMaps):
     def _formulas(self, cosmology: Cosmology | None) -> dict[str, list[Formula]]:  # noqa: ARG002
         coordinates = getattr(self._info, "coordinates", "cartesian")
         is_cartesian = coordinates == "cartesian"
-        return cell_formulas(self._core.derived, self.ndim, is_cartesian=is_cartesian)
+        formulas = cell_formulas(self._core.derived, self.ndim, is_cartesian=is_cartesian)
+        if is_cartesian:
+            formulas |= gradient_formulas(self._gradients, self.ndim)
+        if (region := self._region(self._fraction_of)) is not None:
+            sides = [f"d{axis}" for axis in AXES if f"d{axis}" in self._core.derived]
+            formulas[FRACTION] = [((*AXES[: self.ndim], *sides), region)]
+        return formulas
 
     def _component_of(self, owner: str) -> bool:
         return owner in CELL_COMPONENTS

@@ -18,7 +18,6 @@ from ambar.snapshot.analysis.profile_methods import ProfileMethods
 from ambar.snapshot.analysis.statistics_methods import StatisticsMethods
 from ambar.snapshot.derived.catalog import SHORT_NAMES, Formula, frame_formulas
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, finite_vector
-from ambar.snapshot.derived.registry import raised_by_functions
 from ambar.snapshot.derived.resolution import (
     Context,
     Definition,
@@ -134,6 +133,8 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
     """Base of cells and particles: rows with fields."""
 
     _parameters = Parameters()
+    _fraction_of: Region | None = None
+    """The region of the column `FRACTION`, which only views have."""
 
     _core: CoreAmr | CoreTable
     _info: RunInfo
@@ -300,6 +301,12 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             view.__dict__.pop(cached, None)
         return view
 
+    def _with_fraction_of(self, region: Region) -> Self:
+        """Return a view with the column `FRACTION`: the fraction of each cell in a region."""
+        view = self._with(self._parameters)
+        view._fraction_of = region
+        return view
+
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return _restored, (type(self), self._arguments, self._parameters)
 
@@ -377,21 +384,21 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         request: Request,
         *,
         region: Region | None = None,
+        is_by_volume: bool = False,
         levels: tuple[int, int] | None = None,
         threads: int | None = None,
         chunks: tuple[int, int] | None = None,
     ) -> dict[str, np.ndarray]:
-        code_region = self._region(region)
-        with raised_by_functions(request.definitions):
-            arrays = self._read_core(
-                list(dict.fromkeys(request.columns.values())),
-                code_region,
-                levels,
-                request.condition,
-                threads,
-                chunks,
-                request.computed,
-            )
+        code = self._region(region)
+        arrays = self._read_core(
+            list(dict.fromkeys(request.columns.values())),
+            code.by_volume() if code is not None and is_by_volume else code,
+            levels,
+            request.condition,
+            threads,
+            chunks,
+            request.computed,
+        )
         return {name: arrays[column] for name, column in request.columns.items()}
 
     def _names(self, fields: Iterable[str] | str | None) -> list[str]:

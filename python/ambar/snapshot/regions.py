@@ -22,6 +22,8 @@ Levels: TypeAlias = tuple[int, int]
 Numbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
 Direction: TypeAlias = str | Sequence[float] | npt.NDArray[Any]
 Center: TypeAlias = str | Sequence[float | str] | npt.NDArray[Any]
+Cut: TypeAlias = Literal["center", "whole", "fraction"]
+CUTS = ("center", "whole", "fraction")
 
 Bounds: TypeAlias = Sequence[float] | npt.NDArray[Any]
 """Bounds as in VTK: (x0, x1, y0, y1, z0, z1)."""

@@ -22,6 +22,26 @@ pub trait ColumnFunction: Send + Sync {
     fn call(&self, inputs: &[&[f64]], out: &mut [f64]) -> Result<()>;
 }
 
+/// The fraction of the volume of cells that is in a region, from the coordinates of their centres and their sides: one for
+/// cubes, otherwise one for each dimension.
+#[derive(Clone, Debug)]
+pub struct RegionFraction(pub Region);
+
+impl ColumnFunction for RegionFraction {
+    fn call(&self, inputs: &[&[f64]], out: &mut [f64]) -> Result<()> {
+        let ndim = self.0.ndim();
+        if inputs.len() <= ndim {
+            return Err(Error::invalid(format!(
+                "expected {ndim} coordinates of centres and the sides of cells, found {} columns",
+                inputs.len()
+            )));
+        }
+        let (positions, sides) = inputs.split_at(ndim);
+        self.0.fractions(positions, sides, out);
+        Ok(())
+    }
+}
+
 /// How the values of a computed column derive from other columns.
 #[derive(Clone)]
 pub enum Formula {
@@ -299,8 +319,12 @@ impl Rows for WithComputed<'_> {
         self.rows.positions()
     }
 
-    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
-        self.rows.boxes()
+    fn sides(&self) -> Vec<String> {
+        self.rows.sides()
+    }
+
+    fn boxes(&self, with_sides: bool) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+        self.rows.boxes(with_sides)
     }
 
     fn boxes_hold_all(&self) -> bool {

@@ -20,15 +20,19 @@ pub(crate) trait Rows: Sync {
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()>;
     /// The names of the columns of positions.
     fn positions(&self) -> Vec<String>;
-    /// The bounding box of the positions of each chunk, if known.
-    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>>;
+    /// The names of the columns of sides of cells: one for cubes, otherwise one for each dimension; none for points.
+    fn sides(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// The bounding box of the positions of each chunk, if known; of whole cells if `with_sides`.
+    fn boxes(&self, with_sides: bool) -> Result<Option<Vec<[[f64; 3]; 2]>>>;
     /// True if every row is in the box of its chunk. Positions of NaN are not.
     fn boxes_hold_all(&self) -> bool;
     /// Whether rows of a chunk may be in the region, whose box touches it: a finer test than the box.
     fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
         Ok(true)
     }
-    /// Clears the flags of rows of one chunk that are not in the region. Returns `false`, without a change, if the
+    /// Clears the flags of rows of one chunk whose positions are not in the region. Returns `false`, without a change, if the
     /// caller must pass the columns of positions to [`Region::narrow`].
     fn narrow(&self, _rows: Range<u64>, _region: &Region, _mask: &mut [bool]) -> Result<bool> {
         Ok(false)

@@ -28,7 +28,7 @@ use crate::numbers;
 /// A selection of rows: those that meet all of its criteria. The default is all rows.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Cells whose centre is in it, particles whose position is in it.
+    /// Cells whose centre is in it, or that share volume with it if it is by volume; particles whose position is in it.
     pub region: Option<Region>,
     /// Cells from the first level to the last, inclusive. Only for cells.
     pub levels: Option<(u8, u8)>,
@@ -211,7 +211,7 @@ impl<'a> Pruning<'a> {
             region,
             conditions,
             ranges: condition_ranges(table, conditions)?,
-            boxes: region.map_or(Ok(None), |_| table.boxes())?,
+            boxes: region.map_or(Ok(None), |region| table.boxes(region.is_by_volume()))?,
         })
     }
 
@@ -292,16 +292,25 @@ fn decide<'a>(
     needed.retain(|name| table.derived(name).is_some());
     // Columns that are derived anyway give the positions, too.
     if let Some(region) = region
-        && (!needed.is_empty() || !table.narrow(rows.clone(), region, &mut mask)?)
+        && (region.is_by_volume()
+            || !needed.is_empty()
+            || !table.narrow(rows.clone(), region, &mut mask)?)
     {
-        let names = table.positions();
+        let mut names = table.positions();
+        let ndim = names.len();
+        if region.is_by_volume() {
+            names.extend(table.sides());
+        }
         loaded.load(names.iter().map(String::as_str), &needed)?;
-        let positions = names
+        let columns = names
             .iter()
             .map(|name| loaded.floats(name))
             .collect::<Result<Vec<Cow<'_, [f64]>>>>()?;
-        let slices: Vec<&[f64]> = positions.iter().map(|x| &x[..]).collect();
-        region.narrow(&slices, &mut mask);
+        let slices: Vec<&[f64]> = columns.iter().map(|x| &x[..]).collect();
+        match slices.split_at(ndim) {
+            (positions, []) => region.narrow(positions, &mut mask),
+            (positions, sides) => region.narrow_cells(positions, sides, &mut mask),
+        }
     }
     for condition in conditions {
         if !mask.contains(&true) {

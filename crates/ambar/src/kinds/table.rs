@@ -237,7 +237,7 @@ impl Rows for Table {
         self.positions.clone()
     }
 
-    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+    fn boxes(&self, _with_sides: bool) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
         let mut ranges = Vec::new();
         for name in &self.positions {
             match self.source.ranges(name)? {

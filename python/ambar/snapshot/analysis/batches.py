@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar.snapshot.regions import Levels, Region, checked_levels
+from ambar.snapshot.regions import CUTS, Cut, Levels, Region, checked_levels
 
 if TYPE_CHECKING:
     from ambar.snapshot.field_rows import FieldRows, Request
@@ -30,6 +30,9 @@ BLOCK_ROWS = 1 << 15
 _MOST_THREADS = 1 << 16
 _MOST_REDUCERS = 4
 """Maximum number of threads that reduce, each a block."""
+
+FRACTION = "region_fraction"
+"""The column of the fraction of each cell that is in the region of a selection."""
 
 Arrays = dict[str, np.ndarray]
 Result = TypeVar("Result")
@@ -50,9 +53,19 @@ class Selection:
     levels: Levels | None = None
     where: str | None = None
     threads: int | None = None
+    cut: Cut = "center"
+
+    @property
+    def is_by_volume(self) -> bool:
+        """Whether all cells that share volume with the region are selected."""
+        return self.region is not None and self.cut != "center"
 
     def __post_init__(self) -> None:
-        """Check the number of threads."""
+        """Check the number of threads and the choice of cells."""
+        if self.cut not in CUTS:
+            raise InvalidError(
+                f"invalid cut {self.cut!r}: must be one of {', '.join(map(repr, CUTS))}"
+            )
         if self.threads is not None and not 1 <= self.threads <= _MOST_THREADS:
             raise InvalidError(
                 f"invalid threads: {self.threads}; expected an integer from 1 to {_MOST_THREADS}, "
@@ -73,16 +86,38 @@ def _read(
     return rows._read_request(
         request,
         region=selection.region,
+        is_by_volume=selection.is_by_volume,
         levels=checked_levels(selection.levels),
         threads=selection.threads,
         chunks=chunks,
     )
 
 
+def with_fraction(
+    rows: FieldRows, names: Sequence[str], selection: Selection
+) -> tuple[FieldRows, Sequence[str]]:
+    """Return rows and columns, with the column `FRACTION` if cells count by it."""
+    if selection.region is None or selection.cut != "fraction" or not is_cells(rows):
+        return rows, names
+    return rows._with_fraction_of(selection.region), [*names, FRACTION]
+
+
+def weights_of(arrays: Arrays, weight: str | None) -> np.ndarray | None:
+    """Return the weight of each row, times the fraction of a cell that counts; None for 1."""
+    fraction = arrays.get(FRACTION)
+    if weight is None:
+        return fraction
+    return arrays[weight] if fraction is None else arrays[weight] * fraction
+
+
 def each_batch(
     rows: FieldRows, names: Sequence[str], selection: Selection, nbytes: int | None = None
 ) -> Iterator[tuple[tuple[int, int], Arrays]]:
-    """Yield the chunks and the columns of each batch of selected rows, of at most `nbytes`."""
+    """Yield the chunks and the columns of each batch of selected rows, of at most `nbytes`.
+
+    The column `FRACTION` is added if cells count by the fraction of their volume in the region.
+    """
+    rows, names = with_fraction(rows, names, selection)
     if selection.levels is not None and not is_cells(rows):
         raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
     request = rows._request(names, selection.where)

@@ -10,7 +10,7 @@ from ambar.snapshot.analysis import centers, profiles
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import AUTO
 from ambar.snapshot.analysis.profiles import BinEdges, Range, Statistic
-from ambar.snapshot.regions import Center, Direction, Levels, Region
+from ambar.snapshot.regions import Center, Cut, Direction, Levels, Region
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,6 +35,7 @@ class ProfileMethods:
         axis: Direction | None = None,
         units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -72,6 +73,8 @@ class ProfileMethods:
             unit of the only field; by default code units. Bins and the range have the unit of `x`.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -107,7 +110,7 @@ class ProfileMethods:
         >>> amr.profile("radius", "mass", statistic="sum")["mass"].sum().item() > 0
         True
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         view = centers.view_about(rows, center, length_unit, selection, axis=axis)
         return profiles.profile(
             view,
@@ -137,6 +140,7 @@ class ProfileMethods:
         axis: Direction | None = None,
         units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -167,6 +171,8 @@ class ProfileMethods:
             Units of `x`, `y` and `field`, or the unit of `field`; by default code units.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -201,7 +207,7 @@ class ProfileMethods:
         >>> abs(diagram.sum().item() / amr.sum("mass") - 1) < 1e-12
         True
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         view = centers.view_about(rows, center, length_unit, selection, axis=axis)
         return profiles.phase(
             view,
@@ -230,6 +236,7 @@ class ProfileMethods:
         axis: Direction | None = None,
         units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -261,6 +268,8 @@ class ProfileMethods:
             Units of `field` and of the weight, or the unit of `field`; by default code units.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -291,7 +300,7 @@ class ProfileMethods:
         >>> volume.shape, round(volume.sum().item(), 12)
         ((32,), 1.0)
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         view = centers.view_about(rows, center, length_unit, selection, axis=axis)
         return profiles.histogram(
             view,

@@ -18,6 +18,7 @@ from ambar.snapshot.analysis.batches import (
     Selection,
     each_block,
     is_cells,
+    weights_of,
 )
 from ambar.snapshot.analysis.columns import (
     AUTO,
@@ -161,7 +162,8 @@ def _ranges(
 
     def reduce(arrays: Arrays) -> np.ndarray:
         ends = []
-        for name, values in arrays.items():
+        for name in logs:
+            values = arrays[name]
             chosen = values[np.isfinite(values) & (values > 0 if logs[name] else True)]
             ends.append((chosen.min(), chosen.max()) if chosen.size else (np.inf, -np.inf))
         return np.array(ends)
@@ -225,7 +227,7 @@ def binned(
             is_outside = (index == bins[0].count) | (inner == each.count)
             index = np.where(is_outside, size, index * each.count + inner)
         chosen = [values[name] for name in fields]
-        weights = None if weight is None else values[weight]
+        weights = weights_of(values, weight)
         return BlockMoments(chosen, weights, index, size, with_squares=with_squares)
 
     found = Moments(len(fields), size)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ambar._core import InvalidError
-from ambar.snapshot.analysis.batches import Arrays, Selection, each_block
+from ambar.snapshot.analysis.batches import Arrays, Selection, each_block, weights_of
 from ambar.snapshot.analysis.columns import weight_name
 from ambar.snapshot.analysis.moments import CompensatedSum
 
@@ -79,7 +79,7 @@ def quantiles(
         groups = list({search.prefix_bits: search for search in open_searches}.values())
 
         def reduce(values: Arrays, groups: list[_Search] = groups) -> list[np.ndarray]:
-            return [_reduce(s, values[field], values.get(weight or "")) for s in groups]
+            return [_reduce(s, values[field], weights_of(values, weight)) for s in groups]
 
         buckets = [CompensatedSum((2, 0 if s.is_collected else _BUCKETS)) for s in groups]
         collected: list[list[np.ndarray]] = [[] for _ in groups]

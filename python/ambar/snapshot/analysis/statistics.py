@@ -12,7 +12,14 @@ import numpy as np
 
 from ambar._core import InvalidError, UnsupportedError
 from ambar._util import html, text
-from ambar.snapshot.analysis.batches import Arrays, BlockLocation, Selection, each_block, read_batch
+from ambar.snapshot.analysis.batches import (
+    Arrays,
+    BlockLocation,
+    Selection,
+    each_block,
+    read_batch,
+    weights_of,
+)
 from ambar.snapshot.analysis.columns import components, unit_factor, units_of, weight_name
 from ambar.snapshot.analysis.moments import BlockMoments, CompensatedSum, Moments
 from ambar.snapshot.regions import AXES
@@ -134,9 +141,7 @@ def moments(
     """Return weighted sums and means of columns."""
 
     def reduce(values: Arrays) -> BlockMoments:
-        return BlockMoments(
-            [values[name] for name in names], None if weight is None else values[weight]
-        )
+        return BlockMoments([values[name] for name in names], weights_of(values, weight))
 
     found = Moments(len(names))
     for _, batch in each_block(rows, [*names, *_given(weight)], selection, reduce):
@@ -160,9 +165,11 @@ def statistics(
 
     def reduce(values: Arrays) -> tuple[BlockMoments, np.ndarray]:
         chosen = [values[name] for name in fields]
-        weights = None if weight is None else values[weight]
-        batch = BlockMoments(chosen, weights, with_squares=True)
-        return batch, np.array([[v.sum(), v.min(), v.max()] for v in chosen])
+        batch = BlockMoments(chosen, weights_of(values, weight), with_squares=True)
+        counted = weights_of(values, None)
+        plain = [v if counted is None else v * counted for v in chosen]
+        parts = zip(chosen, plain, strict=True)
+        return batch, np.array([[part.sum(), v.min(), v.max()] for v, part in parts])
 
     found = Moments(len(fields))
     sums = CompensatedSum((len(fields),))
@@ -250,7 +257,7 @@ def center_of_mass(
             if periodic[axis]:
                 offset -= sides[axis] * np.rint(offset / sides[axis])
             offsets.append(offset)
-        return BlockMoments(offsets, None if weight is None else values[weight])
+        return BlockMoments(offsets, weights_of(values, weight))
 
     found = Moments(len(names))
     for _, block in each_block(rows, [*names, *_given(weight)], selection, reduce):
@@ -282,7 +289,7 @@ def velocity_dispersion(rows: FieldRows, weight: str | None, selection: Selectio
 
     def reduce(values: Arrays) -> tuple[BlockMoments, np.ndarray]:
         velocity = [values[name] for name in names]
-        weights = None if weight is None else values[weight]
+        weights = weights_of(values, weight)
         batch = BlockMoments(velocity, weights)
         parts = [v - m for v, m in zip(velocity, batch.means[:, 0], strict=True)]
         scaled = parts if weights is None else [part * weights for part in parts]

@@ -14,7 +14,7 @@ from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.columns import AUTO, unit_factor
 from ambar.snapshot.analysis.quantiles import quantiles
 from ambar.snapshot.analysis.statistics import Extremum, Statistics
-from ambar.snapshot.regions import Center, Levels, Region
+from ambar.snapshot.regions import Center, Cut, Levels, Region
 
 _FRAME = "radii and angles refer to the frame of about(center, axis): amr.about(...).mean(...)"
 FRAME_HINTS = {"center": _FRAME, "axis": _FRAME}
@@ -35,6 +35,7 @@ class StatisticsMethods:
         weight: str | None = AUTO,
         units: Mapping[str, str] | str | None = None,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -53,6 +54,10 @@ class StatisticsMethods:
             only field; by default code units.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            How cells at the surface of the region count: those whose centre is inside count in full
+            ("center"), all that share volume with it count in full ("whole"), or with the fraction
+            of their volume inside ("fraction"). Particles are points, which are inside or outside.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -80,7 +85,7 @@ class StatisticsMethods:
         (19904, True)
         """
         names = [fields] if isinstance(fields, str) else list(fields)
-        selection = Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads, cut)
         return statistics.statistics(_rows(self), names, weight, units, selection)
 
     def sum(
@@ -89,6 +94,7 @@ class StatisticsMethods:
         *,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -103,6 +109,8 @@ class StatisticsMethods:
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -123,7 +131,7 @@ class StatisticsMethods:
         >>> amr.sum("mass", region=ambar.Sphere("bc", 0.25)) < amr.sum("mass")
         True
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         factor = unit_factor(rows, field, unit)
         return factor * statistics.total(rows, field, selection)
 
@@ -134,6 +142,7 @@ class StatisticsMethods:
         weight: str | None = AUTO,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -150,6 +159,8 @@ class StatisticsMethods:
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -168,7 +179,7 @@ class StatisticsMethods:
         >>> amr.mean("rho") < amr.mean("rho", weight="mass")
         True
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         factor = unit_factor(rows, field, unit)
         return factor * statistics.mean(rows, field, weight, selection)
 
@@ -179,6 +190,7 @@ class StatisticsMethods:
         weight: str | None = AUTO,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -195,6 +207,8 @@ class StatisticsMethods:
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -214,7 +228,7 @@ class StatisticsMethods:
         True
         """
         units = {field: unit}
-        selection = Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads, cut)
         found = statistics.statistics(_rows(self), [field], weight, units, selection)
         return found[field].std
 
@@ -224,6 +238,7 @@ class StatisticsMethods:
         *,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -238,6 +253,8 @@ class StatisticsMethods:
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -256,7 +273,7 @@ class StatisticsMethods:
         >>> amr.min("level"), amr.max("level")
         (4.0, 6.0)
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         factor = unit_factor(rows, field, unit)
         return factor * statistics.value_range(rows, field, selection)[0]
 
@@ -266,6 +283,7 @@ class StatisticsMethods:
         *,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -280,6 +298,8 @@ class StatisticsMethods:
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -298,7 +318,7 @@ class StatisticsMethods:
         >>> amr.max("rho") == amr.argmax("rho").value
         True
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         factor = unit_factor(rows, field, unit)
         return factor * statistics.value_range(rows, field, selection)[1]
 
@@ -309,6 +329,7 @@ class StatisticsMethods:
         unit: str = "code",
         length_unit: str = "box",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -325,6 +346,8 @@ class StatisticsMethods:
             Unit of the position, as for `Sphere`.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -348,7 +371,7 @@ class StatisticsMethods:
         >>> len(well.position)
         3
         """
-        selection = Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads, cut)
         return self._extremum(field, unit, length_unit, selection, is_max=False)
 
     def argmax(
@@ -358,6 +381,7 @@ class StatisticsMethods:
         unit: str = "code",
         length_unit: str = "box",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -374,6 +398,8 @@ class StatisticsMethods:
             As for `argmin`.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -398,7 +424,7 @@ class StatisticsMethods:
         >>> bool(value == amr.read("rho")["rho"].max())
         True
         """
-        selection = Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads, cut)
         return self._extremum(field, unit, length_unit, selection, is_max=True)
 
     def _extremum(
@@ -419,6 +445,7 @@ class StatisticsMethods:
         weight: str | None = ...,
         unit: str = ...,
         region: Region | None = ...,
+        cut: Cut = ...,
         levels: Levels | None = ...,
         where: str | None = ...,
         threads: int | None = ...,
@@ -432,6 +459,7 @@ class StatisticsMethods:
         weight: str | None = ...,
         unit: str = ...,
         region: Region | None = ...,
+        cut: Cut = ...,
         levels: Levels | None = ...,
         where: str | None = ...,
         threads: int | None = ...,
@@ -444,6 +472,7 @@ class StatisticsMethods:
         weight: str | None = AUTO,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -467,6 +496,8 @@ class StatisticsMethods:
             Unit of the result: "code", or a unit of the quantity of the field.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -491,7 +522,7 @@ class StatisticsMethods:
         >>> bool(low < median < high), amr.quantile("rho", 1.0) == amr.max("rho")
         (True, True)
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         factor = unit_factor(rows, field, unit)
         is_number = np.ndim(q) == 0
         found = quantiles(rows, field, np.atleast_1d(q).tolist(), weight, selection)
@@ -503,6 +534,7 @@ class StatisticsMethods:
         weight: str | None = "mass",
         unit: str = "box",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -520,6 +552,8 @@ class StatisticsMethods:
             "box", "code", or a unit of length, as for `Sphere`.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -538,7 +572,7 @@ class StatisticsMethods:
         >>> amr.center_of_mass(weight="volume").round(12).tolist()
         [0.5, 0.5, 0.5]
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         center = centers.near_selection(selection, rows.info)
         found = statistics.center_of_mass(rows, weight, center, selection)
         return centers.in_unit(found, rows.info, unit)
@@ -549,6 +583,7 @@ class StatisticsMethods:
         weight: str | None = "mass",
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -563,6 +598,8 @@ class StatisticsMethods:
             "code", or a unit of velocity.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -581,7 +618,7 @@ class StatisticsMethods:
         >>> particles.bulk_velocity(region=ambar.Sphere("bc", 0.2)).shape
         (3,)
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         found = statistics.bulk_velocity(rows, weight, selection)
         return found * unit_factor(rows, "vx", unit)
 
@@ -591,6 +628,7 @@ class StatisticsMethods:
         weight: str | None = "mass",
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -608,6 +646,8 @@ class StatisticsMethods:
             "code", or a unit of velocity: with "km/s" the result is in (km/s)**2.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -627,7 +667,7 @@ class StatisticsMethods:
         >>> tensor.shape, bool((tensor == tensor.T).all())
         ((3, 3), True)
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         found = statistics.velocity_dispersion(rows, weight, selection)
         return found * unit_factor(rows, "vx", unit) ** 2
 
@@ -640,6 +680,7 @@ class StatisticsMethods:
         specific: bool = False,
         unit: str = "code",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -661,6 +702,8 @@ class StatisticsMethods:
             "code", or an expression such as "Msun*kpc*km/s"; without the mass if `specific`.
         region : Region, optional
             As for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -688,7 +731,7 @@ class StatisticsMethods:
         >>> spin.shape
         (3,)
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         bulk = None
         if isinstance(velocity, str):
             if velocity != "bulk":
@@ -709,6 +752,7 @@ class StatisticsMethods:
         *,
         unit: str = "box",
         region: Region | None = None,
+        cut: Cut = "center",
         levels: Levels | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -728,6 +772,8 @@ class StatisticsMethods:
             the box in x, "code", or a unit of length, as for `Sphere`.
         region : Region, optional
             Where to search; as for `read`.
+        cut : {"center", "whole", "fraction"}, default "center"
+            As for `statistics`.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional
@@ -754,7 +800,7 @@ class StatisticsMethods:
         >>> len(amr.read("rho", region=ambar.Sphere(peak, 0.05))) > 0
         True
         """
-        rows, selection = _rows(self), Selection(region, levels, where, threads)
+        rows, selection = _rows(self), Selection(region, levels, where, threads, cut)
         place = centers.find_center(rows, center, unit, selection)
         return centers.in_unit(place, rows.info, unit)
 

@@ -16,12 +16,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ambar import _core
 from ambar.snapshot.derived.frame import Parameters
+from ambar.snapshot.derived.neighbours import GRADIENTS
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.regions import AXES
 
-Formula: TypeAlias = str | tuple[tuple[str, ...], Callable[..., Any]]
+Formula: TypeAlias = str | tuple[tuple[str, ...], Callable[..., Any] | _core.Region]
 """An expression, or the names of fields and a function of their arrays.
+
+A region instead of a function is the fraction of cells in it, from their centres and sides.
 
 Expressions contain constants in braces: "{gamma}".
 """
@@ -174,7 +178,7 @@ _FRAME = [
 ]
 _SIZES = ("cell_volume", "jeans_number", "virial_parameter")
 """Fields that depend on the sides of cells."""
-NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, *_SIZES, "age"])
+NAMES = frozenset([*_CODES, *_CELLS, *_ROWS, *_BOTH, *_FRAME, *_SIZES, *GRADIENTS, "age"])
 """The names of all fields in the catalog."""
 SOURCES = frozenset([*_CODES, *_ROWS])
 """Those that codes store, by these or other names."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -14,7 +13,6 @@ import numpy as np
 
 from ambar import _core
 from ambar.snapshot.derived.catalog import NAMES, SHORT_NAMES, Formula
-from ambar.snapshot.derived.neighbours import GRADIENTS
 from ambar.snapshot.field_names import ALIASES, DERIVED
 from ambar.snapshot.physics.unit_expressions import parse_unit
 from ambar.snapshot.units import ABSOLUTE, DIMENSIONS
@@ -28,35 +26,16 @@ class _RealFunction:
 
     name: str
     function: Function
-    errors: list[Exception] = field(default_factory=list, init=False, compare=False)
-    """The last exception that the function raised, if any; the core only keeps its text."""
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         """Return the result of the function."""
-        try:
-            found = self.function(*arrays)
-        except Exception as error:
-            self.errors[:] = [error]
-            raise
+        found = self.function(*arrays)
         if np.iscomplexobj(found):
             raise _core.InvalidError(
                 f"the function of the field {self.name!r} returned complex numbers; expected real "
                 "numbers"
             )
         return found
-
-
-@contextmanager
-def raised_by_functions(definitions: Iterable[tuple[str, Any]]) -> Iterator[None]:
-    """Let exceptions of users' functions be the cause of the errors that the core raises."""
-    try:
-        yield
-    except _core.InvalidError as error:
-        functions = [formula[1] for _, formula in definitions if not isinstance(formula, str)]
-        for function in functions:
-            if isinstance(function, _RealFunction) and function.errors:
-                raise error from function.errors.pop()
-        raise
 
 
 @dataclass(frozen=True)
@@ -90,7 +69,7 @@ def add(
     alias = SHORT_NAMES.get(name) or ALIASES.get(name, ("",))[0]
     if alias and name not in NAMES and name not in DERIVED:
         raise _core.InvalidError(f"the name {name!r} is an alias of {alias!r}; choose another name")
-    is_fixed = name in DERIVED or name in GRADIENTS
+    is_fixed = name in DERIVED
     if is_fixed or (not overwrite and (name in _FIELDS or name in NAMES)):
         hint = "choose another name" if is_fixed else "use overwrite=True or another name"
         raise _core.InvalidError(f"the field {name!r} exists; {hint}")

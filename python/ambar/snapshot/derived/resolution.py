@@ -17,13 +17,13 @@ from ambar.snapshot.derived.catalog import (
     Catalog,
     Formula,
 )
-from ambar.snapshot.derived.neighbours import GRADIENTS
+from ambar.snapshot.derived.neighbours import GradientField
 from ambar.snapshot.derived.registry import FIELDS
 from ambar.snapshot.field_names import ALIASES, quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
 from ambar.snapshot.units import ABSOLUTE, DIMENSIONS, Units
 
-Definition = tuple[str, str | tuple[list[str], Callable[..., Any]]]
+Definition = tuple[str, str | tuple[list[str], Callable[..., Any] | _core.Region]]
 """A column and its formula, in the names of columns."""
 
 _CONSTANT = re.compile(r"\{(\w+)\}")
@@ -94,11 +94,6 @@ class Resolution:
                     "choose another name and remove it with ambar.fields.remove"
                 )
             return stored
-        if plain in GRADIENTS:
-            raise MissingError(
-                "it is computed from neighbours, only as a requested field of Amr.read; conditions "
-                "and arithmetic do not support it"
-            )
         others = (*ALIASES.get(plain, ()), SHORT_NAMES.get(plain, plain))
         for known in (plain, *others):
             if known != plain and self._context.stored(known) is not None:
@@ -213,7 +208,10 @@ class Resolution:
 
 
 def computed_columns(definitions: Sequence[Definition]) -> _core.ComputedColumns | None:
-    """Return definitions for the core; None without any."""
+    """Return definitions for the core; None without any. Functions read what they need before."""
+    for _, formula in definitions:
+        if not isinstance(formula, str) and isinstance(formula[1], GradientField):
+            formula[1].prepare()
     return _core.ComputedColumns(definitions) if definitions else None
 
 

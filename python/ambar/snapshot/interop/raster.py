@@ -11,7 +11,6 @@ import numpy as np
 
 from ambar._core import InvalidError
 from ambar._util.optional import require
-from ambar.snapshot.derived.registry import raised_by_functions
 from ambar.snapshot.derived.resolution import Definition, computed_columns
 from ambar.snapshot.regions import AXES, cell_range, domain_part
 from ambar.snapshot.units import ColumnUnits
@@ -121,8 +120,7 @@ def _read(
     """Return the values between two corners, and the first grid cell."""
     found: tuple[np.ndarray, Sequence[int]]
     computed = computed_columns(definitions)
-    with raised_by_functions(definitions):
-        found = getattr(amr._core, method)(lo=list(lo), hi=list(hi), computed=computed, **arguments)
+    found = getattr(amr._core, method)(lo=list(lo), hi=list(hi), computed=computed, **arguments)
     return found
 
 

@@ -12,10 +12,19 @@ import numpy as np
 
 from ambar import _core
 from ambar._core import InvalidError
-from ambar.snapshot.analysis.batches import MAP_BYTES, Arrays, Selection, each_batch
+from ambar.snapshot.analysis.batches import (
+    FRACTION,
+    MAP_BYTES,
+    Arrays,
+    Selection,
+    each_batch,
+    weights_of,
+    with_fraction,
+)
 from ambar.snapshot.analysis.columns import units_of
 from ambar.snapshot.regions import (
     AXES,
+    Cut,
     Direction,
     OrientedBox,
     Region,
@@ -72,11 +81,15 @@ class View:
             periods=periods,
         )
 
-    def region(self, margin: float) -> Region:
-        """Return a region that contains the centres of all rows that the map can show."""
-        width, height = (side * self.pixel + 2 * margin for side in self.shape)
+    def region(self, margin: float, *, is_by_volume: bool = False) -> Region:
+        """Return a region that contains the centres of all rows that the map can show.
+
+        If `is_by_volume`, it contains the whole rows; `margin` is the distance from the centre.
+        """
+        beyond = margin if is_by_volume else 0.0
+        width, height = (side * self.pixel + 2 * (margin + beyond) for side in self.shape)
         right, up, _ = (tuple(axis.tolist()) for axis in self.axes)
-        sides = (width, height, self.depth * (1 + 1e-9))
+        sides = (width, height, self.depth * (1 + 1e-9) + 2 * beyond)
         return OrientedBox(self.center, sides, axis=right, towards=up, unit="code")
 
     def coordinates(self) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
@@ -237,13 +250,15 @@ def draw(rows: FieldRows, request: MapRequest, footprint: Footprint) -> dict[str
     typical: dict[str, float] = {}
     sums: np.ndarray | None = None
     for columns in batches(rows, names, request, footprint):
-        by = columns[weight] if weight else np.ones_like(columns[footprint.columns[0]])
+        weights = weights_of(columns, weight)
+        by = np.ones_like(columns[footprint.columns[0]]) if weights is None else weights
         values = [by]
         for field in request.fields:
-            if is_maximum or request.statistic == "integral":
-                values.append(columns[field])
-                continue
             own = columns[field]
+            if is_maximum or request.statistic == "integral":
+                is_part = FRACTION in columns and not is_maximum
+                values.append(own * columns[FRACTION] if is_part else own)
+                continue
             if request.statistic == "dispersion":
                 finite = own[np.isfinite(own)]
                 own = own - typical.setdefault(field, float(finite.mean()) if len(finite) else 0.0)
@@ -305,7 +320,8 @@ def cube(
         # The last interval contains its upper edge, as in numpy.histogram.
         layers[along == edges[-1]] = count - 1
         layers = layers.astype(np.int64)
-        values = [columns[request.fields[0]]]
+        own = columns[request.fields[0]]
+        values = [own * columns[FRACTION] if FRACTION in columns else own]
         total += camera.render(
             *footprint.of(columns), values, layers, count, threads=request.selection.threads
         )[0]
@@ -391,11 +407,12 @@ def batches(
     rows: FieldRows, names: Sequence[str], request: MapRequest, footprint: Footprint
 ) -> Iterator[Arrays]:
     """Yield columns of the rows that a map shows, some chunks at a time."""
-    view = request.view.region(footprint.margin)
-    region = request.selection.region
-    selection = replace(request.selection, region=view if region is None else view & region)
-    names = list(dict.fromkeys(names))
-    for _, columns in each_batch(rows, names, selection, MAP_BYTES):
+    own = request.selection
+    view = request.view.region(footprint.margin, is_by_volume=own.is_by_volume)
+    region = view if own.region is None else view & own.region
+    rows, names = with_fraction(rows, list(dict.fromkeys(names)), own)
+    cut: Cut = "whole" if own.is_by_volume else "center"
+    for _, columns in each_batch(rows, names, replace(own, region=region, cut=cut), MAP_BYTES):
         if len(columns[names[0]]):
             yield columns
 

@@ -19,6 +19,7 @@ from ambar.snapshot.physics.unit_expressions import pint_notation
 from ambar.snapshot.regions import (
     AXES,
     Center,
+    Cut,
     Direction,
     Region,
     Sphere,
@@ -53,6 +54,7 @@ class CellMaps:
         weight: str | None = None,
         statistic: Statistic | None = None,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: tuple[int, int] | None = None,
         where: str | None = None,
         unit: str | Mapping[str, str] = "code",
@@ -100,7 +102,10 @@ class CellMaps:
             line of sight, for example of "level". By default "integral" without `weight`, otherwise
             "mean".
         region : Region, optional
-            Cells whose centre is inside.
+            Cells inside.
+        cut : {"center", "whole", "fraction"}, default "center"
+            How cells at the surface of the region count, as for `statistics`. A cell of which a
+            fraction counts is drawn whole, with a value that is smaller by this fraction.
         levels : tuple of int, optional
             As for `read`.
         where : str, optional
@@ -140,7 +145,7 @@ class CellMaps:
         """
         rows = cast("FieldRows", self)
         names = [fields] if isinstance(fields, str) else list(fields)
-        selection = Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads, cut)
         weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         view = _view_of(
             rows,
@@ -178,6 +183,7 @@ class CellMaps:
         resolution: int = 256,
         pixel_size: float | None = None,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: tuple[int, int] | None = None,
         where: str | None = None,
         unit: str = "code",
@@ -201,7 +207,7 @@ class CellMaps:
             Unit of `range` and of the coordinate "velocity": "code", or one such as "km/s".
         velocities : sequence of str, default ("velocity_x", "velocity_y", "velocity_z")
             The fields of the velocity.
-        resolution, pixel_size, region, levels, where, unit, threads : optional
+        resolution, pixel_size, region, cut, levels, where, unit, threads : optional
             As for `map`.
 
         Returns
@@ -224,7 +230,7 @@ class CellMaps:
         rows = cast("FieldRows", self)
         if bins < 1:
             raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
-        selection = Selection(region, levels, where, threads)
+        selection = Selection(region, levels, where, threads, cut)
         view = _view_of(
             rows,
             selection,
@@ -413,6 +419,7 @@ def _spin(rows: FieldRows, center: tuple[float, ...], selection: Selection) -> n
         length_unit="code",
         velocity="bulk",
         region=selection.region,
+        cut=selection.cut,
         levels=selection.levels,
         where=selection.where,
         threads=selection.threads,

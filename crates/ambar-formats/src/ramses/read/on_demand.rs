@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::particles::Particles;
+use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
 use ambar::process::SetOnce;
 use ambar::{Column, DataType, Error, Result};
@@ -105,7 +106,10 @@ impl OutputCells {
     /// # Errors
     /// As `AmrTree::cells` and `Output::read_cells`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
-        let is_of_region = selection.region.is_some() && selection.chunks.is_none();
+        // Domains are chosen by the centres of cells.
+        let is_by_centre = |region: &Region| !region.is_by_volume();
+        let is_of_region =
+            selection.region.as_ref().is_some_and(is_by_centre) && selection.chunks.is_none();
         if !is_of_region || self.tree.get().is_some() {
             return self.tree()?.cells(columns, selection);
         }

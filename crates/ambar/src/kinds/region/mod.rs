@@ -1,5 +1,6 @@
 //! Regions of space: primitive ones, their unions, intersections and complements; tests of points and boxes.
 
+mod cells;
 mod primitive;
 
 use std::sync::Arc;
@@ -11,11 +12,14 @@ use primitive::Primitive;
 
 /// A part of the domain in code length, in 1 to 3 dimensions.
 ///
-/// A cell is in a region if its centre is, a particle if its position is.
+/// A cell is in a region if its centre is, a particle if its position is. [`Region::by_volume`] selects all cells that share
+/// volume with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
     ndim: usize,
     shape: Shape,
+    /// As `Region::by_volume`; false for parts of combinations.
+    is_by_volume: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -88,18 +92,34 @@ impl Region {
     }
 
     fn of(primitive: Primitive) -> Self {
+        Self::new(primitive.ndim(), Shape::Primitive(primitive))
+    }
+
+    fn new(ndim: usize, shape: Shape) -> Self {
         Self {
-            ndim: primitive.ndim(),
-            shape: Shape::Primitive(primitive),
+            ndim,
+            shape,
+            is_by_volume: false,
         }
+    }
+
+    /// The region as a selection of all cells that share volume with it, instead of those with their centre inside.
+    #[must_use]
+    pub fn by_volume(self) -> Self {
+        Self {
+            is_by_volume: true,
+            ..self
+        }
+    }
+
+    /// Whether it selects cells by their volume.
+    pub fn is_by_volume(&self) -> bool {
+        self.is_by_volume
     }
 
     /// The points that are not in this region.
     pub fn complement(self) -> Self {
-        Self {
-            ndim: self.ndim,
-            shape: Shape::Complement(Arc::new(self)),
-        }
+        Self::new(self.ndim, Shape::Complement(Arc::new(self)))
     }
 
     /// The points in all of `regions`.
@@ -107,10 +127,8 @@ impl Region {
     /// # Errors
     /// `Invalid` without a region, or if their dimensions differ.
     pub fn intersection(regions: Vec<Self>) -> Result<Self> {
-        Ok(Self {
-            ndim: common_dimensions(&regions)?,
-            shape: Shape::Intersection(regions.into()),
-        })
+        let ndim = common_dimensions(&regions)?;
+        Ok(Self::new(ndim, Shape::Intersection(regions.into())))
     }
 
     /// The points in any of `regions`.
@@ -118,10 +136,8 @@ impl Region {
     /// # Errors
     /// `Invalid` without a region, or if their dimensions differ.
     pub fn union(regions: Vec<Self>) -> Result<Self> {
-        Ok(Self {
-            ndim: common_dimensions(&regions)?,
-            shape: Shape::Union(regions.into()),
-        })
+        let ndim = common_dimensions(&regions)?;
+        Ok(Self::new(ndim, Shape::Union(regions.into())))
     }
 
     /// The region in a periodic box with this lower corner and these sides, infinite in dimensions
@@ -148,10 +164,7 @@ impl Region {
             Shape::Intersection(regions) => Shape::Intersection(all(regions)?),
             Shape::Union(regions) => Shape::Union(all(regions)?),
         };
-        Ok(Self {
-            ndim: self.ndim,
-            shape,
-        })
+        Ok(Self { shape, ..*self })
     }
 
     /// Its number of dimensions, 1 to 3.

@@ -547,6 +547,62 @@ impl Primitive {
         }
     }
 
+    /// The fraction of an axis-parallel box that is inside; `None` for other forms than cuboids.
+    pub(super) fn fraction_of_box(&self, lo: &[f64; 3], hi: &[f64; 3]) -> Option<f64> {
+        let Form::Cuboid { spans } = &self.form else {
+            return None;
+        };
+        let along = |d: usize| {
+            let shared = |span: &Span| (span.hi.min(hi[d]) - span.lo.max(lo[d])).max(0.0);
+            let shared: f64 = spans[d].iter().map(shared).sum();
+            (shared / (hi[d] - lo[d])).min(1.0)
+        };
+        Some((0..self.ndim).map(along).product())
+    }
+
+    /// The distance of a point from the nearest face or surface, negative outside. Outside of edges it can be larger.
+    pub(super) fn depth(&self, point: &[f64; 3]) -> f64 {
+        let between = |x: f64, inner: f64, outer: f64| match inner < 0.0 {
+            true => outer - x,
+            false => (outer - x).min(x - inner),
+        };
+        match &self.form {
+            Form::Cuboid { spans } => {
+                let depth = |x: f64, span: &Span| (x - span.lo).min(span.hi - x);
+                let along =
+                    |d: usize| depth(point[d], &spans[d][0]).max(depth(point[d], &spans[d][1]));
+                (0..self.ndim).map(along).fold(f64::INFINITY, f64::min)
+            }
+            Form::Shell {
+                centre,
+                inner,
+                outer,
+            } => between(self.distance2(centre, point).sqrt(), *inner, *outer),
+            Form::Cylinder {
+                centre,
+                axis,
+                inner,
+                outer,
+                half_height,
+            } => {
+                let from_centre = self.displacement(centre, point);
+                let along = dot(&from_centre, axis);
+                let distance = across(&from_centre, axis, along).sqrt();
+                between(distance, *inner, *outer).min(half_height - along.abs())
+            }
+            Form::Oriented {
+                centre,
+                axes,
+                half_sides,
+            } => {
+                let from_centre = self.displacement(centre, point);
+                let depth = |(axis, half): (&[f64; 3], &f64)| half - dot(&from_centre, axis).abs();
+                let depths = axes.iter().zip(half_sides).map(depth);
+                depths.fold(f64::INFINITY, f64::min)
+            }
+        }
+    }
+
     /// The interval of a coordinate up to `reach` from the centre, widened for rounding.
     fn span_around(&self, centre: &[f64; 3], d: usize, reach: f64) -> [Span; 2] {
         let reach = reach + 1e-13 * (reach + centre[d].abs());

@@ -151,8 +151,21 @@ impl Rows for AmrTree {
         Ok(true)
     }
 
-    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
-        Ok(Some(self.geometry()?.boxes.clone()))
+    fn sides(&self) -> Vec<String> {
+        vec!["dx".to_owned()]
+    }
+
+    fn boxes(&self, with_sides: bool) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+        let geometry = self.geometry()?;
+        let mut boxes = geometry.boxes.clone();
+        if with_sides {
+            for ([lo, hi], [coarsest, _]) in boxes.iter_mut().zip(&geometry.levels) {
+                let half = self.shape.cell_size(*coarsest) / 2.0;
+                lo[..self.shape.ndim].iter_mut().for_each(|x| *x -= half);
+                hi[..self.shape.ndim].iter_mut().for_each(|x| *x += half);
+            }
+        }
+        Ok(Some(boxes))
     }
 
     fn boxes_hold_all(&self) -> bool {

@@ -190,6 +190,18 @@ impl Nest {
         self.hierarchy.lower[d] + halves as f64 * (self.level(level).cell_size[d] / 2.0)
     }
 
+    /// The bounding box of the cells of a region, in code length; 0 in dimensions that are not used.
+    pub fn corners(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {
+        let domain = self.level(level).domain;
+        [region.lo, region.hi].map(|cell: [i64; 3]| {
+            let mut corner = [0.0; 3];
+            for (d, x) in corner.iter_mut().enumerate().take(self.ndim()) {
+                *x = self.place(level, d, 2 * (cell[d] - domain.lo[d]));
+            }
+            corner
+        })
+    }
+
     /// The bounding box of the centres of the cells of a region, in code length; 0 in dimensions that are not
     /// used. A region without cells yields its corner.
     pub fn centres(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {

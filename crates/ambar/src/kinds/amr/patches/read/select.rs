@@ -103,6 +103,15 @@ impl<'a> LevelRows<'a> {
         Ok(Self { amr, blocks })
     }
 
+    /// The bounding box of centres, which excludes chunks that only share a face with a region, or of whole cells.
+    fn bounds(&self, extent: &IndexBox, with_sides: bool) -> [[f64; 3]; 2] {
+        let level = self.blocks.level();
+        match with_sides {
+            true => self.amr.nest.corners(level, extent),
+            false => self.amr.nest.centres(level, extent),
+        }
+    }
+
     /// The blocks whose cells are these rows.
     fn blocks_of(&self, rows: &Range<u64>) -> Result<Range<usize>> {
         let size = self.blocks.block_cells() as u64;
@@ -176,11 +185,19 @@ impl Rows for LevelRows<'_> {
         axes.map(|axis| (*axis).to_owned()).collect()
     }
 
-    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+    fn sides(&self) -> Vec<String> {
+        let sides = ["dx", "dy", "dz"][..self.amr.nest.ndim()].iter();
+        let exists = |side: &&&str| self.derived(side).is_some();
+        sides
+            .filter(exists)
+            .map(|side| (*side).to_owned())
+            .collect()
+    }
+
+    fn boxes(&self, with_sides: bool) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
         let level = self.blocks.level();
         let extents = self.amr.extents(level)?.iter();
-        // A cell is in a region if its centre is: chunks that only touch at a face are skipped.
-        let boxes = extents.map(|extent| self.amr.nest.centres(level, extent));
+        let boxes = extents.map(|extent| self.bounds(extent, with_sides));
         Ok(Some(boxes.collect()))
     }
 
@@ -189,9 +206,8 @@ impl Rows for LevelRows<'_> {
     }
 
     fn may_reach(&self, chunk: usize, region: &Region) -> Result<bool> {
-        let level = self.blocks.level();
         Ok(self.blocks.chunk(chunk).any(|block| {
-            let [lo, hi] = self.amr.nest.centres(level, &self.blocks.extent(block));
+            let [lo, hi] = self.bounds(&self.blocks.extent(block), region.is_by_volume());
             region.may_touch(&lo, &hi)
         }))
     }
@@ -214,7 +230,7 @@ impl Rows for LevelRows<'_> {
                 Some(vec![[self.amr.nest.level(level).cell_size[d]; 2]; chunks])
             }
             Some(DerivedColumn::Centre(d)) => {
-                let boxes = self.boxes()?.unwrap_or_default();
+                let boxes = self.boxes(false)?.unwrap_or_default();
                 Some(boxes.iter().map(|[lo, hi]| [lo[d], hi[d]]).collect())
             }
             Some(DerivedColumn::Index(d)) => {
