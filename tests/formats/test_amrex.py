@@ -314,8 +314,6 @@ def test_run_information(small: Path, converted: dict[str, Path]) -> None:
         with pytest.raises(ambar.UnsupportedError, match="units"):
             snapshot.amr.slice("density", unit="g/cm3")
         assert snapshot.amr.slice("density", axis="z").attrs["at"] == 2.5
-        with pytest.raises(ambar.UnsupportedError, match=r"ambar\.export"):
-            snapshot.to_yt()
         assert snapshot.to_xarray()["amr"]["density"].size == len(snapshot.amr)
 
 

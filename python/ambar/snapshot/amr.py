@@ -559,41 +559,6 @@ class Amr(FieldRows, CellMaps):
 
         return overlapping_amr(self, fields, levels, region, threads)
 
-    def to_yt(self, fields: list[str] | None = None) -> Any:
-        """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
-
-        Parameters
-        ----------
-        fields : list of str, optional
-            Fields; by default all.
-
-        Returns
-        -------
-        yt.data_objects.static_output.Dataset
-            The dataset; fields of gas, such as ("gas", "density"), have units.
-
-        Raises
-        ------
-        UnsupportedError
-            If the cells are patches, do not have three dimensions, or do not fill the box.
-        ModuleNotFoundError
-            If yt is not installed.
-
-        Examples
-        --------
-        >>> dataset = ambar.open_snapshot("run.ambar").amr.to_yt(["density"])
-        >>> len(dataset.all_data()["stream", "density"])
-        49680
-        """
-        from ambar.snapshot.interop.yt_dataset import cells_to_yt
-
-        if self.layout != "tree":
-            raise _core.UnsupportedError(
-                "to_yt supports trees of cells, found patches; write a plotfile with ambar.export "
-                "and open it with yt.load"
-            )
-        return cells_to_yt(self, fields)
-
     @property
     def _default_columns(self) -> list[str]:
         return [*self._tree_columns, *(name for name in self.fields if name != "domain")]

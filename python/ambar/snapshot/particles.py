@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -173,28 +173,3 @@ class Particles(FieldRows, ParticleMaps):
         (('row',), True)
         """
         return self._dataset(self._default_columns, "row")
-
-    def to_yt(self) -> Any:
-        """Return a yt particle dataset in memory; fields are ("io", "particle_mass") and so on.
-
-        Returns
-        -------
-        yt.data_objects.static_output.Dataset
-            The dataset. Birth times of cosmological runs are left out, with a warning.
-
-        Raises
-        ------
-        UnsupportedError
-            If the particles do not have three dimensions.
-        ModuleNotFoundError
-            If yt is not installed.
-
-        Examples
-        --------
-        >>> dataset = ambar.open_snapshot("run.ambar").particles.to_yt()
-        >>> len(dataset.all_data()["io", "particle_mass"])
-        4000
-        """
-        from ambar.snapshot.interop.yt_dataset import particles_to_yt
-
-        return particles_to_yt(self)

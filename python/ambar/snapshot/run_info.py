@@ -22,6 +22,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "bool": bool,
     "float": (int, float),
     "int": int,
+    "Mapping[str, tuple[float, ...]]": Mapping,
     "str": str,
     "tuple[bool, ...]": tuple,
     "tuple[int, ...]": tuple,
@@ -94,6 +95,10 @@ class RamsesInfo(Summary):
     """Number of the output."""
     namelist: str = dataclasses.field(default="", repr=False)
     """Namelist of the run, verbatim; empty if the output has none."""
+    rt: Mapping[str, tuple[float, ...]] = dataclasses.field(
+        default_factory=dict, repr=False, hash=False
+    )
+    """Parameters of radiative transfer by name, as in ``info_rt_NNNNN.txt``."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RamsesInfo:
@@ -125,6 +130,8 @@ class RamsesInfo(Summary):
                 continue
             if str(field.type).startswith("tuple") and isinstance(value, list):
                 value = tuple(value)
+            if field.name == "rt" and isinstance(value, Mapping):
+                value = {name: tuple(map(float, numbers)) for name, numbers in value.items()}
             if not isinstance(value, _TYPES[str(field.type).removesuffix(" | None")]):
                 raise _core.InvalidError(
                     f"invalid {field.name} in the run information: {value!r}; expected {field.type}"

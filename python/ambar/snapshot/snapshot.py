@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar._util import html, text
+from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.snapshot.amr import Amr
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.field_rows import StoredFields, code_unit, describe_fields, field_details
 from ambar.snapshot.loading import (
     SPECIES,
-    TABLE_COMPONENTS,
     LoadedSource,
     LoadRequest,
     Source,
@@ -308,44 +307,44 @@ class Snapshot:
                 tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, dimension))
         return xr.DataTree.from_dict(tree)
 
-    def to_yt(self) -> Any:
-        """Return a yt dataset in memory: of the cells or, without cells, of the particles.
+    def to_yt(self, **options: Any) -> Any:
+        """Return a yt dataset, with cells and particles; values are read when they are needed.
 
-        ``snapshot.particles.to_yt()`` returns a dataset of the particles. Units, gamma and
-        cosmology are those of yt's reader of RAMSES; ("gas", "temperature") is T/mu. Fields without
-        a known unit, such as photon densities, are dimensionless, in code units. A warning lists
-        the components that are left out.
+        Fields, units, cosmology and derived fields are those of yt's own readers of RAMSES and
+        AMReX (yt 4.4): ("gas", "density"), ("io", "particle_mass"). ``yt.load("run.ambar")``
+        returns the same for a store, ``yt.load("run.ambar", output=2)`` for one of a series.
+
+        Parameters
+        ----------
+        **options
+            Options of yt's datasets: ``units_override``, ``unit_system``.
 
         Returns
         -------
         yt.data_objects.static_output.Dataset
-            An octree dataset, or a particle dataset.
+            Of yt's class for the code that wrote the snapshot.
 
         Raises
         ------
         UnsupportedError
-            If the data do not have three dimensions, or cells do not fill the box or are patches.
+            If there are no cells; for trees, if they have fewer than three dimensions, or leaf
+            cells do not fill the box.
         ModuleNotFoundError
             If yt is not installed.
 
         Examples
         --------
-        >>> dataset = ambar.open_snapshot("run.ambar").load("cells").to_yt()
-        >>> float(dataset.all_data()["gas", "cell_volume"].sum() / dataset.domain_width.prod())
+        >>> dataset = ambar.open_snapshot("run.ambar").to_yt()
+        >>> dataset.domain_dimensions.tolist(), float(dataset.current_time)
+        ([16, 16, 16], 0.05)
+        >>> ball = dataset.sphere("c", (0.1, "code_length"))
+        >>> float(ball.mean(("gas", "density"), weight=("gas", "cell_volume")).to("code_density"))
         1.0
         """
-        if not has_cells(self._source.components):
-            return self.particles.to_yt()
-        dataset = self.amr.to_yt()
-        tables = [name for name in self._source.components if name in TABLE_COMPONENTS]
-        if tables:
-            warnings.warn(
-                f"to_yt leaves out {', '.join(tables)}: the dataset has only the cells; "
-                "snapshot.particles.to_yt() returns a dataset of the particles, and "
-                "snapshot.sinks.read() and snapshot.clumps.read() return tables",
-                stacklevel=2,
-            )
-        return dataset
+        require("yt", purpose="to_yt", install="yt")
+        from ambar.snapshot.interop.yt.datasets import dataset_of
+
+        return dataset_of(self, **options)
 
     def __repr__(self) -> str:
         """Return box, time, levels and sizes, and the fields of each component."""

@@ -1,0 +1,204 @@
+"""The octs of a tree of cells in domains: ranges of its rows, small enough to be read one by one.
+
+An oct is a refined cell with its eight children. Rows are leaf cells in the order of the Morton
+curve, so the leaves of an oct are consecutive. An oct belongs to the domain of its first leaf;
+leaves and octs in it that begin in later domains are few, and kept by `Domain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+
+if TYPE_CHECKING:
+    from ambar.snapshot.amr import Amr
+
+DOMAIN_ROWS = 1 << 18
+"""Rows of a domain, rounded up to whole chunks."""
+
+Place: TypeAlias = tuple[int, int, int, int]
+"""Level and index of a cell."""
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Consecutive leaf cells."""
+
+    level: np.ndarray
+    """int64 of shape (n,)."""
+    index: np.ndarray
+    """int64 of shape (n, 3): the index on the level of the cell."""
+    begins: np.ndarray
+    """int64 of shape (n,): the level of the coarsest cell of which the leaf is the first."""
+
+    @classmethod
+    def read(cls, amr: Amr, chunks: tuple[int, int]) -> Leaves:
+        """Return the leaves in a range of chunks."""
+        table = amr._read_arrays(["level", "ix", "iy", "iz"], chunks=chunks)
+        level = table["level"].astype(np.int64)
+        index = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
+        # The first leaf of a refined cell is at its lower corner.
+        bits = np.bitwise_or.reduce(index, axis=1)
+        lowest = np.where(bits == 0, np.int64(1) << 62, bits & -bits)
+        zeros = np.log2(lowest.astype(np.float64)).astype(np.int64)
+        return cls(level, index, np.maximum(level - zeros, 0))
+
+    def around(self, row: int, coarsest: int, below: int) -> list[Place]:
+        """Return the cells of the levels `coarsest` to `below` - 1 that contain a leaf."""
+        level, (x, y, z) = int(self.level[row]), self.index[row].tolist()
+        shifts = [(depth, level - depth) for depth in range(coarsest, min(below, level))]
+        return [(depth, x >> shift, y >> shift, z >> shift) for depth, shift in shifts]
+
+    def end_of(self, place: Place, start: int) -> int:
+        """Return the row after the last leaf in a refined cell, which contains row `start` - 1."""
+        depth, *index = place
+        low, high = start, len(self.level)
+        while low < high:
+            middle = (low + high) // 2
+            shift = int(self.level[middle]) - depth
+            is_inside = shift > 0 and (self.index[middle] >> shift).tolist() == index
+            low, high = (middle + 1, high) if is_inside else (low, middle)
+        return low
+
+
+@dataclass
+class Domain:
+    """A range of chunks: where its rows are, and what it shares with other domains."""
+
+    chunks: tuple[int, int]
+    """First chunk, and the chunk after the last."""
+    rows: tuple[int, int]
+    """First row, and the row after the last."""
+    first: Place
+    """The first leaf."""
+    box: np.ndarray
+    """Corners of the box around the leaves, in root cells: float64 of shape (2, 3)."""
+    ancestors: list[Place]
+    """The octs around the first leaf that begin in earlier domains, the coarsest first."""
+    late: list[tuple[Place, int]] = field(default_factory=list)
+    """The leaves of its octs in later domains, with their rows."""
+    late_octs: list[Place] = field(default_factory=list)
+    """The octs in its octs that begin in later domains."""
+
+
+def domains_of(amr: Amr, coarsest: int) -> list[Domain]:
+    """Return the domains of a tree; octs are refined cells of the level `coarsest` and finer.
+
+    The levels of all cells are read once, domain by domain.
+
+    Raises
+    ------
+    UnsupportedError
+        If the leaf cells do not fill the box.
+    """
+    _check_filled(amr)
+    domains: list[Domain] = []
+    owner: dict[Place, int] = {}  # the domains of the octs around the last leaf
+    for chunks, rows in _ranges(amr._core.chunk_lengths):
+        leaves = Leaves.read(amr, chunks)
+        sides = np.ldexp(1.0, (-leaves.level).astype(np.int32))
+        index, side = leaves.index, sides[:, None]
+        domain = Domain(
+            chunks,
+            rows,
+            (int(leaves.level[0]), *index[0].tolist()),
+            np.stack([(index * side).min(axis=0), ((index + 1) * side).max(axis=0)]),
+            leaves.around(0, coarsest, int(leaves.begins[0])),
+        )
+        _tell_owners(domains, owner, domain, leaves)
+        last = leaves.around(-1, coarsest, int(leaves.level[-1]))
+        owner = {place: owner.get(place, len(domains)) for place in last}
+        domains.append(domain)
+    return domains
+
+
+def _ranges(lengths: list[int]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield the chunks and the rows of each domain."""
+    first, start, stop = 0, 0, 0
+    for number, length in enumerate(lengths, start=1):
+        stop += length
+        if stop - start >= DOMAIN_ROWS or (number == len(lengths) and stop > start):
+            yield (first, number), (start, stop)
+            first, start = number, stop
+
+
+def _tell_owners(
+    domains: list[Domain], owner: dict[Place, int], domain: Domain, leaves: Leaves
+) -> None:
+    """Add the leaves and octs of a domain that are in octs of earlier domains to those."""
+    stop = 0
+    for place in reversed(domain.ancestors):
+        start, stop = stop, leaves.end_of(place, stop)
+        depth = place[0] + 1
+        level, begins = leaves.level[start:stop], leaves.begins[start:stop]
+        earlier = domains[owner[place]]
+        for row in (start + np.flatnonzero(level == depth)).tolist():
+            leaf: Place = (depth, *leaves.index[row].tolist())
+            earlier.late.append((leaf, domain.rows[0] + row))
+        for row in (start + np.flatnonzero((level > depth) & (begins <= depth))).tolist():
+            earlier.late_octs += leaves.around(row, depth, depth + 1)
+
+
+def _check_filled(amr: Amr) -> None:
+    volumes = [count / 8.0**level for level, count in amr.cells_per_level.items()]
+    filled = sum(volumes) / float(np.prod(root_cells(amr)))
+    if filled != 1.0:
+        raise _core.UnsupportedError(
+            f"expected leaf cells that fill the box for yt, found cells that fill {filled:.3g} of "
+            "it; use all levels and no region"
+        )
+
+
+def root_cells(amr: Amr) -> np.ndarray:
+    """Return the number of cells of level 0 in each dimension."""
+    return np.round(np.divide(amr.info.box_size, amr.cell_size(0))).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Octs:
+    """The octs of a domain, the coarsest first."""
+
+    level: np.ndarray
+    """int64 of shape (n,): the level of the refined cell; its children have the next level."""
+    index: np.ndarray
+    """int64 of shape (n, 3): the index of the refined cell."""
+    first: np.ndarray
+    """int64 of shape (n,): the row of the first leaf; ascending within a level."""
+    rows: np.ndarray
+    """int64 of shape (n, 8): the rows of the children, x fastest; -1 for refined ones."""
+
+    @classmethod
+    def of(cls, domain: Domain, leaves: Leaves, coarsest: int) -> Octs:
+        """Return the octs of a domain; `leaves` are those in its chunks."""
+        level, index = leaves.level, leaves.index
+        levels, indices, firsts, oct_of = [], [], [], np.full(len(level), -1)
+        last_of: dict[int, int] = {}
+        count = 0
+        for depth in range(coarsest, int(level.max())):
+            first = np.flatnonzero((leaves.begins <= depth) & (depth < level))
+            children = np.flatnonzero(level == depth + 1)
+            # The first leaves of a domain may be in octs of earlier ones: -1.
+            number = first.searchsorted(children, side="right") - 1
+            oct_of[children] = np.where(number < 0, -1, number + count)
+            levels.append(np.full(len(first), depth))
+            indices.append(index[first] >> (level[first] - depth)[:, None])
+            firsts.append(domain.rows[0] + first)
+            count += len(first)
+            last_of[depth] = count - 1
+        rows = np.full((count, 8), -1)
+        mine = np.flatnonzero(oct_of >= 0)
+        rows[oct_of[mine], child(index[mine])] = domain.rows[0] + mine
+        for (depth, *place), row in domain.late:
+            # Octs that go on in later domains are the last ones of their levels.
+            rows[last_of[depth - 1], child(np.array(place))] = row
+        return cls(np.concatenate(levels), np.concatenate(indices), np.concatenate(firsts), rows)
+
+
+def child(index: np.ndarray) -> np.ndarray:
+    """Return the numbers of cells in their octs, x fastest."""
+    return np.asarray((index & 1) @ np.array([1, 2, 4]))
