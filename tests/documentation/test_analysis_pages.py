@@ -105,6 +105,16 @@ def test_the_page_on_maps_runs_as_written() -> None:
     assert Path("cube.fits").exists()
 
 
+def test_the_page_on_yt_runs_as_written() -> None:
+    pytest.importorskip("yt").set_log_level(40)
+    pytest.importorskip("matplotlib").use("Agg")
+    ambar.convert("sedov", "sedov.ambar", fsync=False)
+    found: dict[str, Any] = {}
+    for block in blocks((HOWTO / "yt.md").read_text(encoding="utf-8")):
+        exec(block, found)  # noqa: S102
+    assert float(found["ds"].length_unit.to("cm")) == 3.0e24
+
+
 def test_calls_for_meras_run() -> None:
     found = names()
     code = [ours for _, ours in rows("Mera.jl") if not ours.startswith("ambar ")]

@@ -135,7 +135,8 @@ def class_problems(cls: type) -> Iterator[str]:
             inspect.getsource(base) for base in cls.__mro__ if dataclasses.is_dataclass(base)
         )
         for field in dataclasses.fields(cls):
-            described = re.search(rf'^    {field.name}: .*\n    """\S', module, re.MULTILINE)
+            definition = rf'^    {field.name}: .*\n(?:        .*\n|    \)\n)*    """\S'
+            described = re.search(definition, module, re.MULTILINE)
             if not (field.name.startswith("_") or field.name in listed or described):
                 yield f"the field {field.name} has no docstring"
 

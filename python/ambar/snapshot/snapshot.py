@@ -335,11 +335,9 @@ class Snapshot:
         Examples
         --------
         >>> dataset = ambar.open_snapshot("run.ambar").to_yt()
-        >>> dataset.domain_dimensions.tolist(), float(dataset.current_time)
-        ([16, 16, 16], 0.05)
-        >>> ball = dataset.sphere("c", (0.1, "code_length"))
-        >>> float(ball.mean(("gas", "density"), weight=("gas", "cell_volume")).to("code_density"))
-        1.0
+        >>> ball = dataset.sphere("c", (0.2, "code_length"))
+        >>> dataset.domain_dimensions.tolist(), ball["gas", "density"].size
+        ([16, 16, 16], 1225)
         """
         require("yt", purpose="to_yt", install="yt")
         from ambar.snapshot.interop.yt.datasets import dataset_of
