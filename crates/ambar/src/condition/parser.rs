@@ -328,7 +328,8 @@ impl Parser {
         loop {
             self.exponent(&mut name);
             if let Some(below) = self.name_below(self.next) {
-                name = format!("{name}/{below}");
+                name.push('/');
+                name.push_str(below);
                 self.next += 2;
             } else if matches!(self.peek().token, Token::Name(_)) {
                 name.push(' ');

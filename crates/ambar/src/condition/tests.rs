@@ -461,6 +461,29 @@ fn units_are_converted() {
 }
 
 #[test]
+fn units_have_exponents() {
+    for (text, unit) in [
+        ("x > 1 g cm-3 and y < 2", "g cm-3"),
+        ("x > 1 cm**-3", "cm**-3"),
+        ("x > 1 1/cm**3", "1/cm**3"),
+        ("x in [1 g/cm3/s+2]", "g/cm3/s+2"),
+        ("x > 2 kpc ** 3 + y", "kpc**3"),
+    ] {
+        assert_eq!(Condition::parse(text).unwrap().units(), [unit], "{text}");
+    }
+    for text in [
+        "x > 1 km -3",
+        "x > 1 km - 3",
+        "x > 1 km-3.5",
+        "x > 1 km-y",
+        "x > (1 km)**2",
+    ] {
+        assert_eq!(Condition::parse(text).unwrap().units(), ["km"], "{text}");
+    }
+    assert!(Condition::parse("x > 1 2/cm").is_err() && Condition::parse("x > 1 1 /cm").is_err());
+}
+
+#[test]
 fn units_of_other_dimensions_are_errors() {
     for (text, position, what) in [
         ("x > 1 kg", 7, "expected length (m, km), found \"kg\", mass"),

@@ -108,7 +108,7 @@ class Neighbours:
         first = _morton(corner)
         own = [self._mean(values, first, self._find(first), shift) for values in self._fields]
         matrix = np.zeros((len(side), self._ndim, self._ndim))
-        right = np.zeros((len(self._fields), len(side), self._ndim))
+        right = np.zeros((len(side), self._ndim, len(self._fields)))
         for axis in range(self._ndim):
             for step in (-1, 1):
                 place = corner.copy()
@@ -134,13 +134,13 @@ class Neighbours:
                 matrix += np.einsum("n,in,jn->nij", weight, offset, offset)
                 for number, values in enumerate(self._fields):
                     beyond = self._mean(values, first, found, shift)
-                    right[number] += (weight * (beyond - own[number]) * offset).T
+                    right[..., number] += (weight * (beyond - own[number]) * offset).T
         # A singular matrix has no neighbours along an axis, whose derivative is then unknown.
         singular = np.abs(np.linalg.det(matrix)) < 1e-12
         matrix[singular] = np.eye(self._ndim)
-        solved: np.ndarray = np.linalg.solve(matrix, right[..., None])[..., 0]
-        solved[:, singular] = np.nan
-        return [values.T / side for values in solved]
+        solved: np.ndarray = np.linalg.solve(matrix, right)
+        solved[singular] = np.nan
+        return [values / side for values in solved.T]
 
     def _find(self, keys: np.ndarray) -> np.ndarray:
         """Return the sorted leaf cell that contains each key; -1 if there is none."""
