@@ -126,7 +126,8 @@ class RamsesInfo(Summary):
         chosen: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             value = values.get(field.name)
-            if value is None and field.default is not dataclasses.MISSING:
+            defaults = (field.default, field.default_factory)
+            if value is None and any(each is not dataclasses.MISSING for each in defaults):
                 continue
             if str(field.type).startswith("tuple") and isinstance(value, list):
                 value = tuple(value)
