@@ -99,8 +99,8 @@ def ramses(
 def analysis(
     path: Annotated[Path, typer.Argument(help="A RAMSES output of 3 dimensions, output_NNNNN.")],
     tasks: Annotated[
-        str, typer.Option(help="Some of sphere, profile, phase, derived, map.")
-    ] = "sphere,profile,phase,derived,map",
+        str, typer.Option(help="Some of sphere, profile, phase, derived, map, oblique.")
+    ] = "sphere,profile,phase,derived,map,oblique",
     profiles: Annotated[str, typer.Option(help="Stores to measure.")] = "balanced",
     peers: Annotated[
         str, typer.Option(help="Peers to measure, where they are installed.")

@@ -48,8 +48,9 @@ class Row:
     @property
     def name(self) -> str:
         """What to call it in tables."""
-        source = " on RAMSES" if self.source == "RAMSES" else f" {self.source}"
-        return f"{self.tool}{source if self.tool == 'ambar' else ''}"
+        if self.source != "RAMSES":
+            return f"{self.tool} {self.source}"
+        return "ambar on RAMSES" if self.tool == "ambar" else self.tool
 
     @property
     def seconds(self) -> float:
@@ -72,7 +73,7 @@ class Study:
     def faster(self, row: Row, peer: str) -> float:
         """Return how many times faster a row is than a peer; NaN without the peer's result."""
         for other in self.rows:
-            if (other.task, other.tool) == (row.task, peer):
+            if (other.task, other.tool, other.source) == (row.task, peer, "RAMSES"):
                 return other.seconds / row.seconds
         return math.nan
 
@@ -142,6 +143,8 @@ def run_study(
             for peer in installed
             if task in TOOLS[peer].tasks
         ]
+        if "yt" in installed:
+            rows += [Row(task, "yt", profile, 1) for profile in profiles]
         _measure(rows, sources, settings, rounds, patience, report)
         study.rows += rows
     return study

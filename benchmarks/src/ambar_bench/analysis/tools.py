@@ -16,6 +16,8 @@ import numpy as np
 RADIUS = 0.2
 """Radius of the sphere about the middle of the box, in box sizes."""
 BINS = 64
+PIXELS = 512
+"""Pixels along a side of the oblique map."""
 
 TASKS = {
     "sphere": "mass, and mean, standard deviation and extrema of the density, in a sphere",
@@ -23,6 +25,7 @@ TASKS = {
     "phase": "mass in 64 x 64 bins of density and pressure",
     "derived": "total kinetic energy, a derived field",
     "map": "density integrated along z on the grid of a level",
+    "oblique": "density integrated along (1, 1, 1), half the box, 512 x 512 pixels",
 }
 
 
@@ -101,13 +104,20 @@ class Ambar(Tool):
         """Return the surface densities of all pixels."""
         return self._amr.project("density", level=self.level, threads=self.threads).values
 
+    def oblique(self) -> Any:
+        """Return the surface densities of all pixels."""
+        image = self._amr.map(
+            "density", axis=(1, 1, 1), width=0.5, resolution=PIXELS, threads=self.threads
+        )
+        return image.values
+
     @property
     def _amr(self) -> Any:
         return self._ambar.open_snapshot(self.path).amr
 
 
 class Yt(Tool):
-    """yt, whose code length is the side of the box."""
+    """yt, from RAMSES' files or a store; its code length is the side of the box."""
 
     module = "yt"
 
@@ -179,9 +189,20 @@ class Yt(Tool):
         image = found.to_frb((1.0, "code_length"), side)["gas", "density"]
         return image.to("code_density*code_length").d * self.boxlen
 
+    def oblique(self) -> Any:
+        """Draw the map; return nothing to compare, since yt samples rays and scales them."""
+        dataset = self._dataset
+        width = dataset.arr([0.5] * 3, "code_length")
+        center, field = dataset.domain_center, ("gas", "density")
+        self._yt.off_axis_projection(dataset, center, [1, 1, 1], width, PIXELS, field)
+        return []
+
     @property
     def _dataset(self) -> Any:
-        return self._yt.load(str(next(self.path.glob("info_?????.txt"))))
+        is_folder = self.path.is_dir()
+        return self._yt.load(
+            str(next(self.path.glob("info_?????.txt")) if is_folder else self.path)
+        )
 
 
 class Pynbody(Tool):
