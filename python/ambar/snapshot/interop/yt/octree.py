@@ -24,9 +24,8 @@ class DomainOfOcts:
         self._index = index
         self._number = number
 
-    @cached_property
-    def octs(self) -> Octs:
-        """The octs of the domain."""
+    def read_octs(self) -> Octs:
+        """Return the octs of the domain."""
         domain = self._domain
         amr = self.ds.snapshot.amr
         return Octs.of(domain, Leaves.read(amr, domain.chunks), self.ds.coarsest)
@@ -36,10 +35,19 @@ class DomainOfOcts:
         domain: Domain = self._index.domain_rows[self._number]
         return domain
 
-    @cached_property
+    @property
     def oct_handler(self) -> Any:
         """The octs as yt has them, with those of other domains around and in them."""
-        octs, ds, me = self.octs, self.ds, self.domain_id
+        return self._tree[0]
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows of the cells of the octs: shape (octs, 8); -1 for refined cells."""
+        return self._tree[1]
+
+    @cached_property
+    def _tree(self) -> tuple[Any, np.ndarray]:
+        octs, ds, me = self.read_octs(), self.ds, self.domain_id
         others = [self._domain.ancestors, self._domain.late_octs]
         counts = np.zeros(max(me, 2), dtype=np.int64)
         another = 2 if me == 1 else 1
@@ -52,7 +60,7 @@ class DomainOfOcts:
         add_octs(handler, ds, me, octs.level, octs.index)
         add_octs(handler, ds, another, late[:, 0], late[:, 1:])
         handler.finalize()
-        return handler
+        return handler, octs.rows
 
     def included(self, selector: Any) -> bool:
         """Return whether cells of the domain may be selected."""
@@ -96,7 +104,7 @@ class WholeTree:
 
     def __init__(self, index: Any) -> None:
         self._ds = ds = index.dataset
-        octs = [domain.octs for domain in index.domains]
+        octs = [domain.read_octs() for domain in index.domains]
         counts = np.array([len(part.level) for part in octs])
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         self._rows = np.concatenate([part.rows for part in octs])

@@ -18,7 +18,7 @@ from ambar import _core
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
 
-DOMAIN_ROWS = 1 << 18
+DOMAIN_ROWS = 1 << 16
 """Rows of a domain, rounded up to whole chunks."""
 
 Place: TypeAlias = tuple[int, int, int, int]
@@ -170,7 +170,7 @@ class Octs:
     first: np.ndarray
     """int64 of shape (n,): the row of the first leaf; ascending within a level."""
     rows: np.ndarray
-    """int64 of shape (n, 8): the rows of the children, x fastest; -1 for refined ones."""
+    """Shape (n, 8): the rows of the children, x fastest; -1 for refined ones."""
 
     @classmethod
     def of(cls, domain: Domain, leaves: Leaves, coarsest: int) -> Octs:
@@ -190,7 +190,8 @@ class Octs:
             firsts.append(domain.rows[0] + first)
             count += len(first)
             last_of[depth] = count - 1
-        rows = np.full((count, 8), -1)
+        has_few_rows = max(domain.rows[1], *(row for _, row in domain.late), 0) < 2**31
+        rows = np.full((count, 8), -1, dtype=np.int32 if has_few_rows else np.int64)
         mine = np.flatnonzero(oct_of >= 0)
         rows[oct_of[mine], child(index[mine])] = domain.rows[0] + mine
         for (depth, *place), row in domain.late:

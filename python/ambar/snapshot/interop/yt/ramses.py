@@ -172,7 +172,7 @@ class AmbarRamsesSubset(RAMSESDomainSubset):  # type: ignore[misc]
         if not count:
             return {field: np.empty(0) for field in fields}
         _, cells, octs = self.oct_handler.file_index_octs(selector, self.domain_id, count)
-        rows = self.domain.octs.rows[octs, cells]
+        rows = self.domain.rows[octs, cells]
         names = {field: self.ds.fluids[field] for field in fields}
         table = _read_rows(self.ds.snapshot.amr, list(dict.fromkeys(names.values())), rows)
         return {field: table[name] for field, name in names.items()}
@@ -208,8 +208,8 @@ def _read_rows(amr: Amr, names: list[str], rows: np.ndarray) -> dict[str, np.nda
     Refined cells, whose row is -1, are NaN; yt asks for them beside leaves, and does not use them.
     """
     ends = np.cumsum(amr._core.chunk_lengths)
-    chunk_of = np.where(rows < 0, -1, ends.searchsorted(rows, side="right"))
-    needed = np.unique(chunk_of[rows >= 0])
+    chunk_of = np.where(rows < 0, len(ends), ends.searchsorted(rows, side="right"))
+    needed = np.flatnonzero(np.bincount(chunk_of, minlength=len(ends))[: len(ends)])
     found = {name: np.full(len(rows), np.nan) for name in names}
     for run in np.split(needed, np.flatnonzero(np.diff(needed) > 1) + 1):
         first, after = int(run[0]), int(run[-1]) + 1
@@ -249,7 +249,7 @@ class AmbarRamsesIndex(RAMSESIndex):  # type: ignore[misc]
     @cached_property
     def num_grids(self) -> int:
         """The number of octs."""
-        return sum(len(domain.octs.level) for domain in self.domains)
+        return sum(len(domain.rows) for domain in self.domains)
 
     def boxes_of(self, number: int) -> np.ndarray:
         """Return boxes that contain the cells of a domain, code_length: shape (n, 2, 3)."""
