@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,20 @@ def test_splines_of_particles_end_at_their_radius() -> None:
     values = image.fillna(0).to_numpy()
     for mirrored in (values[::-1], values[:, ::-1], values.T):
         np.testing.assert_allclose(values, mirrored, rtol=1e-9, atol=1e-12 * values.max())
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
+def test_oblique_maps_are_those_of_yt(stores: dict[str, Path]) -> None:
+    """Rays of yt begin at corners of pixels, and its integrals are scaled with the width."""
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(40)
+    dataset = yt.load(str(output("gravpart") / "info_00002.txt"))
+    sight, up, width = [1, 1, 1], [0, 0, 1], dataset.arr([0.5] * 3, "code_length")
+    theirs = yt.off_axis_projection(
+        dataset, [0.5] * 3, sight, width, 256, ("gas", "density"), north_vector=up
+    )
+    amr = ambar.open_snapshot(stores["gravpart"]).amr
+    ours = amr.map("density", axis=sight, up=up, width=0.5, resolution=256)
+    assert np.corrcoef(np.asarray(theirs).ravel(), ours.values.ravel())[0, 1] > 0.985
+    turned = np.asarray(theirs).T.ravel()
+    assert np.corrcoef(turned, ours.values.ravel())[0, 1] < 0.9
