@@ -74,9 +74,8 @@ class CellMaps:
             Fields; several are read and drawn in one pass.
         axis : {"x", "y", "z", "faceon", "edgeon"} or array_like of float, optional
             The line of sight, by default the axis of `about`, otherwise z: a coordinate axis, three
-            numbers, or the direction along ("faceon")
-            or perpendicular to ("edgeon") the angular momentum of the cells in the map, relative to
-            their bulk velocity.
+            numbers, or the direction along ("faceon") or perpendicular to ("edgeon") the angular
+            momentum of the cells in the map, relative to their bulk velocity.
         up : {"x", "y", "z"} or array_like of float, optional
             The direction that is upwards in the map, by default z if it is not the line of sight.
         center : str or array_like of float, optional
