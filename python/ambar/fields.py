@@ -40,9 +40,12 @@ def add(
         arrays that returns a real number for each row. It is called once for each chunk, so that it
         must not depend on other rows.
     unit : str, optional
-        The unit of the values: a quantity in code units ("velocity", "density"), or an expression
-        of units ("km/s", "Msun/yr"); "temperature" is in K. By default that of the expression, or
-        unknown.
+        A quantity in code units ("velocity", "density"; "temperature" is in K), or an expression of
+        units ("km/s", "Msun/yr"). For a function, the unit of the values that it returns; unknown
+        by default. The values of an expression have the unit that follows from its fields, code
+        units as a rule, and `unit` states only its dimension: choose the unit of results with
+        ``unit=`` of `mean`, `project` and others. If it does not follow, for example in a run
+        without units, `unit` is that of the values.
     inputs : sequence of str, optional
         The fields that a function takes; by default the names of its parameters.
     overwrite : bool, default False
@@ -52,6 +55,7 @@ def add(
     ------
     ValueError
         If the name, the formula or the unit is invalid, the name is an alias, or the field exists.
+        When the field is read: if its expression has another dimension than `unit`.
 
     Examples
     --------

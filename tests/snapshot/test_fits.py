@@ -37,6 +37,8 @@ def check(hdu: Any, array: Any) -> None:
         factor = 1.0
         if not unit.startswith("code"):
             factor = units.Unit(unit).to(wcs.wcs.cunit[number])
+        if dim == "velocity":
+            factor = -factor  # FITS counts velocities away from the viewer as positive
         expected = array[dim].to_numpy() * factor
         shape = [-1 if n == number else 1 for n in range(len(dims))]
         scale = np.abs(expected).max()
@@ -100,6 +102,7 @@ def test_cubes_have_an_axis_of_velocity(physical: ambar.Snapshot, tmp_path: Path
     (hdu,) = fits.open(tmp_path / "cube.fits")
     check(hdu, cube)
     assert hdu.header["CTYPE3"] == "VELO"
+    assert hdu.header["CDELT3"] < 0
     assert hdu.header["CUNIT3"] == "km s-1"
     in_code = physical.amr.velocity_cube("density", axis=(0, 1, 1), bins=10, resolution=12)
     factor = PHYSICAL.velocity("km/s")

@@ -435,9 +435,9 @@ class Amr(FieldRows, CellMaps):
             The axis of the integral or average.
         weight : str, optional
             None: the integral of the field along the axis, in code units of field times length; for
-            the density this is the surface density. A field: the mean weighted with this field, for
-            example the mass-weighted mean with "density" or "mass". "volume": the volume-weighted
-            mean.
+            the density this is the surface density. Totals of a cell, such as "mass", have no
+            integral. A field: the mean weighted with this field, for example the mass-weighted mean
+            with "density" or "mass". "volume": the volume-weighted mean.
         unit : str, default "code"
             Unit of the result: "code", or a unit of its quantity, for example "Msol/pc2" for the
             density without `weight`.
@@ -452,7 +452,8 @@ class Amr(FieldRows, CellMaps):
         KeyError
             If a field does not exist.
         ValueError
-            If the axis, the level, the region or the unit is invalid.
+            If the axis, the level, the region or the unit is invalid, or a total of a cell would be
+            integrated.
 
         Examples
         --------

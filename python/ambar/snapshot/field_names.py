@@ -49,6 +49,19 @@ BIRTH_TIMES = frozenset(("birth_time", "birth_epoch", "tform"))
 WEIGHTS_OF_LINES = {"mass": "density", "cell_mass": "density", "cell_volume": "volume"}
 """Weights of cells along a line of sight: of the mass of a cell, each part has its density."""
 
+DENSITIES_OF_TOTALS = {
+    "mass": "density",
+    "cell_mass": "density",
+    "kinetic_energy": "kinetic_energy_density",
+    "thermal_energy": "thermal_energy_density",
+    "potential_energy": "density * potential",
+    **{
+        f"angular_momentum_{part}": f"density * specific_angular_momentum_{part}"
+        for part in ("x", "y", "z", "magnitude")
+    },
+}
+"""Totals of a cell, and the density to integrate along a line of sight instead."""
+
 _QUANTITIES = {
     "density": "density",
     "particle_density": "density",

@@ -24,17 +24,13 @@ Function: TypeAlias = Callable[..., Any]
 class _RealFunction:
     """A function of a user, whose result must not be complex."""
 
-    name: str
     function: Function
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         """Return the result of the function."""
         found = self.function(*arrays)
         if np.iscomplexobj(found):
-            raise _core.InvalidError(
-                f"the function of the field {self.name!r} returned complex numbers; expected real "
-                "numbers"
-            )
+            raise TypeError("expected real numbers, found complex ones")
         return found
 
 
@@ -44,7 +40,8 @@ class UserField:
 
     formula: Formula
     unit: str | None
-    """A quantity, an expression of a unit, or None: inferred from an expression."""
+    """A quantity or an expression of a unit: the dimension of an expression, or the unit of the
+    values of a function."""
 
 
 _FIELDS: dict[str, UserField] = {}
@@ -102,7 +99,7 @@ def _checked(name: str, formula: str | Function, inputs: Sequence[str] | None) -
         raise _core.InvalidError(
             f"invalid inputs of {name!r}: {inputs!r:.80}; expected a list of names of other fields"
         )
-    return tuple(inputs), _RealFunction(name, formula)
+    return tuple(inputs), _RealFunction(formula)
 
 
 def remove(name: str) -> None:

@@ -19,7 +19,7 @@ from ambar.snapshot.derived.catalog import (
 )
 from ambar.snapshot.derived.neighbours import GradientField
 from ambar.snapshot.derived.registry import FIELDS
-from ambar.snapshot.field_names import ALIASES, quantity_of
+from ambar.snapshot.field_names import ALIASES, DENSITIES_OF_TOTALS, quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
 from ambar.snapshot.units import ABSOLUTE, DIMENSIONS, Units
 
@@ -41,6 +41,10 @@ _HINTS = {
 
 class MissingError(Exception):
     """A derived field is not available: the reason; or a column does not exist: no text."""
+
+
+class _CycleError(MissingError):
+    """Fields of the user depend on each other."""
 
 
 @dataclass(frozen=True)
@@ -119,16 +123,37 @@ class Resolution:
         return found
 
     def _unit_of_definition(self, column: str) -> Unit | None:
-        if (user := FIELDS.get(column)) and user.unit is not None:
-            is_quantity = user.unit in DIMENSIONS or user.unit in ABSOLUTE
-            return self._code_unit(user.unit) if is_quantity else parse_unit(user.unit)
         formula = self._definitions[column]
         found = None
         if isinstance(formula, str) and column not in self._dimensional:
             found = unit_of_arithmetic(formula, self.unit)
-        if found is None and column not in FIELDS and column in self._formulas:
+        if user := FIELDS.get(column):
+            return self._unit_of_user(column, user.unit, found)
+        if found is None and column in self._formulas:
             found = self._code_unit(quantity_of(column))
         return found
+
+    def _unit_of_user(self, name: str, stated: str | None, inferred: Unit | None) -> Unit | None:
+        """Return the unit of a field of the user: that of its expression, otherwise the stated one.
+
+        Raises
+        ------
+        ValueError
+            If both are known, and differ in dimension.
+        """
+        if stated is None:
+            return inferred
+        is_quantity = stated in DIMENSIONS or stated in ABSOLUTE
+        unit = self._code_unit(stated) if is_quantity else parse_unit(stated)
+        if inferred is None or unit is None:
+            return unit
+        if not unit.is_like(inferred):
+            raise _core.InvalidError(
+                f"the field {name!r} of ambar.fields.add has the unit {stated!r}, of dimension "
+                f"{unit.text}, but its expression has the dimension {inferred.text}; correct one "
+                "of them, or use a function if numbers in the expression have units"
+            )
+        return inferred
 
     def _code_unit(self, quantity: str | None) -> Unit | None:
         if quantity in ABSOLUTE:
@@ -148,14 +173,16 @@ class Resolution:
         if name in self._definitions:
             return name
         if name in self._open:
-            raise MissingError(f"{' -> '.join([*self._open, name])} depend on each other")
+            cycle = [*self._open[self._open.index(name) :], name]
+            raise _CycleError(f"fields depend on each other: {' -> '.join(cycle)}")
         if len(self._open) >= _DEEPEST:
             raise _core.InvalidError(
                 f"too many derived fields depend on each other: {self._open[0]!r} needs more than "
                 f"{_DEEPEST} in a chain"
             )
         formulas = [FIELDS[name].formula] if name in FIELDS else self._formulas[name]
-        reasons = []
+        reasons: list[str] = []
+        circular: _CycleError | None = None
         self._open.append(name)
         try:
             for formula in formulas:
@@ -165,13 +192,18 @@ class Resolution:
                 except MissingError as error:
                     self._definitions = before
                     reasons.append(str(error))
+                    circular = error if isinstance(error, _CycleError) else circular
                     continue
                 self._definitions[name] = compiled
                 if isinstance(formula, str) and _DIMENSIONAL.search(formula):
                     self._dimensional.add(name)
+                if name in FIELDS:
+                    self.unit(name)  # raises InvalidError if the stated unit does not fit
                 return name
         finally:
             self._open.pop()
+        if circular is not None:
+            raise circular
         if name in SOURCES and not any("with_" in reason for reason in reasons):
             raise MissingError("")
         raise MissingError(f"{name!r} needs {' or '.join(dict.fromkeys(reasons))}")
@@ -197,7 +229,7 @@ class Resolution:
         try:
             return self.column(name, arithmetic=False)
         except MissingError as error:
-            raise MissingError(str(error) or f"the field {name!r}") from None
+            raise type(error)(str(error) or f"the field {name!r}") from None
 
     def _constant(self, match: re.Match[str]) -> str:
         name = match[1]
@@ -205,6 +237,32 @@ class Resolution:
         if number is None:
             raise MissingError(_HINTS[name])
         return repr(float(number))
+
+
+def check_integrals(columns: Mapping[str, str]) -> None:
+    """Refuse totals of a cell, whose integral along a line of sight depends on the sizes of cells.
+
+    Parameters
+    ----------
+    columns
+        The columns of the fields to integrate, by requested name.
+
+    Raises
+    ------
+    ValueError
+        If one of them is a total; the message names its density.
+    """
+    for name, column in columns.items():
+        if column == "cell_volume":
+            advice = "use a mean with weight='volume', or sum('cell_volume')"
+        elif density := DENSITIES_OF_TOTALS.get(column):
+            advice = f"integrate its density, {density!r}, or give a weight for a mean"
+        else:
+            continue
+        raise _core.InvalidError(
+            f"expected a field with a value per volume for an integral along the line of sight, "
+            f"found {name!r}, the total of each cell; {advice}"
+        )
 
 
 def computed_columns(definitions: Sequence[Definition]) -> _core.ComputedColumns | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ambar._core import InvalidError
 from ambar._util.optional import require
-from ambar.snapshot.derived.resolution import Definition, computed_columns
+from ambar.snapshot.derived.resolution import Definition, check_integrals, computed_columns
 from ambar.snapshot.regions import AXES, cell_range, domain_part
 from ambar.snapshot.units import ColumnUnits
 
@@ -66,6 +66,8 @@ def raster(
         level = _fitting_level(amr, lo, hi, axes)
     weight = options.get("weight", "")
     request = amr._request([field] if weight in (None, "", "volume") else [field, weight])
+    if weight is None:
+        check_integrals({field: request.columns[field]})
     units, factor = _units(amr, request, field, unit, is_integral=weight is None)
     arguments = {**options, "field": request.columns[field], "level": level, "threads": threads}
     if weight in request.columns:

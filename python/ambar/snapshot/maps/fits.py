@@ -63,7 +63,8 @@ def write_fits(
     """Write a map, a slice, a projection, a grid or a velocity cube as a FITS file.
 
     The first dimension is axis 1, to the right, and the second one axis 2, upwards. The velocity of
-    a cube is axis 3. Pixel centers are in the header as linear world coordinates.
+    a cube is axis 3, with the opposite sign: FITS counts velocities away from the viewer as
+    positive. Pixel centers are in the header as linear world coordinates.
 
     Parameters
     ----------
@@ -143,6 +144,8 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
     unit, factor = _fits_unit(str(array[dim].attrs.get("units", "")))
     steps = np.diff(places)
     step = float(places[-1] - places[0]) / len(steps) if len(steps) else _pixel_size(array, dim)
+    if dim == "velocity":
+        factor = -factor  # the line of sight of maps points to the viewer
     if not np.allclose(steps, step, rtol=1e-6, atol=0):
         raise InvalidError(
             f"expected an evenly spaced coordinate {dim!r}, found steps of {steps.min():g} to "

@@ -12,6 +12,7 @@ from ambar._core import InvalidError
 from ambar._util.arguments import explained_arguments
 from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
+from ambar.snapshot.derived.resolution import check_integrals
 from ambar.snapshot.field_names import WEIGHTS_OF_LINES
 from ambar.snapshot.maps import drawing as maps
 from ambar.snapshot.maps.drawing import Statistic
@@ -94,8 +95,9 @@ class CellMaps:
         pixel_size : float, optional
             Side of a pixel, instead of `resolution`.
         weight : str, optional
-            None: the integral of the fields along the line of sight. "volume", or a field: the mean
-            weighted with it.
+            None: the integral of the fields along the line of sight, which totals of a cell, such
+            as "mass", do not have: integrate "density". "volume", or a field: the mean weighted
+            with it.
         statistic : {"integral", "mean", "dispersion", "maximum"}, optional
             "dispersion" is the weighted standard deviation, "maximum" the largest value along the
             line of sight, for example of "level". By default "integral" without `weight`, otherwise
@@ -128,7 +130,8 @@ class CellMaps:
         KeyError
             If a field does not exist.
         ValueError
-            If an argument is invalid, or the data do not have three dimensions.
+            If an argument is invalid, a total of a cell would be integrated, or the data do not
+            have three dimensions.
         LimitError
             If there are too many pixels.
 
@@ -161,6 +164,8 @@ class CellMaps:
         kind = maps.checked_statistic(statistic, weight)
         request = maps.MapRequest(tuple(names), view, kind, weight, selection)
         exponent = 1 if request.statistic == "integral" else 0
+        if exponent:
+            check_integrals(rows._request(names).columns)
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, self._footprint())
         return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "volume"))
@@ -227,6 +232,12 @@ class CellMaps:
         {'velocity': 16, 'y': 32, 'z': 32}
         """
         rows = cast("FieldRows", self)
+        if not isinstance(field, str):
+            raise TypeError(
+                f"velocity_cube: expected the name of one field, found {field!r:.80}; call it for "
+                "each field"
+            )
+        check_integrals(rows._request([field]).columns)
         if bins < 1:
             raise InvalidError(f"invalid bins: {bins!r}; expected at least 1")
         selection = Selection(region, levels, where, threads, cut)
