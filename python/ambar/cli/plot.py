@@ -86,7 +86,12 @@ def plot(
         int | None, option("Level of its cells; by default what a screen shows.")
     ] = None,
     resolution: Annotated[
-        int | None, option("Pixels along the longer side of a map, instead of --level.", min=1)
+        int | None,
+        option(
+            "Pixels along the longer side of a map, instead of --level; by default 512, of few "
+            "particles 64 to 256.",
+            min=1,
+        ),
     ] = None,
     unit: Annotated[
         str | None, option("Unit of the values, or 'code'; by default a usual one.")
@@ -96,12 +101,13 @@ def plot(
         flag(
             "--log/--linear",
             "Logarithmic or linear colours; by default logarithmic for positive values that "
-            "extend over more than a factor of 10.",
+            "extend over more than a factor of 10. Logarithmic ones end at the percentiles 1 and "
+            "99.9, at most 5 decades apart.",
         ),
     ] = None,
     limits: Annotated[
         str | None,
-        option("Values at the ends of the colour bar, to compare pictures.", metavar="LOW:HIGH"),
+        option("Values at the ends of the colours, to compare pictures.", metavar="LOW:HIGH"),
     ] = None,
     colors: Annotated[
         str | None,

@@ -467,6 +467,8 @@ class Amr(FieldRows, CellMaps):
         weight = WEIGHTS_OF_LINES.get(weight or "", weight)
         how = {"axis": number, "weight": weight}
         image = raster(self, "project", field, others, level, region, unit, chunks, threads, how)
+        if weight is None:
+            image.attrs["long_name"] += f", integrated along {axis}"
         return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
 
     def to_xarray(self, fields: Iterable[str] | str | None = None) -> xr.Dataset:

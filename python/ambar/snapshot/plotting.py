@@ -53,8 +53,15 @@ _WORDS = {
 """Statistics of maps, in titles."""
 _RESOLUTION = 512
 """Pixels along the longer side of a map."""
+_PARTICLE_RESOLUTIONS = (64, 128, 256, 512)
+_PARTICLES_PER_PIXEL = 3.0
+"""The mean below which a picture of particles has fewer pixels."""
 _LARGE_RANGE = 10.0
 """The ratio of the largest to the smallest value from which colours are logarithmic."""
+_PERCENTILES = (1.0, 99.9)
+"""Ends of logarithmic colours, of the positive values of the pixels."""
+_LARGEST_RANGE = 1e5
+"""The largest ratio of the ends of logarithmic colours."""
 
 
 def draw(snapshot: Snapshot, field: str, request: CellsPlot) -> Figure:
@@ -132,22 +139,42 @@ def _is_map(request: CellsPlot) -> bool:
 def _map(rows: Amr | Particles, field: str, request: CellsPlot) -> xr.DataArray:
     is_integral = request.weight is None and request.statistic in (None, "integral")
     exponent = (-2 if request.particles else 1) if is_integral else 0
+    view: dict[str, Any] = {
+        "axis": request.axis,
+        "up": request.up,
+        "center": request.center,
+        "width": request.width,
+        "depth": request.depth,
+        "length_unit": request.length_unit,
+        "where": request.where,
+        "threads": request.threads,
+    }
+    resolution = request.resolution or _RESOLUTION
+    if request.particles and request.resolution is None:
+        resolution = _particle_resolution(cast("Particles", rows), view)
     image: xr.DataArray = rows.map(
         field,
-        axis=request.axis,
-        up=request.up,
-        center=request.center,
-        width=request.width,
-        depth=request.depth,
-        length_unit=request.length_unit,
-        resolution=request.resolution or _RESOLUTION,
+        **view,
+        resolution=resolution,
         weight=request.weight,
         statistic=request.statistic,
-        where=request.where,
         unit=request.unit or _usual_unit(rows, field, exponent),
-        threads=request.threads,
     )
     return image
+
+
+def _particle_resolution(particles: Particles, view: dict[str, Any]) -> int:
+    """Return the resolution for a few particles a pixel: that of a map of their number."""
+    smallest, *larger = _PARTICLE_RESOLUTIONS
+    if len(particles) < _PARTICLES_PER_PIXEL * larger[0] ** 2:
+        return smallest
+    # The map is the number of particles per area in code units.
+    image = particles.map("radius**0", **view, resolution=smallest, method="nearest")
+    unit = image.attrs["length_unit"].replace("code_length", "code")
+    pixel = image.attrs["pixel_size"] * length_of_unit(particles.info, unit)
+    number = float(np.nansum(image)) * pixel**2
+    fitting = (n for n in larger if number >= _PARTICLES_PER_PIXEL * n**2)
+    return max(fitting, default=smallest)
 
 
 def _raster(amr: Amr, field: str, request: CellsPlot) -> xr.DataArray:
@@ -194,15 +221,23 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
     axes.set_xlabel(f"{image.dims[0]} [{unit}]")
     axes.set_ylabel(f"{image.dims[1]} [{unit}]")
     beside = axes.inset_axes((1.03, 0.0, 0.05, 1.0))
-    axes.figure.colorbar(picture, cax=beside, label=_label(image))
+    shown = values.compressed()
+    low, high = picture.get_clim()
+    ends = ("neither", "max", "min", "both")
+    extend = ends[2 * int((shown < low).any()) + int((shown > high).any())]
+    axes.figure.colorbar(picture, cax=beside, label=_label(image), extend=extend)
     if info.physical:
-        _scale_bar(axes, unit, left, bottom, right - left, top - bottom)
+        _scale_bar(axes, unit, right - left, top - bottom)
 
 
 def _norm_of(
     values: np.ndarray, log: bool | None, limits: tuple[float, float] | None = None
 ) -> tuple[Normalize, str]:
-    """Return the normalization of values for colours, and a colour map for it."""
+    """Return the normalization of values for colours, and a colour map for it.
+
+    Logarithmic colours without limits leave out the extremes of the values: pixels at the edge of
+    the box, or with part of a particle, have values close to 0.
+    """
     from matplotlib.colors import CenteredNorm, LogNorm, Normalize
 
     if limits is not None:
@@ -213,7 +248,12 @@ def _norm_of(
     if log is None:
         log = low > 0 and high > _LARGE_RANGE * low
     if log and positive.size and positive.min() < high:
-        return LogNorm(float(positive.min()), high), "inferno"
+        lowest = float(positive.min())
+        if limits is None:
+            inner, outer = np.percentile(positive, _PERCENTILES).tolist()
+            if inner < outer:
+                lowest, high = max(inner, outer / _LARGEST_RANGE), outer
+        return LogNorm(lowest, high), "inferno"
     if low < 0 < high and limits is not None:
         return Normalize(low, high), "RdBu_r"
     if low < 0 < high:
@@ -263,7 +303,7 @@ def _extent_of(image: xr.DataArray) -> Extent:
 
 
 def _title(image: xr.DataArray, info: RunInfo, request: CellsPlot) -> str:
-    what = _WORDS[image.attrs.get("statistic", "integral")] + str(image.attrs["long_name"])
+    what = _WORDS[image.attrs.get("statistic", "integral")] + str(image.name).replace("_", " ")
     if "at" in image.attrs:
         what += f" at {image.attrs['axis']} = {image.attrs['at']:.4g}"
     elif info.ndim == 3:
@@ -283,27 +323,25 @@ def _label(image: xr.DataArray) -> str:
     return f"{image.attrs['long_name']} [{unit}]"
 
 
-def _scale_bar(
-    axes: Axes, unit: str, left: float, bottom: float, width: float, height: float
-) -> None:
-    """Draw a bar of a round length, about a fifth of the picture wide."""
-    from matplotlib.patheffects import withStroke
+def _scale_bar(axes: Axes, unit: str, width: float, height: float) -> None:
+    """Draw a bar of a round length, about a fifth of the picture wide, on a dark box."""
+    from mpl_toolkits.axes_grid1.anchored_artists import AnchoredSizeBar
 
     length = _round_down(width / 5)
-    text = f"{length:g} {unit}"
-    x, y = left + 0.05 * width, bottom + 0.05 * height
-    outline = [withStroke(linewidth=2.5, foreground="black")]
-    axes.plot([x, x + length], [y, y], color="black", linewidth=4, solid_capstyle="butt")
-    axes.plot([x, x + length], [y, y], color="white", linewidth=2, solid_capstyle="butt")
-    axes.text(
-        x + length / 2,
-        y + 0.015 * height,
-        text,
+    bar = AnchoredSizeBar(
+        axes.transData,
+        length,
+        f"{length:g} {unit}",
+        "lower left",
+        sep=4,
+        borderpad=1,
+        pad=0.4,
         color="white",
-        ha="center",
-        va="bottom",
-        path_effects=outline,
+        size_vertical=0.005 * height,
+        label_top=True,
     )
+    bar.patch.set(facecolor="black", alpha=0.6, linewidth=0)
+    axes.add_artist(bar)
 
 
 def _round_down(value: float) -> float:

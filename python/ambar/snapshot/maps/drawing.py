@@ -423,8 +423,12 @@ def as_arrays(
     images: Mapping[str, np.ndarray],
     units: Mapping[str, tuple[str, float]],
     default_weight: str,
+    integral: str,
 ) -> dict[str, xr.DataArray]:
-    """Return maps as xarray arrays, in units given as names and factors from code units."""
+    """Return maps as xarray arrays, in units given as names and factors from code units.
+
+    `integral` follows the name of a field in the long name of an integral.
+    """
     import xarray as xr
 
     view = request.view
@@ -436,9 +440,10 @@ def as_arrays(
     if request.statistic in ("mean", "dispersion"):
         attrs["weight"] = request.weight or default_weight
     found = {}
+    ending = integral if request.statistic == "integral" else ""
     for field, image in images.items():
         unit, factor = units[field]
-        own = {"long_name": field.replace("_", " "), "units": unit, **attrs}
+        own = {"long_name": field.replace("_", " ") + ending, "units": unit, **attrs}
         found[field] = xr.DataArray(
             image if factor == 1.0 else image * factor,
             coords=view.coordinates(),

@@ -168,7 +168,11 @@ class CellMaps:
             check_integrals(rows._request(names).columns)
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, self._footprint())
-        return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "volume"))
+        axes = [name for name in AXES if name not in request.view.dims]
+        integral = f", integrated along {axes[0] if len(axes) == 1 else 'the line of sight'}"
+        return maps.as_result(
+            fields, maps.as_arrays(rows, request, images, units, "volume", integral)
+        )
 
     def velocity_cube(
         self,
@@ -382,7 +386,9 @@ class ParticleMaps:
         exponent = -2 if request.statistic == "integral" else 0
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, footprint)
-        return maps.as_result(fields, maps.as_arrays(rows, request, images, units, "number"))
+        return maps.as_result(
+            fields, maps.as_arrays(rows, request, images, units, "number", " per area")
+        )
 
 
 def _view_of(
