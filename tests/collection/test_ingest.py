@@ -18,7 +18,9 @@ import pytest
 import xarray as xr
 
 import ambar
+from ambar.collection.files import source_reader
 from ambar.collection.files.sources import find_sources, is_source, name_sources
+from ambar.collection.storage import layout
 from ambar.parallel.workers import Failure, Workers
 from tests.helpers.command_line import run
 from tests.helpers.netcdf_files import QUICK, needs_netcdf4, profile, same, write
@@ -336,6 +338,103 @@ def _maybe_die(number: int) -> int:
         raise ValueError("two\nlines")
     print("what libraries print goes elsewhere")  # noqa: T201 - that is the point
     return number**2
+
+
+def large_file(path: Path, number: int, rows: int = 20) -> xr.Dataset:
+    """Write a file of variables that are larger than the limits of `small_parts`."""
+    rng = np.random.default_rng(number)
+    walk = rng.normal(size=(rows, 50, 60)).cumsum(0)
+    walk[rng.random(walk.shape) < 0.01] = np.nan
+    names = ("time", "y", "x")
+    content = xr.Dataset(
+        {
+            "walk": (names, walk.astype("f4"), {"units": "m"}),
+            "packed": (names, np.round(walk, 1)),
+            "count": (names, rng.integers(-9, 9, walk.shape)),
+            "wave": (names, walk + 1j * rng.normal(size=walk.shape)),
+            "small": ("time", np.arange(rows)),
+        },
+        {"time": np.arange(rows) * 0.5, "height": (names[1:], rng.normal(size=(50, 60)))},
+        {"number": number},
+    )
+    content.packed.encoding.update(dtype="i2", scale_factor=0.1, _FillValue=-9999)
+    write(content, path)
+    return content
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_reader, "WHOLE", 8 << 10)
+    monkeypatch.setattr(layout, "LARGEST_SHARD", 64 << 10)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("ragged", [(), ("time",)])
+def test_large_variables_are_read_in_parts(tmp_path: Path, ragged: tuple[str, ...]) -> None:
+    """Also into a collection that exists, and with an error bound."""
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    for number in range(3):
+        large_file(folder / f"f{number}.zarr", number, 20 + number * len(ragged))
+    done = ambar.ingest(folder / "f0.zarr", target, ragged=ragged, **QUICK)
+    assert done.converted == ["f0"]
+    done = ambar.ingest(folder, target, ragged=ragged, mode="a", **QUICK)
+    assert done.converted == ["f1", "f2"]
+    collection = ambar.open_collection(target)
+    shards = collection.store["f0/walk"].shards
+    assert shards is not None
+    assert np.prod(shards) * 4 <= 64 << 10 or ragged
+    assert len(collection.families) == 1
+    for number in range(3):
+        file = folder / f"f{number}.zarr"
+        same(collection.load(f"f{number}"), file)
+        content = xr.load_dataset(file)
+        for name in ("walk", "packed", "count"):
+            found = collection.stats(name).to_pandas().iloc[number]
+            values = content[name].values
+            assert (found["min"], found["max"]) == (np.nanmin(values), np.nanmax(values))
+            assert found["nulls"] == np.isnan(values).sum()
+    assert list(collection.stats("wave").to_pandas()) == ["dataset", "count", "nulls"]
+    collection.verify()
+    bounded = tmp_path / "bounded.ambar"
+    ambar.ingest(folder, bounded, ragged=ragged, error_bound={"walk": 0.01}, **QUICK)
+    for number in range(3):
+        content = xr.load_dataset(folder / f"f{number}.zarr")
+        found = ambar.open_collection(bounded).load(f"f{number}")
+        assert np.nanmax(np.abs(found.walk.values - content.walk.values)) <= 0.01
+        xr.testing.assert_equal(found.drop_vars("walk"), content.drop_vars("walk"))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_large_variable_that_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    for number in range(3):
+        large_file(folder / f"f{number}.zarr", number)
+    chunks = sorted((folder / "f1.zarr" / "count" / "c").glob("*/*/*"))
+    intact = chunks[-1].read_bytes()
+    chunks[-1].write_bytes(b"damaged")
+    with pytest.raises(ambar.CorruptError, match=r"f1\.zarr"):
+        ambar.ingest(folder, target, **QUICK)
+    assert not target.exists()
+    done = ambar.ingest(folder, target, on_error="skip", **QUICK)
+    assert (done.converted, list(done.failed)) == (["f0", "f2"], [str(folder / "f1.zarr")])
+    collection = ambar.open_collection(target)
+    assert collection.names == ["f0", "f2"]
+    for name in collection.names:
+        same(collection.load(name), folder / f"{name}.zarr")
+    chunks[-1].write_bytes(intact)
+    ambar.ingest(folder, target, mode="a", **QUICK)
+    same(ambar.open_collection(target).load("f1"), folder / "f1.zarr")
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_large_variable_becomes_the_dtype_of_the_others(tmp_path: Path) -> None:
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    content = large_file(folder / "f0.zarr", 0)
+    write(content.assign(walk=content.walk.astype("f8") / 3), folder / "f1.zarr")
+    ambar.ingest(folder, target, on_mismatch="cast", **QUICK)
+    found = ambar.open_collection(target).load("f1").walk
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, (content.walk.values.astype("f8") / 3).astype("f4"))
 
 
 def test_names() -> None:

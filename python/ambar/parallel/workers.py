@@ -28,7 +28,7 @@ from ambar import _core
 
 AHEAD = 4
 """Maximum number of submitted tasks per process."""
-WEIGHT = 256 << 20
+WEIGHT = 64 << 20
 """Maximum weight of the submitted tasks, if they are more than the processes."""
 LARGE = 1 << 20
 """Bytes from which on an array is sent in parts of this size."""

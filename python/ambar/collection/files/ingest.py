@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
@@ -23,6 +27,7 @@ from ambar.collection.files.sources import (
     size_of,
 )
 from ambar.collection.openers import open_collection
+from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record
 from ambar.kinds.request import Conversion, OnError
 from ambar.parallel.workers import Failure, Workers, processes_for
@@ -34,6 +39,9 @@ COMMIT_DATASETS = 1000
 COMMIT_BYTES = 256 << 20
 COMMIT_SECONDS = 30.0
 """Datasets, bytes and seconds between commits: the most that a killed process loses."""
+
+_EXPANSION = 4
+"""Estimated bytes of values for each byte of a file."""
 
 OnMismatch = Literal["family", "cast", "raise"]
 
@@ -81,6 +89,9 @@ def ingest(
 
     The datasets are committed every 1000 files, 256 MiB or 30 seconds, and at the end. Resume an
     interrupted call with ``mode="a"``.
+
+    Numerical data variables beyond the first 32 MiB of a file are read and written in parts of
+    about 32 MiB. Coordinates and strings are read as a whole.
 
     Parameters
     ----------
@@ -240,7 +251,7 @@ class _Run:
 
     def ingest(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
         """Read the files in processes, and add their datasets."""
-        from ambar.collection.files.source_reader import read_source
+        from ambar.collection.files.source_reader import WHOLE, read_source
 
         sizes: dict[Path, int] = {}
 
@@ -249,10 +260,13 @@ class _Run:
                 size = size_of(task[1])
             except OSError:
                 size = 0  # reading the file raises the error
-            return sizes.setdefault(task[1], size)
+            return min(_EXPANSION * sizes.setdefault(task[1], size), WHOLE)
 
-        tasks = ((name, path, reading) for name, path in self.wanted.items())
-        for done, (task, record) in enumerate(workers.map(read_source, tasks, weigh), 1):
+        tasks = ((name, path, reading, WHOLE) for name, path in self.wanted.items())
+        for done, (task, found) in enumerate(workers.map(read_source, tasks, weigh), 1):
+            record = found
+            if isinstance(found, Record) and found.has_deferred:
+                record = found._replace(read=_Parts(workers, task[1], reading, found))
             self._add(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
@@ -276,6 +290,9 @@ class _Run:
             return
         try:
             self._collection.add(name, record)
+        except _PartError as error:
+            self._fail(path, error.failure)
+            return
         except (_core.InvalidError, _core.UnsupportedError) as error:
             self._collection._check()
             self._fail(path, Failure.of(error))
@@ -314,6 +331,53 @@ class _Run:
             f"; {self._committed} datasets are committed to {self._collection.location}: resume "
             'with mode="a"'
         )
+
+
+class _Parts:
+    """Reads the deferred values of a file in processes.
+
+    After a failure all values are zeros, so that the writer completes the row; `check` raises it.
+    """
+
+    def __init__(self, workers: Workers, path: Path, reading: Reading, record: Record) -> None:
+        self._workers = workers
+        self._path = path
+        self._reading = reading
+        self._dtypes = {name: v.values.dtype for name, v in record.variables.items()}
+        self._failure: Failure | None = None
+
+    def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
+        """Yield the values of boxes of a variable."""
+        from ambar.collection.files.source_reader import read_part
+
+        dtype = self._dtypes[name]
+        remaining = deque(boxes)
+        if self._failure is None:
+            tasks = [(self._path, self._reading, name, box, dtype) for box in remaining]
+
+            def weigh(task: tuple[Any, ...]) -> int:
+                return math.prod(shape_of(task[3])) * dtype.itemsize
+
+            for _, values in self._workers.map(read_part, tasks, weigh):
+                if isinstance(values, Failure):
+                    self._failure = values
+                    break
+                remaining.popleft()
+                yield values
+        yield from (np.zeros(shape_of(box), dtype) for box in remaining)
+
+    def check(self) -> None:
+        """Raise an error if values could not be read."""
+        if self._failure is not None:
+            raise _PartError(self._failure)
+
+
+class _PartError(Exception):
+    """A part of the values of a file could not be read."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.why)
+        self.failure = failure
 
 
 def _check_names(collection: Collection, sources: Mapping[str, Path]) -> None:

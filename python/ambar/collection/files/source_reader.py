@@ -5,20 +5,29 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar.collection.files.sources import Reading
+from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
+
+WHOLE = 32 << 20
+"""Largest bytes of the data variables of a file that are read with it; others are deferred."""
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
-def read_source(name: str, path: Path, reading: Reading) -> Record:
+def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> Record:
     """Return the content of a file, decoded as by `xarray.open_dataset`.
+
+    The values of large variables are `Deferred`, so that no process holds all of them: `read_part`
+    reads them. Coordinates are never deferred.
 
     Parameters
     ----------
@@ -28,6 +37,8 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
         A NetCDF file, or the folder of a Zarr store.
     reading
         The variables and the options of xarray.
+    whole
+        Bytes of numerical data variables from which on the others are deferred.
 
     Raises
     ------
@@ -41,11 +52,44 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
     with _opened(path, reading) as dataset:
         content = _without_calendars(_selected(dataset, reading.variables))
         # Reading makes arrays that nothing else refers to.
-        record = as_record(name, content, copy=False)
+        record = as_record(name, content, copy=False, deferred=_deferred(content, whole))
     if path.is_dir():
         # The order of the arrays differs between Zarr stores.
         return record._replace(variables=dict(sorted(record.variables.items())))
     return record
+
+
+def _deferred(dataset: xr.Dataset, whole: int) -> list[str]:
+    """Return the numerical data variables that exceed `whole` bytes, with those before them."""
+    deferred = []
+    for name, variable in dataset.data_vars.variables.items():
+        if variable.dtype.kind in "biufc" and variable.size:
+            if variable.nbytes > whole:
+                deferred.append(str(name))
+            else:
+                whole -= variable.nbytes
+    return deferred
+
+
+def read_part(
+    path: Path, reading: Reading, name: str, box: Box, dtype: np.dtype[Any]
+) -> np.ndarray:
+    """Return a part of the values of a variable, as `read_source` would return them.
+
+    Raises
+    ------
+    CorruptError
+        If the file is damaged, or no longer has such values.
+    """
+    with _opened(path, reading) as dataset:
+        values = np.asarray(dataset.variables[name][box].values, order="C")
+    shape = shape_of(box)
+    if values.shape != shape or values.dtype.newbyteorder("=") != dtype:
+        raise _core.CorruptError(
+            f"{name}: expected {dtype}{shape}, found {values.dtype}{values.shape}; ingest the file "
+            "when no other process writes it"
+        )
+    return values.astype(dtype, copy=False)
 
 
 def variable_names(path: Path, reading: Reading) -> list[str]:

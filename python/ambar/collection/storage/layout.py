@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+Box: TypeAlias = tuple[slice, ...]
+"""A part of the values of a variable of one dataset."""
 
 PARTS = 4
 """Parts of each dimension: a slice of a quarter of a dimension touches few chunks."""
@@ -15,6 +20,8 @@ LARGEST = 64 << 10
 """Largest raw bytes of a chunk of one dataset."""
 SHARD = 4 << 20
 """Approximate raw bytes of a shard: adding a dataset rewrites the last shard of each variable."""
+LARGEST_SHARD = 32 << 20
+"""Largest raw bytes of a shard: those of larger datasets have a part of a dataset."""
 COLUMN = 64 << 10
 """Raw bytes of a chunk of consecutive values without a fixed length."""
 
@@ -41,6 +48,8 @@ def cut(
     chunk = max(math.prod(inner) * itemsize, 1)
     rows = max(CHUNK // chunk, 1)
     padded = [-(-max(n, 1) // c) * c for n, c in zip(shape, inner, strict=True)]
+    if math.prod(padded) * itemsize > LARGEST_SHARD:
+        return [1, *inner], [1, *_part(padded, inner, itemsize)]
     blocks = max(SHARD // (rows * math.prod(padded) * itemsize), 1)
     return [rows, *inner], [rows * blocks, *padded]
 
@@ -57,6 +66,28 @@ def _inner(shape: Sequence[int], itemsize: int) -> list[int]:
         axis = max(range(len(inner)), key=lambda axis: inner[axis])
         inner[axis] = -(-inner[axis] // 2)
     return inner
+
+
+def _part(padded: Sequence[int], inner: Sequence[int], itemsize: int) -> list[int]:
+    """Return the part of a large dataset that a shard contains: some of the first indices."""
+    part = list(padded)
+    for axis, chunk in enumerate(inner):
+        slab = math.prod(part) // part[axis] * chunk * itemsize
+        part[axis] = min(max(LARGEST_SHARD // slab, 1) * chunk, part[axis])
+    return part
+
+
+def boxes(shape: Sequence[int], part: Sequence[int]) -> Iterator[Box]:
+    """Yield the boxes of the shape `part` that cover an array; the last ones may be smaller."""
+    starts = (range(0, length, step) for length, step in zip(shape, part, strict=True))
+    for start in itertools.product(*starts):
+        ends = zip(start, part, shape, strict=True)
+        yield tuple(slice(at, min(at + step, length)) for at, step, length in ends)
+
+
+def shape_of(box: Box) -> tuple[int, ...]:
+    """Return the shape of a box."""
+    return tuple(part.stop - part.start for part in box)
 
 
 def column(inner: Sequence[int], itemsize: int) -> tuple[list[int], list[int]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from ambar.collection.storage.encodings import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ambar.collection.storage.layout import Box
+
 Input: TypeAlias = "xr.Dataset | Mapping[str, Any] | Record"
 
 ROW = "dataset"
@@ -34,11 +37,44 @@ _RESERVED = {"attributes", "statistics", "zarr.json", "", ".", ".."}
 """Names that variables cannot have: groups of a family, and invalid names of Zarr nodes."""
 
 
+class Deferred(NamedTuple):
+    """Stands for the values of a large variable, which are read in parts while they are written."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def astype(self, dtype: Any) -> Deferred:
+        """Return values that are converted when they are written."""
+        return self._replace(dtype=np.dtype(dtype))
+
+
+class PartReader(Protocol):
+    """Reads `Deferred` values."""
+
+    def __call__(self, name: str, boxes: Iterable[Box]) -> Iterator[np.ndarray]:
+        """Yield parts of the values of a variable; zeros if they cannot be read."""
+        ...
+
+    def check(self) -> None:
+        """Raise an error if values could not be read."""
+
+
 class Variable(NamedTuple):
     """A variable of one dataset."""
 
     dims: tuple[str, ...]
     values: np.ndarray
+    """The values, or a `Deferred`."""
     attributes: dict[str, str]
     """JSON, by name."""
     coordinate: bool
@@ -59,19 +95,29 @@ class Record(NamedTuple):
     """JSON, by name."""
     sizes: dict[str, int]
     """The lengths of the dimensions."""
+    read: PartReader | None = None
+    """Reads parts of a variable whose values are `Deferred`."""
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether some values are `Deferred`."""
+        return any(isinstance(v.values, Deferred) for v in self.variables.values())
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory: those of the values, and an estimate of those of objects."""
+        """Bytes of the values, and an estimate of those of objects."""
         values = sum([variable.values.nbytes for variable in self.variables.values()])
         return values + _OBJECT_BYTES * (len(self.variables) + 1)
 
 
-def as_record(name: str, dataset: Input, *, copy: bool = True) -> Record:
+def as_record(
+    name: str, dataset: Input, *, copy: bool = True, deferred: Collection[str] = ()
+) -> Record:
     """Return a dataset of xarray, or a mapping from names to arrays, as a checked record.
 
     The record has copies: the caller may change the dataset while it is written. Without `copy`,
-    values of a dataset of xarray are copied only if necessary. All checks of a dataset are here,
+    values of a dataset of xarray are copied only if necessary, and values of the numerical
+    variables `deferred` are not read: they become `Deferred`. All checks of a dataset are here,
     because an error of the writing thread would affect other datasets as well.
 
     A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
@@ -99,7 +145,7 @@ def as_record(name: str, dataset: Input, *, copy: bool = True) -> Record:
             str(key): variable_of(
                 (name, str(key)),
                 tuple(map(str, v.dims)),
-                v.values,
+                np.empty((0,) * v.ndim, v.dtype) if key in deferred else v.values,
                 v.attrs,
                 key in coords,
                 _string_type(v.encoding.get("dtype")),
@@ -108,6 +154,10 @@ def as_record(name: str, dataset: Input, *, copy: bool = True) -> Record:
             for key, v in dataset.variables.items()
         }
         attributes = dataset.attrs
+        for key in deferred:
+            variable = variables[key]
+            values = Deferred(dataset.variables[key].shape, variable.values.dtype)
+            variables[key] = variable._replace(values=cast("np.ndarray", values))
     return record_of(name, variables, attributes_as_json((name,), attributes))
 
 
@@ -356,3 +406,17 @@ def measure(
     else:
         low, high = reduced(np.minimum, values, 0), reduced(np.maximum, values, 0)
     return np.stack([low, high], 1), counts
+
+
+def merged_statistics(
+    parts: Sequence[tuple[np.ndarray | None, np.ndarray]],
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the range (1, 2) and the counts of a row, from those of its parts by `measure`."""
+    counts = np.sum([counts for _, counts in parts], 0)
+    ranges = [found for found, _ in parts if found is not None]
+    if not ranges:
+        return None, counts
+    found = np.concatenate(ranges)
+    is_float = found.dtype.kind == "f"
+    low, high = (np.fmin, np.fmax) if is_float else (np.minimum, np.maximum)
+    return np.array([[low.reduce(found[:, 0]), high.reduce(found[:, 1])]], found.dtype), counts

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +14,16 @@ from ambar.collection.storage import layout
 from ambar.collection.storage.attributes import make_varying, merge
 from ambar.collection.storage.encodings import MISSING, NOT_A_TIME, count_missing
 from ambar.collection.storage.family import Family
-from ambar.collection.storage.records import ROW, Record, has_range, measure
+from ambar.collection.storage.records import (
+    ROW,
+    Deferred,
+    PartReader,
+    Record,
+    Variable,
+    has_range,
+    measure,
+    merged_statistics,
+)
 from ambar.collection.storage.tails import GROUP as TAIL
 from ambar.collection.storage.tails import MOST_BYTES, array_of, dtype_of, raw_bytes, write_tail
 from ambar.store.store import Store
@@ -106,7 +116,7 @@ class FamilyWriter:
         self._has_tail = False
         self._main_rows: dict[str, int] = {}
         self._main_bytes = 0
-        self._shards: dict[str, int] = {}
+        self._shards: dict[str, Sequence[int]] = {}
         self._added_to_arrays = False
         self._is_changed = False
 
@@ -119,7 +129,7 @@ class FamilyWriter:
         for path in self._paths():
             array = store._array(path)
             self._main_rows[path] = len(array)
-            self._shards[path] = (array.shards or array.chunks)[0]
+            self._shards[path] = array.shards or array.chunks
             self._main_bytes += array.nbytes
             tail = array_of(store, path)[len(array) :]
             if len(tail):
@@ -145,12 +155,20 @@ class FamilyWriter:
         return not self._is_written and len(self._pending) <= FEW
 
     def add(self, record: Record) -> int:
-        """Add a dataset, which is written with the next batch; return its row."""
+        """Add a dataset, which is written with the next batch; return its row.
+
+        A dataset with `Deferred` values is written before the method returns.
+        """
+        if record.read is not None:
+            self._flush()
         self._pending.append(record)
         self._bytes += record.nbytes
         self._next_row += 1
-        if self._bytes >= RECORDS:
+        if self._bytes >= RECORDS or record.read is not None:
             self._flush()
+        if record.read is not None:
+            self._background.wait()
+            record.read.check()
         return self._next_row - 1
 
     def finish(self) -> None:
@@ -172,6 +190,8 @@ class FamilyWriter:
         self._write_attributes(records)
         for name in family.columns:
             self._write_variable(name, records)
+            if records[0].read is not None and self._row_bytes > BATCH:
+                self._fill_shards(family.path(name))
         for dim in family.ragged:
             counts = np.array([record.sizes[dim] for record in records], np.int64)
             self._extend(family.counts(dim), counts)
@@ -198,7 +218,7 @@ class FamilyWriter:
 
     def _fill_shards(self, path: str) -> None:
         """Append the rows that fill shards, which are not written again."""
-        rows, shard = sum(map(len, self._rows[path])), self._shards[path]
+        rows, shard = sum(map(len, self._rows.get(path, []))), self._shards[path][0]
         have = self._main_rows[path]
         count = (have + rows) // shard * shard - have
         if count > 0:
@@ -217,11 +237,14 @@ class FamilyWriter:
 
     def _append(self, path: str, *parts: np.ndarray) -> None:
         """Append rows to an array; with the commit all others are appended, too."""
-        self._main_rows[path] += sum(map(len, parts))
         nbytes = sum(map(raw_bytes, parts))
         self._row_bytes -= nbytes
-        self._main_bytes += nbytes
+        self._count_appended(path, sum(map(len, parts)), nbytes)
         self._writer.append(path, *parts)
+
+    def _count_appended(self, path: str, rows: int, nbytes: int) -> None:
+        self._main_rows[path] += rows
+        self._main_bytes += nbytes
         self._added_to_arrays = True
         if self._has_tail:
             self._writer.remove(f"{TAIL}/{self._family.group}")
@@ -269,15 +292,15 @@ class FamilyWriter:
         chunks = self._encoding.get(name, {}).get("chunks")
         return layout.cut(family.shape(name), itemsize, chunks)
 
-    def _create_array(self, name: str) -> None:
+    def _create_array(self, name: str, rows: int = 0) -> None:
         family, column = self._family, self._family.columns[name]
         encoding = self._encoding.get(name, {})
         chunks, shards = self._shapes(name)
         path = family.path(name)
-        self._main_rows[path], self._shards[path] = 0, shards[0]
+        self._main_rows[path], self._shards[path] = 0, shards
         self._writer.create_array(
             path,
-            shape=(0, *family.shape(name)),
+            shape=(rows, *family.shape(name)),
             dtype=dtype_of(column.type_name),
             dims=family.dims(name),
             chunks=chunks,
@@ -296,7 +319,7 @@ class FamilyWriter:
     ) -> None:
         """Create an array (datasets, *inner)."""
         chunks, shards = layout.column(inner, _itemsize(type_name))
-        self._main_rows[path], self._shards[path] = 0, shards[0]
+        self._main_rows[path], self._shards[path] = 0, shards
         self._writer.create_array(
             path,
             shape=(0, *inner),
@@ -326,6 +349,9 @@ class FamilyWriter:
     def _write_variable(self, name: str, records: list[Record]) -> None:
         family, column = self._family, self._family.columns[name]
         variables = [record.variables[name] for record in records]
+        if isinstance(variables[0].values, Deferred):
+            self._write_parts(name, variables[0], cast("PartReader", records[0].read))
+            return
         values = [variable.values for variable in variables]
         shape = values[0].shape
         if family.ragged_dim(name) is not None:
@@ -342,12 +368,58 @@ class FamilyWriter:
             self._expand(name, self.shared[name])
         if not column.shared:
             self._extend(family.path(name), rows)
-        path = family.statistics(name)
         ranges, counts = measure(rows.reshape(-1), sizes, column.times is not None)
         for row, variable in enumerate(variables) if rows.dtype.kind == "O" else ():
             if variable.escaped:
                 column.escaped = True
                 counts[row, 1] = count_missing(variable.values, column.type_name)
+        self._extend_statistics(name, ranges, counts)
+
+    def _write_parts(self, name: str, variable: Variable, read: PartReader) -> None:
+        """Write the values of a variable of one dataset, which are read in parts."""
+        family, path = self._family, self._family.path(name)
+        shape, dtype = variable.values.shape, variable.values.dtype
+        rows, *inner = self._shards[path]
+        is_ragged, leading = family.ragged_dim(name) is not None, family.leading(name)
+        if is_ragged:
+            shard = rows * math.prod(shape[leading + 1 :]) * dtype.itemsize
+            rows *= max(layout.LARGEST_SHARD // shard, 1)
+            part = [*shape[:leading], rows, *shape[leading + 1 :]]
+        else:
+            part = inner if rows == 1 else list(shape)
+        boxes = list(layout.boxes(shape, part))
+        has_regions = not is_ragged and len(boxes) > 1
+        if has_regions:
+            self._append_empty_row(name, variable.values.nbytes)
+        statistics = []
+        for box, found in zip(boxes, read(name, boxes), strict=True):
+            values = found.astype(dtype, copy=False)
+            statistics.append(measure(values.reshape(-1), np.array([values.size]), False))
+            if has_regions:
+                start = [self._main_rows[path] - 1, *(along.start for along in box)]
+                self._writer.write_region(path, values[None], start)
+            else:
+                new = values.shape[leading:] if is_ragged else (1, *values.shape)
+                self._extend(path, values.reshape(new))
+                self._fill_shards(path)
+        self._extend_statistics(name, *merged_statistics(statistics))
+
+    def _append_empty_row(self, name: str, nbytes: int) -> None:
+        """Append the row of a dataset, whose values are written in regions."""
+        path = self._family.path(name)
+        if earlier := self._rows.pop(path, None):
+            self._append(path, *earlier)
+        if self._main_rows[path]:
+            column = self._family.columns[name]
+            # The system does not allocate memory for zeros that are only read.
+            row = np.zeros((1, *self._family.shape(name)), column.type_name)
+            self._writer.append(path, row)
+        else:  # the first region determines the codecs
+            self._create_array(name, rows=1)
+        self._count_appended(path, 1, nbytes)
+
+    def _extend_statistics(self, name: str, ranges: np.ndarray | None, counts: np.ndarray) -> None:
+        path = self._family.statistics(name)
         if ranges is not None:
             self._extend(f"{path}_range", ranges)
         self._extend(f"{path}_counts", counts)
