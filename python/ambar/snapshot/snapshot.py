@@ -308,8 +308,10 @@ class Snapshot:
         return xr.DataTree.from_dict(tree)
 
     def to_yt(self, **options: Any) -> Any:
-        """Return a yt dataset, with cells and particles; values are read when they are needed.
+        """Return a yt dataset; values are read when they are needed.
 
+        It has the cells, and the particles that yt reads from the files: yt reads a plotfile
+        without ``job_info`` as a ``BoxlibDataset``, which has none. `species` has them.
         Fields, units, cosmology and derived fields are those of yt's own readers of RAMSES and
         AMReX (yt 4.4): ("gas", "density"), ("io", "particle_mass"). ``yt.load("run.ambar")``
         returns the same for a store, ``yt.load("run.ambar", output=2)`` for one of a series.
