@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ yt = pytest.importorskip("yt")
 yt.set_log_level(40)
 
 from ambar.snapshot.amr import Amr  # noqa: E402
-from ambar.snapshot.interop.yt import frontend, octs  # noqa: E402
+from ambar.snapshot.interop.yt import frontend, octs, text_files  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
 
@@ -63,8 +64,14 @@ class Rechunked:
         return {name: values[start:stop] for name, values in self._amr._read_arrays(names).items()}
 
 
-def domain_count(dataset: Any) -> int:
-    return len(dataset.index.domains)
+def in_many_domains(snapshot: ambar.Snapshot, rows: int = 777) -> Any:
+    """Return a dataset of a small snapshot in many domains."""
+    snapshot.__dict__["amr"] = Rechunked(snapshot.amr, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(octs, "DOMAIN_ROWS", 2 * rows)
+        dataset = snapshot.to_yt()
+        assert len(dataset.index.domains) > 2
+    return dataset
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -77,13 +84,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         pytest.skip(f"no sample {request.param}: set AMBAR_TEST_DATA")
     store = tmp_path_factory.mktemp(request.param) / "run.ambar"
     ambar.convert(run, store, fsync=False)
-    snapshot = ambar.open_snapshot(store)
-    snapshot.__dict__["amr"] = Rechunked(snapshot.amr, 777)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(octs, "DOMAIN_ROWS", 1500)
-        ours = snapshot.to_yt()
-        assert domain_count(ours) > 2
-    return ours, yt.load(str(run / "info_00002.txt"))
+    return in_many_domains(ambar.open_snapshot(store)), yt.load(str(run / "info_00002.txt"))
 
 
 def order(data: Any) -> np.ndarray:
@@ -193,12 +194,57 @@ def test_a_selection_reads_few_chunks(pair: tuple[Any, Any]) -> None:
     assert 0 < sum(after - first for first, after in amr.read) <= len(amr.ends) // 2
 
 
+def test_values_of_refined_cells_are_equal(pair: tuple[Any, Any]) -> None:
+    """A highest level, or a coarse grid, selects refined cells, which stores do not have."""
+    field, grids, coarse = ("gas", "density"), [], []
+    for dataset in pair:
+        grids.append(dataset.covering_grid(0, dataset.domain_left_edge, [16] * 3)[field])
+        region = dataset.all_data()
+        region.max_level = 0
+        coarse.append(region)
+    assert np.isfinite(grids[0]).all()
+    np.testing.assert_allclose(grids[0].in_cgs().d, grids[1].in_cgs().d, rtol=1e-12)
+    assert_same(*coarse, [field, ("gas", "velocity_x")])
+    pair[0].print_stats()
+
+
 @pytest.fixture
 def gravpart_pair(tmp_path: Path) -> tuple[Any, Any]:
     """Our dataset of the case with particles, and yt's own."""
     run = RAMSES / "gravpart_small" / "output_00002"
     ambar.convert(run, tmp_path / "run.ambar", fsync=False)
-    return yt.load(str(tmp_path / "run.ambar")), yt.load(str(run / "info_00002.txt"))
+    ours = in_many_domains(ambar.open_snapshot(tmp_path / "run.ambar"))
+    return ours, yt.load(str(run / "info_00002.txt"))
+
+
+@pytest.mark.parametrize("root", [(4, 4, 4), (3, 1, 2)])
+def test_particles_in_boxes_of_several_root_cells(
+    root: tuple[int, int, int], tmp_path: Path
+) -> None:
+    spec = replace(SYNTHETIC["everything"], root=root)
+    snapshot = ambar.open_snapshot(write_output(tmp_path, spec).folder).load()
+    dataset = in_many_domains(snapshot, 100)
+    rows = snapshot.particles.read(["position_x", "position_y", "position_z"])
+    places = np.stack([rows[f"position_{axis}"] for axis in "xyz"], axis=1) / snapshot.info.boxlen
+    sides = np.array(snapshot.info.box_size) / snapshot.info.boxlen
+    for low in (0.0, 0.3, 0.5):
+        box = dataset.box(low * sides, (low + 0.45) * sides)
+        inside = ((places >= low * sides) & (places < (low + 0.45) * sides)).all(axis=1)
+        assert box["io", "particle_mass"].size == np.count_nonzero(inside) > 0
+    deposited = float(dataset.all_data()["deposit", "io_count"].sum())
+    assert deposited == np.count_nonzero((places < sides).all(axis=1)) > 0
+
+
+def test_datasets_pickle(gravpart_pair: tuple[Any, Any], tmp_path: Path) -> None:
+    assert len(gravpart_pair) == 2
+    for dataset in (
+        yt.load(str(tmp_path / "run.ambar")),
+        ambar.open_snapshot(amrex_sample("advection_plt00006")).to_yt(unit_system="mks"),
+    ):
+        again = pickle.loads(pickle.dumps(dataset))
+        assert type(again) is type(dataset)
+        assert again.field_list == dataset.field_list
+        assert again.unit_system.name == dataset.unit_system.name
 
 
 def test_particles_are_equal(gravpart_pair: tuple[Any, Any]) -> None:
@@ -375,6 +421,22 @@ def test_the_codes_of_yt_are_recognized(name: str, code: str, species: str, tmp_
         for column in names:
             found, expected = (np.sort(each[species, column].in_cgs().d) for each in data)
             np.testing.assert_array_equal(found, expected, err_msg=column)
+
+
+def test_names_of_text_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store must not make yt.load write files elsewhere."""
+    ambar.convert(amrex_sample("advection_plt00006"), tmp_path / "run.ambar", fsync=False)
+    names = {"run": {"text_files": {"../../elsewhere": "x"}}}
+    monkeypatch.setattr(text_files.json, "loads", lambda _: names)
+    with pytest.raises(ambar.CorruptError, match="expected names of text files"):
+        yt.load(str(tmp_path / "run.ambar"))
+
+
+def test_units_of_plotfiles_are_those_given() -> None:
+    units = ambar.Units(unit_l=3.0e24, unit_d=1e-29, unit_t=1e16)
+    dataset = ambar.open_snapshot(amrex_sample("nyx64_plt00040")).with_units(units).to_yt()
+    assert float(dataset.velocity_unit.to("cm/s")) == pytest.approx(3.0e8)
+    assert float(dataset.mass_unit.to("g")) == pytest.approx(1e-29 * 3.0e24**3)
 
 
 def test_the_folder_of_texts_goes_with_the_dataset() -> None:

@@ -49,7 +49,6 @@ _FACES: dict[str, list[Formula]] = {
         f"(B_{axis}_left + B_{axis}_right) / 2",
         f"(B_left_{axis} + B_right_{axis}) / 2",
         f"`{axis}-BField`",
-        f"B{axis}",
     ]
     for axis in AXES
 }
@@ -79,17 +78,17 @@ _CODES: dict[str, list[Formula]] = {
 }
 """Fields by other names: of Nyx, Castro, MAESTROeX, Quokka and WarpX; of MHD runs of RAMSES."""
 
-_MAGNETIC = "(Bx**2 + By**2 + Bz**2) / (2 * {mu_0})"
-_ELECTRIC = "{epsilon_0} / 2 * (Ex**2 + Ey**2 + Ez**2)"
 _ELECTROMAGNETIC: dict[str, list[Formula]] = {
     "electric_field_strength": ["sqrt(Ex**2 + Ey**2 + Ez**2)"],
-    "electromagnetic_energy_density": [f"{_ELECTRIC} + {_MAGNETIC}"],
+    "electromagnetic_energy_density": [
+        "{epsilon_0} / 2 * (Ex**2 + Ey**2 + Ez**2) + (Bx**2 + By**2 + Bz**2) / (2 * {mu_0})"
+    ],
     "poynting_flux_x": ["(Ey * Bz - Ez * By) / {mu_0}"],
     "poynting_flux_y": ["(Ez * Bx - Ex * Bz) / {mu_0}"],
     "poynting_flux_z": ["(Ex * By - Ey * Bx) / {mu_0}"],
     "current_density_magnitude": ["sqrt(jx**2 + jy**2 + jz**2)"],
 }
-"""Fields of WarpX, whose code units are SI units: three components in any dimension."""
+"""Fields of WarpX, whose code units are SI units, with three components in any dimension."""
 
 _CELLS: dict[str, list[Formula]] = {
     "cell_mass": ["density * cell_volume"],
@@ -111,7 +110,7 @@ _CELLS: dict[str, list[Formula]] = {
     "free_fall_time": ["sqrt(3 * {pi} / (32 * {G}) / density)"],
     "dynamical_time": ["sqrt(3 * {pi} / (16 * {G}) / density)"],
     "magnetic_field_strength": [*_magnitudes("magnetic_field")],
-    "magnetic_pressure": [_MAGNETIC, "0.5 * magnetic_field_strength**2"],
+    "magnetic_pressure": ["0.5 * magnetic_field_strength**2"],
     **_ELECTROMAGNETIC,
     "alfven_speed": ["magnetic_field_strength / sqrt(density)"],
     "alfven_mach_number": ["relative_speed / alfven_speed"],

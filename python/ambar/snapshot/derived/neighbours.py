@@ -12,6 +12,7 @@ all leaf cells, which are read once and kept in memory.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,8 +46,8 @@ _SPREAD = {
 """Shifts and masks that move the bits of a number apart, by dimensions."""
 _CELL_BYTES = 200
 """Peak memory of reading the leaf cells, for each of them."""
-_KEPT = 4
-"""Number of batches whose gradients are kept for other fields of the same cells."""
+_KEPT = 2 * (os.cpu_count() or 2)
+"""Number of batches whose gradients are kept for other fields of the same cells: two a thread."""
 
 GRADIENTS: dict[str, tuple[tuple[str, str, int], ...]] = {
     "velocity_divergence": (("x", "x", 1), ("y", "y", 1), ("z", "z", 1)),
@@ -134,7 +135,9 @@ class Neighbours:
                 matrix += np.einsum("n,in,jn->nij", weight, offset, offset)
                 for number, values in enumerate(self._fields):
                     beyond = self._mean(values, first, found, shift)
-                    right[..., number] += (weight * (beyond - own[number]) * offset).T
+                    # Where nothing is beyond, `beyond` is of another cell, and may be NaN.
+                    difference = np.where(exists, beyond - own[number], 0.0)
+                    right[..., number] += (weight * difference * offset).T
         # A singular matrix has no neighbours along an axis, whose derivative is then unknown.
         singular = np.abs(np.linalg.det(matrix)) < 1e-12
         matrix[singular] = np.eye(self._ndim)

@@ -22,7 +22,7 @@ class AmbarDataset(Dataset):  # type: ignore[misc] # yt has no types
     Parameters
     ----------
     filename
-        The store: a file or a URL.
+        The store: a file or a folder. For URLs, use `ambar.open_snapshot` and `Snapshot.to_yt`.
     output
         The number of the output, of a series.
     commit, storage_options

@@ -1,4 +1,4 @@
-"""Domains of octs as yt has them, and all octs together, for gradients."""
+"""Oct containers of yt: one for each domain, and one of the whole tree for ghost zones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from yt.geometry.oct_container import RAMSESOctreeContainer
 
-from ambar.snapshot.interop.yt.octs import Domain, Leaves, Octs, Place, child
+from ambar.snapshot.interop.yt.octs import CellIndex, Domain, Leaves, Octs, child
 
 Field = tuple[str, str]
+
+_VELOCITIES = ("velocity_x", "velocity_y", "velocity_z")
+_PRESSURE_AVERAGED = r"\binterpol_var\s*=\s*[12]"
+"""A line of a namelist with which RAMSES averages pressure instead of energy."""
 
 
 class DomainOfOcts:
@@ -48,17 +52,17 @@ class DomainOfOcts:
     @cached_property
     def _tree(self) -> tuple[Any, np.ndarray]:
         octs, ds, me = self.read_octs(), self.ds, self.domain_id
-        others = [self._domain.ancestors, self._domain.late_octs]
+        foreign_octs = [self._domain.ancestors, self._domain.octs_in_later_domains]
+        foreign_domain = 2 if me == 1 else 1
         counts = np.zeros(max(me, 2), dtype=np.int64)
-        another = 2 if me == 1 else 1
         counts[me - 1] = len(octs.level)
-        counts[another - 1] = sum(map(len, others))
-        levels = np.concatenate([octs.level, *(_levels(places) for places in others)])
+        counts[foreign_domain - 1] = sum(map(len, foreign_octs))
+        levels = np.concatenate([octs.level, *map(_levels, foreign_octs)])
         handler = new_handler(ds, counts, int(np.count_nonzero(levels == ds.coarsest)))
-        ancestors, late = (np.array(places, np.int64).reshape(-1, 4) for places in others)
-        add_octs(handler, ds, another, ancestors[:, 0], ancestors[:, 1:])
+        before, after = (np.array(cells, np.int64).reshape(-1, 4) for cells in foreign_octs)
+        add_octs(handler, ds, foreign_domain, before[:, 0], before[:, 1:])
         add_octs(handler, ds, me, octs.level, octs.index)
-        add_octs(handler, ds, another, late[:, 0], late[:, 1:])
+        add_octs(handler, ds, foreign_domain, after[:, 0], after[:, 1:])
         handler.finalize()
         return handler, octs.rows
 
@@ -72,8 +76,8 @@ class DomainOfOcts:
         return bool(selector.select_grids(left, right, levels).any())
 
 
-def _levels(places: list[Place]) -> np.ndarray:
-    return np.array([place[0] for place in places], dtype=np.int64)
+def _levels(cells: list[CellIndex]) -> np.ndarray:
+    return np.array([cell.level for cell in cells], dtype=np.int64)
 
 
 def new_handler(ds: Any, counts: np.ndarray, roots: int) -> Any:
@@ -97,9 +101,9 @@ def add_octs(handler: Any, ds: Any, domain: int, level: np.ndarray, index: np.nd
 class WholeTree:
     """All octs, for cells beside those of a domain (ghost zones): whole fields are read for them.
 
-    Refined cells, which are not stored, have the values that RAMSES writes there: the mean of the
-    eight parts, for velocities that of momentum, and for pressure, unless the namelist sets
-    ``interpol_var``, that of the energy of gas, without magnetic fields.
+    Refined cells, which are not stored, get the values that RAMSES writes there (``upload_fine``):
+    the mean of the eight parts, for velocities that of momentum, and for pressure, unless the
+    namelist sets ``interpol_var``, that of the energy of gas, without magnetic fields.
     """
 
     def __init__(self, index: Any) -> None:
@@ -134,30 +138,35 @@ class WholeTree:
 
     def _field(self, field: Field) -> np.ndarray:
         """Return a field in all cells of the octs: shape (octs, 8)."""
-        ds = self._ds
-        name = ds.fluids[field]
-        available = set(ds.snapshot.amr.fields)
-        speeds = ["velocity_x", "velocity_y", "velocity_z"]
-        if name in speeds and "density" in available:
-            table = self._cells([name, "density"])
-            table[name] *= table["density"]
-            self._average(table.values())
-            return np.asarray(table[name] / table["density"])
-        interpolation = r"\binterpol_var\s*=\s*[12]"
-        averages_pressure = re.search(interpolation, ds.info.namelist, re.IGNORECASE)
-        has_energy = {"density", *speeds} <= available and "B_x_left" not in available
-        if not has_energy or averages_pressure or name not in ("pressure", "thermal_pressure"):
-            table = self._cells([name])
-            self._average(table.values())
-            return table[name]
-        table = self._cells([name, "density", *speeds])
+        name = self._ds.fluids[field]
+        available = set(self._ds.snapshot.amr.fields)
+        if name in _VELOCITIES and "density" in available:
+            return self._velocity(name)
+        has_energy = {"density", *_VELOCITIES} <= available and "B_x_left" not in available
+        interpolates = re.search(_PRESSURE_AVERAGED, self._ds.info.namelist, re.IGNORECASE)
+        if name in ("pressure", "thermal_pressure") and has_energy and not interpolates:
+            return self._pressure(name)
+        table = self._cells([name])
+        self._average(table.values())
+        return table[name]
+
+    def _velocity(self, name: str) -> np.ndarray:
+        """Return a velocity; in refined cells the mean weighted with density."""
+        table = self._cells([name, "density"])
+        table[name] *= table["density"]
+        self._average(table.values())
+        return np.asarray(table[name] / table["density"])
+
+    def _pressure(self, name: str) -> np.ndarray:
+        """Return the pressure; in refined cells that of the mean energy without the motion."""
+        table = self._cells([name, "density", *_VELOCITIES])
         own, density = table[name], table["density"]
-        for speed in speeds:
-            table[speed] *= density
-        energy = own / (ds.gamma - 1) + sum(table[speed] ** 2 for speed in speeds) / (2 * density)
-        self._average([energy, density, *(table[speed] for speed in speeds)])
-        motion = sum(table[speed] ** 2 for speed in speeds) / (2 * density)
-        return np.where(self._rows < 0, (energy - motion) * (ds.gamma - 1), own)
+        momenta = [table[velocity] * density for velocity in _VELOCITIES]
+        inverse = self._ds.gamma - 1
+        energy = own / inverse + sum(momentum**2 for momentum in momenta) / (2 * density)
+        self._average([energy, density, *momenta])
+        motion = sum(momentum**2 for momentum in momenta) / (2 * density)
+        return np.where(self._rows < 0, (energy - motion) * inverse, own)
 
     def _cells(self, columns: list[str]) -> dict[str, np.ndarray]:
         """Return columns in all cells of the octs, and 1 in refined cells."""

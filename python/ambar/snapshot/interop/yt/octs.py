@@ -2,14 +2,14 @@
 
 An oct is a refined cell with its eight children. Rows are leaf cells in the order of the Morton
 curve, so the leaves of an oct are consecutive. An oct belongs to the domain of its first leaf;
-leaves and octs in it that begin in later domains are few, and kept by `Domain`.
+leaves and octs in it that begin in later domains are few; `Domain` lists them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 DOMAIN_ROWS = 1 << 16
 """Rows of a domain, rounded up to whole chunks."""
 
-Place: TypeAlias = tuple[int, int, int, int]
-"""Level and index of a cell."""
+
+class CellIndex(NamedTuple):
+    """A cell, by its level and its index on the level."""
+
+    level: int
+    x: int
+    y: int
+    z: int
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Leaves:
     """int64 of shape (n,)."""
     index: np.ndarray
     """int64 of shape (n, 3): the index on the level of the cell."""
-    begins: np.ndarray
+    coarsest_started: np.ndarray
     """int64 of shape (n,): the level of the coarsest cell of which the leaf is the first."""
 
     @classmethod
@@ -48,15 +54,19 @@ class Leaves:
         zeros = np.log2(lowest.astype(np.float64)).astype(np.int64)
         return cls(level, index, np.maximum(level - zeros, 0))
 
-    def around(self, row: int, coarsest: int, below: int) -> list[Place]:
-        """Return the cells of the levels `coarsest` to `below` - 1 that contain a leaf."""
-        level, (x, y, z) = int(self.level[row]), self.index[row].tolist()
-        shifts = [(depth, level - depth) for depth in range(coarsest, min(below, level))]
-        return [(depth, x >> shift, y >> shift, z >> shift) for depth, shift in shifts]
+    def cell(self, row: int) -> CellIndex:
+        """Return a leaf."""
+        return CellIndex(int(self.level[row]), *self.index[row].tolist())
 
-    def end_of(self, place: Place, start: int) -> int:
+    def ancestors_of(self, row: int, coarsest: int, below: int) -> list[CellIndex]:
+        """Return the cells of the levels `coarsest` to `below` - 1 that contain a leaf."""
+        level, x, y, z = self.cell(row)
+        shifts = [(depth, level - depth) for depth in range(coarsest, min(below, level))]
+        return [CellIndex(depth, x >> shift, y >> shift, z >> shift) for depth, shift in shifts]
+
+    def end_of(self, cell: CellIndex, start: int) -> int:
         """Return the row after the last leaf in a refined cell, which contains row `start` - 1."""
-        depth, *index = place
+        depth, *index = cell
         low, high = start, len(self.level)
         while low < high:
             middle = (low + high) // 2
@@ -64,6 +74,20 @@ class Leaves:
             is_inside = shift > 0 and (self.index[middle] >> shift).tolist() == index
             low, high = (middle + 1, high) if is_inside else (low, middle)
         return low
+
+
+class LateLeaf(NamedTuple):
+    """A leaf of an oct of an earlier domain."""
+
+    cell: CellIndex
+    row: int
+
+
+class Start(NamedTuple):
+    """A leaf from which on the leaves are in octs of a domain."""
+
+    cell: CellIndex
+    domain: int
 
 
 @dataclass
@@ -74,15 +98,15 @@ class Domain:
     """First chunk, and the chunk after the last."""
     rows: tuple[int, int]
     """First row, and the row after the last."""
-    first: Place
-    """The first leaf."""
     box: np.ndarray
     """Corners of the box around the leaves, in root cells: float64 of shape (2, 3)."""
-    ancestors: list[Place]
+    ancestors: list[CellIndex]
     """The octs around the first leaf that begin in earlier domains, the coarsest first."""
-    late: list[tuple[Place, int]] = field(default_factory=list)
-    """The leaves of its octs in later domains, with their rows."""
-    late_octs: list[Place] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
+    """The domains of the octs of its leaves, in the order of the leaves."""
+    leaves_in_later_domains: list[LateLeaf] = field(default_factory=list)
+    """The leaves of its octs in later domains."""
+    octs_in_later_domains: list[CellIndex] = field(default_factory=list)
     """The octs in its octs that begin in later domains."""
 
 
@@ -98,59 +122,62 @@ def domains_of(amr: Amr, coarsest: int) -> list[Domain]:
     """
     _check_filled(amr)
     domains: list[Domain] = []
-    owner: dict[Place, int] = {}  # the domains of the octs around the last leaf
-    for chunks, rows in _ranges(amr._core.chunk_lengths):
-        leaves = Leaves.read(amr, chunks)
-        sides = np.ldexp(1.0, (-leaves.level).astype(np.int32))
-        index, side = leaves.index, sides[:, None]
-        domain = Domain(
-            chunks,
-            rows,
-            (int(leaves.level[0]), *index[0].tolist()),
-            np.stack([(index * side).min(axis=0), ((index + 1) * side).max(axis=0)]),
-            leaves.around(0, coarsest, int(leaves.begins[0])),
-        )
-        _tell_owners(domains, owner, domain, leaves)
-        last = leaves.around(-1, coarsest, int(leaves.level[-1]))
-        owner = {place: owner.get(place, len(domains)) for place in last}
+    owners: dict[CellIndex, int] = {}  # the domains of the octs around the last leaf
+    for domain in _empty_domains(amr._core.chunk_lengths):
+        leaves = Leaves.read(amr, domain.chunks)
+        sides = np.ldexp(1.0, (-leaves.level).astype(np.int32))[:, None]
+        lower, upper = leaves.index * sides, (leaves.index + 1) * sides
+        domain.box = np.stack([lower.min(axis=0), upper.max(axis=0)])
+        domain.ancestors = leaves.ancestors_of(0, coarsest, int(leaves.coarsest_started[0]))
         domains.append(domain)
+        _assign_to_earlier_domains(domains, owners, leaves)
+        around_last = leaves.ancestors_of(-1, coarsest, int(leaves.level[-1]))
+        owners = {oct_: owners.get(oct_, len(domains) - 1) for oct_ in around_last}
     return domains
 
 
-def _ranges(lengths: list[int]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield the chunks and the rows of each domain."""
+def _empty_domains(lengths: list[int]) -> Iterator[Domain]:
+    """Yield domains with their chunks and rows alone."""
     first, start, stop = 0, 0, 0
     for number, length in enumerate(lengths, start=1):
         stop += length
         if stop - start >= DOMAIN_ROWS or (number == len(lengths) and stop > start):
-            yield (first, number), (start, stop)
+            yield Domain((first, number), (start, stop), np.empty((2, 3)), [])
             first, start = number, stop
 
 
-def _tell_owners(
-    domains: list[Domain], owner: dict[Place, int], domain: Domain, leaves: Leaves
+def _assign_to_earlier_domains(
+    domains: list[Domain], owners: dict[CellIndex, int], leaves: Leaves
 ) -> None:
-    """Add the leaves and octs of a domain that are in octs of earlier domains to those."""
+    """Add the leaves and octs of the last domain that are in octs of earlier domains to those."""
+    domain, mine = domains[-1], len(domains) - 1
+    owner_of = np.full(len(leaves.level), mine)
     stop = 0
-    for place in reversed(domain.ancestors):
-        start, stop = stop, leaves.end_of(place, stop)
-        depth = place[0] + 1
-        level, begins = leaves.level[start:stop], leaves.begins[start:stop]
-        earlier = domains[owner[place]]
-        for row in (start + np.flatnonzero(level == depth)).tolist():
-            leaf: Place = (depth, *leaves.index[row].tolist())
-            earlier.late.append((leaf, domain.rows[0] + row))
-        for row in (start + np.flatnonzero((level > depth) & (begins <= depth))).tolist():
-            earlier.late_octs += leaves.around(row, depth, depth + 1)
+    for oct_ in reversed(domain.ancestors):
+        start, stop = stop, leaves.end_of(oct_, stop)
+        depth, owner = oct_.level + 1, owners[oct_]
+        level, started = leaves.level[start:stop], leaves.coarsest_started[start:stop]
+        children = start + np.flatnonzero(level == depth)
+        owner_of[children] = owner
+        domains[owner].leaves_in_later_domains += [
+            LateLeaf(leaves.cell(row), domain.rows[0] + row) for row in children.tolist()
+        ]
+        for row in (start + np.flatnonzero((level > depth) & (started <= depth))).tolist():
+            domains[owner].octs_in_later_domains += leaves.ancestors_of(row, depth, depth + 1)
+    changes = [0, *(np.flatnonzero(np.diff(owner_of)) + 1).tolist()]
+    domain.starts = [Start(leaves.cell(row), int(owner_of[row])) for row in changes]
 
 
 def _check_filled(amr: Amr) -> None:
-    volumes = [count / 8.0**level for level, count in amr.cells_per_level.items()]
-    filled = sum(volumes) / float(np.prod(root_cells(amr)))
-    if filled != 1.0:
+    """Raise UnsupportedError unless the leaf cells have the volume of the box."""
+    counts = amr.cells_per_level
+    finest = max(counts)
+    volume = sum(count << 3 * (finest - level) for level, count in counts.items())
+    whole = int(np.prod(root_cells(amr))) << 3 * finest
+    if volume != whole:
         raise _core.UnsupportedError(
-            f"expected leaf cells that fill the box for yt, found cells that fill {filled:.3g} of "
-            "it; use all levels and no region"
+            "expected leaf cells that fill the box for yt, found cells that fill "
+            f"{volume / whole:.3g} of it; use all levels and no region"
         )
 
 
@@ -180,7 +207,7 @@ class Octs:
         last_of: dict[int, int] = {}
         count = 0
         for depth in range(coarsest, int(level.max())):
-            first = np.flatnonzero((leaves.begins <= depth) & (depth < level))
+            first = np.flatnonzero((leaves.coarsest_started <= depth) & (depth < level))
             children = np.flatnonzero(level == depth + 1)
             # The first leaves of a domain may be in octs of earlier ones: -1.
             number = first.searchsorted(children, side="right") - 1
@@ -190,13 +217,14 @@ class Octs:
             firsts.append(domain.rows[0] + first)
             count += len(first)
             last_of[depth] = count - 1
-        has_few_rows = max(domain.rows[1], *(row for _, row in domain.late), 0) < 2**31
+        late = domain.leaves_in_later_domains
+        has_few_rows = max([domain.rows[1], *(leaf.row for leaf in late)]) < 2**31
         rows = np.full((count, 8), -1, dtype=np.int32 if has_few_rows else np.int64)
         mine = np.flatnonzero(oct_of >= 0)
         rows[oct_of[mine], child(index[mine])] = domain.rows[0] + mine
-        for (depth, *place), row in domain.late:
+        for leaf in late:
             # Octs that go on in later domains are the last ones of their levels.
-            rows[last_of[depth - 1], child(np.array(place))] = row
+            rows[last_of[leaf.cell.level - 1], child(np.array(leaf.cell[1:]))] = leaf.row
         return cls(np.concatenate(levels), np.concatenate(indices), np.concatenate(firsts), rows)
 
 

@@ -1,14 +1,15 @@
 """Patches as yt datasets, with the fields, units and parameters of yt's readers of AMReX.
 
 yt has a class for each code, which it recognises by text files in the plotfile (yt 4.4,
-``yt.frontends.amrex``). The class is kept, and reads those texts from a temporary folder; boxes and
-values come from the snapshot.
+``yt.frontends.amrex``). The dataset is of that class; it parses the text files in a temporary
+folder, and takes boxes and values from the snapshot.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -23,7 +24,7 @@ from yt.utilities.hierarchy_inspection import find_lowest_subclasses
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
-from ambar.snapshot.interop.yt.plotfile_texts import text_files
+from ambar.snapshot.interop.yt.text_files import text_files
 from ambar.snapshot.patch_levels import Level, levels_of
 
 if TYPE_CHECKING:
@@ -66,11 +67,12 @@ def plotfile_dataset(snapshot: Snapshot, **options: Any) -> Any:
                 "length_unit": (units.unit_l, "cm"),
                 "time_unit": (units.unit_t, "s"),
                 "mass_unit": (units.unit_m, "g"),
+                "velocity_unit": (units.unit_v, "cm/s"),
             }
             options["units_override"] = given | (options.get("units_override") or {})
         codes = [code for code in _CODES if code._is_valid(str(folder))]
         code = find_lowest_subclasses(codes)[0]
-        dataset = _stored(code)(str(folder), snapshot, **options)
+        dataset = _snapshot_class_of(code)(str(folder), snapshot, **options)
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
         raise
@@ -78,16 +80,21 @@ def plotfile_dataset(snapshot: Snapshot, **options: Any) -> Any:
     return dataset
 
 
+def _restored(snapshot: Snapshot, options: dict[str, Any]) -> Any:
+    """Return a dataset that was pickled."""
+    return plotfile_dataset(snapshot, **options)
+
+
 @cache
-def _stored(code: type) -> type:
+def _snapshot_class_of(code: type) -> type:
     """Return a class of yt whose boxes and values come from a snapshot."""
     index = code._index_class  # type: ignore[attr-defined]
-    own_index = type(f"Ambar{index.__name__}", (_StoredHierarchy, index), {})
+    own_index = type(f"Ambar{index.__name__}", (_SnapshotHierarchy, index), {})
     attributes = {"_index_class": own_index}
-    return type(f"Ambar{code.__name__}", (_StoredPlotfile, code), attributes)
+    return type(f"Ambar{code.__name__}", (_SnapshotPlotfile, code), attributes)
 
 
-class _StoredPlotfile:
+class _SnapshotPlotfile:
     """What datasets read from headers."""
 
     _snapshot: Snapshot
@@ -102,7 +109,12 @@ class _StoredPlotfile:
 
     def __init__(self, folder: str, snapshot: Snapshot, **options: Any) -> None:
         self._snapshot = snapshot
+        self._options = options
+        self.unique_identifier = uuid.uuid4().hex
         super().__init__(folder, **options)  # type: ignore[call-arg]
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return _restored, (self._snapshot, self._options)
 
     def __repr__(self) -> str:
         """Return the location of the snapshot."""
@@ -159,7 +171,7 @@ class _Species(NamedTuple):
     """Particles of each grid of yt."""
 
 
-class _StoredHierarchy:
+class _SnapshotHierarchy:
     """What hierarchies read from the headers of levels, and of particles."""
 
     ds: Any
@@ -168,7 +180,8 @@ class _StoredHierarchy:
 
     def _count_grids(self) -> None:
         self.levels: list[Level] = levels_of(self.ds._snapshot.amr)
-        self.num_grids = sum(len(level.boxes) for level in self.levels)
+        self.level_starts = np.cumsum([0, *(len(level.boxes) for level in self.levels)])
+        self.num_grids = int(self.level_starts[-1])
 
     def _parse_index(self) -> None:
         info = cast(AmrexInfo, self.ds._snapshot.info)
@@ -203,8 +216,7 @@ class _StoredHierarchy:
 
     def number_in_level(self, grid: Any) -> int:
         """Return the number of the box of a grid."""
-        before = sum(len(level.boxes) for level in self.levels[: grid.Level])
-        return int(grid.id) - int(grid._id_offset) - before
+        return int(grid.id) - int(grid._id_offset) - int(self.level_starts[grid.Level])
 
     def _cache_endianness(self, test_grid: Any) -> None:
         """Do nothing: there are no files."""
@@ -221,9 +233,8 @@ class _StoredHierarchy:
         """Add a species; names and numbers of components are those in the snapshot."""
         ds = self.ds
         rows = ds._snapshot.species[directory_name]
-        starts = np.cumsum([0, *(len(level.boxes) for level in self.levels)])
         table = rows.read(["level", "grid"])
-        grids = starts[table["level"].astype(np.int64)] + table["grid"]
+        grids = self.level_starts[table["level"].astype(np.int64)] + table["grid"]
         counts = np.bincount(grids, minlength=self.num_grids)
         columns = {
             f"particle_{name}": name for name in rows.fields if name not in ("level", "grid")
@@ -267,38 +278,49 @@ class PlotfileReader(IOHandlerBoxlib):  # type: ignore[misc] # yt has no types
     def _read_particle_coords(
         self, chunks: Iterable[Any], ptf: dict[str, list[str]]
     ) -> Iterator[tuple[str, tuple[np.ndarray, ...], float]]:
-        for grid in (grid for chunk in chunks for grid in chunk.objs):
+        for chunk in chunks:
             for kind in sorted(ptf):
-                yield kind, self._read_grid(grid, kind, [])[0], 0.0
+                yield kind, self._read_grids(chunk.objs, kind, [])[0], 0.0
 
     def _read_particle_fields(
         self, chunks: Iterable[Any], ptf: dict[str, list[str]], selector: Any
     ) -> Iterator[tuple[Field, np.ndarray]]:
-        for grid in (grid for chunk in chunks for grid in chunk.objs):
+        for chunk in chunks:
             for kind, names in sorted(ptf.items()):
-                places, values = self._read_grid(grid, kind, names)
+                places, values = self._read_grids(chunk.objs, kind, names)
                 mask = selector.select_points(*places, 0.0) if len(places[0]) else None
                 if mask is not None:
                     for name in names:
                         yield (kind, name), values[name][mask]
 
-    def _read_grid(
-        self, grid: Any, kind: str, names: Sequence[str]
+    def _read_grids(
+        self, grids: Sequence[Any], kind: str, names: Sequence[str]
     ) -> tuple[tuple[np.ndarray, ...], dict[str, np.ndarray]]:
-        """Return positions and fields of the particles of a grid."""
-        species = self.ds.index.species[kind]
-        number = grid.id - grid._id_offset
-        if not species.counts[number]:
+        """Return positions and fields of the particles of grids, as float64."""
+        index = self.ds.index
+        species = index.species[kind]
+        numbers = np.array([grid.id - grid._id_offset for grid in grids], dtype=np.int64)
+        numbers = numbers[species.counts[numbers] > 0]
+        if not len(numbers):
             return (np.empty(0),) * 3, {name: np.empty(0) for name in names}
-        own = self.ds.index.number_in_level(grid)
         ndim = self.ds.dimensionality
         columns = [species.columns[name] for name in names]
         axes = [f"position_{axis}" for axis in "xyz"[:ndim]]
+        starts = index.level_starts
+        levels = starts.searchsorted(numbers, side="right") - 1
+        own = numbers - starts[levels]
+        # Chunks without these levels and boxes are not read.
         table = species.rows.read(
-            list(dict.fromkeys([*columns, *axes])), where=f"level == {grid.Level} and grid == {own}"
+            list(dict.fromkeys([*columns, *axes, "level", "grid"])),
+            where=f"level >= {levels.min()} and level <= {levels.max()} and "
+            f"grid >= {own.min()} and grid <= {own.max()}",
         )
-        center = (grid.LeftEdge.d + grid.RightEdge.d) / 2
-        places = [table[axis].astype(np.float64) for axis in axes]
-        places += [np.full(len(places[0]), center[axis]) for axis in range(ndim, 3)]
-        values = {name: table[column] for name, column in zip(names, columns, strict=True)}
-        return tuple(places), {name: each.astype(np.float64) for name, each in values.items()}
+        chosen = np.isin(starts[table["level"].astype(np.int64)] + table["grid"], numbers)
+        places = [table[axis][chosen].astype(np.float64) for axis in axes]
+        middle = (self.ds.domain_left_edge.d + self.ds.domain_right_edge.d) / 2
+        places += [np.full(len(places[0]), middle[axis]) for axis in range(ndim, 3)]
+        values = {
+            name: table[column][chosen].astype(np.float64)
+            for name, column in zip(names, columns, strict=True)
+        }
+        return tuple(places), values

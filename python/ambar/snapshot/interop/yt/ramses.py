@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import uuid
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,10 +28,10 @@ from ambar.snapshot.interop.yt.octree import DomainOfOcts, WholeTree
 from ambar.snapshot.interop.yt.octs import domains_of, root_cells
 from ambar.snapshot.interop.yt.particle_rows import ParticleRows
 from ambar.snapshot.interop.yt.ramses_names import FLUID_TYPES, fluid_names, particle_names
+from ambar.snapshot.interop.yt.row_reading import read_rows
 from ambar.snapshot.run_info import RamsesInfo
 
 if TYPE_CHECKING:
-    from ambar.snapshot.amr import Amr
     from ambar.snapshot.snapshot import Snapshot
 
 Field = tuple[str, str]
@@ -59,6 +60,7 @@ class AmbarRamsesDataset(RAMSESDataset):  # type: ignore[misc]
             )
         self.snapshot = snapshot
         self.info = info
+        self._options = options
         self.root_folder = snapshot.location
         self.num_groups = 0
         self.storage_filename = None
@@ -85,6 +87,9 @@ class AmbarRamsesDataset(RAMSESDataset):  # type: ignore[misc]
         self.use_conformal_time = info.cosmological and not info._cosmology.has_proper_times
 
     _field_info_class = AmbarRamsesFields
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return _restored, (self.snapshot, self._options)
 
     @cached_property
     def unique_identifier(self) -> str:
@@ -133,6 +138,9 @@ class AmbarRamsesDataset(RAMSESDataset):  # type: ignore[misc]
     def _set_radiation_parameters(self) -> None:
         """Set what yt reads from ``info_rt_NNNNN.txt``."""
         has_radiation = "rt" in self.snapshot.components and bool(self.info.rt)
+        registries = (RTFieldFileHandler._unique_registry, RTFieldFileHandler.rt_parameters)
+        for registry in registries:
+            weakref.finalize(self, registry.pop, self.unique_identifier, None)
         RTFieldFileHandler._unique_registry[self.unique_identifier] = has_radiation
         if has_radiation:
             one = {name: values[0] for name, values in self.info.rt.items() if values}
@@ -174,7 +182,16 @@ class AmbarRamsesSubset(RAMSESDomainSubset):  # type: ignore[misc]
         _, cells, octs = self.oct_handler.file_index_octs(selector, self.domain_id, count)
         rows = self.domain.rows[octs, cells]
         names = {field: self.ds.fluids[field] for field in fields}
-        table = _read_rows(self.ds.snapshot.amr, list(dict.fromkeys(names.values())), rows)
+        table = read_rows(self.ds.snapshot.amr, list(dict.fromkeys(names.values())), rows)
+        refined = rows < 0
+        # Whole octs are selected with refined cells, which yt leaves out itself; other selections
+        # have them up to the highest level that the user chose.
+        if refined.any() and getattr(selector, "domain_id", None) is None:
+            octs, cells = octs[refined], cells[refined]
+            domains = np.full(len(octs), self.domain_id)
+            for field, name in names.items():
+                values = self._index.whole.values(field, domains, octs, cells)
+                table[name][refined] = values
         return {field: table[name] for field, name in names.items()}
 
     def _fill_ghosts(self, fields: Sequence[Field], selector: Any) -> dict[Field, np.ndarray]:
@@ -202,24 +219,6 @@ class AmbarRamsesSubset(RAMSESDomainSubset):  # type: ignore[misc]
         return subset
 
 
-def _read_rows(amr: Amr, names: list[str], rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return columns at rows, as float64; only chunks that have some of them are read.
-
-    Refined cells, whose row is -1, are NaN; yt asks for them beside leaves, and does not use them.
-    """
-    ends = np.cumsum(amr._core.chunk_lengths)
-    chunk_of = np.where(rows < 0, len(ends), ends.searchsorted(rows, side="right"))
-    needed = np.flatnonzero(np.bincount(chunk_of, minlength=len(ends))[: len(ends)])
-    found = {name: np.full(len(rows), np.nan) for name in names}
-    for run in np.split(needed, np.flatnonzero(np.diff(needed) > 1) + 1):
-        first, after = int(run[0]), int(run[-1]) + 1
-        chosen = (chunk_of >= first) & (chunk_of < after)
-        start = int(ends[first - 1]) if first else 0
-        for name, values in amr._read_arrays(names, chunks=(first, after)).items():
-            found[name][chosen] = values[rows[chosen] - start]
-    return found
-
-
 class AmbarRamsesIndex(RAMSESIndex):  # type: ignore[misc]
     """The domains of a snapshot."""
 
@@ -230,9 +229,10 @@ class AmbarRamsesIndex(RAMSESIndex):  # type: ignore[misc]
         ds = self.dataset
         self.domain_rows = domains_of(ds.snapshot.amr, ds.coarsest)
         self.domains = [DomainOfOcts(self, number) for number in range(len(self.domain_rows))]
-        root = ds.domain_width.d[0] * ds.info.boxlen / root_cells(ds.snapshot.amr)[0]
+        roots = root_cells(ds.snapshot.amr).tolist()
+        side = float(ds.info.box_size[0] / roots[0])
         self.particle_rows = {
-            kind: ParticleRows(getattr(ds.snapshot, component), self.domain_rows, root)
+            kind: ParticleRows(getattr(ds.snapshot, component), self.domain_rows, roots, side)
             for kind, (component, _) in ds.tables.items()
         }
 
@@ -255,9 +255,9 @@ class AmbarRamsesIndex(RAMSESIndex):  # type: ignore[misc]
         """Return boxes that contain the cells of a domain, code_length: shape (n, 2, 3)."""
         domain, ds = self.domain_rows[number], self.dataset
         root = ds.domain_width.d / root_cells(ds.snapshot.amr)
-        late = [place for place, _ in domain.late]
-        corners = np.array([place[1:] for place in late], dtype=np.float64).reshape(-1, 3)
-        sides = np.array([2.0 ** -place[0] for place in late])[:, None]
+        late = [leaf.cell for leaf in domain.leaves_in_later_domains]
+        corners = np.array([cell[1:] for cell in late], dtype=np.float64).reshape(-1, 3)
+        sides = np.array([2.0**-cell.level for cell in late])[:, None]
         boxes = np.stack([corners * sides, (corners + 1) * sides], axis=1)
         return np.asarray(np.concatenate([domain.box[None], boxes]) * root)
 
@@ -285,8 +285,9 @@ class AmbarRamsesIndex(RAMSESIndex):  # type: ignore[misc]
         dobj._current_chunk = next(iter(self._chunk_all(dobj)))
 
     def _initialize_level_stats(self) -> None:
-        counts = self.dataset.snapshot.amr.cells_per_level
-        self.level_stats = np.zeros(max(counts) + 1, [("numcells", np.int64), ("level", np.int64)])
+        ds, counts = self.dataset, self.dataset.snapshot.amr.cells_per_level
+        levels = ds.min_level + ds.max_level + 2
+        self.level_stats = np.zeros(levels, [("numcells", np.int64), ("level", np.int64)])
         self.level_stats["level"] = np.arange(len(self.level_stats))
         self.level_stats["numcells"][list(counts)] = list(counts.values())
 
@@ -295,6 +296,12 @@ class AmbarRamsesIndex(RAMSESIndex):  # type: ignore[misc]
 
 
 AmbarRamsesDataset._index_class = AmbarRamsesIndex
+
+
+def _restored(snapshot: Snapshot, options: dict[str, Any]) -> AmbarRamsesDataset:
+    """Return a dataset that was pickled."""
+    return AmbarRamsesDataset(snapshot, **options)
+
 
 _BIRTH, _CONFORMAL = "particle_birth_time", "conformal_birth_time"
 

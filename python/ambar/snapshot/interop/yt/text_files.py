@@ -1,4 +1,4 @@
-"""The text files of a plotfile, such as ``job_info``: of a store, or in the folder itself."""
+"""The text files of a plotfile, such as ``job_info``: in a store, or in its folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
 
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def text_files(snapshot: Snapshot) -> dict[str, str]:
-    """Return the contents of the text files by name; empty where they are not kept."""
+    """Return the contents of the text files by name; empty if the store has none.
+
+    Raises CorruptError for a name that is not that of a file in the folder of a plotfile.
+    """
     stored = snapshot._stored_at
     if stored is None:
         folder = Path(snapshot.location)
@@ -26,5 +30,11 @@ def text_files(snapshot: Snapshot) -> dict[str, str]:
         if (node := f"{prefix}/source/{name}".lstrip("/")) in store:
             text = json.loads(str(cast("Array", store[node])[...].item()))
             run = text["run"] if name == "layout" else text
-            return dict(run.get("text_files", {}))
+            found = dict(run.get("text_files", {}))
+            if bad := [name for name in found if name in ("", ".", "..") or "/" in name]:
+                raise _core.CorruptError(
+                    f"{store.location}: expected names of text files in {node}, found {bad[0]!r}; "
+                    "restore the file from a copy"
+                )
+            return found
     return {}
