@@ -25,7 +25,7 @@ yt = pytest.importorskip("yt")
 yt.set_log_level(40)
 
 from ambar.snapshot.amr import Amr  # noqa: E402
-from ambar.snapshot.interop.yt import frontend, octs, text_files  # noqa: E402
+from ambar.snapshot.interop.yt import frontend, octs  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
 
@@ -204,7 +204,7 @@ def test_values_of_refined_cells_are_equal(pair: tuple[Any, Any]) -> None:
         coarse.append(region)
     assert np.isfinite(grids[0]).all()
     np.testing.assert_allclose(grids[0].in_cgs().d, grids[1].in_cgs().d, rtol=1e-12)
-    assert_same(*coarse, [field, ("gas", "velocity_x")])
+    assert_same(coarse[0], coarse[1], [field, ("gas", "velocity_x")])
     pair[0].print_stats()
 
 
@@ -427,7 +427,7 @@ def test_names_of_text_files_are_checked(tmp_path: Path, monkeypatch: pytest.Mon
     """A store must not make yt.load write files elsewhere."""
     ambar.convert(amrex_sample("advection_plt00006"), tmp_path / "run.ambar", fsync=False)
     names = {"run": {"text_files": {"../../elsewhere": "x"}}}
-    monkeypatch.setattr(text_files.json, "loads", lambda _: names)
+    monkeypatch.setattr("ambar.snapshot.interop.yt.text_files.json.loads", lambda _: names)
     with pytest.raises(ambar.CorruptError, match="expected names of text files"):
         yt.load(str(tmp_path / "run.ambar"))
 
