@@ -198,3 +198,11 @@ def test_data_of_two_dimensions(tmp_path: Path) -> None:
     image = amr.grid("density", level=5)
     ambar.write_fits(image, tmp_path / "flat.fits")
     check(fits.open(tmp_path / "flat.fits")[0], image)
+
+
+def test_a_small_part_of_a_box_is_evenly_spaced(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
+    """Its coordinates are rounded."""
+    image = gravpart.amr.map("density", center=(0.7, 0.6, 0.4), width=1e-9, resolution=64)
+    ambar.write_fits(image, tmp_path / "zoom.fits")
+    header = fits.getheader(tmp_path / "zoom.fits")
+    assert header["CDELT1"] == pytest.approx(1e-9 / 64, rel=1e-5)

@@ -56,8 +56,9 @@ class StatisticsMethods:
             As for `read`.
         cut : {"center", "whole", "fraction"}, default "center"
             How cells at the surface of the region count: those whose centre is inside count in full
-            ("center"), all that share volume with it count in full ("whole"), or with the fraction
-            of their volume inside ("fraction"). Particles are points, which are inside or outside.
+            ("center"), all that share volume with it count in full ("whole"; of cylinders, oriented
+            boxes and combinations also cells up to an eighth of a side outside), or with the
+            fraction of their volume inside ("fraction"). Particles are points: inside or outside.
         levels : tuple of int, optional
             As for `Amr.read`; not for particles.
         where : str, optional

@@ -146,7 +146,9 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
     step = float(places[-1] - places[0]) / len(steps) if len(steps) else _pixel_size(array, dim)
     if dim == "velocity":
         factor = -factor  # the line of sight of maps points to the viewer
-    if not np.allclose(steps, step, rtol=1e-6, atol=0):
+    # Coordinates of a small part of a box are rounded.
+    rounding = 8 * np.finfo(np.float64).eps * float(np.abs(places).max())
+    if not np.allclose(steps, step, rtol=1e-6, atol=rounding):
         raise InvalidError(
             f"expected an evenly spaced coordinate {dim!r}, found steps of {steps.min():g} to "
             f"{steps.max():g}; select pixels with one step"
