@@ -375,11 +375,25 @@ def test_plot_of_two_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[st
     source, target = RAMSES / "sedov2d_small" / "output_00002", tmp_path / "picture.png"
     assert run(capsys, "plot", source, target)[0] == 0
     assert target.read_bytes().startswith(b"\x89PNG")
-    assert run(capsys, "plot", source, target, "--width", "0.3")[0] == 0
-    for options in (["--axis", "x"], ["--slice", "0.5"], ["--weight", "density"]):
+    part = ["--width", "0.3", "--center", "max:density"]
+    assert run(capsys, "plot", source, target, *part)[0] == 0
+    for options in (["--axis", "x"], ["--slice", "0.5"], [*part, "--weight", "density"]):
         code, _, error = run(capsys, "plot", source, target, *options)
         assert code == 2
-        assert "leave these options out" in " ".join(error.split())
+        name = options[-2].removeprefix("--")
+        text = " ".join(error.split())
+        assert f"3 dimensions for {name}, found 2; leave these options out" in text
+
+
+def test_pictures_without_values_are_not_written(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("empty.png", "empty.fits"):
+        code, _, error = run(capsys, "plot", store, tmp_path / name, "--where", "rho < -1")
+        assert (code, error.count("\n")) == (2, 1)
+        assert "found none under the condition 'rho < -1'" in error
+    assert list(tmp_path.glob("empty*")) == []
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

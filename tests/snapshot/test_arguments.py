@@ -58,6 +58,19 @@ def test_unknown_columns() -> None:
         particles.read("hydro/density")
     with pytest.raises(KeyError, match="between backquotes"):
         particles.read(where="particles/mass > 1")
+    for name, fields in [
+        ("sd", "'density'"),
+        ("r", "'radius' or 'cylindrical_radius'"),
+        ("div_v", "'velocity_divergence'"),
+        ("etherm", "'thermal_energy' or 'specific_thermal_energy'"),
+    ]:
+        with pytest.raises(KeyError, match=f"did you mean {fields}[?] available: .*, and those of"):
+            amr.read(name)
+    with pytest.raises(KeyError, match=r"z, and those of derived_fields['\"]?$"):
+        amr.read("nothing")
+    for name in ("rt/Np1", "Np1", "photon_density_1"):
+        with pytest.raises(KeyError, match="does not exist; .*; rt is missing: the output has no"):
+            amr.read(name)
 
 
 def test_a_missing_component_explains_an_unknown_column(tmp_path: Path) -> None:
@@ -83,6 +96,25 @@ def test_arguments_of_another_type() -> None:
     for wrong in (0, "foo", (4, 4), 0.5):
         with pytest.raises(ambar.InvalidError, match=r"invalid chunks: .*expected 'auto'"):
             amr.grid("density", level=3, chunks=wrong)
+
+
+def test_messages_about_arguments_name_what_to_use(tmp_path: Path) -> None:
+    amr: Any = ambar.open_snapshot(output("gravpart")).amr
+    opens: Any = ambar.open_snapshot
+    calls: list[tuple[Any, str]] = [
+        (lambda: amr.project("rho", resolution=256), r"^project\(\) got .*'resolution'; use map"),
+        (lambda: amr.project("rho", pixel_size=0.1), "'pixel_size'; use map"),
+        (lambda: amr.project("rho", where="rho > 1"), "'where'; use map"),
+        (lambda: amr.sum("mass", "Msol"), r"^sum\(\) takes .*: field; found 'Msol' .* unit=, "),
+        (lambda: amr.center_of_mass("kpc"), r"^center_of_mass\(\) .*: none; found 'kpc' .*unit="),
+        (amr.mean, r"^mean\(\): missing a required argument: 'field'"),
+        (lambda: opens(tmp_path, output=4), r"'output'; open_series\(path\)\.output"),
+    ]
+    for call, message in calls:
+        with pytest.raises(TypeError, match=message):
+            call()
+    with pytest.raises(ambar.InvalidError, match=r"found a Sphere; read\(\) and map\(\) support"):
+        amr.project("rho", region=ambar.Sphere("bc", 0.2))
 
 
 def test_labels_of_projections() -> None:

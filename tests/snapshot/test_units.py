@@ -12,6 +12,7 @@ from ambar import _core
 from ambar.snapshot.physics.unit_expressions import parse_unit
 from ambar.snapshot.regions import region_in_code
 from ambar.snapshot.units import ColumnUnits
+from tests.helpers.sample_outputs import output
 
 GALAXY = ambar.RamsesInfo(
     ndim=3,
@@ -166,5 +167,21 @@ def test_labels_are_units() -> None:
             parse_unit(unit)
         with pytest.raises(ambar.InvalidError, match="not a unit of length"):
             units.factor("length", unit)
+    for unit, meant in (("km_s", "km/s"), ("Msol_pc2", "Msol/pc2")):
+        for call in (parse_unit, lambda unit: units.factor("time", unit)):
+            with pytest.raises(ambar.InvalidError, match=f"did you mean '{meant}'"):
+                call(unit)
+    assert parse_unit("nK").factor == 1e-9
+    assert parse_unit("GHz/MeV").dimension == parse_unit("Hz/eV").dimension
+    for unit in ("npc", "xK", "nnK"):
+        with pytest.raises(ambar.InvalidError, match="unknown unit"):
+            parse_unit(unit)
+    message = (
+        r"'erg' is not a unit of T: expected the dimension K, found cm\*\*2\*g/s\*\*2; available"
+    )
+    with pytest.raises(ambar.InvalidError, match=message):
+        ambar.open_snapshot(output("sedov")).amr.slice("T", unit="erg")
+    with pytest.raises(ambar.InvalidError, match="unknown unit 'km_s'; did you mean 'km/s'[?]"):
+        ambar.open_snapshot(output("sedov")).amr.read("rho", where="vx > 1 km_s")
     with pytest.raises(ambar.InvalidError, match="unknown unit 'G'"):
         ambar.fields.add("never", "rho", "G")

@@ -7,42 +7,49 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 WriteMode = Literal["w-", "w", "a"]
 OpenMode = Literal["r", "w-", "w", "a"]
 
 
-Class = TypeVar("Class")
+Target = TypeVar("Target")
 
 
 def explained_arguments(
     hints: Mapping[str, str] | None = None,
-) -> Callable[[type[Class]], type[Class]]:
-    """Let the public methods of a class say what to do about unknown keyword arguments.
+) -> Callable[[Target], Target]:
+    """Let a function, or the public methods of a class, say what to do about wrong arguments.
 
     Parameters
     ----------
     hints
-        What to do, by argument. Without one, the message names the most similar argument.
+        What to do, by unknown keyword argument. Without one, the message names the most similar
+        argument.
 
     Returns
     -------
     callable
-        A decorator of classes.
+        A decorator.
     """
 
-    def decorate(cls: type[Class]) -> type[Class]:
-        for name, function in list(vars(cls).items()):
+    def decorate(target: Target) -> Target:
+        if inspect.isfunction(target):
+            return cast("Target", _explained(target, hints or {}))
+        for name, function in list(vars(target).items()):
             if inspect.isfunction(function) and not name.startswith("_"):
-                setattr(cls, name, _explained(function, hints or {}))
-        return cls
+                setattr(target, name, _explained(function, hints or {}))
+        return target
 
     return decorate
 
 
 def _explained(function: Callable[..., Any], hints: Mapping[str, str]) -> Callable[..., Any]:
-    known = list(inspect.signature(function).parameters)
+    signature, title = inspect.signature(function), f"{function.__name__}()"
+    known = [name for name in signature.parameters if name != "self"]
+    parameters = signature.parameters.values()
+    positional = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    named = [f"{one.name}=" for one in parameters if one.kind is one.KEYWORD_ONLY]
 
     @wraps(function)
     def checked(*args: Any, **given: Any) -> Any:
@@ -50,10 +57,18 @@ def _explained(function: Callable[..., Any], hints: Mapping[str, str]) -> Callab
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)
                 hint = hints.get(name) or (f"did you mean {close[0]!r}?" if close else "")
-                hint = hint or f"arguments: {', '.join(known[1:])}"
-                raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}; {hint}"
-                )
+                hint = hint or f"arguments: {', '.join(known)}"
+                raise TypeError(f"{title} got an unexpected keyword argument {name!r}; {hint}")
+        if len(args) > len(positional):
+            first = ", ".join(name for name in positional if name != "self") or "none"
+            raise TypeError(
+                f"{title} takes these arguments without a name: {first}; found "
+                f"{args[len(positional)]!r:.40} in addition, which needs one: {', '.join(named)}"
+            )
+        try:
+            signature.bind(*args, **given)
+        except TypeError as error:
+            raise TypeError(f"{title}: {error}") from None
         return function(*args, **given)
 
     return checked

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from ambar import _core
-from ambar._util.arguments import OpenMode, check_mode
+from ambar._util.arguments import OpenMode, check_mode, explained_arguments
 from ambar.kinds.registry import open_path
 from ambar.store.commit import CommitName, refuse_commit
 from ambar.store.locations import Place, normalize_location
@@ -159,6 +159,7 @@ def open_store(
     return cast("Store", open(path, kind="store", commit=commit, storage_options=storage_options))
 
 
+@explained_arguments({"output": "open_series(path).output(number) opens one output of a series"})
 def open_snapshot(
     path: Place,
     *,

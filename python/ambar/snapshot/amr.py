@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.arguments import explained_arguments
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import FRACTION
 from ambar.snapshot.derived.catalog import Formula, cell_formulas
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     from ambar.snapshot.physics.cosmology import Cosmology
 
 
+_HINTS = {
+    **dict.fromkeys(
+        ("resolution", "pixel_size"), "use map(), which has pixels of any size, or give a level"
+    ),
+    **dict.fromkeys(("where", "levels"), "use map() or read(), which have it"),
+    **dict.fromkeys(("statistic", "center", "width", "depth", "up"), "use map(), which has it"),
+}
+
+
+@explained_arguments(_HINTS)
 class Amr(FieldRows, CellMaps):
     """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
 

@@ -11,6 +11,12 @@ CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 
 _COMPONENT = re.compile(rf"{'|'.join(CELL_COMPONENTS)}|sinks|clumps|particles(?:/\w+)?")
 
+FIELDS_OF_COMPONENTS = {
+    "rt": r"(?i)\brt\b|photon|\bnp|flux",
+    "gravity": r"(?i)grav|pot|phi|accel|\ba[xyz]\b",
+}
+"""Patterns of the fields of components; others have fields of any name."""
+
 # Alias -> names in descriptors of RAMSES; the first one that a file contains is used.
 ALIASES: dict[str, tuple[str, ...]] = {
     "rho": ("density",),
@@ -162,11 +168,23 @@ def quantity_of(field: str) -> str | None:
     return None
 
 
+_SUGGESTIONS: dict[str, tuple[str, ...]] = {
+    "sd": ("density",),
+    "surface_density": ("density",),
+    "r": ("radius", "cylindrical_radius"),
+    **dict.fromkeys(("div_v", "divv", "div"), ("velocity_divergence",)),
+    **dict.fromkeys(("curl_v", "curl"), ("vorticity_magnitude",)),
+    **dict.fromkeys(("etherm", "eth", "eint"), ("thermal_energy", "specific_thermal_energy")),
+}
+"""Fields that names of other tools and of textbooks probably mean."""
+
+
 def similar_fields(name: str, spellings: Mapping[str, str], most: int = 3) -> list[str]:
     """Return the fields that an unknown name probably means.
 
-    They are those with spellings that begin with it ("temp", "vr"), have the same words
-    ("velocity_radial"), or differ in a few letters ("densty"), in this order.
+    They are the usual meanings of short names ("div_v"), or those with spellings that begin with it
+    ("temp", "vr"), have the same words ("velocity_radial"), or differ in a few letters ("densty"),
+    in this order.
 
     Parameters
     ----------
@@ -177,6 +195,9 @@ def similar_fields(name: str, spellings: Mapping[str, str], most: int = 3) -> li
     most
         Maximum number of results.
     """
+    fields = set(spellings.values())
+    if usual := [field for field in _SUGGESTIONS.get(name.lower(), ()) if field in fields]:
+        return usual
     plain = _plain(name)
     known = {_plain(spelling): field for spelling, field in spellings.items()}
     words = name.lower().split("_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from ambar.snapshot.derived.resolution import (
 from ambar.snapshot.field_names import (
     ALIASES,
     CELL_COMPONENTS,
+    FIELDS_OF_COMPONENTS,
     quantity_of,
     resolve,
     similar_fields,
@@ -428,11 +430,12 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             raise TypeError(f"expected the name of a field, found {name!r:.80}")
         owner = name.partition("/")[0]
         is_other = owner in self._source.components and not self._component_of(owner)
+        is_other |= owner in self._source.missing
         try:
             return resolution.column(name, arithmetic=not (is_other and "/" in name))
         except MissingError as error:
             if reason := str(error):
-                missing = self._missing_components() if "the field " in reason else ""
+                missing = self._missing_components(reason) if "the field " in reason else ""
                 raise _core.NotFoundError(
                     f'{self._source.location}: column "{name}" is not available: {reason}{missing}'
                 ) from None
@@ -483,7 +486,9 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Return the error of a column that does not exist."""
         owner = field.partition("/")[0]
         similar = similar_fields(field, {name: name for name in self._columns} | self._spellings)
-        hint = f"available: {', '.join(sorted(self._columns)) or 'none'}, and derived_fields"
+        hint = (
+            f"available: {', '.join(sorted(self._columns)) or 'none'}, and those of derived_fields"
+        )
         if similar:
             hint = f"did you mean {' or '.join(map(repr, similar))}? {hint}"
         if owner in self._source.components and not self._component_of(owner):
@@ -491,7 +496,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             hint = f"it is not a column of {self._component}; use snapshot.{place}"
         elif field in self._source.components:
             hint = f"write names with a slash between backquotes in conditions: `{field}/...`"
-        reasons = "" if similar else self._missing_components()
+        reasons = self._missing_components(field, has_similar=bool(similar))
         return _core.NotFoundError(
             f'{self._source.location}: column "{field}" does not exist; {hint}{reasons}'
         )
@@ -508,12 +513,15 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
                 found[alias] = name
         return found
 
-    def _missing_components(self) -> str:
-        """Return why components of these rows are missing, for messages."""
-        missing = self._source.missing.items()
-        return "".join(
-            f"; {name} is missing: {why}" for name, why in missing if self._component_of(name)
-        )
+    def _missing_components(self, names: str, *, has_similar: bool = False) -> str:
+        """Return why components that may have the fields in a text are missing, for messages."""
+        found = ""
+        for name, why in self._source.missing.items():
+            pattern = FIELDS_OF_COMPONENTS.get(name, "")
+            is_likely = re.search(pattern, names) and (pattern or not has_similar)
+            if self._component_of(name) and is_likely:
+                found += f"; {name} is missing: {why}"
+        return found
 
     def _component_of(self, owner: str) -> bool:
         """Return whether a name of a component means this one."""

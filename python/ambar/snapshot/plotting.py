@@ -97,22 +97,37 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
     ValueError
         If an option is invalid, or does not apply to the dimensions of the data.
     """
-    info, is_map = snapshot.info, _is_map(request)
+    is_map = _is_map(request)
     if request.particles:
-        return _in_length_unit(_map(snapshot.particles, field, request), info, request.length_unit)
+        image = _map(snapshot.particles, field, request)
+    else:
+        image = _image_of_cells(snapshot, field, request, is_map=is_map)
+    if not np.isfinite(image).any():
+        condition = "" if request.where is None else f" under the condition {request.where!r}"
+        raise _core.InvalidError(
+            f"{snapshot.location}: expected values of {field!r} to draw, found none{condition}; "
+            "change the condition or the part to draw"
+        )
+    return _in_length_unit(image, snapshot.info, request.length_unit)
+
+
+def _image_of_cells(
+    snapshot: Snapshot, field: str, request: CellsPlot, *, is_map: bool
+) -> xr.DataArray:
     amr = snapshot.amr
     if amr.ndim == 1:
         raise _core.InvalidError(
             f"{snapshot.location}: expected data of 2 or 3 dimensions, found 1; read `amr.read()`"
         )
-    is_plain = request.axis == "z" and request.slice_at is None and request.weight is None
-    if amr.ndim == 2 and (is_map or not is_plain):
+    options = ("slice_at", "weight", "up", "statistic", "where", "depth", "resolution")
+    found = [name.removesuffix("_at") for name in options if getattr(request, name) is not None]
+    found += ["axis"] if request.axis != "z" else []
+    if amr.ndim == 2 and found:
         raise _core.InvalidError(
-            f"{snapshot.location}: expected data of 3 dimensions for an axis, a slice, a weight or "
-            "a map, found 2; leave these options out"
+            f"{snapshot.location}: expected data of 3 dimensions for {', '.join(found)}, found 2; "
+            "leave these options out; center, width and level apply to 2 dimensions"
         )
-    image = _map(amr, field, request) if is_map else _raster(amr, field, request)
-    return _in_length_unit(image, info, request.length_unit)
+    return _map(amr, field, request) if is_map else _raster(amr, field, request)
 
 
 def _is_map(request: CellsPlot) -> bool:

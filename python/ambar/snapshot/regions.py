@@ -80,7 +80,7 @@ def domain_part(
     if not isinstance(region, Box):
         raise InvalidError(
             f"expected an ambar.Box as the region of a grid, found a {type(region).__name__}; "
-            "read() supports all regions"
+            "read() and map() support all regions"
         )
     low, high = region.corners(info)
     lo, hi = tuple(map(max, lower, low)), tuple(map(min, upper, high))

@@ -31,6 +31,7 @@ from ambar.snapshot.physics.unit_expressions import (
     Unit,
     parse_unit,
     pint_notation,
+    suggested_unit,
     unit_of_arithmetic,
 )
 
@@ -277,12 +278,13 @@ class Units:
             wanted = parse_unit(unit)
         except _core.InvalidError:
             raise _core.InvalidError(
-                f"{problem}; available: {available}, and expressions of the dimension {own.text}"
+                f"{problem}; {suggested_unit(unit)}available: {available}, and expressions of the "
+                f"dimension {own.text}"
             ) from None
         if not wanted.is_like(own):
             raise _core.InvalidError(
-                f"{problem}; available: {available}, and expressions of the dimension {own.text}, "
-                f"found {wanted.text}"
+                f"{problem}: expected the dimension {own.text}, found {wanted.text}; available: "
+                f"{available}, and expressions of this dimension"
             )
         return own.factor / wanted.factor
 
@@ -677,6 +679,8 @@ def _expressions(
         try:
             unit = parse_unit(name)
         except _core.InvalidError:
+            if "_" in name and (hint := suggested_unit(name)):
+                raise _core.InvalidError(f"unknown unit {name!r}; {hint.rstrip()}") from None
             continue  # convert_units states the position
         if unit.dimension[3] == 0:
             yield name, unit

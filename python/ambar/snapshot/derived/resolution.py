@@ -209,7 +209,13 @@ class Resolution:
         raise MissingError(f"{name!r} needs {' or '.join(dict.fromkeys(reasons))}")
 
     def _define_arithmetic(self, text: str) -> str:
-        compiled = self._compiled(text, is_inline=True)
+        try:
+            compiled = self._compiled(text, is_inline=True)
+        except MissingError as error:
+            reason = str(error)
+            raise MissingError(
+                f"it needs {reason}" if reason.startswith("the ") else reason
+            ) from None
         self._definitions.setdefault(text, compiled)
         return text
 

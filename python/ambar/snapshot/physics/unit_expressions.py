@@ -121,6 +121,8 @@ _PINT_NAMES = {
 """Names of units in pint's notation, where they differ. pint does not define masses of bodies."""
 NOT_EXPRESSIONS = {"nH": "1/cm**3", "NH": "1/cm**2", "T_mu": "K", "K_mu": "K"}
 """Units of RAMSES that are not expressions, in pint's notation."""
+_SI_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
+_WITH_PREFIXES = ("m", "g", "s", "K", "Hz", "J", "eV", "N", "W", "Pa", "bar")
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_]+)(?P<digits>[+-]?[0-9]+)?"
     r"|(?P<number>[+-]?[0-9]+(?:\.[0-9]*)?)|(?P<symbol>\*\*|\^|[*/()]))"
@@ -152,6 +154,16 @@ def pint_notation(text: str) -> str:
         As `parse_unit`.
     """
     return NOT_EXPRESSIONS.get(text) or _Parser(text).parse()[1]
+
+
+def suggested_unit(text: str) -> str:
+    """Return a question that suggests "km/s" for "km_s" of Mera.jl; "" for other units."""
+    spelled = text.replace("_", "/")
+    try:
+        parse_unit(spelled)
+    except _core.InvalidError:
+        return ""
+    return f"did you mean {spelled!r}? "
 
 
 class _Parser:
@@ -219,12 +231,14 @@ class _Parser:
         if token["number"] == "1":
             return Unit(1.0), "1"
         name = _SPELLINGS.get(token["name"] or "", token["name"])
-        if name not in UNITS:
+        found = UNITS.get(name) or _with_prefix(name)
+        if found is None:
+            hint = suggested_unit(self._text) if "_" in self._text else ""
             raise self._error(
-                f"unknown unit {token[0].strip()!r}; available: {', '.join(UNITS)}, and products, "
-                "quotients and powers of them"
+                f"unknown unit {token[0].strip()!r}; {hint}available: {', '.join(UNITS)}, and "
+                "products, quotients and powers of them"
             )
-        unit, text = UNITS[name], _PINT_NAMES.get(name, name)
+        unit, text = found, _PINT_NAMES.get(name, name)
         if token["digits"]:
             unit, text = unit ** float(token["digits"]), f"{text}**{token['digits']}"
         return unit, text
@@ -245,6 +259,13 @@ class _Parser:
         return _core.InvalidError(
             f"invalid unit {self._text!r:.80}: {why}; expected an expression such as 'g/cm**3'"
         )
+
+
+def _with_prefix(name: str) -> Unit | None:
+    """Return a unit with a prefix of SI: "nK", "GHz"; None for another name."""
+    if name[:1] in _SI_PREFIXES and name[1:] in _WITH_PREFIXES:
+        return UNITS[name[1:]] * Unit(_SI_PREFIXES[name[:1]])
+    return None
 
 
 _QUOTED = re.compile(r"`([^`]*)`")
