@@ -485,7 +485,7 @@ def test_pictures_of_few_particles_have_few_pixels(monkeypatch: pytest.MonkeyPat
     assert shape() == (256, 256)
     half = snapshot.info.boxlen / 2
     assert shape(width=half, length_unit="code") == shape(width=0.5) == (128, 128)
-    assert shape(where="mass < 0") == (64, 64)
+    assert shape(where="position_x < 0.2") == (64, 64)
 
 
 def test_as_a_program() -> None:
