@@ -32,6 +32,7 @@ from ambar.collection.storage.records import (
     record_of,
     variable_of,
 )
+from ambar.collection.write.dataset_stack import DatasetStack
 from ambar.collection.write.pending_changes import PendingChanges, settings_of
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
@@ -159,8 +160,23 @@ class Collection(CommitContext, Refreshable):
         >>> len(ambar.open_collection("casts.ambar"))
         100
         """
-        for name, dataset in datasets.items() if isinstance(datasets, Mapping) else datasets:
-            self.add(name, dataset)
+        stack = DatasetStack()
+        try:
+            for name, dataset in datasets.items() if isinstance(datasets, Mapping) else datasets:
+                if stack.take(name, dataset):
+                    continue
+                self._add_stack(stack)
+                if not stack.take(name, dataset):
+                    record = as_record(name, dataset)
+                    self._add(record)
+                    stack.start(record, dataset)
+        finally:
+            self._add_stack(stack)
+
+    @locked
+    def _add_stack(self, stack: DatasetStack) -> None:
+        if stack.names:
+            self._changing.add_rows(*stack.pop())
 
     def replace(self, name: str, dataset: Input) -> None:
         """Replace a dataset by another one, which keeps its name and position.

@@ -12,7 +12,7 @@ from ambar import _core
 from ambar.collection.storage import tails
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.name_index import NameIndex
-from ambar.collection.storage.records import check_name
+from ambar.collection.storage.records import are_names, check_name
 from ambar.collection.storage.row_cache import blocks_of
 from ambar.store.array import Array
 from ambar.store.store import Store
@@ -254,6 +254,34 @@ class Catalogue:
         self._names.append(name)
         self._places.extend((family, row))
         self._count += 1
+
+    def count_new(self, names: Sequence[str]) -> int:
+        """Return the number of leading names that are valid, new, and different."""
+        self._read_tail()
+        unique = set(names)
+        if (
+            len(unique) == len(names)
+            and are_names(names)
+            and not self._base
+            and self._positions.keys().isdisjoint(unique)
+        ):
+            return len(names)
+        seen: set[str] = set()
+        for count, name in enumerate(names):
+            if not are_names([name]) or name in seen or name in self:
+                return count
+            seen.add(name)
+        return len(names)
+
+    def add_many(self, names: Sequence[str], family: int, row: int) -> None:
+        """Add datasets of new names at the end, with consecutive rows."""
+        self._read_tail()
+        self._positions.update({name: at for at, name in enumerate(names, self._count)})
+        self._names.extend(names)
+        places = np.empty((len(names), 2), np.uint32)
+        places[:, 0], places[:, 1] = family, np.arange(row, row + len(names))
+        self._places.frombytes(places.tobytes())
+        self._count += len(names)
 
     def move(self, name: str, family: int, row: int) -> None:
         """Assign another row to a name."""

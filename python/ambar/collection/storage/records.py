@@ -169,6 +169,11 @@ def check_name(name: Any) -> None:
         )
 
 
+def are_names(names: Sequence[str]) -> bool:
+    """Whether strings are valid names of datasets."""
+    return all(names) and _is_unicode("".join(names))
+
+
 def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, str]) -> Record:
     """Return a checked record; raises the errors of `as_record`."""
     for key, variable in variables.items():

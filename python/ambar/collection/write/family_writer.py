@@ -150,6 +150,11 @@ class FamilyWriter:
         yield from map(family.attribute, family.varying)
 
     @property
+    def number(self) -> int:
+        """The number of the family."""
+        return self._family.number
+
+    @property
     def can_change(self) -> bool:
         """Whether the layout of the family may change: it has few datasets, all unwritten."""
         return not self._is_written and len(self._pending) <= FEW
@@ -171,6 +176,15 @@ class FamilyWriter:
             record.read.check()
         return self._next_row - 1
 
+    def add_rows(self, record: Record, values: Mapping[str, np.ndarray]) -> int:
+        """Add datasets like `record`, with values (datasets, ...); return the row of the first."""
+        self._flush()
+        self._is_written = True
+        self._background.submit(lambda: self._write([record], values))
+        row = self._next_row
+        self._next_row += _count(values)
+        return row
+
     def finish(self) -> None:
         """Write the gathered datasets and the metadata of the group."""
         self._flush()
@@ -182,20 +196,24 @@ class FamilyWriter:
             self._is_written = True
             self._background.submit(lambda: self._write(batch))
 
-    def _write(self, records: list[Record]) -> None:
+    def _write(
+        self, records: list[Record], stacked: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        """Write datasets; one that stands for all, and the values of all, if they are `stacked`."""
         family = self._family
+        repeats = 1 if stacked is None else _count(stacked)
         self._is_changed = True
         if family.rows == 0:
             self._create_arrays(records)
-        self._write_attributes(records)
+        self._write_attributes(records, repeats)
         for name in family.columns:
-            self._write_variable(name, records)
+            self._write_variable(name, records, None if stacked is None else stacked[name])
             if records[0].read is not None and self._row_bytes > BATCH:
                 self._fill_shards(family.path(name))
         for dim in family.ragged:
             counts = np.array([record.sizes[dim] for record in records], np.int64)
-            self._extend(family.counts(dim), counts)
-        family.rows += len(records)
+            self._extend(family.counts(dim), np.repeat(counts, repeats))
+        family.rows += len(records) * repeats
         if self._row_bytes > BATCH:
             for path in list(self._rows):
                 self._fill_shards(path)
@@ -335,7 +353,7 @@ class FamilyWriter:
         self._rows.setdefault(path, []).append(values)
         self._row_bytes += raw_bytes(values)
 
-    def _write_attributes(self, records: list[Record]) -> None:
+    def _write_attributes(self, records: list[Record], repeats: int) -> None:
         family = self._family
         columns, new = merge(family, records)
         for key in new:
@@ -344,9 +362,9 @@ class FamilyWriter:
             self._extend(family.attribute(key), np.full(family.rows, earlier, object))
             self._added_to_arrays = True  # also the rows of the tails
         for key, column in columns.items():
-            self._extend(family.attribute(key), np.array(column, object))
+            self._extend(family.attribute(key), np.array(column * repeats, object))
 
-    def _write_variable(self, name: str, records: list[Record]) -> None:
+    def _write_variable(self, name: str, records: list[Record], stacked: np.ndarray | None) -> None:
         family, column = self._family, self._family.columns[name]
         variables = [record.variables[name] for record in records]
         if isinstance(variables[0].values, Deferred):
@@ -354,8 +372,14 @@ class FamilyWriter:
             return
         values = [variable.values for variable in variables]
         shape = values[0].shape
-        if family.ragged_dim(name) is not None:
-            leading = family.leading(name)
+        leading = family.leading(name)
+        if stacked is not None:
+            sizes = np.full(len(stacked), values[0].size)
+            rows = stacked
+            if family.ragged_dim(name) is not None:
+                length = len(stacked) * shape[leading]
+                rows = stacked.reshape(length, *shape[leading + 1 :])
+        elif family.ragged_dim(name) is not None:
             sizes = np.array([piece.size for piece in values], np.int64)
             if leading:
                 values = [piece.reshape(piece.shape[leading:]) for piece in values]
@@ -441,6 +465,11 @@ class FamilyWriter:
 
 def _itemsize(type_name: str) -> int:
     return _STRING_BYTES if type_name in MISSING else np.dtype(type_name).itemsize
+
+
+def _count(stacked: Mapping[str, np.ndarray]) -> int:
+    """Return the number of datasets."""
+    return len(next(iter(stacked.values())))
 
 
 def _joined(values: list[np.ndarray]) -> np.ndarray:

@@ -12,8 +12,8 @@ from ambar._util.arguments import OpenMode
 from ambar.collection.storage.catalogue import Catalogue
 from ambar.collection.storage.encodings import dtype_name
 from ambar.collection.storage.family import Column, Families, Family
-from ambar.collection.storage.records import Record, Variable, retyped
-from ambar.collection.write.family_writer import Background, FamilyWriter
+from ambar.collection.storage.records import Record, Variable, check_name, retyped
+from ambar.collection.write.family_writer import FEW, Background, FamilyWriter
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.writer import Writer
@@ -111,6 +111,30 @@ class PendingChanges:
         number, row = self._put(record)
         self._catalogue.add(record.name, number, row)
 
+    def add_rows(
+        self, record: Record, names: Sequence[str], values: Mapping[str, np.ndarray]
+    ) -> None:
+        """Add datasets of new names that differ from `record` in nothing but their values.
+
+        `values` are those of all datasets (datasets, ...), by variable.
+        """
+        count = self._catalogue.count_new(names)
+        if count > FEW:
+            record, writer = self._place(record)
+            rows = {
+                name: values[name][:count].astype(variable.values.dtype, copy=False)
+                for name, variable in record.variables.items()
+            }
+            self._catalogue.add_many(names[:count], writer.number, writer.add_rows(record, rows))
+        # Few datasets may yet change the family; the first invalid name raises its error.
+        for at in range(count if count > FEW else 0, len(names)):
+            check_name(names[at])
+            variables = {
+                name: variable._replace(values=np.array(values[name][at]))
+                for name, variable in record.variables.items()
+            }
+            self.add(record._replace(name=names[at], variables=variables))
+
     def replace(self, record: Record) -> None:
         """Replace the dataset of this name."""
         self._catalogue.position(record.name)
@@ -141,6 +165,11 @@ class PendingChanges:
         self._writer.close()
 
     def _put(self, record: Record) -> tuple[int, int]:
+        record, writer = self._place(record)
+        return writer.number, writer.add(record)
+
+    def _place(self, record: Record) -> tuple[Record, FamilyWriter]:
+        """Return a dataset with the required dtypes, and the writer of its family."""
         record = self._matched(record)
         _check_encoding(record, self._settings["encoding"])
         family = self._families.place(record, self._can_change)
@@ -154,9 +183,8 @@ class PendingChanges:
             if self._store is not None and family.rows:
                 writer.load(self._store)
             self._writers[family.number] = writer
-        writer = self._writers[family.number]
         self.pending = True
-        return family.number, writer.add(record)
+        return record, self._writers[family.number]
 
     def _can_change(self, family: Family) -> bool:
         writer = self._writers.get(family.number)
