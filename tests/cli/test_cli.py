@@ -8,7 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -486,6 +488,30 @@ def test_pictures_of_few_particles_have_few_pixels(monkeypatch: pytest.MonkeyPat
     half = snapshot.info.boxlen / 2
     assert shape(width=half, length_unit="code") == shape(width=0.5) == (128, 128)
     assert shape(where="position_x < 0.2") == (64, 64)
+
+
+def test_a_species_is_chosen() -> None:
+    pytest.importorskip("matplotlib")
+    from ambar.snapshot import plotting
+    from ambar.snapshot.kind import CellsPlot
+
+    several: Any = SimpleNamespace(species={"electrons": "e", "ions": "i"}, location="run")
+    request = CellsPlot(path="x", particles=True)
+    assert plotting.particles_of(several, replace(request, species="ions")) == "i"
+    with pytest.raises(ValueError, match="choose one of electrons, ions with --species"):
+        plotting.particles_of(several, request)
+    with pytest.raises(ValueError, match="'dust' does not exist; available: electrons, ions"):
+        plotting.particles_of(several, replace(request, species="dust"))
+
+
+def test_a_slice_has_no_weight() -> None:
+    pytest.importorskip("matplotlib")
+    from ambar.snapshot import plotting
+    from ambar.snapshot.kind import CellsPlot
+
+    snapshot = ambar.open_snapshot(output("sedov"))
+    with pytest.raises(ValueError, match="a weight applies to projections"):
+        plotting.image_of(snapshot, "p", CellsPlot(path="x", slice_at=0.5, weight="density"))
 
 
 def test_as_a_program() -> None:

@@ -58,6 +58,9 @@ def plot(
     ] = None,
     up: Annotated[str | None, option("The direction that is upwards: x, y, z or 0,1,1.")] = None,
     particles: Annotated[bool, flag("--particles", "Draw particles instead of cells.")] = False,
+    species: Annotated[
+        str | None, option("The species of particles to draw, where there are several.")
+    ] = None,
     weight: Annotated[
         str | None, option("Draw the mean weighted with this field, not the integral.")
     ] = None,
@@ -149,7 +152,8 @@ def plot(
         slice_at=slice_at,
         axis=parse_axis(axis),
         up=parse_axis(up),
-        particles=particles or None,
+        particles=particles or species is not None or None,
+        species=species,
         weight=weight,
         statistic=statistic,
         where=where,

@@ -35,6 +35,8 @@ class CellsPlot(PlotRequest):
     axis: str | Sequence[float] = "z"
     up: str | Sequence[float] | None = None
     particles: bool = False
+    species: str | None = None
+    """The species of particles, where there are several."""
     weight: str | None = None
     statistic: Statistic | None = None
     where: str | None = None
@@ -118,13 +120,13 @@ def _compare_series(series: Series, output: int | None, threads: int | None) -> 
 
 def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
     """Write a map, a projection or a slice of a field as a picture or a FITS file."""
-    from ambar.snapshot.plotting import axis_name, draw, image_of
+    from ambar.snapshot.plotting import axis_name, draw, image_of, particles_of
 
     field = request.field
     if field is None:
-        fields = snapshot.particles.fields if request.particles else snapshot.amr.fields
+        rows = particles_of(snapshot, request) if request.particles else snapshot.amr
         usual = "mass" if request.particles else "density"
-        field = usual if usual in fields else next(iter(fields), usual)
+        field = usual if usual in rows.fields else next(iter(rows.fields), usual)
     target = request.target_of(field, axis_name(request.axis))
     if target.suffix.lower() in (".fits", ".fit"):
         from ambar.snapshot.maps.fits import write_fits

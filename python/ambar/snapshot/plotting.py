@@ -99,7 +99,7 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
     """
     is_map = _is_map(request)
     if request.particles:
-        image = _map(snapshot.particles, field, request)
+        image = _map(particles_of(snapshot, request), field, request)
     else:
         image = _image_of_cells(snapshot, field, request, is_map=is_map)
     if not np.isfinite(image).any():
@@ -109,6 +109,30 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
             "change the condition or the part to draw"
         )
     return _in_length_unit(image, snapshot.info, request.length_unit)
+
+
+def particles_of(snapshot: Snapshot, request: CellsPlot) -> Particles:
+    """Return the particles to draw.
+
+    Raises
+    ------
+    ValueError
+        If there are several species and none is given, or the given one does not exist.
+    """
+    species = snapshot.species
+    if request.species is None:
+        if len(species) > 1:
+            raise _core.InvalidError(
+                f"{snapshot.location}: expected a species of particles, found several; choose one "
+                f"of {', '.join(species)} with --species"
+            )
+        return snapshot.particles
+    if request.species not in species:
+        raise _core.InvalidError(
+            f"{snapshot.location}: the species {request.species!r} does not exist; available: "
+            f"{', '.join(species) or 'none'}"
+        )
+    return species[request.species]
 
 
 def _image_of_cells(
@@ -138,6 +162,8 @@ def _is_map(request: CellsPlot) -> bool:
         or request.axis not in tuple(AXES)
         or any(one is not None for one in needed)
     )
+    if request.slice_at is not None and request.weight is not None:
+        raise _core.InvalidError("a weight applies to projections, not to slices; leave one out")
     if is_map and request.slice_at is not None:
         raise _core.InvalidError(
             "expected the axis x, y or z for a slice, and none of up, statistic, where, depth, "
