@@ -18,7 +18,7 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.collection.files import source_reader
+from ambar.collection.files import export, source_reader
 from ambar.collection.files.sources import find_sources, is_source, name_sources
 from ambar.collection.storage import layout
 from ambar.parallel.workers import Failure, Workers
@@ -435,6 +435,32 @@ def test_a_large_variable_becomes_the_dtype_of_the_others(tmp_path: Path) -> Non
     found = ambar.open_collection(target).load("f1").walk
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, (content.walk.values.astype("f8") / 3).astype("f4"))
+
+
+@needs_netcdf4
+@pytest.mark.parametrize("ragged", [(), ("time",)])
+def test_large_variables_are_exported_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ragged: tuple[str, ...]
+) -> None:
+    files = [tmp_path / "files" / f"f{n}.zarr" for n in range(2)]
+    for number, file in enumerate(files):
+        large_file(file, number, 20 + number * len(ragged))
+    ambar.ingest(files, tmp_path / "x.ambar", ragged=ragged, **QUICK)
+    collection = ambar.open_collection(tmp_path / "x.ambar")
+    assert export._write_batch(collection._key, ["f0", "f1"], tmp_path / "whole", "netcdf") == {}
+    monkeypatch.setattr(layout, "LARGEST_SHARD", 64 << 10)
+    assert export._large(collection, "f1", "netcdf") == ["count", "packed", "walk"]
+    assert export._write_batch(collection._key, ["f0", "f1"], tmp_path / "parts", "netcdf") == {}
+    for file in files:
+        found = xr.load_dataset(tmp_path / "parts" / f"{file.stem}.nc").drop_vars("wave")
+        xr.testing.assert_identical(found, xr.load_dataset(file).drop_vars("wave"))
+        raw, expected = (
+            xr.load_dataset(tmp_path / folder / f"{file.stem}.nc", decode_cf=False).drop_vars(
+                "wave"
+            )
+            for folder in ("parts", "whole")
+        )
+        xr.testing.assert_identical(raw, expected)
 
 
 def test_names() -> None:

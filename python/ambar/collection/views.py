@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,26 @@ def one(collection: Collection, name: str) -> xr.Dataset:
 def loaded(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset in memory."""
     return _dataset_of(collection, name, collection._reader.value)
+
+
+def large_variables(
+    collection: Collection, name: str, types: Sequence[str], least: int
+) -> list[str]:
+    """Return the data variables of a dataset of some dtypes and of more than `least` bytes."""
+    family, row = collection._place(name)
+    sizes = dict(family.sizes)
+    for dim in family.ragged:
+        first, last = collection._reader.offsets(family, dim)[row : row + 2].tolist()
+        sizes[dim] = last - first
+    return [
+        key
+        for key, column in family.columns.items()
+        if not column.coordinate
+        and column.times is None
+        and column.type_name[1:] in types
+        and math.prod(sizes[dim] for dim in column.dims) * np.dtype(column.type_name).itemsize
+        > least
+    ]
 
 
 def _dataset_of(

@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -19,6 +21,7 @@ from ambar._util.output_files import check_free_space, write_error
 from ambar._util.progress import Progress, progress_function
 from ambar.collection.collection import Collection
 from ambar.collection.openers import collection_at
+from ambar.collection.storage import layout
 from ambar.collection.storage.attributes import plain
 from ambar.kinds.request import Export
 from ambar.parallel.workers import Failure, Workers, explained, processes_for
@@ -33,6 +36,8 @@ BATCH = 16
 """Datasets of a task of a process: neighbouring datasets share chunks."""
 _NETCDF_BYTES = 16 << 10
 """Bytes of a NetCDF file without values."""
+_NUMBERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+"""Numbers that xarray writes to NetCDF without conversion."""
 _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
 _LIBRARIES = {"netcdf": ["netCDF4", "h5netcdf"], "zarr": ["zarr"]}
 
@@ -112,13 +117,29 @@ def _write_batch(
         try:
             path = folder / file_name(name, _SUFFIXES[format])
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(collection.load(name), path, format)
+            large = _large(collection, name, format)
+            _write(collection[name] if large else collection.load(name), path, format, large)
         except Exception as error:  # xarray and its libraries raise exceptions of any type
             failed[name] = explained(error)
     return failed
 
 
-def _write(dataset: xr.Dataset, path: Path, format: Format) -> None:  # noqa: A002
+def _large(collection: Collection, name: str, format: Format) -> list[str]:  # noqa: A002
+    """Return the variables of a dataset to write in parts: those of netCDF4, without conversion."""
+    from ambar.collection.views import large_variables
+
+    if format != "netcdf" or find_spec("netCDF4") is None:
+        return []
+    return large_variables(collection, name, _NUMBERS, layout.LARGEST_SHARD)
+
+
+def _write(
+    dataset: xr.Dataset,
+    path: Path,
+    format: Format,  # noqa: A002
+    large: Iterable[str],
+) -> None:
+    """Write a dataset, of which the variables `large` are written in parts."""
     dataset = _storable(dataset, format)
     for variable in dataset.variables.values():
         variable.attrs = {k: _attribute(v, format) for k, v in variable.attrs.items()}
@@ -128,7 +149,15 @@ def _write(dataset: xr.Dataset, path: Path, format: Format) -> None:  # noqa: A0
         if format == "zarr":
             dataset.to_zarr(path, mode="w-")
         else:
-            _write_netcdf(dataset, path)
+            # The system does not allocate memory for zeros that are only read.
+            empty = {
+                key: variable.copy(data=np.zeros(variable.shape, variable.dtype))
+                for key in large
+                for variable in [dataset.variables[key]]
+            }
+            _write_netcdf(dataset.assign(empty), path)
+            if empty:
+                _fill(path, {key: dataset.variables[key] for key in empty})
     except OSError as error:
         raise write_error(error, Path(path.name)) from error
 
@@ -155,6 +184,18 @@ def _write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     except (OSError, RuntimeError):
         check_free_space(needed, path)
         raise
+
+
+def _fill(path: Path, variables: Mapping[str, xr.Variable]) -> None:
+    """Write the values of variables into a file, in parts."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "a") as file:
+        file.set_auto_maskandscale(False)
+        for key, variable in variables.items():
+            part = layout.cut(variable.shape, variable.dtype.itemsize)[1][1:]
+            for box in layout.boxes(variable.shape, part):
+                file[key][box] = variable[box].values
 
 
 def _storable(dataset: xr.Dataset, format: Format) -> xr.Dataset:  # noqa: A002
