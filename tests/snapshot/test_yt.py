@@ -287,6 +287,14 @@ def test_an_output_of_a_series_is_chosen(tmp_path: Path) -> None:
         yt.load(str(tmp_path / "run.ambar"), output=7)
 
 
+def test_damaged_stores_get_the_errors_of_ambar(tmp_path: Path) -> None:
+    (tmp_path / "empty.ambar").touch()
+    (tmp_path / "folder.ambar").mkdir()
+    for name in ("empty.ambar", "folder.ambar"):
+        with pytest.raises((ambar.AmbarError, FileNotFoundError), match=name):
+            yt.load(str(tmp_path / name))
+
+
 def test_yt_finds_the_frontend() -> None:
     (entry,) = (e for e in entry_points(group="yt.frontends") if e.name == "ambar")
     assert entry.load() is frontend

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ambar._util.morton import morton_keys
 from ambar.interop.vtk_arrays import array_of, values_of
 from ambar.mesh.storage.array_writer import ArrayWriter
 from ambar.mesh.storage.connectivity import Connectivity, order_by_first_use
@@ -169,27 +170,11 @@ def morton_order(bounds: np.ndarray) -> np.ndarray:
     low = centers.min(axis=1)
     with np.errstate(over="ignore"):
         side = float((centers.max(axis=1) - low).max())
-    key = np.zeros(len(bounds), np.uint64)
-    if 0 < side < np.inf:
-        for axis in range(3):
-            steps = ((centers[axis] - low[axis]) * ((2**_BITS - 1) / side)).astype(np.uint64)
-            key |= _interleave_zeros(steps) << np.uint64(axis)
-    order: np.ndarray = np.argsort(key, kind="stable")
+    if not 0 < side < np.inf:
+        return np.arange(len(bounds))
+    steps = ((centers - low[:, None]) * ((2**_BITS - 1) / side)).astype(np.int64)
+    order: np.ndarray = np.argsort(morton_keys(steps), kind="stable")
     return order
-
-
-def _interleave_zeros(values: np.ndarray) -> np.ndarray:
-    """Return integers of 21 bits with two zeros after each bit."""
-    for shift, mask in (
-        (32, 0x1F00000000FFFF),
-        (16, 0x1F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    ):
-        values |= values << np.uint64(shift)
-        values &= np.uint64(mask)
-    return values
 
 
 def describe_order(

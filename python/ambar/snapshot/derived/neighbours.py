@@ -21,29 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.morton import morton_keys
 from ambar.snapshot.regions import AXES
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
 
 _BITS = 63
-_SPREAD = {
-    2: (
-        (16, 0x0000FFFF0000FFFF),
-        (8, 0x00FF00FF00FF00FF),
-        (4, 0x0F0F0F0F0F0F0F0F),
-        (2, 0x3333333333333333),
-        (1, 0x5555555555555555),
-    ),
-    3: (
-        (32, 0x001F00000000FFFF),
-        (16, 0x001F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    ),
-}
-"""Shifts and masks that move the bits of a number apart, by dimensions."""
 _CELL_BYTES = 200
 """Peak memory of reading the leaf cells, for each of them."""
 _KEPT = 2 * (os.cpu_count() or 2)
@@ -93,7 +77,7 @@ class Neighbours:
                 f"expected at most {_BITS // self._ndim} bits of a cell index for gradients, found "
                 f"{bits}"
             )
-        keys = _morton(corner)
+        keys = morton_keys(corner)
         order = np.argsort(keys, kind="stable")
         self._keys = keys[order]
         self._shift = shift.astype(np.int8)[order]
@@ -106,7 +90,7 @@ class Neighbours:
         """
         shift = shift.astype(np.int64)
         side = np.int64(1) << shift
-        first = _morton(corner)
+        first = morton_keys(corner)
         own = [self._mean(values, first, self._find(first), shift) for values in self._fields]
         matrix = np.zeros((len(side), self._ndim, self._ndim))
         right = np.zeros((len(side), self._ndim, len(self._fields)))
@@ -120,7 +104,7 @@ class Neighbours:
                 else:
                     exists = (place[axis] >= 0) & (place[axis] < self._sides[axis])
                     place[axis] = np.clip(place[axis], 0, self._sides[axis] - 1)
-                first = _morton(place)
+                first = morton_keys(place)
                 found = self._find(first)
                 exists &= found >= 0
                 # The cell that contains the place if it is coarser, otherwise the place itself.
@@ -312,15 +296,3 @@ def _sum(name: str, gradients: Mapping[str, np.ndarray]) -> np.ndarray:
     ]
     shape = next(iter(gradients.values())).shape[1:]
     return np.sum(terms, axis=0) if terms else np.zeros(shape)
-
-
-def _morton(place: np.ndarray) -> np.ndarray:
-    """Return the Morton keys of places of shape (ndim, cells)."""
-    ndim = len(place)
-    keys = np.zeros(place.shape[1:], dtype=np.int64)
-    for axis in range(ndim):
-        spread = place[axis].astype(np.int64)
-        for shift, mask in _SPREAD.get(ndim, ()):
-            spread = (spread | spread << shift) & mask
-        keys |= spread << axis
-    return keys

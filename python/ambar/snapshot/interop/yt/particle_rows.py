@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ambar._util.morton import morton_keys
 from ambar.snapshot.interop.yt.row_reading import read_rows
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ParticleRows:
     def _rows(self) -> list[np.ndarray]:
         """The rows of the particles in each domain, ascending."""
         keys = [self._curve.key_of_cell(start.cell) for start in self._starts]
-        first_parts = np.array([first for first, _ in keys], dtype=np.uint64)
+        first_parts = np.array([first for first, _ in keys], dtype=np.int64)
         owners = np.array([start.domain for start in self._starts])
         domain_of = np.empty(len(self._particles), dtype=np.int32)
         row = 0
@@ -89,17 +90,5 @@ class _Curve:
 
 
 def _interleaved(index: np.ndarray) -> np.ndarray:
-    """Return the bits of three numbers below 2^21 by turns."""
-    key = np.zeros(len(index), dtype=np.uint64)
-    for axis in range(3):
-        bits = index[:, axis].clip(0, 2**_BITS - 1).astype(np.uint64)
-        for shift, mask in (
-            (32, 0x1F00000000FFFF),
-            (16, 0x1F0000FF0000FF),
-            (8, 0x100F00F00F00F00F),
-            (4, 0x10C30C30C30C30C3),
-            (2, 0x1249249249249249),
-        ):
-            bits = (bits | bits << np.uint64(shift)) & np.uint64(mask)
-        key |= bits << np.uint64(axis)
-    return key
+    """Return the key of places; those outside of the box are taken to the nearest inside."""
+    return morton_keys(index.clip(0, 2**_BITS - 1).astype(np.int64).T)

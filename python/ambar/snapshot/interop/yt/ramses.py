@@ -41,7 +41,7 @@ class AmbarRamsesFields(RAMSESFieldInfo):  # type: ignore[misc] # yt has no type
     """The fields of yt's reader of RAMSES, without its tables of cooling, which are not stored."""
 
     def create_cooling_fields(self) -> bool:
-        """Return that there are no tables."""
+        """Return False: cooling tables are not stored."""
         return False
 
 
