@@ -40,6 +40,7 @@ PAGES = {
         "Outputs of a simulation: cells, particles, run information and units.",
         ["Snapshot", "Series", "Amr", "Particles", "Table", "Region", "Box", "Sphere",
          "SphericalShell", "Cylinder", "CylindricalShell", "OrientedBox", "RamsesInfo", "AmrexInfo",
+         "CodeInfo",
          "Units", "Statistics", "FieldStatistics", "Extremum", "write_fits"],
     ),
     "fields": (

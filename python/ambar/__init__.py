@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.analysis.statistics import Extremum as Extremum
     from ambar.snapshot.analysis.statistics import FieldStatistics as FieldStatistics
     from ambar.snapshot.analysis.statistics import Statistics as Statistics
+    from ambar.snapshot.code_info import CodeInfo as CodeInfo
     from ambar.snapshot.maps.fits import write_fits as write_fits
     from ambar.snapshot.particles import Particles as Particles
     from ambar.snapshot.regions import Box as Box
@@ -101,6 +102,7 @@ _MODULES = {
     "ambar.snapshot.amr": "Amr",
     "ambar.snapshot.analysis.statistics": "Extremum FieldStatistics Statistics",
     "ambar.snapshot.amrex_info": "AmrexInfo",
+    "ambar.snapshot.code_info": "CodeInfo",
     "ambar.snapshot.maps.fits": "write_fits",
     "ambar.snapshot.particles": "Particles",
     "ambar.snapshot.regions": (

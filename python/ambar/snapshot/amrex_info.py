@@ -15,7 +15,7 @@ from ambar.snapshot.units import Units
 
 @dataclass(frozen=True)
 class AmrexLevel:
-    """One level of a plotfile."""
+    """One level of cells in patches."""
 
     lo: tuple[int, ...]
     """Cell index of the lower corner of the domain."""
@@ -40,11 +40,13 @@ class CodeUnits(Units):
         return {}
 
     def factor(self, quantity: str, unit: str) -> float:
-        """Return 1 for "code"; raises UnsupportedError for anything else."""
+        """Return 1 for "code"; raises UnsupportedError for others, except of fields with units."""
         if unit == "code":
             return 1.0
+        if quantity in self._own:
+            return super().factor(quantity, unit)
         raise _core.UnsupportedError(
-            f"{quantity} cannot be converted to {unit!r}: plotfiles do not state their units; use "
+            f"{quantity} cannot be converted to {unit!r}: the output does not state its units; use "
             "'code', or give them with snapshot.with_units(ambar.Units(...))"
         )
 
@@ -121,7 +123,7 @@ class AmrexInfo(Summary):
                 time=float(values["time"]),
                 lower=tuple(map(float, values["lower"])),
                 upper=tuple(map(float, values["upper"])),
-                levels=tuple(map(_level, values["levels"])),
+                levels=tuple(map(level_of, values["levels"])),
                 steps=tuple(map(int, values.get("steps", ()))),
                 coordinates=str(values.get("coordinates", "cartesian")),
                 format=str(values.get("format", "")),
@@ -249,7 +251,8 @@ class AmrexInfo(Summary):
         return rows
 
 
-def _level(values: Mapping[str, Any]) -> AmrexLevel:
+def level_of(values: Mapping[str, Any]) -> AmrexLevel:
+    """Return the level in a mapping: of a store, or of `dataclasses.asdict`."""
     # Stores have a domain with its last cell; `dataclasses.asdict` yields exclusive corners.
     domain, after = (values["domain"], 1) if "domain" in values else (values, 0)
     return AmrexLevel(

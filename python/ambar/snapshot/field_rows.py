@@ -17,6 +17,7 @@ from ambar.snapshot.analysis.batches import Selection
 from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.analysis.profile_methods import ProfileMethods
 from ambar.snapshot.analysis.statistics_methods import StatisticsMethods
+from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.derived.catalog import SHORT_NAMES, Formula, frame_formulas
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, finite_vector
 from ambar.snapshot.derived.resolution import (
@@ -45,7 +46,7 @@ from ambar.snapshot.physics.constants import (
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.snapshot.regions import Center, Direction, Region, direction, region_in_code
-from ambar.snapshot.run_info import RamsesInfo
+from ambar.snapshot.run_info import RamsesInfo, units_of
 from ambar.snapshot.units import ColumnUnits, Units, parse_where
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
     """The group of the fields in the store of the snapshot."""
 
     @property
-    def info(self) -> RamsesInfo | AmrexInfo:
+    def info(self) -> RamsesInfo | AmrexInfo | CodeInfo:
         """Run information of the snapshot."""
         return self._info
 
@@ -320,7 +321,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
     @cached_property
     def _units(self) -> Units:
         """The units of the run, with the time in which birth times are."""
-        units = self._info.units
+        units = units_of(self._info, self._component)
         if (cosmology := units._cosmology) is None:
             return units
         choice = self._parameters.birth_times
@@ -470,12 +471,12 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         """Constants of the formulas of derived fields, as far as they are known."""
         constants = {}
         gamma = self._parameters.gamma
-        if gamma is None and isinstance(self._info, RamsesInfo):
+        if gamma is None and isinstance(self._info, RamsesInfo | CodeInfo):
             gamma = self._info.gamma
         if gamma is not None:
             constants["gamma"] = gamma
         units = self._units
-        if units.factors:
+        if units.factors and units._is_uniform:
             mu = self._parameters.mu or 1 / HYDROGEN_FRACTION
             constants["G"] = GRAVITATION * units.unit_d * units.unit_t**2
             constants["kelvin"] = mu * HYDROGEN_MASS / BOLTZMANN * units.unit_v**2
@@ -593,7 +594,7 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
         return self._properties() | {"Size": size}
 
     def _field_rows(self) -> list[tuple[str, ...]]:
-        return describe_fields(self.fields, self._info, self.dtype, self._stored)
+        return describe_fields(self.fields, self._info, self._component, self.dtype, self._stored)
 
 
 def _restored(
@@ -611,13 +612,14 @@ def _sizes(arrays: Iterable[Array]) -> str:
 def describe_fields(
     fields: Iterable[str],
     info: RunInfo,
+    component: str,
     dtype: Callable[[str], np.dtype[np.generic]],
     stored: StoredFields | None,
 ) -> list[tuple[str, ...]]:
     """Return name, dtype, unit and, for fields in a store, size and codecs."""
     rows: list[tuple[str, ...]] = []
     for name in fields:
-        row: tuple[str, ...] = (name, str(dtype(name)), code_unit(name, info))
+        row: tuple[str, ...] = (name, str(dtype(name)), code_unit(name, info, component))
         if stored is not None:
             arrays = stored.arrays(name)
             codecs = dict.fromkeys(array.codecs for array in arrays)
@@ -626,8 +628,11 @@ def describe_fields(
     return rows
 
 
-def code_unit(field: str, info: RunInfo) -> str:
-    """Return one code unit of a field in CGS units; "code" if it is not known."""
+def code_unit(field: str, info: RunInfo, component: str) -> str:
+    """Return the unit of a field: one code unit in CGS units; "code" if it is not known."""
+    own = units_of(info, component)._own.get(field)
+    if own is not None:
+        return own if isinstance(own, str) else own.name
     unit = _UNITS.get(quantity_of(field) or "")
     if unit is None or not info.physical or info.units.is_conformal(field):
         return "code"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from ambar import _core
 from ambar._util.text import suggestion
 from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.field_names import CELL_COMPONENTS, DERIVED, resolve
 from ambar.snapshot.regions import Region, checked_levels, region_in_code
 
@@ -196,7 +197,7 @@ class LoadedSource(Source):
 
 def _info_of_loaded(info: RunInfo, core: _core.Amr) -> RunInfo:
     """Return the run information, for patches with the levels and boxes that were loaded."""
-    if not isinstance(info, AmrexInfo) or core.layout != "patches":
+    if not isinstance(info, AmrexInfo | CodeInfo) or core.layout != "patches":
         return info
     levels = []
     for number, level in enumerate(info.levels):
@@ -207,6 +208,8 @@ def _info_of_loaded(info: RunInfo, core: _core.Amr) -> RunInfo:
         cells = int((boxes[:, 1] - boxes[:, 0]).prod(axis=1).sum())
         levels.append(dataclasses.replace(level, boxes=len(boxes), cells=cells))
     levels[-1] = dataclasses.replace(levels[-1], ratio=(1,) * info.ndim)
+    if isinstance(info, CodeInfo):
+        return dataclasses.replace(info, levels=tuple(levels))
     return dataclasses.replace(info, levels=tuple(levels), steps=info.steps[: len(levels)])
 
 

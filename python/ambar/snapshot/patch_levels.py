@@ -15,6 +15,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.regions import AXES, Box, cell_range, checked_levels, domain_part
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def levels_of(
 def _numbers(amr: Amr) -> list[int]:
     """Return the numbers of the levels that have cells, including refined cells."""
     if amr.layout == "patches":
-        return list(range(len(cast(AmrexInfo, amr.info).levels)))
+        return list(range(len(cast(AmrexInfo | CodeInfo, amr.info).levels)))
     return list(range(amr.levels[1] + 1))
 
 
@@ -97,7 +98,7 @@ def _cell_range_of(
 def _of_patches(
     amr: Amr, numbers: Sequence[int], ends: tuple[np.ndarray, np.ndarray] | None
 ) -> list[Level]:
-    infos = [cast(AmrexInfo, amr.info).levels[number] for number in numbers]
+    infos = [cast(AmrexInfo | CodeInfo, amr.info).levels[number] for number in numbers]
     all_boxes = [
         amr._core.boxes(number) - info.lo for number, info in zip(numbers, infos, strict=True)
     ]

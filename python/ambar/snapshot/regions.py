@@ -310,7 +310,7 @@ class Box(Region):
 
         Parameters
         ----------
-        info : RamsesInfo or AmrexInfo
+        info : RamsesInfo, AmrexInfo or CodeInfo
             Run information.
 
         Returns

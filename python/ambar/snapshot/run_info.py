@@ -13,6 +13,8 @@ from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
 from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.code_info import CELLS, CodeInfo
+from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.physics.constants import LENGTHS, TIMES
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.units import Units
@@ -300,15 +302,22 @@ def namelist_flag(namelist: str, name: str) -> bool | None:
     return found[-1] in "tT" if found else None
 
 
-RunInfo: TypeAlias = RamsesInfo | AmrexInfo
+RunInfo: TypeAlias = RamsesInfo | AmrexInfo | CodeInfo
 """The run information of a snapshot, by the simulation code."""
 
 
 def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
     """Return the run information in the attributes of a snapshot, whose origin is `source`."""
-    if isinstance(source, Mapping) and source.get("format") == "amrex":
-        return AmrexInfo.from_dict(values)
-    return RamsesInfo.from_dict(values)
+    code = source.get("format", "ramses") if isinstance(source, Mapping) else "ramses"
+    readers: dict[str, type[RunInfo]] = {"ramses": RamsesInfo, "amrex": AmrexInfo}
+    return readers.get(code, CodeInfo).from_dict(values)
+
+
+def units_of(info: RunInfo, component: str) -> Units:
+    """Return the units of the fields of a component: "amr", "particles", "particles/SPECIES"."""
+    if not isinstance(info, CodeInfo):
+        return info.units
+    return info.units_of(CELLS if component == "amr" or component in CELL_COMPONENTS else component)
 
 
 def readable_length(cm: float) -> str:

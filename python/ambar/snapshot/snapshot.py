@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ambar.snapshot.amrex_info import AmrexInfo
+    from ambar.snapshot.code_info import CodeInfo
     from ambar.snapshot.regions import Region
     from ambar.snapshot.run_info import RamsesInfo
     from ambar.store.store import Store
@@ -102,7 +103,7 @@ class Snapshot:
         return self._source.location
 
     @property
-    def info(self) -> RamsesInfo | AmrexInfo:
+    def info(self) -> RamsesInfo | AmrexInfo | CodeInfo:
         """Run information: box, time, cosmology, levels and units."""
         return self._source.info
 
@@ -363,7 +364,7 @@ class Snapshot:
 
     def _properties(self) -> dict[str, object]:
         known = dict(self.info.summary())
-        names = ("dimensions", "box", "domain", "time", "aexp", "levels", "boxes")
+        names = ("code", "dimensions", "box", "domain", "time", "aexp", "levels", "boxes")
         stored = self._source.stored_fields("")
         return {
             **{name.capitalize(): known[name] for name in names if name in known},
@@ -380,10 +381,11 @@ class Snapshot:
         stored = self._source.stored_fields(group)
         if stored is None:
             return html.details(
-                title, html.table([(name, code_unit(name, self.info)) for name in fields])
+                title,
+                html.table([(name, code_unit(name, self.info, component)) for name in fields]),
             )
         owner = self.amr if component in CELL_COMPONENTS else self._rows(component)
-        return field_details(title, describe_fields(fields, self.info, owner.dtype, stored))
+        return field_details(title, describe_fields(fields, self.info, group, owner.dtype, stored))
 
     def _rows(self, name: str) -> Particles:
         if name not in self._tables:

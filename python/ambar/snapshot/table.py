@@ -34,7 +34,7 @@ class Table:
     ----------
     columns : mapping of str to numpy.ndarray
         1-D arrays of equal length, by name. Values of a simulation are in code units.
-    info : RamsesInfo or AmrexInfo, optional
+    info : RamsesInfo, AmrexInfo or CodeInfo, optional
         Run information, whose units `column` uses.
     dim : str, default "row"
         Name of the dimension in `to_xarray`.

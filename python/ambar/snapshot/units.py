@@ -101,12 +101,30 @@ class Units:
     unit_t: float
     cosmological: bool = False
     _cosmology: Cosmology | None = field(default=None, init=False, repr=False)
+    _own: Mapping[str, Unit | str] = field(default_factory=dict, init=False, repr=False, hash=False)
+    """Units of fields that are not in code units; a text where it is not a known unit."""
 
     def _of_universe(self, cosmology: Cosmology | None) -> Units:
         """Return these units with the expansion that converts birth times."""
         units = replace(self)
         object.__setattr__(units, "_cosmology", cosmology)
+        object.__setattr__(units, "_own", self._own)
         return units
+
+    def _of_fields(self, own: Mapping[str, Unit | str]) -> Units:
+        """Return these units with those of fields that are not in code units."""
+        units = self._of_universe(self._cosmology)
+        object.__setattr__(units, "_own", own)
+        return units
+
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether all fields of a known quantity are in code units: formulas may mix them."""
+        for name, own in self._own.items():
+            quantity = quantity_of(name)
+            if quantity is not None and own != self._code_unit(quantity):
+                return False
+        return True
 
     def is_conformal(self, field: str) -> bool:
         """Return whether a field contains birth times of a cosmological run.
@@ -226,6 +244,8 @@ class Units:
         """
         if unit == "code":
             return 1.0
+        if quantity in self._own:
+            return self._factor_of(self._own_unit(quantity), unit, quantity)
         if self.is_conformal(quantity):
             raise _core.UnsupportedError(
                 f"{quantity!r} cannot be converted to {unit!r} with a factor: birth times of a "
@@ -296,7 +316,18 @@ class Units:
         factor = self.unit_l**length * self.unit_m**mass * self.unit_t**time
         return Unit(factor, (length, mass, time, 0.0))
 
+    def _own_unit(self, name: str) -> Unit:
+        own = self._own[name]
+        if isinstance(own, str):
+            raise _core.UnsupportedError(
+                f"{name!r} is in {own!r}, which is not a unit that can be converted; use 'code'"
+            )
+        return own
+
     def _unit_of_name(self, name: str) -> Unit | None:
+        own = self._own.get(name)
+        if own is not None:
+            return own if isinstance(own, Unit) else None
         quantity = quantity_of(name)
         if quantity in ABSOLUTE:
             return ABSOLUTE[quantity]
@@ -524,7 +555,7 @@ class ColumnUnits:
         own = self.of.get(name)
         if unit == "code":
             return 1.0
-        if own is None:
+        if own is None or without_component(name) in self.units._own:
             return self.units.factor(without_component(name), unit)
         kind = quantity_of(without_component(name))
         if kind in DIMENSIONS and self.units._code_unit(kind) == own:
@@ -542,12 +573,13 @@ class ColumnUnits:
         if unit != "code":
             return pint_notation(unit)
         own = self.of.get(name)
-        if own is not None and own.name:
+        if own is None:
+            stated = self.units._own.get(without_component(name), "code")
+            return stated if isinstance(stated, str) else "code"
+        if own.name:
             return own.name
-        if own is None or (own.is_like(_ONE) and own.factor != 1.0):
-            return "code"
         if own.is_like(_ONE):
-            return "dimensionless"
+            return "dimensionless" if own.factor == 1.0 else "code"
         if is_code_unit(own, self.units):
             return "code"
         return own.text if own.factor == 1.0 else f"{own.factor!r}*{own.text}"

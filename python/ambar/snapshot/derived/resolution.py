@@ -117,8 +117,7 @@ class Resolution:
         if column in self._definitions:
             found = self._unit_of_definition(column)
         else:
-            is_birth_time = self._context.units.is_conformal(column)
-            found = None if is_birth_time else self._code_unit(quantity_of(column))
+            found = self._context.units._unit_of_name(column)
         self._units[column] = found
         return found
 
