@@ -19,7 +19,7 @@ from vtkmodules.vtkCommonDataModel import (
 from ambar import _core
 from ambar.interop.vtk_arrays import array_of
 from ambar.snapshot.field_names import resolve_all
-from ambar.snapshot.patch_levels import Level, levels_of
+from ambar.snapshot.interop.patch_levels import Level, levels_of
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr

@@ -24,8 +24,8 @@ from yt.utilities.hierarchy_inspection import find_lowest_subclasses
 
 from ambar import _core
 from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.interop.patch_levels import Level, levels_of
 from ambar.snapshot.interop.yt.text_files import text_files
-from ambar.snapshot.patch_levels import Level, levels_of
 
 if TYPE_CHECKING:
     from ambar.snapshot.particles import Particles
