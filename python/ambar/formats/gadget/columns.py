@@ -1,0 +1,124 @@
+"""The columns that datasets become: names, and units from attributes or from Gadget's manual."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ambar.formats.gadget.files import Dataset
+from ambar.formats.gadget.header import Header
+from ambar.snapshot.code_info import CodeInfo
+from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.physics.constants import SOLAR_MASS, YEAR
+from ambar.snapshot.physics.unit_expressions import Dimension, Unit
+from ambar.snapshot.regions import AXES
+
+POSITIONS = tuple(f"position_{axis}" for axis in AXES)
+_VECTORS = {"Coordinates": "position", "Velocities": "velocity", "Velocity": "velocity"}
+"""Names of columns of datasets that all analysis uses; others keep their names."""
+_SWIFT_CGS = "Conversion factor to physical CGS (including cosmological corrections)"
+# Exponents of expansion factor, h, length, mass and velocity, as in the manual of Gadget-4.
+_KNOWN: dict[str, tuple[float, float, float, float, float]] = {
+    "Coordinates": (1, -1, 1, 0, 0),
+    "Velocities": (0.5, 0, 0, 0, 1),
+    "Velocity": (0.5, 0, 0, 0, 1),
+    "Masses": (0, -1, 0, 1, 0),
+    "Mass": (0, -1, 0, 1, 0),
+    "InternalEnergy": (0, 0, 0, 0, 2),
+    "Density": (-3, 2, -3, 1, 0),
+    "SmoothingLength": (1, -1, 1, 0, 0),
+    "Potential": (-1, 0, 0, 0, 2),
+    "Acceleration": (-2, 1, -1, 0, 2),
+    "Volume": (3, -3, 3, 0, 0),
+    "CenterOfMass": (1, -1, 1, 0, 0),
+}
+_DIMENSIONLESS = (
+    "Metallicity",
+    "GFM_Metallicity",
+    "GFM_Metals",
+    "ElectronAbundance",
+    "NeutralHydrogenAbundance",
+)
+_SOLAR_RATE = Unit(SOLAR_MASS / YEAR, (0.0, 1.0, -1.0, 0.0))
+_CGS = ("cm", "g", "s", "K")
+
+
+def column_names(dataset: Dataset, header: Header) -> list[str]:
+    """Return the names of the columns of a dataset: one for each value of a row."""
+    name = dataset.name.partition("/")[2].replace("/", "_")
+    if len(dataset.shape) == 1:
+        return [name]
+    count = math.prod(dataset.shape[1:])
+    labels: Sequence[str] = header.names.get(name, ())
+    if len(labels) != count:
+        labels = AXES if count == len(AXES) else [str(number) for number in range(count)]
+    return [f"{_VECTORS.get(name, name)}_{label}" for label in labels]
+
+
+def unit_of(dataset: Dataset, header: Header) -> Unit | None:
+    """Return the unit of a dataset in CGS, without h and expansion factor; None if unknown."""
+    own, name = dataset.attributes, dataset.name.rpartition("/")[2]
+    aexp = header.aexp or 1.0
+    if "U_L exponent" in own:
+        exponents = [float(own[f"U_{base} exponent"]) for base in "LMtT"]
+        length, mass, time, kelvin = exponents
+        factor = float(own.get(_SWIFT_CGS, 0.0))
+        if not factor > 0 or float(own.get("U_I exponent", 0.0)):
+            return None
+        return Unit(factor, (length, mass, time, kelvin))
+    if "length_scaling" in own and "to_cgs" in own:
+        length, mass, velocity = (
+            float(own[f"{one}_scaling"]) for one in ("length", "mass", "velocity")
+        )
+        factor = float(own["to_cgs"])
+        factor *= aexp ** float(own["a_scaling"]) * header.hubble ** float(own["h_scaling"])
+        dimension = _dimension(length, mass, velocity)
+        return Unit(factor, dimension) if factor > 0 else _default_unit(name, header)
+    if "CGSConversionFactor" in own and name in _KNOWN:
+        factor = float(own["CGSConversionFactor"]) * aexp ** float(own["aexp-scale-exponent"])
+        factor *= header.hubble ** float(own["h-scale-exponent"])
+        return Unit(factor, _dimension(*_KNOWN[name][2:]))
+    return _default_unit(name, header)
+
+
+def _default_unit(name: str, header: Header) -> Unit | None:
+    """Return the unit that a dataset has by its name; None if unknown."""
+    if name in _DIMENSIONLESS:
+        return Unit(1.0)
+    if name == "StarFormationRate":
+        return _SOLAR_RATE
+    if name not in _KNOWN or header.code == "swift":
+        return None
+    a, h, length, mass, velocity = _KNOWN[name]
+    factor = header.length**length * header.mass**mass * header.velocity**velocity
+    factor *= (header.aexp or 1.0) ** a * header.hubble**h
+    return Unit(factor, _dimension(length, mass, velocity))
+
+
+def _dimension(length: float, mass: float, velocity: float) -> Dimension:
+    return (length + velocity, mass, -velocity, 0.0)
+
+
+def stated_units(units: Mapping[str, Unit | None], info: CodeInfo) -> dict[str, str]:
+    """Return the units of columns as text, without those that are in code units anyway."""
+    found = {}
+    for name, unit in units.items():
+        quantity = quantity_of(name)
+        if unit is None:
+            continue
+        if quantity is not None:
+            code = info.units._unit_of_name(name)
+            if code and code.is_like(unit) and math.isclose(code.factor, unit.factor, rel_tol=1e-9):
+                continue
+        found[name] = text_of(unit)
+    return found
+
+
+def text_of(unit: Unit) -> str:
+    """Return a unit as text: a factor and powers of cm, g, s and K."""
+    powers = [
+        base if power == 1.0 else f"{base}**{power:g}"
+        for base, power in zip(_CGS, unit.dimension, strict=True)
+        if power
+    ]
+    return "*".join([repr(unit.factor), *powers]) if powers or unit.factor != 1.0 else ""

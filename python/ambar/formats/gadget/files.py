@@ -1,0 +1,329 @@
+"""The files of a snapshot or catalogue in HDF5: found, opened, and read in parts.
+
+Datasets are in one file, or in files ``NAME.0.hdf5``, ``NAME.1.hdf5``, ... with rows of each type
+of particles. SWIFT also writes ``NAME.hdf5``, whose virtual datasets refer to these files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.optional import require
+from ambar._util.output_files import write_error
+from ambar.parallel.workers import Failure, Workers
+
+SUFFIXES = (".hdf5", ".h5", ".hdf")
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_PART = re.compile(r"(.+)\.(\d+)(\.(?:hdf5|h5|hdf))")
+_AGAIN = "restore it from a copy"
+_TASK = 16 << 20
+"""Bytes of a part of a dataset that a process reads."""
+_LARGE = 64 << 20
+"""Bytes of a compressed dataset from which on several processes read it."""
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """Yield an HDF5 file that is open for reading.
+
+    Raises CorruptError if it is damaged, also if reading in the block fails.
+    """
+    h5py = require("h5py", purpose="reading snapshots in HDF5", install="ambar[hdf5]")
+    # Registers the filter that the file may need.
+    import ambar.hdf5  # noqa: F401
+
+    try:
+        with h5py.File(path) as file:
+            yield file
+    except OSError as error:
+        if error.errno:  # not found, or locked by another program
+            raise write_error(error, path) from error
+        raise _core.CorruptError(f"{path}: {_one_line(error)}; {_AGAIN}") from error
+    except (KeyError, RuntimeError) as error:
+        if isinstance(error, _core.AmbarError):
+            raise
+        raise _core.CorruptError(f"{path}: {_one_line(error)}; {_AGAIN}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).strip("'\"").split())
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """Return the attributes of a group or dataset: numbers, lists of numbers and text."""
+    return {name: _plain(value) for name, value in node.attrs.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        plain = [_plain(one) for one in value.tolist()] if value.ndim else _plain(value.item())
+        return plain[0] if isinstance(plain, list) and len(plain) == 1 else plain
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_hdf5(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a file with the signature of HDF5."""
+    place = Path(path)
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        return file.read(len(_SIGNATURE)) == _SIGNATURE
+
+
+def has_header(path: str | os.PathLike[str], attribute: str) -> bool:
+    """Return whether an HDF5 file has the group ``Header`` with an attribute.
+
+    Raises CorruptError if it is an HDF5 file that no program can open.
+    """
+    if not is_hdf5(path):
+        return False
+    with open_hdf5(Path(path)) as file:
+        return "Header" in file and attribute in file["Header"].attrs
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """How a kind of files counts its rows: attributes of the group ``Header``."""
+
+    what: str
+    """The kind of files, for messages."""
+    here: str
+    """Attribute that such files have: numbers of rows in the file."""
+    files: str
+    """Number of files."""
+
+
+def find_files(paths: Sequence[str | os.PathLike[str]], kind: Catalogue) -> list[Path]:
+    """Return all files of a snapshot or catalogue, in the order of their numbers.
+
+    Parameters
+    ----------
+    paths
+        A file, one of several files, all of them, or their folder.
+    kind
+        The kind of the files.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file does not exist.
+    ValueError
+        If a folder has several snapshots, or files are not those of one.
+    CorruptError
+        If a file is damaged.
+    """
+    given = [Path(path) for path in paths]
+    if len(given) == 1 and given[0].is_dir():
+        given = _files_in(given[0], kind)
+    first = given[0]
+    with open_hdf5(first) as file:
+        header = attributes_of(file["Header"])
+    if header.get("Virtual") == 1:
+        return _numbered(_path_of_part(first, 0), None, kind)
+    count = int(header.get(kind.files, 1))
+    if count == 1 and len(given) == 1:
+        return given
+    found = _numbered(first, count, kind)
+    if unexpected := sorted(set(given) - set(found)):
+        raise _core.InvalidError(
+            f"{unexpected[0]}: expected one of the {count} files of {first}, found a file of "
+            f"another {kind.what}; convert each to a store of its own"
+        )
+    return found
+
+
+def _files_in(folder: Path, kind: Catalogue) -> list[Path]:
+    """Return a file of the only snapshot in a folder."""
+    names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    sets: dict[str, Path] = {}
+    for path in names:
+        part = _PART.fullmatch(path.name)
+        base = part[1] if part else path.name.removesuffix(path.suffix)
+        # A virtual file comes before its parts, which replace it.
+        if (base not in sets or not _PART.fullmatch(sets[base].name)) and has_header(
+            path, kind.here
+        ):
+            sets[base] = path
+    if len(sets) != 1:
+        found = ", ".join(sorted(path.name for path in sets.values())[:3]) or "none"
+        raise _core.InvalidError(
+            f"{folder}: expected the files of one {kind.what}, found {len(sets)} ({found}); "
+            "convert each to a store of its own"
+        )
+    return list(sets.values())
+
+
+def _path_of_part(path: Path, number: int) -> Path:
+    part = _PART.fullmatch(path.name)
+    base, suffix = (part[1], part[3]) if part else (path.name.removesuffix(path.suffix), path.suffix)
+    return path.with_name(f"{base}.{number}{suffix}")
+
+
+def _numbered(path: Path, count: int | None, kind: Catalogue) -> list[Path]:
+    """Return all parts of a snapshot; their number is that of the first part by default."""
+    first = _path_of_part(path, 0)
+    if count is None and first.exists():
+        with open_hdf5(first) as file:
+            count = int(attributes_of(file["Header"]).get(kind.files, 1))
+    parts = [_path_of_part(path, number) for number in range(count or 1)]
+    missing = [part for part in parts if not part.is_file()]
+    if missing:
+        what = (
+            f"expected {len(parts)} files of the {kind.what}, of which {len(missing)} do not "
+            "exist; copy all of them into one folder"
+        )
+        raise FileNotFoundError(errno.ENOENT, what, os.fspath(missing[0]))
+    return parts
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset whose rows are in one or several files."""
+
+    name: str
+    """Path in each file."""
+    parts: tuple[tuple[Path, int], ...]
+    """The files that have rows of it, and the number of rows in each."""
+    shape: tuple[int, ...]
+    """All rows, and the values of a row."""
+    dtype: np.dtype[Any]
+    """In native byte order."""
+    is_compressed: bool
+    attributes: Mapping[str, Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values."""
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+
+def datasets_of(group: Any) -> dict[str, Any]:
+    """Return the datasets below a group of h5py, by path in the group."""
+    found: dict[str, Any] = {}
+    for name, node in group.items():
+        if hasattr(node, "dtype"):
+            found[name] = node
+        else:
+            found |= {f"{name}/{below}": one for below, one in datasets_of(node).items()}
+    return found
+
+
+def collect_datasets(paths: Sequence[Path], group: str, counts: Sequence[int]) -> list[Dataset]:
+    """Return the datasets of a group, whose rows are in files.
+
+    Parameters
+    ----------
+    paths, counts
+        The files, and the number of rows in each.
+    group
+        The path of the group.
+
+    Raises
+    ------
+    CorruptError
+        If a file lacks a dataset, or has it with other rows or another dtype.
+    """
+    known: dict[str, dict[str, Any]] = {}
+    parts = [(path, count) for path, count in zip(paths, counts, strict=True) if count]
+    for number, (path, count) in enumerate(parts):
+        with open_hdf5(path) as file:
+            nodes = datasets_of(file[group])
+            for name, node in nodes.items():
+                if node.shape[:1] != (count,):
+                    raise _core.CorruptError(
+                        f"{path}: {group}/{name}: expected {count:,} rows, the number in the "
+                        f"header, found the shape {node.shape}; {_AGAIN}"
+                    )
+                own = {
+                    "tail": node.shape[1:],
+                    "dtype": node.dtype.newbyteorder("="),
+                    "is_compressed": bool(node.compression or node.fletcher32 or node.shuffle),
+                    "attributes": attributes_of(node),
+                }
+                first = own if number == 0 else known.get(name)
+                if first is None or any(own[key] != first[key] for key in ("tail", "dtype")):
+                    raise _differs(path, parts[0][0], f"{group}/{name}")
+                known[name] = first
+            for name in known.keys() - nodes.keys():
+                raise _differs(path, parts[0][0], f"{group}/{name}")
+    rows = sum(counts)
+    return [
+        Dataset(
+            name=f"{group}/{name}",
+            parts=tuple(parts),
+            shape=(rows, *own["tail"]),
+            dtype=own["dtype"],
+            is_compressed=own["is_compressed"],
+            attributes=own["attributes"],
+        )
+        for name, own in known.items()
+    ]
+
+
+def _differs(path: Path, first: Path, name: str) -> _core.CorruptError:
+    return _core.CorruptError(
+        f"{path}: expected the datasets of {first.name}, found another shape, another dtype or no "
+        f"dataset {name}; use the files of one run"
+    )
+
+
+class Reader:
+    """Reads datasets: large compressed ones with several processes.
+
+    Parameters
+    ----------
+    workers
+        The processes, or None to read here.
+    advance
+        Called with the bytes of each part that was read.
+    """
+
+    def __init__(self, workers: Workers | None, advance: Callable[[int], None]) -> None:
+        self._workers, self._advance = workers, advance
+
+    def read(self, dataset: Dataset) -> np.ndarray:
+        """Return all rows of a dataset.
+
+        Raises
+        ------
+        CorruptError
+            If the values are damaged, or their compression filter is not installed.
+        """
+        values = np.empty(dataset.shape, dataset.dtype)
+        row_bytes = max(dataset.nbytes // max(dataset.shape[0], 1), 1)
+        step = max(_TASK // row_bytes, 1)
+        tasks, starts, first = [], [], 0
+        for path, count in dataset.parts:
+            for start in range(0, count, step):
+                tasks.append((path, dataset.name, start, min(start + step, count)))
+                starts.append(first + start)
+            first += count
+        if self._workers is None or not dataset.is_compressed or dataset.nbytes < _LARGE:
+            results = ((task, read_rows(*task)) for task in tasks)
+        else:
+            results = self._workers.map(read_rows, tasks, lambda _: _TASK)
+        for start, (task, rows) in zip(starts, results, strict=True):
+            if isinstance(rows, Failure):
+                raise rows.raised_for(f"{task[0]}", f"; {_AGAIN}")
+            values[start : start + len(rows)] = rows
+            self._advance(rows.nbytes)
+        return values
+
+
+def read_rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:
+    """Return the rows `start` to `stop` of a dataset in a file, in native byte order."""
+    with open_hdf5(path) as file:
+        values: np.ndarray = file[name][start:stop]
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
