@@ -37,15 +37,19 @@ def convert(
     paths: Annotated[
         list[str],
         typer.Argument(
-            help="A RAMSES output, a folder of them, or a plotfile; or files of NetCDF and Zarr "
-            "stores, folders of them, and globs; or a mesh, or the files of its time steps.",
+            help="A RAMSES output, a folder of them, a plotfile, or a snapshot of particles; or "
+            "files of NetCDF and Zarr stores, folders of them, and globs; or a mesh, or the files "
+            "of its time steps.",
             metavar="PATH",
         ),
     ],
     target: Annotated[str, typer.Argument(help="The store to write, for example run.ambar.")],
     components: Annotated[
         str | None,
-        option("Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species."),
+        option(
+            "Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species; of "
+            "snapshots of particles gas,dark_matter,stars,..."
+        ),
     ] = None,
     fields: Annotated[str | None, option("Fields to keep, a,b,c; by default all.")] = None,
     levels: Annotated[
@@ -118,6 +122,14 @@ def convert(
             rich_help_panel=_NETCDF,
         ),
     ] = None,
+    halos: Annotated[
+        list[str] | None,
+        option(
+            "Of snapshots of particles: a catalogue of halos to add, of Subfind, FOF, Rockstar or "
+            "HOP; give the option once for each.",
+            metavar="PATH",
+        ),
+    ] = None,
     reorder: Annotated[
         bool,
         flag(
@@ -137,12 +149,15 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert RAMSES outputs, a plotfile of AMReX, files of NetCDF and Zarr stores, or a mesh.
+    """Convert outputs of RAMSES, AMReX and particle codes, NetCDF, Zarr stores, or a mesh.
 
     Nothing is lost, unless an error bound is given.
 
     A folder of outputs becomes a series; with --resume, it converts the outputs that are new, and
     those whose files have changed. An output that is not complete is an error.
+
+    A snapshot of particles is an HDF5 file of Gadget-2, 3 or 4, AREPO, GIZMO or SWIFT, one of its
+    files, or their folder. Each type of particles becomes a table that regions read in parts.
 
     NetCDF files and Zarr stores become a collection, each a dataset. A file that cannot be read
     stops it; with --on-error skip the others are kept. --resume continues after an interruption.
@@ -157,6 +172,8 @@ def convert(
     ambar convert /scratch/run42 run42.ambar --resume --on-error skip
     ambar convert plt00200 plt.ambar
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
+    ambar convert snapdir_010 snap.ambar --halos groups_010/fof_subhalo_tab_010.0.hdf5
+    ambar convert snap_010.hdf5 gas.ambar --components gas --fields mass,Density,InternalEnergy
     ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
     ambar convert profiles/ profiles.ambar --error-bound temperature=0.01
     ambar convert "2024/*.nc" "2025/*.zarr" profiles.ambar --resume
@@ -180,6 +197,7 @@ def convert(
         processes=processes,
         decode_times=decode_times,
         reorder=reorder or None,
+        halos=halos or None,
     )
     try:
         with printed_warnings():

@@ -125,7 +125,8 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
     if component in TABLE_COMPONENTS:
         rows: Particles = getattr(snapshot, component)
         return rows
-    return snapshot.species[component.removeprefix("particles/")]
+    owner, _, name = component.partition("/")
+    return (snapshot.halos if owner == "halos" else snapshot.species)[name]
 
 
 def stored_attributes(snapshot: Snapshot, component: str) -> dict[str, Any] | None:

@@ -49,6 +49,8 @@ def convert(
         - a folder of such outputs: a series. Each output is committed when it is converted. An
           output that RAMSES has not finished writing is an error;
         - a plotfile of AMReX, a folder or a file of HDF5: a snapshot;
+        - a snapshot of particles in HDF5 (Gadget, AREPO, GIZMO, SWIFT), as a file, one of several
+          files, or their folder: a snapshot;
         - NetCDF files and Zarr stores, as a list, a folder or a glob: a collection, as
           `ambar.ingest` writes it;
         - a file of a mesh, of any format that PyVista reads: a mesh, or a series if the file has
@@ -90,10 +92,14 @@ def convert(
     ----------------
     components : list of str, optional
         Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX "cells"
-        and names of species. All by default.
+        and names of species; of particle codes "gas", "dark_matter", "stars" and others. All by
+        default.
     fields : list of str, optional
-        Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of NetCDF: data
-        variables. All by default.
+        Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of particle codes:
+        columns and datasets. Of NetCDF: data variables. All by default.
+    halos : path or list of path, optional
+        Of particle codes: catalogues of the same output, of Subfind, FOF, Rockstar or HOP. Each is
+        a table in `Snapshot.halos`.
     levels : tuple of int, optional
         Of RAMSES: the lowest and the highest level of the leaf cells to keep, both included. Cells
         of other levels, and refined cells, are left out.
@@ -216,7 +222,8 @@ def _kind_to_convert(paths: Sequence[AnyPath]) -> tuple[Kind, Callable[[Any], Co
         )
     raise _core.NotFoundError(
         f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
-        "(output_NNNNN), a plotfile of AMReX (with Header), NetCDF files, Zarr stores or a mesh; "
+        "(output_NNNNN), a plotfile of AMReX (with Header), a snapshot of particles in HDF5, "
+        "NetCDF files, Zarr stores or a mesh; "
         f"found {contents_of(Path(paths[0]))}; check the path"
     )
 

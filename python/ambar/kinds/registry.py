@@ -42,7 +42,7 @@ _ARRAYS = "ambar.store.kind:ARRAYS"
 _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
-_CONVERTED = (*_MESHES, *reversed(_OPENED))
+_CONVERTED = (*_MESHES, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
 _CONVERTED_LAST = _STORED["collection"]
 """The last candidate: files of this kind may have any name."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 CELL_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 """Components of cells: of RAMSES, and the only one of AMReX."""
 
-_COMPONENT = re.compile(rf"{'|'.join(CELL_COMPONENTS)}|sinks|clumps|particles(?:/\w+)?")
+_COMPONENT = re.compile(rf"{'|'.join(CELL_COMPONENTS)}|sinks|clumps|(?:particles|halos)(?:/\w+)?")
 
 FIELDS_OF_COMPONENTS = {
     "rt": r"(?i)\brt\b|photon|\bnp|flux",
@@ -17,17 +17,34 @@ FIELDS_OF_COMPONENTS = {
 }
 """Patterns of the fields of components; others have fields of any name."""
 
-# Alias -> names in descriptors of RAMSES; the first one that a file contains is used.
+# Alias -> names in descriptors of RAMSES, and in snapshots of Gadget, AREPO and SWIFT; the first
+# one that a file contains is used.
 ALIASES: dict[str, tuple[str, ...]] = {
-    "rho": ("density",),
+    "rho": ("density", "Density", "Densities"),
+    "density": ("Density", "Densities"),
+    "mass": ("Masses", "Mass", "DynamicalMasses", "GroupMass", "SubhaloMass", "Mvir", "mvir"),
+    **dict.fromkeys(
+        ("u", "internal_energy", "specific_thermal_energy"), ("InternalEnergy", "InternalEnergies")
+    ),
+    **dict.fromkeys(
+        ("hsml", "smooth", "smoothing_length"), ("SmoothingLength", "SmoothingLengths")
+    ),
+    "temperature": ("Temperature", "Temperatures"),
+    **dict.fromkeys(
+        ("sfr", "star_formation_rate"), ("StarFormationRate", "StarFormationRates", "GroupSFR")
+    ),
+    **dict.fromkeys(
+        ("aform", "formation_time"),
+        ("StellarFormationTime", "GFM_StellarFormationTime", "BirthScaleFactors"),
+    ),
     "vx": ("velocity_x",),
     "vy": ("velocity_y",),
     "vz": ("velocity_z",),
-    "p": ("pressure", "thermal_pressure"),
-    "pressure": ("thermal_pressure",),
+    "p": ("pressure", "thermal_pressure", "Pressure", "Pressures"),
+    "pressure": ("thermal_pressure", "Pressure", "Pressures"),
     "thermal_pressure": ("pressure",),
-    "epot": ("potential",),
-    "phi": ("potential",),
+    **dict.fromkeys(("epot", "phi"), ("potential", "Potential", "Potentials")),
+    "potential": ("Potential", "Potentials"),
     "ax": ("acceleration_x",),
     "ay": ("acceleration_y",),
     "az": ("acceleration_z",),
@@ -43,9 +60,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "bx_right": ("B_x_right",),
     "by_right": ("B_y_right",),
     "bz_right": ("B_z_right",),
-    "id": ("identity", "particle_identity"),
+    "id": ("identity", "particle_identity", "ParticleIDs", "ID"),
     "birth": ("birth_time", "birth_epoch"),
-    "metals": ("metallicity",),
+    "metals": ("metallicity", "Metallicity", "GFM_Metallicity", "MetalMassFractions"),
+    "metallicity": ("Metallicity", "GFM_Metallicity", "MetalMassFractions"),
     "cpu": ("domain",),
 }
 
@@ -70,6 +88,10 @@ DENSITIES_OF_TOTALS = {
 
 _QUANTITIES = {
     "density": "density",
+    "Density": "density",
+    "Densities": "density",
+    **dict.fromkeys(("Masses", "Mass", "DynamicalMasses"), "mass"),
+    **dict.fromkeys(("SmoothingLength", "SmoothingLengths"), "length"),
     "particle_density": "density",
     "pressure": "pressure",
     "thermal_pressure": "pressure",

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 TABLE_COMPONENTS = ("particles", "sinks", "clumps")
 SPECIES = "particles/"
-"""Start of the component of a species of AMReX: "particles/DM"."""
+"""Start of the component of a species of particles: "particles/DM"."""
+HALOS = "halos/"
+"""Start of the component of a catalogue of halos: "halos/groups"."""
 
 
 def has_cells(components: Iterable[str]) -> bool:
@@ -31,8 +33,8 @@ def has_cells(components: Iterable[str]) -> bool:
 
 
 def is_table(component: str) -> bool:
-    """Whether a component is a table of rows: particles, sinks or clumps."""
-    return component in TABLE_COMPONENTS or component.startswith(SPECIES)
+    """Whether a component is a table of rows: particles, sinks, clumps or halos."""
+    return component in TABLE_COMPONENTS or component.startswith((SPECIES, HALOS))
 
 
 class Source(ABC):

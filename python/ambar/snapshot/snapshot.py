@@ -13,6 +13,7 @@ from ambar.snapshot.amr import Amr
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.field_rows import StoredFields, code_unit, describe_fields, field_details
 from ambar.snapshot.loading import (
+    HALOS,
     SPECIES,
     LoadedSource,
     LoadRequest,
@@ -160,9 +161,21 @@ class Snapshot:
 
     @property
     def species(self) -> dict[str, Particles]:
-        """Species of the particles of an AMReX run, by name; empty for other codes."""
-        names = [name for name in self._source.components if name.startswith(SPECIES)]
-        return {name.removeprefix(SPECIES): self._rows(name) for name in names}
+        """Species of the particles, by name; empty for RAMSES, whose particles have families."""
+        return self._tables_below(SPECIES)
+
+    @property
+    def halos(self) -> dict[str, Particles]:
+        """Catalogues of halos that were converted with the snapshot, by name; often empty.
+
+        "groups" and "subhalos" are those of FOF and Subfind, "rockstar" and "hop" those of the
+        codes of this name. Their positions are in code length, so that regions select halos.
+        """
+        return self._tables_below(HALOS)
+
+    def _tables_below(self, start: str) -> dict[str, Particles]:
+        names = [name for name in self._source.components if name.startswith(start)]
+        return {name.removeprefix(start): self._rows(name) for name in names}
 
     @property
     def sinks(self) -> Particles:
@@ -304,7 +317,7 @@ class Snapshot:
         for name in self._source.components:
             if is_table(name):
                 rows = self._rows(name).to_xarray()
-                dimension = name.removeprefix(SPECIES)
+                dimension = name.removeprefix(SPECIES).removeprefix(HALOS)
                 tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, dimension))
         return xr.DataTree.from_dict(tree)
 

@@ -566,7 +566,9 @@ class ColumnUnits:
         """Return the values of a column in a unit."""
         if unit != "code" and self.units.is_conformal(without_component(name)):
             return self.units.convert(values, without_component(name), unit)
-        return values * self.factor(name, unit)
+        factor = self.factor(name, unit)
+        # float32 does not hold masses in g.
+        return values * factor if unit == "code" else values.astype("f8", copy=False) * factor
 
     def label(self, name: str, unit: str) -> str:
         """Return the unit of converted values in pint's notation; "code" for code units."""

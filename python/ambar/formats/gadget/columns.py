@@ -40,7 +40,6 @@ _DIMENSIONLESS = (
     "NeutralHydrogenAbundance",
 )
 _SOLAR_RATE = Unit(SOLAR_MASS / YEAR, (0.0, 1.0, -1.0, 0.0))
-_CGS = ("cm", "g", "s", "K")
 
 
 def column_names(dataset: Dataset, header: Header) -> list[str]:
@@ -115,10 +114,5 @@ def stated_units(units: Mapping[str, Unit | None], info: CodeInfo) -> dict[str, 
 
 
 def text_of(unit: Unit) -> str:
-    """Return a unit as text: a factor and powers of cm, g, s and K."""
-    powers = [
-        base if power == 1.0 else f"{base}**{power:g}"
-        for base, power in zip(_CGS, unit.dimension, strict=True)
-        if power
-    ]
-    return "*".join([repr(unit.factor), *powers]) if powers or unit.factor != 1.0 else ""
+    """Return a unit as text, for `CodeInfo.field_units`."""
+    return unit.text if unit.factor == 1.0 else f"{unit.factor!r}*{unit.text}"

@@ -133,9 +133,7 @@ def find_files(paths: Sequence[str | os.PathLike[str]], kind: Catalogue) -> list
     if header.get("Virtual") == 1:
         return _numbered(_path_of_part(first, 0), None, kind)
     count = int(header.get(kind.files, 1))
-    if count == 1 and len(given) == 1:
-        return given
-    found = _numbered(first, count, kind)
+    found = [first] if count == 1 else _numbered(first, count, kind)
     if unexpected := sorted(set(given) - set(found)):
         raise _core.InvalidError(
             f"{unexpected[0]}: expected one of the {count} files of {first}, found a file of "
@@ -167,7 +165,9 @@ def _files_in(folder: Path, kind: Catalogue) -> list[Path]:
 
 def _path_of_part(path: Path, number: int) -> Path:
     part = _PART.fullmatch(path.name)
-    base, suffix = (part[1], part[3]) if part else (path.name.removesuffix(path.suffix), path.suffix)
+    base, suffix = (
+        (part[1], part[3]) if part else (path.name.removesuffix(path.suffix), path.suffix)
+    )
     return path.with_name(f"{base}.{number}{suffix}")
 
 
@@ -302,24 +302,31 @@ class Reader:
             If the values are damaged, or their compression filter is not installed.
         """
         values = np.empty(dataset.shape, dataset.dtype)
+        start = 0
+        for rows in self.parts(dataset):
+            values[start : start + len(rows)] = rows
+            start += len(rows)
+        return values
+
+    def parts(self, dataset: Dataset) -> Iterator[np.ndarray]:
+        """Yield the rows of a dataset in parts, in order; raises as `read`."""
         row_bytes = max(dataset.nbytes // max(dataset.shape[0], 1), 1)
         step = max(_TASK // row_bytes, 1)
-        tasks, starts, first = [], [], 0
-        for path, count in dataset.parts:
-            for start in range(0, count, step):
-                tasks.append((path, dataset.name, start, min(start + step, count)))
-                starts.append(first + start)
-            first += count
+        tasks = [
+            (path, dataset.name, start, min(start + step, count))
+            for path, count in dataset.parts
+            for start in range(0, count, step)
+        ]
+        results: Iterator[tuple[tuple[Any, ...], Any]]
         if self._workers is None or not dataset.is_compressed or dataset.nbytes < _LARGE:
             results = ((task, read_rows(*task)) for task in tasks)
         else:
             results = self._workers.map(read_rows, tasks, lambda _: _TASK)
-        for start, (task, rows) in zip(starts, results, strict=True):
+        for task, rows in results:
             if isinstance(rows, Failure):
                 raise rows.raised_for(f"{task[0]}", f"; {_AGAIN}")
-            values[start : start + len(rows)] = rows
             self._advance(rows.nbytes)
-        return values
+            yield rows
 
 
 def read_rows(path: Path, name: str, start: int, stop: int) -> np.ndarray:

@@ -12,20 +12,25 @@ import numpy as np
 
 from ambar import _core
 from ambar.formats.gadget.files import Catalogue, attributes_of, open_hdf5
-from ambar.snapshot.physics.constants import PARSEC
 from ambar.snapshot.physics.cosmology import Cosmology
 
 SNAPSHOT = Catalogue("snapshot", "NumPart_ThisFile", "NumFilesPerSnapshot")
-_GROUPS = ("Header", "Parameters", "RuntimePars", "Units", "Cosmology", "Config", "Code")
+_GROUPS = (
+    "Header",
+    "Parameters",
+    "RuntimePars",
+    "Units",
+    "Cosmology",
+    "HydroScheme",
+    "Config",
+    "Code",
+)
 _UNITS = {
-    "length": (
-        ("Unit length in cgs (U_L)", "UnitLength_in_cm", "UnitLength_In_CGS"),
-        PARSEC * 1e3,
-    ),
+    "length": (("Unit length in cgs (U_L)", "UnitLength_in_cm", "UnitLength_In_CGS"), 3.085678e21),
     "mass": (("Unit mass in cgs (U_M)", "UnitMass_in_g", "UnitMass_In_CGS"), 1.989e43),
     "velocity": (("UnitVelocity_in_cm_per_s", "UnitVelocity_In_CGS"), 1e5),
 }
-"""Names of the units in files, and the values that Gadget's documentation recommends, in CGS."""
+"""Names of the units in files, and those of the parameter files of Gadget-2, in CGS."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def read_header(paths: Sequence[Path]) -> Header:
     CorruptError
         If a header lacks a value, or the files are not those of one snapshot.
     """
-    headers = []
+    headers: list[dict[str, Any]] = []
     for path in paths:
         with open_hdf5(path) as file:
             if not headers:

@@ -190,5 +190,3 @@ def morton_order(positions: np.ndarray, lower: Sequence[float], side: float) -> 
         keys[row : row + _BLOCK] = morton_keys(lattice.astype(np.int64).T)
     order = np.argsort(keys, kind="stable")
     return order.astype(np.uint32) if len(order) < 2**32 else order
-
-

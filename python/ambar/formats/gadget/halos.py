@@ -1,0 +1,275 @@
+"""Catalogues of halos: Subfind and FOF in HDF5, and text of Rockstar and of HOP for RAMSES."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.foreign_files import contents_of
+from ambar.formats.gadget.columns import POSITIONS
+from ambar.formats.gadget.files import (
+    Catalogue,
+    Reader,
+    attributes_of,
+    collect_datasets,
+    find_files,
+    has_header,
+    is_hdf5,
+    open_hdf5,
+)
+from ambar.formats.gadget.header import Header
+from ambar.snapshot.code_info import CodeInfo
+from ambar.snapshot.physics.constants import PARSEC, SOLAR_MASS
+from ambar.snapshot.physics.unit_expressions import Unit
+from ambar.snapshot.regions import AXES
+
+_SUBFIND = Catalogue("catalogue", "Ngroups_ThisFile", "NumFiles")
+_SUBFIND_TABLES = {
+    "Group": ("groups", ("Ngroups_ThisFile",)),
+    "Subhalo": ("subhalos", ("Nsubhalos_ThisFile", "Nsubgroups_ThisFile")),
+}
+# Exponents of length, mass and velocity of columns of Subfind, by patterns of their names.
+_SUBFIND_UNITS: tuple[tuple[str, tuple[float, float, float]], ...] = (
+    (r"(Group|Subhalo)(Pos|CM)(_.*)?|Group_R_.*|SubhaloVmaxRad.*|SubhaloHalfmassRad.*", (1, 0, 0)),
+    (r"(Group|Subhalo)Mass.*|Group_M_.*", (0, 1, 0)),
+    (r"(Group|Subhalo)Vel(_.*)?|SubhaloVelDisp|SubhaloVmax", (0, 0, 1)),
+)
+_MPC, _KM = PARSEC * 1e6, 1e5
+# Columns of Rockstar by the quantity of its header lines, in lower case.
+_ROCKSTAR = {
+    "mass": r"m(bound_)?vir(_all)?|mbound_vir|m\d+[bc](_all)?|m_pe_.*|sam_mvir",
+    "velocity": r"vmax|vrms|v[xyz]|bulk_v[xyz]|vel(ocity)?uncertainty|bulkvelunc|voff",
+    "radius": r"rvir|rs|rs_klypin|rvmax|halfmass_radius|xoff",
+    "position": r"[xyz]|pos(ition)?uncertainty",
+}
+_HOP = ("#", "npart", "mass", "cont.frac", "xc", "yc", "zc", "uc", "vc", "wc")
+_VALUE = re.compile(r"(\w+)\s*=\s*([0-9.eE+-]+)")
+
+
+@dataclass(frozen=True)
+class HaloTable:
+    """The halos of a catalogue: columns in memory, with positions in code length."""
+
+    name: str
+    """The component: "groups", "subhalos", "rockstar" or "hop"."""
+    columns: dict[str, np.ndarray]
+    """Columns of equal length; the first are `POSITIONS`."""
+    units: dict[str, Unit | None]
+
+
+def read_halos(
+    paths: Sequence[str | os.PathLike[str]], info: CodeInfo, header: Header, reader: Reader
+) -> list[HaloTable]:
+    """Return the tables of catalogues that belong to a snapshot.
+
+    Parameters
+    ----------
+    paths
+        Files of Subfind or FOF, one of several files or their folder, and text of Rockstar or HOP.
+    info, header
+        The run, to whose code units positions are converted.
+    reader
+        Reads datasets.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file does not exist.
+    KeyError
+        If a file is not a catalogue of a known format.
+    ValueError
+        If the catalogue is of another time, or two have the same name.
+    CorruptError
+        If a file is damaged.
+    """
+    tables: list[HaloTable] = []
+    for path in map(Path, paths):
+        for table in _tables_of(path, info, header, reader):
+            if any(table.name == other.name for other in tables):
+                raise _core.InvalidError(
+                    f"{path}: expected one catalogue with the table {table.name!r}, found two; "
+                    "convert the other to a store of its own"
+                )
+            tables.append(table)
+    return tables
+
+
+def _tables_of(path: Path, info: CodeInfo, header: Header, reader: Reader) -> list[HaloTable]:
+    if path.is_dir() or is_hdf5(path):
+        if path.is_file() and not has_header(path, _SUBFIND.here):
+            raise _unknown(path)
+        return _subfind(find_files([path], _SUBFIND), header, reader)
+    with path.open("rb") as file:
+        start = file.read(1 << 16).decode(errors="replace").splitlines()
+    words = start[0].split() if start else []
+    if tuple(words) == _HOP:
+        return [_hop(path, info)]
+    if words and words[0].lower() == "#id" and {"x", "y", "z"} <= {word.lower() for word in words}:
+        return [_rockstar(path, start, info)]
+    raise _unknown(path)
+
+
+def _unknown(path: Path) -> _core.NotFoundError:
+    return _core.NotFoundError(
+        f"{path}: expected a catalogue of halos (Subfind or FOF in HDF5, out_N.list or "
+        f"halos_N.ascii of Rockstar, .pos of HOP), found {contents_of(path)}; check the path"
+    )
+
+
+def _subfind(paths: Sequence[Path], header: Header, reader: Reader) -> list[HaloTable]:
+    headers = []
+    for path in paths:
+        with open_hdf5(path) as file:
+            headers.append(attributes_of(file["Header"]))
+    _check_time(paths[0], headers[0].get("Time"), header.time)
+    tables = []
+    for group, (name, keys) in _SUBFIND_TABLES.items():
+        counts = [next((int(one[key]) for key in keys if key in one), 0) for one in headers]
+        if not sum(counts):
+            continue
+        columns: dict[str, np.ndarray] = {}
+        units: dict[str, Unit | None] = {}
+        for dataset in collect_datasets(paths, group, counts):
+            values = reader.read(dataset).reshape(sum(counts), -1)
+            short = dataset.name.partition("/")[2]
+            if short == f"{group}Pos":
+                labels: Sequence[str] = POSITIONS
+            elif values.shape[1] == 1 and len(dataset.shape) == 1:
+                labels = [short]
+            else:
+                suffixes = (
+                    AXES if values.shape[1] == len(AXES) else map(str, range(values.shape[1]))
+                )
+                labels = [f"{short}_{suffix}" for suffix in suffixes]
+            for number, label in enumerate(labels):
+                columns[label] = np.ascontiguousarray(values[:, number])
+                units[label] = _subfind_unit(label, header)
+        if missing := [axis for axis in POSITIONS if axis not in columns]:
+            raise _core.CorruptError(
+                f"{paths[0]}: expected the dataset {group}/{group}Pos with positions, found none "
+                f"({', '.join(missing)}); restore the file from a copy"
+            )
+        first = {axis: columns.pop(axis) for axis in POSITIONS}
+        tables.append(HaloTable(name, first | columns, units))
+    return tables
+
+
+def _subfind_unit(label: str, header: Header) -> Unit | None:
+    """Return the unit of a column of Subfind; None if it is a number, or not known."""
+    name = "GroupPos" if label in POSITIONS else label
+    for pattern, (length, mass, velocity) in _SUBFIND_UNITS:
+        if re.fullmatch(pattern, name):
+            factor = header.unit_l**length * header.unit_m**mass * header.velocity**velocity
+            if name.startswith("GroupVel"):
+                # Those of subhalos are peculiar; those of groups are divided by the expansion.
+                factor /= header.aexp or 1.0
+            return Unit(factor, (length + velocity, mass, -velocity, 0.0))
+    return None
+
+
+def _check_time(path: Path, found: float | None, expected: float) -> None:
+    if found is not None and not np.isclose(found, expected, rtol=1e-3, atol=1e-9):
+        raise _core.InvalidError(
+            f"{path}: expected a catalogue of the time {expected:g}, that of the snapshot, found "
+            f"{found:g}; give the catalogue of the same output"
+        )
+
+
+def _rockstar(path: Path, start: Sequence[str], info: CodeInfo) -> HaloTable:
+    names = start[0].removeprefix("#").split()
+    comments = " ".join(line for line in start if line.startswith("#"))
+    stated = {name: float(value) for name, value in _VALUE.findall(comments)}
+    if info.aexp is not None:
+        _check_time(path, stated.get("a"), info.aexp)
+    aexp, h = stated.get("a", 1.0), stated.get("h", 1.0)
+    scales = {
+        "mass": Unit(SOLAR_MASS / h, (0.0, 1.0, 0.0, 0.0)),
+        "velocity": Unit(_KM, (1.0, 0.0, -1.0, 0.0)),
+        "radius": Unit(_MPC * 1e-3 * aexp / h, (1.0, 0.0, 0.0, 0.0)),
+        "position": Unit(_MPC * aexp / h, (1.0, 0.0, 0.0, 0.0)),
+    }
+    values = _read_text(path, len(names))
+    columns = _unique_columns(names, values)
+    units: dict[str, Unit | None] = {}
+    for name in columns:
+        kind = next((k for k, one in _ROCKSTAR.items() if re.fullmatch(one, name.lower())), None)
+        units[name] = None if kind is None else scales[kind]
+    lower = {name.lower(): name for name in columns}
+    return _with_positions(
+        "rockstar", columns, units, [lower[axis] for axis in AXES], scales["position"], info
+    )
+
+
+def _hop(path: Path, info: CodeInfo) -> HaloTable:
+    values = _read_text(path, len(_HOP))
+    names = ["id", *_HOP[1:3], "contamination", *_HOP[4:]]
+    columns = _unique_columns(names, values)
+    length = Unit((info.unit_l or 1.0) * info.boxlen, (1.0, 0.0, 0.0, 0.0))
+    return _with_positions("hop", columns, dict.fromkeys(columns), ["xc", "yc", "zc"], length, info)
+
+
+def _with_positions(
+    name: str,
+    columns: dict[str, np.ndarray],
+    units: dict[str, Unit | None],
+    sources: Sequence[str],
+    length: Unit,
+    info: CodeInfo,
+) -> HaloTable:
+    """Return a table whose columns `sources` are positions in code length."""
+    factor = length.factor / (info.unit_l or length.factor)
+    positions = {
+        axis: columns[source] * factor for axis, source in zip(POSITIONS, sources, strict=True)
+    }
+    rest = {key: values for key, values in columns.items() if key not in sources}
+    return HaloTable(name, positions | rest, {key: units.get(key) for key in rest})
+
+
+def _read_text(path: Path, count: int) -> np.ndarray:
+    """Return numbers of lines of text as float64, of shape (lines, count)."""
+    try:
+        values = np.loadtxt(path, comments="#", dtype=np.float64, ndmin=2, encoding="utf-8")
+    except ValueError as error:
+        raise _core.CorruptError(
+            f"{path}: expected lines of {count} numbers, found {' '.join(str(error).split())}; "
+            "restore it from a copy"
+        ) from error
+    if values.size and values.shape[1] != count:
+        raise _core.CorruptError(
+            f"{path}: expected {count} numbers a line, as the first line names them, found "
+            f"{values.shape[1]}; restore it from a copy"
+        )
+    return values.reshape(-1, count)
+
+
+def _unique_columns(names: Sequence[str], values: np.ndarray) -> dict[str, np.ndarray]:
+    """Return columns by names that arrays can have; whole numbers as integers."""
+    columns: dict[str, np.ndarray] = {}
+    for number, name in enumerate(names):
+        plain = re.sub(r"[^\w]+", "_", re.sub(r"\(\d+\)$", "", name)).strip("_") or "column"
+        unique, more = plain, 1
+        while unique in columns or unique == "index":
+            more += 1
+            unique = f"{plain}_{more}"
+        column = np.ascontiguousarray(values[:, number])
+        with np.errstate(invalid="ignore"):
+            whole = column.astype(np.int64)
+        is_count = _is_count(name) and np.array_equal(whole, column)
+        columns[unique] = whole if is_count else column
+    return columns
+
+
+def _is_count(name: str) -> bool:
+    return name.lower() in ("id", "descid", "pid", "np", "num_p", "npart", "num_cp", "n_core")
+
+
+def in_code_units(table: HaloTable, info: CodeInfo) -> HaloTable:
+    """Return the table with units of its positions: code length."""
+    code = Unit(info.unit_l or 1.0, (1.0, 0.0, 0.0, 0.0))
+    return replace(table, units={**dict.fromkeys(POSITIONS, code), **table.units})

@@ -1,0 +1,395 @@
+"""The kind of snapshots of particles in HDF5, of Gadget, AREPO, GIZMO and SWIFT: converted."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.progress import progress_function
+from ambar._util.text import suggestion
+from ambar.formats.gadget.columns import (
+    POSITIONS,
+    column_names,
+    stated_units,
+    unit_of,
+)
+from ambar.formats.gadget.files import (
+    SUFFIXES,
+    Dataset,
+    Reader,
+    attributes_of,
+    collect_datasets,
+    find_files,
+    has_header,
+    open_hdf5,
+)
+from ambar.formats.gadget.halos import HaloTable, read_halos
+from ambar.formats.gadget.header import SNAPSHOT, Header, read_header
+from ambar.formats.particle_tables import TableWriter, morton_order
+from ambar.kinds.registry import Kind
+from ambar.kinds.request import Conversion, ConvertRequest, as_list
+from ambar.kinds.request import Path as AnyPath
+from ambar.parallel.workers import Workers
+from ambar.snapshot.code_info import CodeInfo
+from ambar.snapshot.field_names import resolve
+from ambar.snapshot.kind import warn_of_loose_bounds
+from ambar.snapshot.loading import HALOS, SPECIES
+from ambar.snapshot.physics.unit_expressions import Unit
+from ambar.store.error_bounds import listed_bounds, select_bounds
+from ambar.store.writer import Writer, create
+
+_GADGET = ("gas", "dark_matter", "disk", "bulge", "stars", "black_holes")
+_NAMES = {
+    "swift": (
+        "gas",
+        "dark_matter",
+        "dark_matter_background",
+        "sinks",
+        "stars",
+        "black_holes",
+        "neutrinos",
+    ),
+    "arepo": ("gas", "dark_matter", "disk", "tracers", "stars", "black_holes"),
+}
+"""Names of types of particles, by code; of other codes `_GADGET`."""
+_COORDINATES = "Coordinates"
+_MASSES = "Masses"
+_FIRST = ("ParticleIDs", _MASSES, "Velocities")
+"""Datasets whose columns follow the positions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GadgetRequest(ConvertRequest):
+    """The options of `ambar.convert` for snapshots of particles."""
+
+    components: Iterable[str] | None = None
+    fields: Iterable[str] | None = None
+    halos: AnyPath | Sequence[AnyPath] | None = None
+
+
+@dataclass(frozen=True)
+class _Species:
+    """A type of particles, and its datasets."""
+
+    name: str
+    rows: int
+    positions: Dataset
+    others: tuple[Dataset, ...]
+    mass: float
+    """The mass of each particle; 0 if masses are among the datasets."""
+
+    def columns(self, header: Header) -> list[str]:
+        """Return the names of all columns, in order."""
+        names = [*POSITIONS]
+        for dataset in self.others:
+            names += column_names(dataset, header)
+        return [*names, _MASSES] if self.mass else names
+
+
+def _matches(paths: Sequence[AnyPath]) -> bool:
+    first = Path(paths[0]) if paths else Path()
+    if not first.is_dir():
+        return bool(paths) and has_header(first, SNAPSHOT.here)
+    for path in sorted(first.iterdir()) if len(paths) == 1 else ():
+        try:
+            if path.suffix in SUFFIXES and has_header(path, SNAPSHOT.here):
+                return True
+        except _core.CorruptError:
+            continue
+    return False
+
+
+def _convert(request: GadgetRequest) -> Conversion:
+    request.refuse_append()
+    start = time.perf_counter()
+    bounds = listed_bounds(request.error_bound)
+    paths = find_files(request.paths, SNAPSHOT)
+    header = read_header(paths)
+    left_out: dict[str, str] = {}
+    wanted = _wanted(_all_species(header, left_out), header, request)
+    _check_bounds(bounds, wanted, header)
+    total = sum(dataset.nbytes for one in wanted for dataset in (one.positions, *one.others))
+    with (
+        progress_function(request.progress, f"converting {paths[0].name}") as progress,
+        _reader(request.threads, total, progress) as reader,
+    ):
+        info = _run_info(header, wanted, reader)
+        listed = [request.halos] if isinstance(request.halos, (str, os.PathLike)) else request.halos
+        halos = read_halos(listed or [], info, header, reader)
+        with create(
+            request.target,
+            "w" if request.mode == "w" else "w-",
+            profile=request.profile,
+            threads=request.threads,
+            fsync=request.fsync,
+        ) as writer:
+            _write(writer, wanted, halos, header, info, reader, bounds)
+    warn_of_loose_bounds(request.target, bounds)
+    return Conversion(
+        target=os.fspath(request.target),
+        source_bytes=sum(path.stat().st_size for path in paths),
+        stored_bytes=Path(request.target).stat().st_size,
+        seconds=time.perf_counter() - start,
+        converted=[os.fspath(request.paths[0])],
+        left_out=left_out,
+    )
+
+
+@contextmanager
+def _reader(threads: int | None, total: int, progress: Any) -> Iterator[Reader]:
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done = min(done + count, total)
+        if progress is not None:
+            progress(done, total)
+
+    count = threads or len(os.sched_getaffinity(0))
+    if count < 2:
+        yield Reader(None, advance)
+        return
+    with Workers(count) as workers:
+        yield Reader(workers, advance)
+
+
+def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
+    """Return the types of which there are particles; notes datasets that are left out."""
+    names = _NAMES.get(header.code, _GADGET)
+    found = []
+    for number, counts in enumerate(header.counts.T.tolist()):
+        if not sum(counts):
+            continue
+        group = f"PartType{number}"
+        datasets = {}
+        for dataset in collect_datasets(header.paths, group, counts):
+            if dataset.dtype.kind in "iuf":
+                datasets[dataset.name.partition("/")[2]] = dataset
+            else:
+                left_out[dataset.name] = f"values of dtype {dataset.dtype} are not numbers"
+        positions = datasets.pop(_COORDINATES, None)
+        if positions is None or positions.shape[1:] != (3,):
+            raise _core.UnsupportedError(
+                f"{header.paths[0]}: expected a dataset {group}/{_COORDINATES} of shape (n, 3), "
+                f"found {', '.join(datasets)}; write positions as floating-point numbers"
+            )
+        order = [*(name for name in _FIRST if name in datasets), *sorted(datasets)]
+        found.append(
+            _Species(
+                name=names[number] if number < len(names) else group,
+                rows=sum(counts),
+                positions=positions,
+                others=tuple(datasets[name] for name in dict.fromkeys(order)),
+                mass=0.0 if _MASSES in datasets else header.masses[number],
+            )
+        )
+    return found
+
+
+def _wanted(species: Sequence[_Species], header: Header, request: GadgetRequest) -> list[_Species]:
+    """Return the species and datasets that a request names; positions are always among them."""
+    components, fields = as_list(request.components), as_list(request.fields)
+    known = {one.name: one for one in species}
+    for name in components or ():
+        if name.removeprefix(SPECIES) not in known:
+            raise _core.NotFoundError(
+                f"{header.paths[0]}: no component {name!r}; {suggestion(name, known)}"
+            )
+    chosen = [name.removeprefix(SPECIES) for name in components or known]
+    wanted = [one for one in species if one.name in chosen]
+    if fields is None:
+        return wanted
+    available = dict.fromkeys(name for one in wanted for name in one.columns(header))
+    names = {resolve(name, available) for name in fields}
+    short = {dataset.name.partition("/")[2] for one in wanted for dataset in one.others}
+    for name in names - available.keys() - short - {_COORDINATES}:
+        known_names = [*available, *short]
+        raise _core.NotFoundError(
+            f"{header.paths[0]}: no field {name!r}; {suggestion(name, known_names)}"
+        )
+    return [
+        dataclasses.replace(
+            one,
+            others=tuple(
+                dataset
+                for dataset in one.others
+                if names & {*column_names(dataset, header), dataset.name.partition("/")[2]}
+            ),
+            mass=one.mass if _MASSES in names else 0.0,
+        )
+        for one in wanted
+    ]
+
+
+def _check_bounds(
+    bounds: Sequence[tuple[str, str]], wanted: Sequence[_Species], header: Header
+) -> None:
+    """Raise KeyError if an error bound is that of no column."""
+    for rule in bounds:
+        names = (
+            [f"{SPECIES}{one.name}/{name}", f"{one.name}/{name}", name]
+            for one in wanted
+            for name in one.columns(header)
+        )
+        if not any(select_bounds([rule], spellings) for spellings in names):
+            raise _core.NotFoundError(
+                f"{header.paths[0]}: an error bound is given for {rule[0]!r}, which is not a "
+                "column; name a column such as 'gas/Density', or use a pattern"
+            )
+
+
+def _run_info(header: Header, species: Sequence[_Species], reader: Reader) -> CodeInfo:
+    """Return the run information; reads positions if the files do not state the box."""
+    lower, upper = [0.0] * 3, list(header.box)
+    periodic = header.periodic
+    if periodic is None or not all(header.box):
+        low, high = _limits(species, reader)
+        is_inside = min(header.box) > 0 and np.all(low >= 0) and np.all(high <= header.box)
+        periodic = bool(is_inside) if periodic is None else periodic and bool(is_inside)
+        if not is_inside:
+            lower = np.minimum(low, 0.0 if min(header.box) > 0 else low).tolist()
+            upper = np.maximum(high, header.box if min(header.box) > 0 else high).tolist()
+            # No particle is on the upper face, and no side is 0.
+            side = max(np.subtract(upper, lower).max(), np.abs(upper).max() * 1e-9, 1e-9)
+            upper = [
+                end + side * 1e-9 if end > start else end + side
+                for start, end in zip(lower, upper, strict=True)
+            ]
+    return CodeInfo(
+        code=header.code,
+        ndim=3,
+        time=header.age,
+        lower=tuple(lower),
+        upper=tuple(upper),
+        periodic=(periodic,) * 3,
+        unit_l=header.unit_l,
+        unit_d=header.unit_m / header.unit_l**3,
+        unit_t=header.unit_t,
+        aexp=header.aexp,
+        H0=header.H0,
+        omega_m=header.omega_m,
+        omega_l=header.omega_l,
+        gamma=header.gamma,
+        parameters=_parameters(header.paths[0]),
+    )
+
+
+def _limits(species: Sequence[_Species], reader: Reader) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and largest coordinates of all particles."""
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for one in species:
+        for rows in reader.parts(one.positions):
+            low = np.fmin(low, np.fmin.reduce(rows, axis=0, initial=np.inf))
+            high = np.fmax(high, np.fmax.reduce(rows, axis=0, initial=-np.inf))
+    if not np.all(np.isfinite([low, high])):
+        return np.zeros(3), np.ones(3)
+    return low.astype(np.float64), high.astype(np.float64)
+
+
+def _parameters(path: Path) -> dict[str, Any]:
+    """Return the attributes of the groups that describe the run, by group."""
+    with open_hdf5(path) as file:
+        return {
+            name: _as_json(attributes_of(file[name]))
+            for name in ("Header", "Parameters", "Config", "Cosmology", "Units")
+            if name in file
+        }
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value with numbers that are not finite as text."""
+    if isinstance(value, Mapping):
+        return {str(name): _as_json(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_as_json(one) for one in value]
+    is_plain = isinstance(value, (str, bool, int)) or (
+        isinstance(value, float) and np.isfinite(value)
+    )
+    return value if is_plain else str(value)
+
+
+def _write(
+    writer: Writer,
+    species: Sequence[_Species],
+    halos: Sequence[HaloTable],
+    header: Header,
+    info: CodeInfo,
+    reader: Reader,
+    bounds: Sequence[tuple[str, str]],
+) -> None:
+    """Write all tables, and the attributes of the snapshot."""
+    components: dict[str, list[str]] = {}
+    units: dict[str, str] = {}
+    for one in species:
+        component = SPECIES + one.name
+        table = TableWriter(writer, component, one.rows, bounds)
+        own = _write_species(table, one, header, info, reader)
+        table.finish(info.ndim, info.boxlen)
+        components[component] = table.columns
+        units |= _named(component, stated_units(own, info))
+    for halo_table in halos:
+        component = HALOS + halo_table.name
+        rows = len(halo_table.columns[POSITIONS[0]])
+        table = TableWriter(writer, component, rows, [])
+        points = np.stack([halo_table.columns[axis] for axis in POSITIONS], axis=1)
+        order = morton_order(points, info.lower, max(info.box_size))
+        for name, values in halo_table.columns.items():
+            table.write(name, values[order])
+        table.finish(info.ndim, info.boxlen)
+        components[component] = table.columns
+        units |= _named(component, stated_units(halo_table.units, info))
+    writer._create_group(
+        "/",
+        {
+            "ambar": {
+                "version": 1,
+                "kind": "snapshot",
+                "source": {"format": header.code},
+                "info": dataclasses.asdict(dataclasses.replace(info, field_units=units)),
+                "components": components,
+                "missing": {},
+            }
+        },
+    )
+
+
+def _named(component: str, units: Mapping[str, str]) -> dict[str, str]:
+    return {f"{component}/{name}": text for name, text in units.items()}
+
+
+def _write_species(
+    table: TableWriter, species: _Species, header: Header, info: CodeInfo, reader: Reader
+) -> dict[str, Unit | None]:
+    """Write the columns of a species along the curve, one dataset at a time; return their units."""
+    values = reader.read(species.positions)
+    order = morton_order(values, info.lower, max(info.box_size))
+    units: dict[str, Unit | None] = {}
+    for number, name in enumerate(POSITIONS):
+        table.write(name, values[:, number][order])
+        units[name] = unit_of(species.positions, header)
+    for dataset in species.others:
+        values = reader.read(dataset).reshape(species.rows, -1)
+        for number, name in enumerate(column_names(dataset, header)):
+            table.write(name, values[:, number][order])
+            units[name] = unit_of(dataset, header)
+    if species.mass:
+        table.write(_MASSES, np.full(species.rows, species.mass))
+        units[_MASSES] = Unit(header.unit_m, (0.0, 1.0, 0.0, 0.0))
+    return units
+
+
+GADGET = Kind(
+    name="particle snapshot",
+    match_source=_matches,
+    convert=_convert,
+    convert_request=GadgetRequest,
+)
