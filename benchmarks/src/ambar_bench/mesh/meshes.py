@@ -99,6 +99,51 @@ def field() -> Any:
     return mesh
 
 
+def scan() -> Any:
+    """Return a closed surface of triangles as from a scanner: float32 points with noise, and normals.
+
+    Its triangles come in the order in which VTK's contour filter finds them.
+    """
+    import pyvista as pv
+
+    side = 2 * FIELD_SIDE
+    axis = np.linspace(-1, 1, side)
+    x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
+    bumps = 0.05 * np.sin(9 * x) * np.cos(11 * y + 3 * z)
+    image: Any = pv.ImageData(dimensions=(side,) * 3, spacing=(2 / side,) * 3)
+    image.point_data["distance"] = (np.hypot(np.hypot(x, y), z) - 0.8 + bumps).ravel(order="F")
+    mesh: Any = image.contour([0.0], scalars="distance")
+    mesh.clear_data()
+    noise = np.random.default_rng(4).normal(0, 1e-4, mesh.points.shape)
+    mesh.points = (mesh.points + noise).astype(np.float32)
+    return mesh.compute_normals(cell_normals=False, split_vertices=False)
+
+
+def voxels() -> Any:
+    """Return the cubes of an image in which a smooth field is positive, with it and a material."""
+    import pyvista as pv
+
+    image: Any = pv.ImageData(dimensions=(FIELD_SIDE,) * 3)
+    values = np.asarray(field().point_data["field"])
+    image.point_data["field"] = values
+    image.cell_data["material"] = (4 * np.abs(values[: image.n_cells])).astype(np.uint8)
+    return image.threshold(0.0, scalars="field")
+
+
+def hexahedra() -> Any:
+    """Return hexahedra whose points are those of a lattice, displaced at random, with a velocity."""
+    import pyvista as pv
+
+    side = FIELD_SIDE // 2
+    mesh: Any = pv.ImageData(dimensions=(side,) * 3).cast_to_unstructured_grid()
+    jitter = np.random.default_rng(5).uniform(-0.3, 0.3, mesh.points.shape)
+    mesh.points = mesh.points.astype(np.float64) + jitter
+    waves = smooth(mesh.points / side)
+    velocity = np.stack([np.cos(3 * mesh.points[:, axis] / side) * waves for axis in range(3)], 1)
+    mesh.point_data["velocity"] = velocity
+    return mesh
+
+
 def clusters(points: int) -> Values:
     """Return places (points, 3) in clusters, 0.001 to 0.1 wide, along a Morton curve."""
     generator = np.random.default_rng(0)
@@ -198,6 +243,9 @@ MADE: dict[str, Callable[[Sizes], Any]] = {
     GRIDS["smooth"]: lambda sizes: grid("smooth", sizes.n),
     "wavelet": lambda _: wavelet(),
     "smooth field": lambda _: field(),
+    "surface scan": lambda _: scan(),
+    "voxels": lambda _: voxels(),
+    "jittered hexahedra": lambda _: hexahedra(),
     "Delaunay": delaunay,
     "Delaunay shuffled": lambda sizes: delaunay(sizes, shuffled=True),
 }

@@ -134,7 +134,7 @@ def _sizes(study: Study, names: list[str]) -> Section:
 
 def _times(study: Study, names: list[str]) -> Section:
     """Return the table of times: a row a mesh, writing and reading of each way."""
-    keys = ("vtk-zlib", "zvtk", "pv", "pv-shuffle", "ambar")
+    keys = ("zvtk", "pv", "pv-shuffle", "ambar-fast", "ambar", "ambar-small")
     found = []
     for mesh in names:
         by_way = {row.way: row for row in study.of(mesh) if row.level == WAYS[row.way].level}

@@ -64,10 +64,9 @@ class CellMaps:
         """Return maps of fields seen from any direction, with pixels of any size.
 
         Along a coordinate axis the overlap of cells with pixels is exact. Along other directions
-        the lengths of rays through each cell are sampled, at least 4 across its image, and scaled
-        so that their sum is the volume of the cell: integrals over the map are exact, and a
-        contribution is placed exactly to a fraction of a pixel. `project` is faster for whole
-        levels of the grid.
+        the lengths of rays through a cell are tabulated at 64 x 64 points of its image, for all
+        cells of a size, and their sum is the volume of the cell: integrals over the map are exact.
+        `project` is faster for whole levels of the grid.
 
         Parameters
         ----------

@@ -2,11 +2,15 @@
 //!
 //! The image of a cell along a coordinate axis is a rectangle, whose overlap with each pixel is exact. So is that of cells seen
 //! along a direction with a component of 0, whose lengths of rays are a trapezoid, if that axis is a direction of the map. Along
-//! other directions it is a hexagon: lengths of rays through the cell are sampled on a grid with at least
-//! [`SAMPLES_ACROSS`] samples across the cell. Those of cells up to [`LARGE`] pixels are scaled so that their sum is the
-//! volume of the cell, and integrals over the map are exact. Cells below [`SMALL`] pixels count as rectangles.
+//! other directions it is a hexagon: lengths of rays through the cell are tabulated once for all cells of a size
+//! ([`CellImage`]), and their sum is the volume of the cell. Cells of more than [`LARGE`] pixels are sampled by one ray through
+//! each pixel.
+
+mod cell_image;
 
 use rayon::prelude::*;
+
+use cell_image::{CellImage, LARGE, Ray};
 
 use crate::error::{Error, Result};
 
@@ -16,14 +20,8 @@ const GROUPS: usize = 16;
 /// Maximum memory for the images of all groups; larger images use fewer groups.
 const IMAGES: usize = 1 << 30;
 
-/// Samples across the smaller side of a cell's image.
-const SAMPLES_ACROSS: f64 = 4.0;
-
-/// Cells with larger images, in pixels, are not sampled outside of the map: their samples are dense enough.
-const LARGE: f64 = 64.0;
-
-/// Cells with smaller images, in pixels, count as rectangles.
-const SMALL: f64 = 0.5;
+/// Maximum number of tables of cells of different sizes.
+const IMAGES_OF_SIZES: usize = 64;
 
 /// A view of the domain along a direction.
 #[derive(Clone, Debug)]
@@ -216,6 +214,10 @@ struct Painter<'a> {
     faces: [Option<[f64; 2]>; 2],
     /// The fractions of a row in the pixels of a rectangle.
     fractions: Vec<f64>,
+    /// The fractions of a row in the rows of pixels of a rectangle.
+    parts_up: Vec<f64>,
+    /// The images of cells, by their size.
+    images: Vec<CellImage>,
 }
 
 /// A rectangle of pixels: the first one, which can be outside of the map, and the sides.
@@ -234,6 +236,8 @@ impl<'a> Painter<'a> {
             aligned: camera.aligned(),
             faces: camera.faces(),
             fractions: Vec::new(),
+            parts_up: Vec::new(),
+            images: Vec::new(),
         }
     }
 
@@ -364,15 +368,22 @@ impl<'a> Painter<'a> {
                 true => trapezoid_below(x, across, 0.0),
                 false => trapezoid_below(x, sides[0].max(sides[1]), sides[0].min(sides[1])),
             };
-            below(lo + 1.0) - below(lo)
+            (below(lo + 1.0) - below(lo)).max(0.0)
         };
-        self.fractions.clear();
-        for right in 0..pixels.shape[0] {
-            let part_right = part(0, right);
-            let row = (0..pixels.shape[1]).map(|up| part_right * part(1, up));
-            self.fractions.extend(row);
-        }
+        self.products(pixels.shape, part);
         Some(pixels)
+    }
+
+    /// Fractions in pixels that are products of those in columns, `part(0, right)`, and in rows, `part(1, up)`.
+    fn products(&mut self, shape: [usize; 2], part: impl Fn(usize, usize) -> f64) {
+        self.parts_up.clear();
+        self.parts_up.extend((0..shape[1]).map(|up| part(1, up)));
+        self.fractions.clear();
+        for right in 0..shape[0] {
+            let part_right = part(0, right);
+            let column = self.parts_up.iter().map(|part_up| part_right * part_up);
+            self.fractions.extend(column);
+        }
     }
 
     /// Fractions of a rectangle around `at` with half sides `reach`.
@@ -383,12 +394,7 @@ impl<'a> Painter<'a> {
             let overlap = (lo + 1.0).min(at[d] + reach[d]) - lo.max(at[d] - reach[d]);
             overlap.max(0.0) / (2.0 * reach[d])
         };
-        self.fractions.clear();
-        for right in 0..pixels.shape[0] {
-            let part_right = part(0, right);
-            let row = (0..pixels.shape[1]).map(|up| part_right * part(1, up));
-            self.fractions.extend(row);
-        }
+        self.products(pixels.shape, part);
         Some(pixels)
     }
 
@@ -398,38 +404,51 @@ impl<'a> Painter<'a> {
             let axis = &self.camera.axes[d];
             (0..3).map(|e| half[e] * axis[e].abs()).sum::<f64>() / self.camera.pixel
         });
-        let smallest = 2.0 * reach[0].min(reach[1]);
         let largest = 2.0 * reach[0].max(reach[1]);
         if let Some((map, axis)) = self.aligned {
             return self.aligned_cell(at, half, map, axis);
         }
-        if smallest < SMALL {
-            return self.rectangle(at, reach);
+        if largest <= LARGE {
+            // Its lower corner can be up to a cell outside of the map, so that the sum of all fractions is 1.
+            let pixels = self.pixels(at, reach, false)?;
+            let image = self.image(half, reach)?;
+            let at = std::array::from_fn(|d| at[d] - pixels.first[d] as f64);
+            self.images[image].fractions(at, pixels.shape, &mut self.fractions);
+            return Some(pixels);
         }
-        let is_large = largest > LARGE;
-        let pixels = self.pixels(at, reach, is_large)?;
-        let samples = (SAMPLES_ACROSS / smallest).ceil().max(1.0) as usize;
+        let pixels = self.pixels(at, reach, true)?;
+        let ray = Ray {
+            axes: &self.camera.axes,
+            half,
+        };
+        let volume = 8.0 * half.iter().product::<f64>() / self.camera.pixel.powi(2);
         self.fractions.clear();
-        self.fractions
-            .resize(pixels.shape[0] * pixels.shape[1], 0.0);
-        let ray = Ray::new(self.camera, half);
-        let step = 1.0 / samples as f64;
-        for right in 0..pixels.shape[0] * samples {
-            let x = pixels.first[0] as f64 + (right as f64 + 0.5) * step - at[0];
-            for up in 0..pixels.shape[1] * samples {
-                let y = pixels.first[1] as f64 + (up as f64 + 0.5) * step - at[1];
+        for right in 0..pixels.shape[0] {
+            let x = (pixels.first[0] + right as i64) as f64 + 0.5 - at[0];
+            for up in 0..pixels.shape[1] {
+                let y = (pixels.first[1] + up as i64) as f64 + 0.5 - at[1];
                 let length = ray.length(x * self.camera.pixel, y * self.camera.pixel);
-                self.fractions[right / samples * pixels.shape[1] + up / samples] += length;
+                self.fractions.push(length / volume);
             }
         }
-        let area = (self.camera.pixel * step).powi(2);
-        let volume = 8.0 * half.iter().product::<f64>();
-        let total = match is_large {
-            true => volume / area,
-            false => self.fractions.iter().sum(),
+        Some(pixels)
+    }
+
+    /// The number of the image of cells with half sides `half`, tabulated for the first of them. `None` if no ray meets them.
+    fn image(&mut self, half: [f64; 3], reach: [f64; 2]) -> Option<usize> {
+        if let Some(image) = self.images.iter().rposition(|image| image.is_of(half)) {
+            return Some(image);
+        }
+        if self.images.len() == IMAGES_OF_SIZES {
+            self.images.clear();
+        }
+        let ray = Ray {
+            axes: &self.camera.axes,
+            half,
         };
-        self.fractions.iter_mut().for_each(|part| *part /= total);
-        (total > 0.0).then_some(pixels)
+        self.images
+            .push(CellImage::new(ray, reach, self.camera.pixel)?);
+        Some(self.images.len() - 1)
     }
 
     /// Adds a square of a pixel, cut at the faces of the periodic box.
@@ -558,50 +577,19 @@ impl<'a> Painter<'a> {
                 let start = image + column + (pixels.first[1] + ups.start as i64) as usize;
                 let parts = &self.fractions[right * pixels.shape[1]..][ups.clone()];
                 let sums = self.sums[start..start + parts.len()].iter_mut().zip(parts);
+                let is_touched = |(_, part): &(&mut f64, &f64)| **part > 0.0;
                 if self.rows.is_maximum {
-                    let touched = sums.filter(|(_, part)| **part > 0.0);
-                    touched.for_each(|(sum, _)| *sum = sum.max(value));
+                    sums.filter(is_touched)
+                        .for_each(|(sum, _)| *sum = sum.max(value));
+                } else if value.is_finite() {
+                    sums.for_each(|(sum, part)| *sum += value * part);
                 } else {
-                    // A value that is not finite must not reach pixels that the row does not touch.
-                    let touched = sums.filter(|(_, part)| **part > 0.0);
-                    touched.for_each(|(sum, part)| *sum += value * part);
+                    // The value must not reach pixels that the row does not touch.
+                    sums.filter(is_touched)
+                        .for_each(|(sum, part)| *sum += value * part);
                 }
             }
         }
-    }
-}
-
-/// Rays along the line of sight through a cell around the origin.
-struct Ray<'a> {
-    axes: &'a [[f64; 3]; 3],
-    half: [f64; 3],
-}
-
-impl<'a> Ray<'a> {
-    fn new(camera: &'a Camera, half: [f64; 3]) -> Self {
-        Self {
-            axes: &camera.axes,
-            half,
-        }
-    }
-
-    /// The length in the cell of the ray through the point `right`, `up` of the map.
-    fn length(&self, right: f64, up: f64) -> f64 {
-        let [to_right, to_up, sight] = self.axes;
-        let (mut from, mut to) = (f64::NEG_INFINITY, f64::INFINITY);
-        for d in 0..3 {
-            let start = right * to_right[d] + up * to_up[d];
-            if sight[d].abs() < 1e-12 {
-                if start.abs() > self.half[d] {
-                    return 0.0;
-                }
-                continue;
-            }
-            let ends = [-self.half[d], self.half[d]].map(|face| (face - start) / sight[d]);
-            from = from.max(ends[0].min(ends[1]));
-            to = to.min(ends[0].max(ends[1]));
-        }
-        (to - from).max(0.0)
     }
 }
 
