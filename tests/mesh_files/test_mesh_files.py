@@ -105,9 +105,7 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
     for length in [0, 300, vtu.stat().st_size // 2]:
         cut = tmp_path / "cut.vtu"
         cut.write_bytes(vtu.read_bytes()[:length])
-        with pytest.raises(
-            ambar.CorruptError, match=r"cut\.vtu: expected VTK XML of an UnstructuredGrid"
-        ):
+        with pytest.raises(ambar.CorruptError, match=r"cut\.vtu: expected a \.vtu file"):
             ambar.convert(cut, tmp_path / "x.ambar")
     assert not (tmp_path / "x.ambar").exists()
     ambar.convert(vtu, tmp_path / "x.ambar", fsync=False)

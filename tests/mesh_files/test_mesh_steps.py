@@ -216,7 +216,7 @@ def test_a_step_that_cannot_be_read(tmp_path: Path) -> None:
     paths = write_steps(tmp_path, [1, 2, 3])
     whole = paths[1].read_bytes()
     paths[1].write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ambar.CorruptError, match=r"step_2\.vtu: .*PyVista cannot read it"):
+    with pytest.raises(ambar.CorruptError, match=r"step_2\.vtu: .*cannot be read"):
         ambar.convert(paths, tmp_path / "x.ambar", fsync=False)
     assert_steps(tmp_path / "x.ambar", [1], [None])
     paths[1].write_bytes(whole)

@@ -10,9 +10,10 @@ from ambar import _core
 
 _NETCDF = dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), "a NetCDF file")
 _HDF5 = dict.fromkeys((".h5", ".hdf5", ".he5"), "an HDF5 file")
+VTK = "a VTK file"
+"""What `kind_of_file` returns for files of VTK."""
 _VTK = dict.fromkeys(
-    (".vtk", ".vtkhdf", ".vtp", ".vtu", ".vti", ".vtr", ".vts", ".vtm", ".vtmb", ".pvd"),
-    "a VTK file",
+    (".vtk", ".vtkhdf", ".vtp", ".vtu", ".vti", ".vtr", ".vts", ".vtm", ".vtmb", ".pvd"), VTK
 )
 _SUFFIXES = {**_NETCDF, **_HDF5, **_VTK}
 _SIGNATURES = {
@@ -20,8 +21,8 @@ _SIGNATURES = {
     b"CDF\x01": "a NetCDF file",
     b"CDF\x02": "a NetCDF file",
     b"CDF\x05": "a NetCDF file",
-    b"# vtk DataFile": "a VTK file",
-    b"<VTKFile": "a VTK file",
+    b"# vtk DataFile": VTK,
+    b"<VTKFile": VTK,
 }
 
 EMPTY = "the file is empty; restore it from a copy"
@@ -47,7 +48,7 @@ def refuse_foreign(path: str | os.PathLike[str]) -> None:
     place = Path(path)
     if place.is_dir():
         _refuse_folder(place)
-    elif kind := _kind_of_file(place):
+    elif kind := kind_of_file(place):
         raise _core.InvalidError(
             f"{place}: expected a store of ambar, found {kind}; convert it first: "
             f"ambar convert {shlex.quote(str(place))} out.ambar"
@@ -84,7 +85,7 @@ def contents_of(path: Path) -> str:
     return f"a folder with {', '.join(names[:3])}{more}" if names else "an empty folder"
 
 
-def _kind_of_file(path: Path) -> str | None:
+def kind_of_file(path: Path) -> str | None:
     """Return what a file is by its suffix or its first bytes; None if unknown or empty."""
     if not path.is_file():  # opening a FIFO waits for its writer
         return None

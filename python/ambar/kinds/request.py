@@ -94,11 +94,17 @@ class Export:
     """The duration in seconds."""
     failed: dict[str, str] = field(default_factory=dict)
     """The datasets that could not be written, and the reasons."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """The arrays and parts of a mesh that the file does not hold unchanged, and the reasons."""
 
     def __str__(self) -> str:
-        """Return the target, the number of datasets and the time."""
+        """Return the target, the number of datasets, the time, and what is left out."""
         count = f"{len(self.exported):,} datasets " if self.exported or self.failed else ""
-        return f"{self.target}: {count}written in {self.seconds:.2f} s"
+        lines = [
+            f"{self.target}: {count}written in {self.seconds:.2f} s",
+            *(f"left out: {name}, {why}" for name, why in self.left_out.items()),
+        ]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, kw_only=True)

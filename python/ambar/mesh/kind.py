@@ -9,11 +9,11 @@ from typing import Any
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind
-from ambar.kinds.request import ExportRequest
+from ambar.kinds.request import Export, ExportRequest
 from ambar.mesh.arrays import stored_once
 from ambar.mesh.drawing import MeshPlot, draw_mesh
 from ambar.mesh.files.convert import MeshRequest, convert_mesh, convert_steps, is_timed
-from ambar.mesh.files.pyvista_readers import is_mesh_file
+from ambar.mesh.files.formats import is_mesh_file
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.steps import Steps
@@ -26,11 +26,11 @@ class MeshSeriesPlot(MeshPlot):
     output: int | None = None
 
 
-def _export_mesh(request: ExportRequest) -> None:
+def _export_mesh(request: ExportRequest) -> Export:
     from ambar.mesh.files.export import export_mesh
 
     with progress_function(request.progress, f"exporting {Path(request.store).name}"):
-        export_mesh(request)
+        return export_mesh(request)
 
 
 def _export_series(request: ExportRequest) -> None:

@@ -47,8 +47,10 @@ def write_mesh(
 
     Parameters
     ----------
-    mesh : vtkDataObject
-        An object of VTK or PyVista: a data set, a table, multi-block or partitioned data.
+    mesh : vtkDataObject or meshio.Mesh
+        An object of VTK or PyVista: a data set, a table, multi-block or partitioned data. A
+        `meshio.Mesh` becomes an unstructured grid; its sets of points and cells become arrays of 0
+        and 1. It needs PyVista.
     path : str, path-like or binary file
         The path of the store. The bytes of the store are written to a file object, such as
         `io.BytesIO`; a temporary file holds them first.
@@ -139,8 +141,10 @@ def write_group(
     """
     from ambar.mesh.storage.array_writer import ArrayWriter
     from ambar.mesh.storage.extents import bounds_of
+    from ambar.mesh.vtk.meshio_objects import to_vtk
     from ambar.mesh.vtk.objects import describe
 
+    mesh = to_vtk(mesh)
     arrays = ArrayWriter(writer, path, _bounds_by_name(error_bound), deduplicator, reorder=reorder)
     described = describe(mesh, arrays)
     if described is None:

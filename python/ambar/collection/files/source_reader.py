@@ -171,6 +171,7 @@ def _unknown(path: Path) -> str:
     return (
         f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}; ambar "
         "also converts outputs of RAMSES, plotfiles of AMReX, and meshes of PyVista and meshio"
+        + ("" if find_spec("pyvista") and find_spec("meshio") else " (pip install 'ambar[mesh]')")
     )
 
 

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -19,8 +19,10 @@ from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.kinds.request import Conversion, ConvertRequest
 from ambar.kinds.request import Path as AnyPath
-from ambar.mesh.files.pyvista_readers import MeshFile, is_mesh_file, pyvista, size_of
+from ambar.mesh.files.formats import is_mesh_file
+from ambar.mesh.files.pyvista_readers import MeshFile, size_of
 from ambar.mesh.series import open_series_for_writing
+from ambar.mesh.vtk.meshio_objects import pyvista
 from ambar.mesh.write import write_mesh
 
 
@@ -51,7 +53,8 @@ def convert_mesh(request: MeshRequest) -> Conversion:
         if report is not None:
             report(size, size)
     seconds = time.perf_counter() - start
-    return Conversion(os.fspath(target), size, size_of(target), seconds, [path.name])
+    done = Conversion(os.fspath(target), size, size_of(target), seconds, [path.name])
+    return replace(done, left_out=file.left_out)
 
 
 def convert_steps(request: MeshRequest) -> Conversion:
@@ -80,8 +83,9 @@ def _convert_steps(
                 f"{target} has {existing} steps that are not the first ones of {request.name}: "
                 'convert to another store, or replace it with mode="w"'
             )
+        left_out: dict[str, str] = {}
         for number in range(existing, len(steps)):
-            mesh, at = steps[number].read(file), steps[number].time
+            mesh, at = steps[number].read(left_out, file), steps[number].time
             series.add(mesh, time_of(mesh) if at is None else at)
             if report is not None:
                 report(sum(sizes[: number + 1]), sum(sizes))
@@ -93,6 +97,7 @@ def _convert_steps(
         time.perf_counter() - start,
         names[existing:],
         names[:existing],
+        left_out=left_out,
     )
 
 
@@ -120,8 +125,10 @@ class FileStep:
         step = "" if self.number is None else f" step {self.number}"
         return f"{self.paths[0].name}{step}"
 
-    def read(self, file: MeshFile | None = None) -> Any:
+    def read(self, left_out: dict[str, str], file: MeshFile | None = None) -> Any:
         """Return the mesh, for several parts a MultiBlock. `file` is the file, if it is open.
+
+        What a mesh cannot represent is added to `left_out`, with the reason.
 
         Raises
         ------
@@ -134,7 +141,7 @@ class FileStep:
         """
         if file is not None:
             return file.read(self.number or 0)
-        meshes = [_read_alone(path) for path in self.paths]
+        meshes = [_read_alone(path, left_out) for path in self.paths]
         if self.parts == [None]:
             return meshes[0]
         blocks = pyvista().MultiBlock()
@@ -143,13 +150,15 @@ class FileStep:
         return blocks
 
 
-def _read_alone(path: Path) -> Any:
+def _read_alone(path: Path, left_out: dict[str, str]) -> Any:
     file = MeshFile(path)
     if file.times:
         raise _core.InvalidError(
             f"{path}: expected one time step, found {len(file.times)}: convert the file alone"
         )
-    return file.read()
+    mesh = file.read()
+    left_out.update({f"{path.name}: {name}": why for name, why in file.left_out.items()})
+    return mesh
 
 
 def is_timed(paths: Sequence[AnyPath]) -> bool:

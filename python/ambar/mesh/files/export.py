@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -12,20 +13,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import numpy as np
+
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.output_files import check_free_space, hdf5_file
 from ambar._util.progress import Progress
-from ambar.kinds.request import ExportRequest
-from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, raise_vtk_errors
+from ambar.kinds.request import Export, ExportRequest
+from ambar.mesh.files.formats import (
+    STORES,
+    is_mesh_file,
+    is_vtk_format,
+    is_vtk_xml,
+    meshio_formats,
+    pyvista_writes,
+    suffix_of,
+    suffixes_to_write,
+)
+from ambar.mesh.files.meshio_files import write_by_meshio
+from ambar.mesh.files.pyvista_readers import MeshFile, raise_vtk_errors
 from ambar.mesh.mesh import read_mesh
+from ambar.mesh.vtk.meshio_objects import pyvista
 from ambar.parallel.workers import Failure, Workers
 
 if TYPE_CHECKING:
     from ambar.mesh.steps import Steps
 
 _VTKHDF = ".vtkhdf"
-_XML = (".vti", ".vtr", ".vts", ".vtp", ".vtu", ".vtm", ".vtpd")
 _COMPOSITES = (
     ("GetNumberOfBlocks", "GetBlock"),
     ("GetNumberOfPartitions", "GetPartition"),
@@ -36,36 +50,36 @@ _LISTS = {"points": "GetPointData", "cells": "GetCellData", "field data": "GetFi
 _HDF_NAMES = ("/.", "/ and .", "VTKHDF")
 _XML_NAMES = ('<>&"\n', '<, >, & and "', "VTK's XML")
 """The signs that names cannot have, listed, and the format."""
+_VTK_PLACE = re.compile(r"ERROR: In \w+\.cxx, line \d+ \w+ \(\w+\): ")
 _BIT, _STRING = 1, 13  # VTK_BIT, VTK_STRING
 
 
-def export_mesh(request: ExportRequest) -> None:
+def export_mesh(request: ExportRequest) -> Export:
     """Write a mesh as a file of the format with the suffix of the target.
 
-    PyVista writes ``.vtkhdf``, VTK's XML and legacy formats, ``.stl``, ``.ply`` and others; meshio
-    writes other formats. Where PyVista writes no point sets in a format, they are written as
-    surfaces of vertices. Tables are written as ``.csv`` or ``.parquet`` by pandas.
+    PyVista writes the formats that it knows for the type of the mesh, meshio other formats. Where
+    PyVista writes no point sets in a format, they are written as surfaces of vertices. Tables are
+    written as ``.csv`` or ``.parquet`` by pandas. The report and a warning name what the format
+    does not hold.
 
     Raises
     ------
     UnsupportedError
-        If PyVista is not installed, or does not write such objects in that format; if the format
+        If PyVista is not installed, or no library writes such objects in that format; if the format
         does not support a part of the mesh.
     OSError
         If the file system reports an error.
     """
     path = request.target
     task = (os.fspath(request.store), path, request.threads, _core.memory_limit())
-    if path.suffix.lower() in _XML:
-        [lost] = _in_child(write_file, [task], path)
+    if is_vtk_xml(suffix_of(path)):
+        [left_out] = _in_child(write_file, [task], path)
     else:
-        lost = write_file(*task)
-    if lost:
-        warnings.warn(
-            f"{path.name}: the format does not support the arrays {', '.join(lost)}, which are "
-            "left out",
-            stacklevel=2,
-        )
+        left_out = write_file(*task)
+    if left_out:
+        names = ", ".join(left_out)
+        warnings.warn(f"{path.name}: the format does not hold unchanged: {names}", stacklevel=2)
+    return Export("", [], 0.0, left_out=left_out)
 
 
 def _in_child(
@@ -88,30 +102,113 @@ def _in_child(
                 raise outcome.error or _core.AmbarError(f"{path.name}: {outcome.why}")
 
 
-def write_file(store: str, path: Path, threads: int | None, memory: int) -> list[str]:
-    """Write a mesh to a file; return the names of the arrays that are left out.
+def write_file(store: str, path: Path, threads: int | None, memory: int) -> dict[str, str]:
+    """Write a mesh to a file; return what the file does not hold unchanged, and why.
 
     `memory` is the limit of `ambar.limits`, for another process.
     """
     _core.set_memory_limit(memory)
-    mesh, suffix = read_mesh(store, threads=threads), path.suffix.lower()
-    mesh = _to_writable(mesh, suffix)
+    mesh, suffix = read_mesh(store, threads=threads), suffix_of(path)
     if mesh.IsA("vtkTable"):
         _write_table(mesh, path)
-        return []
+        return {}
     if not hasattr(mesh, "save"):
         raise _core.UnsupportedError(
             f"{store} contains a {mesh.GetClassName()}, which PyVista does not write"
         )
-    _save(mesh, path)
-    if suffix in VTK_SUFFIXES or not hasattr(mesh, "array_names"):
-        return []
+    arrays = dict(_arrays(mesh))
+    writable = _to_writable(mesh, suffix)
+    _save(writable, path)
+    # VTK's own formats hold everything that `_check_parts` accepts.
+    is_complete = is_vtk_format(suffix) and suffix in writable._WRITERS
+    return {} if is_complete else _losses(mesh, arrays, path)
+
+
+def _losses(mesh: Any, arrays: dict[str, Any], path: Path) -> dict[str, str]:
+    """Return what a written file does not hold unchanged, and why: it is read again.
+
+    Raises UnsupportedError if the file contains none of the points or cells.
+    """
+    suffix = suffix_of(path)
+    if not is_mesh_file(path):
+        why = f"not checked, as no library reads {suffix} files"
+        return dict.fromkeys(arrays, why)
     try:
-        with raise_vtk_errors(pyvista()):
-            written = pyvista().read(path).array_names
-    except Exception:
-        return []  # PyVista writes the format, but does not read it
-    return [name for name in mesh.array_names if name not in written]
+        written = MeshFile(path).read()
+    except _core.CorruptError as error:
+        reason = str(error).partition("cannot be read: ")[2].partition("; is it complete")[0]
+        raise _unsupported(mesh, path, f"the written file cannot be read ({reason})") from error
+    if _has_shapes(mesh) and not _has_shapes(written):
+        raise _unsupported(mesh, path, "the format holds none of its types of cells")
+    return _changed_shape(mesh, written) | _changed_arrays(arrays, dict(_arrays(written)))
+
+
+def _changed_shape(mesh: Any, written: Any) -> dict[str, str]:
+    left_out = {}
+    for what in ("Points", "Cells"):
+        kept, count = (getattr(each, f"GetNumberOf{what}")() for each in (written, mesh))
+        if kept < count:
+            left_out[what.lower()] = f"the file has {kept:,} of {count:,}"
+    points = getattr(mesh, "points", None), getattr(written, "points", None)
+    if points[0] is not None and points[1] is not None and (why := _change(*points)):
+        left_out["points"] = why
+    return left_out
+
+
+def _changed_arrays(arrays: dict[str, Any], found: dict[str, Any]) -> dict[str, str]:
+    left_out = {}
+    for name, values in arrays.items():
+        same = (each for each, kept in found.items() if _change(values, kept) != _OTHER)
+        other = name if name in found else next(same, None)
+        if other is None:
+            left_out[name] = "not in the file"
+        elif other != name:
+            left_out[name] = f"its name is {other!r} in the file"
+        elif why := _change(values, found[name]):
+            left_out[name] = why
+    return left_out
+
+
+_OTHER = "other values in the file"
+_ROUNDED = 1e-5
+"""Largest difference of values that were written as float32 or text, relative to the largest."""
+
+
+def _change(values: Any, kept: Any) -> str | None:
+    """Return how an array in a file differs from the original, except in order; None if equal."""
+    if values.shape != kept.shape or "U" in (values.dtype.kind, kept.dtype.kind):
+        return None if np.array_equal(values, kept) else _OTHER
+    one, two = (np.sort(each, axis=0).astype(np.float64) for each in (values, kept))
+    difference = np.abs(one - two).max(initial=0.0, where=~np.isnan(one))
+    if not difference <= _ROUNDED * np.abs(one).max(initial=0.0, where=~np.isnan(one)):
+        return _OTHER
+    is_shorter = kept.dtype.itemsize < values.dtype.itemsize
+    return f"rounded to {kept.dtype}" if is_shorter and values.dtype.kind == "f" else None
+
+
+def _arrays(mesh: Any) -> Iterator[tuple[str, Any]]:
+    """Yield name and values of the arrays of a mesh and its blocks."""
+    if mesh is not None and mesh.IsA("vtkCompositeDataSet"):
+        for block in mesh:
+            yield from _arrays(block)
+    for data in ("point_data", "cell_data", "field_data", "row_data"):
+        yield from getattr(mesh, data, {}).items()
+
+
+def _has_shapes(mesh: Any) -> bool:
+    """Whether a mesh has cells that are not vertices."""
+    if mesh.IsA("vtkCompositeDataSet"):
+        return any(block is not None and _has_shapes(block) for block in mesh)
+    return hasattr(mesh, "GetMaxSpatialDimension") and mesh.GetMaxSpatialDimension() > 0
+
+
+def _unsupported(mesh: Any, path: Path, why: str) -> _core.UnsupportedError:
+    suffix = suffix_of(path)
+    others = ", ".join(each for each in suffixes_to_write(mesh) if each != suffix)
+    return _core.UnsupportedError(
+        f"{path.name}: {type(mesh).__name__} cannot be written as {suffix or 'a file'}: {why}; "
+        f"other formats for it: {others}"
+    )
 
 
 def _write_table(table: Any, path: Path) -> None:
@@ -163,7 +260,7 @@ def write_step(store: str, number: int, folder: Path, threads: int | None, memor
     """Write a step of a series into a folder; return the name of the file."""
     _core.set_memory_limit(memory)
     mesh = _to_writable(_steps(store).meshes[number].read(threads=threads))
-    suffix = next((known for known in getattr(mesh, "_WRITERS", ()) if known in _XML), None)
+    suffix = next((known for known in getattr(mesh, "_WRITERS", ()) if is_vtk_xml(known)), None)
     if suffix is None:
         raise _core.UnsupportedError(f"PyVista does not write a {type(mesh).__name__} as VTK's XML")
     name = f"step_{number:06d}{suffix}"
@@ -223,28 +320,36 @@ def _to_writable(mesh: Any, suffix: str = ".vtp") -> Any:
 
 def _save(mesh: Any, path: Path) -> None:
     """Write a mesh by PyVista or meshio."""
-    suffix, library = path.suffix.lower(), pyvista()
-    if suffix == _VTKHDF or suffix in _XML:
+    suffix, library = suffix_of(path), pyvista()
+    if suffix == _VTKHDF or is_vtk_xml(suffix):
         _check_parts(mesh, is_hdf=suffix == _VTKHDF)
-    known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
+    if suffix in STORES:
+        raise _unsupported(mesh, path, "it would be a store; copy the file")
+    is_by_pyvista = pyvista_writes(mesh, suffix) or not meshio_formats(path, of_writers=True)
     _check_space(mesh, path)
     try:
         with raise_vtk_errors(library):
-            if suffix in known:
+            if is_by_pyvista:  # also raises the error for a package that is not installed
                 mesh.save(path)
             else:
-                library.save_meshio(path, mesh)
+                write_by_meshio(mesh, path)
         _rename_output(path)
-    except OSError:
+    except ImportError:
+        raise
+    except OSError as error:
+        if error.errno is None:  # PyVista, which found no file
+            raise _unsupported(mesh, path, "VTK wrote no file") from error
         raise
     except library.VTKExecutionError as error:
-        why = f"VTK cannot write it: {' '.join(str(error).split()):.300}; check the free disk space"
+        # Of several errors, the first one has the reason.
+        messages = _VTK_PLACE.split(" ".join(str(error).split()))
+        reason = next(filter(None, messages), "no reason").strip()
+        if not is_vtk_format(suffix):
+            raise _unsupported(mesh, path, reason) from error
+        why = f"VTK cannot write it: {reason:.300}; check the free disk space"
         raise OSError(errno.EIO, why, str(path)) from error
     except Exception as error:  # PyVista and meshio raise errors of many types
-        raise _core.UnsupportedError(
-            f"{path.name}: a {type(mesh).__name__} cannot be written as {suffix or 'such a file'} "
-            f"({error}); supported: {', '.join(known)}"
-        ) from error
+        raise _unsupported(mesh, path, str(error) or repr(error)) from error
 
 
 def _check_space(mesh: Any, path: Path) -> None:

@@ -9,74 +9,30 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from ambar import _core
-from ambar._util.optional import require
-from ambar.mesh.files import meshio_readers
-from ambar.mesh.files.truncation_checks import check_length
-
-# Formats of VTK: legacy, XML and HDF, parallel pieces, blocks.
-_VTK = ".vtk .vtu .vtp .vti .vtr .vts .vtkhdf .vtm .vtmb .vtpd .pvtk .pvtu .pvti .pvtr .pvts"
-# Formats of other programs, which VTK or meshio reads; formats of pyvista-zstd and zvtk.
-_OTHERS = (
-    ".stl .ply .obj .cas .case .cgns .e .ex2 .exii .exo .g .foam .inp .msh .mesh .med .neu .xdmf "
-    ".bdf .fem .nas .off .su2 .ugrid .avs .grdecl .pv .zvtk"
+from ambar.mesh.files.formats import (
+    is_vtk_format,
+    meshio_formats,
+    pyvista_reads,
+    suffix_of,
 )
+from ambar.mesh.files.meshio_files import read_by_meshio
+from ambar.mesh.files.truncation_checks import check_length
+from ambar.mesh.vtk.meshio_objects import pyvista
+
 _BLOCKS = (".vtm", ".vtmb", ".vtpd")
-VTK_SUFFIXES = frozenset(_VTK.split())
-"""The suffixes of VTK's own formats."""
-SUFFIXES = frozenset([*_VTK.split(), *_OTHERS.split()])
-"""The suffixes of mesh files, whether or not PyVista is installed."""
-_OTHER_DATA = ".ambar .cdf .h5 .hdf .hdf5 .he5 .nc .nc4 .netcdf .txt .zarr"
-_NOT_MESHES = frozenset(["", *_OTHER_DATA.split()])
-"""Suffixes of files that are not meshes, even if PyVista or meshio supports the suffix."""
+"""Files that name others in a folder beside them."""
 HDF_TIME = "Time"
 """The array that VTK's reader of VTKHDF adds to steps."""
-_CONTENT = {
-    ".vtk": "a file of VTK's legacy format",
-    ".vti": "VTK XML of an ImageData",
-    ".vtr": "VTK XML of a RectilinearGrid",
-    ".vts": "VTK XML of a StructuredGrid",
-    ".vtp": "VTK XML of a PolyData",
-    ".vtu": "VTK XML of an UnstructuredGrid",
-    ".vtm": "VTK XML of a MultiBlockDataSet",
-}
-"""What files must contain, by their suffixes."""
 # Warnings of VTK's legacy readers, which then use zeros, or leave out the rest.
 _TRUNCATED = re.compile(r"Error reading|No [xyz] coordinates read")
 # Where in its source VTK reports an error or a warning.
 _VTK_PLACE = re.compile(r"^(?:ERROR|Generic Warning|Warning): In \w+\.cxx, line \d+ ")
 _MISSING_FILE = re.compile(r"Error opening file\s+(.+)")
-
-
-def is_mesh_file(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a file with the suffix of a format that PyVista or meshio reads."""
-    place = Path(path)
-    suffix = place.suffix.lower()
-    if suffix in _NOT_MESHES or not place.is_file():
-        return False
-    return suffix in SUFFIXES or place.name.lower().endswith(tuple(readable_suffixes()))
-
-
-@cache
-def readable_suffixes() -> frozenset[str]:
-    """Return the suffixes of mesh files that the installed libraries read."""
-    found = {*SUFFIXES, *meshio_readers.readable_suffixes()}
-    if find_spec("pyvista") is not None:
-        found |= _pyvista_suffixes(pyvista())
-    return frozenset(found - _NOT_MESHES)
-
-
-def _pyvista_suffixes(library: Any) -> set[str]:
-    """Return the suffixes of PyVista's own and registered readers."""
-    from pyvista.core.utilities.reader import CLASS_READERS
-
-    return {*CLASS_READERS, *(one.extension for one in library.registered_readers())}
 
 
 class MeshFile:
@@ -88,94 +44,91 @@ class MeshFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._suffix = path.suffix.lower()
         self._pyvista = pyvista()
+        self._suffix = suffix_of(path)
         self._reader: Any = None
         self.times: list[float] = []
         """The times of the steps; empty for a file with one mesh."""
+        self.left_out: dict[str, str] = {}
+        """What the library that read the file cannot represent, and why."""
         # The file of a case of OpenFOAM only marks its folder.
         if self._suffix != ".foam" and path.stat().st_size == 0:
             raise _core.CorruptError(
-                f"{path}: expected {self._content}, found an empty file; restore it from a copy"
+                f"{path}: expected a {self._suffix} file, found an empty file; restore it from a "
+                "copy"
             )
-        if self._suffix != ".zvtk":
-            with self._explain_errors():
-                self._open()
-
-    @property
-    def _content(self) -> str:
-        return _CONTENT.get(self._suffix, f"a {self._suffix or 'mesh'} file")
+        check_length(path)
+        self._is_of_pyvista = pyvista_reads(path)
+        # Formats of several programs have the same suffix, such as .inp of AVS and Abaqus.
+        self._has_other = not is_vtk_format(self._suffix) and bool(meshio_formats(path))
+        if self._is_of_pyvista:
+            try:
+                with self._explain_errors():
+                    self._open()
+            except _core.CorruptError:
+                if not self._has_other:
+                    raise
 
     def _open(self) -> None:
-        """Set the reader, and the times, if the reader is not chosen by `_read_whole`."""
-        check_length(self.path)
+        """Set the reader and the times; no reader if PyVista reads the file by a function."""
         try:
             reader = self._pyvista.get_reader(self.path)
+        except ImportError:
+            raise
         except Exception:
-            # PyVista has no reader for the formats of meshio. For damaged files, `read` raises.
+            # For damaged files, `read` raises.
             self._reader = _xdmf_reader(self.path) if self._suffix == ".xdmf" else None
             return
-        source = getattr(reader, "reader", None)
-        if source is None or not hasattr(source, "GetOutputInformation"):  # has one mesh
-            return
+        source = reader.reader
         if self._suffix == ".vtk" and _ends_in_a_word(self.path):
             _append_line_end(source, self.path)
-            self._reader = reader
-            return
-        source.UpdateInformation()
-        from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline
-
-        key = vtkStreamingDemandDrivenPipeline.TIME_STEPS()
-        info = source.GetOutputInformation(0)
-        times = [float(time) for time in info.Get(key)] if info.Has(key) else []
-        self.times = times if len(times) > 1 else []
-        if self.times or source.IsA("vtkHDFReader"):
-            self._reader = reader
+        elif hasattr(source, "GetOutputInformation"):
+            source.UpdateInformation()
+            times = _times_of(source)
+            self.times = times if len(times) > 1 else []
+        elif hasattr(reader, "time_values"):  # not of VTK
+            self.times = list(reader.time_values)
+        self._reader = reader
 
     def read(self, step: int = 0) -> Any:
         """Return the mesh of a step."""
-        with self._explain_errors():
-            if self._reader is None:
-                mesh = self._read_whole()
-            elif hasattr(self._reader, "set_active_time_value"):
-                self._reader.set_active_time_value(self.times[step])
-                mesh = self._reader.read()
-            else:
-                mesh = self._read_step(self._reader.reader, step)
-            if self._suffix in VTK_SUFFIXES or _point_count(mesh):
-                return mesh
-            if self._suffix != ".inp":
-                raise ValueError("it contains no points")
-            mesh = meshio_readers.read_by_meshio(self.path, self._pyvista)
-            if mesh.n_cells:
-                return mesh
-            raise ValueError("it contains neither points of AVS nor elements of Abaqus")
-
-    def _read_whole(self) -> Any:
-        if self._suffix == ".zvtk":
-            zvtk = require("zvtk", purpose="reading .zvtk files", install="zvtk")
-            return zvtk.read(self.path)
-        if self._suffix not in _pyvista_suffixes(self._pyvista) and self._suffix in (
-            meshio_readers.SUFFIXES | meshio_readers.readable_suffixes()
-        ):
-            return meshio_readers.read_by_meshio(self.path, self._pyvista)
-        if self._suffix in _BLOCKS:  # PyVista 0.49 cannot check the lengths of tables in blocks
-            return self._pyvista.read(self.path, validate=False)
-        return self._pyvista.read(self.path)
-
-    def _read_step(self, source: Any, step: int) -> Any:
-        """Return the mesh of a VTK reader whose times, or AMR data, PyVista does not support."""
-        if self.times:
-            source.UpdateTimeStep(self.times[step])
-        else:
-            source.Update()
-        mesh = source.GetOutputDataObject(0)
-        if self.times and source.IsA("vtkHDFReader"):
-            mesh.GetFieldData().RemoveArray(HDF_TIME)
+        failure = None
+        if self._is_of_pyvista:
+            try:
+                with self._explain_errors():
+                    return self._read_by_pyvista(step)
+            except _core.CorruptError as error:
+                if self.times or not self._has_other:
+                    raise
+                failure = error
         try:
-            return self._pyvista.wrap(mesh, validate=False)
-        except (NotImplementedError, TypeError):
-            return mesh
+            with self._explain_errors():
+                mesh = read_by_meshio(self.path, self.left_out)
+                if not (mesh.n_cells or (failure is None and mesh.n_points)):
+                    raise ValueError("it contains no points, or no cells")
+                return mesh
+        except _core.CorruptError as error:
+            raise failure or error from None
+
+    def _read_by_pyvista(self, step: int) -> Any:
+        reader = self._reader
+        if reader is None:
+            mesh = self._pyvista.read(self.path)
+        else:
+            if self.times and hasattr(reader, "set_active_time_value"):
+                reader.set_active_time_value(self.times[step])
+            elif self.times:
+                reader.reader.UpdateTimeStep(self.times[step])
+            try:
+                # PyVista 0.49 cannot check the lengths of tables in blocks.
+                mesh = reader.read(validate=False)
+            except (NotImplementedError, TypeError):  # PyVista has no class for it: AMR data
+                mesh = reader.reader.GetOutputDataObject(0)
+        if self.times and self._suffix == ".vtkhdf":
+            mesh.GetFieldData().RemoveArray(HDF_TIME)
+        if not is_vtk_format(self._suffix) and not _point_count(mesh):
+            raise ValueError("it contains no points")
+        return mesh
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -199,7 +152,7 @@ class MeshFile:
                     errno.ENOENT, f"{self.path} refers to a file that does not exist", found[1]
                 ) from error
             raise _core.CorruptError(
-                f"{self.path}: expected {self._content}, but PyVista cannot read it: "
+                f"{self.path}: expected a {self._suffix} file, but it cannot be read: "
                 f"{reason:.300}; is it complete, and of that format?"
             ) from error
 
@@ -242,13 +195,27 @@ def _point_count(mesh: Any) -> int:
     return max(counts, default=0)
 
 
+def _times_of(source: Any) -> list[float]:
+    """Return the times of a reader of VTK."""
+    from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline
+
+    key, info = vtkStreamingDemandDrivenPipeline.TIME_STEPS(), source.GetOutputInformation(0)
+    return [float(time) for time in info.Get(key)] if info.Has(key) else []
+
+
 def _xdmf_reader(path: Path) -> SimpleNamespace:
     """Return VTK's reader of XDMF; PyVista does not support files without times."""
+    import pyvista
     from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
 
     reader = vtkXdmfReader()
     reader.SetFileName(os.fspath(path))
-    return SimpleNamespace(reader=reader)
+
+    def read(*, validate: bool) -> Any:
+        reader.Update()
+        return pyvista.wrap(reader.GetOutputDataObject(0), validate=validate)
+
+    return SimpleNamespace(reader=reader, read=read)
 
 
 def _ends_in_a_word(path: Path) -> bool:
@@ -271,11 +238,6 @@ def _append_line_end(reader: Any, path: Path) -> None:
     data = path.read_bytes() + b"\n"
     reader.SetReadFromInputString(True)
     reader.SetBinaryInputString(data, len(data))
-
-
-def pyvista() -> Any:
-    """Return PyVista; raises ModuleNotFoundError if it is not installed."""
-    return require("pyvista", purpose="reading and writing mesh files", install="ambar[mesh]")
 
 
 def size_of(path: Path) -> int:

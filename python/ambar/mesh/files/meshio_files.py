@@ -1,100 +1,116 @@
-"""Mesh files that meshio reads, without its prints and its endless loops on truncated files."""
+"""Files of meshio, without its prints and its endless loops on truncated files; its meshes."""
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import sys
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar._util.optional import require
+from ambar.mesh.files.formats import meshio_formats
+from ambar.mesh.vtk.meshio_objects import from_meshio, pyvista
 
-_SUFFIXES = ".avs .bdf .fem .med .mesh .msh .nas .off .su2 .ugrid"
-SUFFIXES = frozenset(_SUFFIXES.split())
-"""The suffixes of files that PyVista leaves to meshio, and whose truncation is detected."""
-_READ_BY_PATH = frozenset(["med", "ugrid"])
-"""Formats of HDF5, or whose details are in the name of the file."""
 _MOST_EMPTY_READS = 1000
 """The largest number of consecutive reads at the end of a file."""
 # The header of a binary section of ANSYS, such as (3010 (zone first last type dimensions)(
 _ANSYS_BINARY = re.compile(rb"\(\s*(20|30)(10|12|13)\s*\([0-9a-fA-F\s]*\)\s*\(")
+# meshio's expression for these files takes exponential time if it does not match.
+_WKT_NUMBER = r"[+-]?(?>\d+\.?\d*|\.\d+)"
+_WKT_POINT = rf"\s*{_WKT_NUMBER}(?:\s+{_WKT_NUMBER}){{2,3}}+\s*"
+_WKT_TRIANGLE = rf"\s*\(\s*\({_WKT_POINT}(?:,{_WKT_POINT}){{3}}\)\s*\)\s*,?"
+_WKT = re.compile(rf"\s*TIN\s*\((?:{_WKT_TRIANGLE})*+\s*\)")
 _SU2_COUNTS = re.compile(rb"^[ \t]*(NPOIN|NELEM|MARKER_ELEMS)[ \t]*=[ \t]*(\d+)", re.MULTILINE)
 
 
-@cache
-def readable_suffixes() -> frozenset[str]:
-    """Return the suffixes of the formats that the installed meshio reads; none without it."""
-    if find_spec("meshio") is None:
-        return frozenset()
-    formats: dict[str, list[str]] = import_module("meshio").extension_to_filetypes
-    return frozenset(suffix for suffix, names in formats.items() if _readers().keys() & {*names})
-
-
-def _readers() -> dict[str, Any]:
-    """Return meshio's functions that read a path, by their formats."""
-    readers: dict[str, Any] = import_module("meshio._helpers").reader_map
-    return readers
-
-
-def read_by_meshio(path: Path, pyvista: Any) -> Any:
-    """Return the mesh in a file, a PyVista UnstructuredGrid.
+def read_by_meshio(path: Path, left_out: dict[str, str]) -> Any:
+    """Return the mesh in a file, a PyVista UnstructuredGrid; `left_out` is that of `from_meshio`.
 
     `meshio.read` prints errors and ends the process; its functions for single formats raise them.
 
     Raises
     ------
-    ModuleNotFoundError
-        If meshio is not installed.
     UnsupportedError
         If meshio does not read files with such content correctly.
     CorruptError, OSError, ValueError and others
         If the file is damaged, or of another format.
     """
-    meshio = require("meshio", purpose=f"{path}: reading {path.suffix} files", install="meshio")
-    name = _format_of(path, meshio)
-    with warnings.catch_warnings(action="ignore"), redirect_stdout(io.StringIO()) as output:
-        with redirect_stderr(output):
-            try:
-                mesh = _read(path, name, meshio)
-            except meshio.ReadError as error:
-                raise ValueError(str(error) or f"it is not a file of {name}") from error
-        read = pyvista.from_meshio(mesh)
+    name = _format_of(path)
+    if name == "wkt" and not _WKT.match(path.read_text()):
+        raise ValueError("it is not a TIN of triangles with numbers without exponents")
+    meshio = import_module("meshio")
+    read = import_module("meshio._helpers").reader_map[name]
+    with _silence(), _checked_ends(import_module("meshio._files"), sys.modules[read.__module__]):
+        try:
+            mesh = from_meshio(read(os.fspath(path)), left_out)
+        except meshio.ReadError as error:
+            raise ValueError(str(error) or f"it is not a file of {name}") from error
     if name == "su2":
-        _check_su2(path, read)
-    return read
+        _check_su2(path, mesh)
+    return mesh
 
 
-def _format_of(path: Path, meshio: Any) -> str:
+def write_by_meshio(mesh: Any, path: Path) -> None:
+    """Write a data set of PyVista to a file, as an unstructured grid; raises errors of meshio."""
+    names = meshio_formats(path, of_writers=True)
+    # The first format of .msh is that of ANSYS, binary files of which meshio reads wrongly.
+    name = "gmsh" if "gmsh" in names else names[0]
+    with _silence():
+        pyvista().save_meshio(path, mesh, file_format=name)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    with (
+        warnings.catch_warnings(action="ignore"),
+        redirect_stdout(io.StringIO()) as output,
+        redirect_stderr(output),
+    ):
+        yield
+
+
+def _format_of(path: Path) -> str:
     """Return meshio's name for the format of a file."""
-    if path.suffix.lower() != ".msh":
-        return str(meshio.extension_to_filetypes[path.suffix.lower()][0])
+    names = meshio_formats(path)
+    if not names:
+        raise ValueError("it contains no points")
+    if names[1:] != ["gmsh"]:
+        return names[0]
+    # meshio tries its reader of ANSYS on every .msh, which accepts any content.
     with path.open("rb") as file:
         begin = file.read(512).lstrip()
-    if begin[:1] not in (b"$", b"("):
+    if begin.startswith(b"$"):
+        _check_gmsh(path)
+        return "gmsh"
+    if not begin.startswith(b"("):
         raise ValueError(
             "it begins neither with $MeshFormat, as files of Gmsh, nor with '(', as those of ANSYS"
         )
-    return "gmsh" if begin.startswith(b"$") else "ansys"
+    _check_ansys(path)
+    return "ansys"
 
 
-def _read(path: Path, name: str, meshio: Any) -> Any:
-    if name in _READ_BY_PATH or path.suffix.lower() not in SUFFIXES | {".inp"}:
-        return _readers()[name](path)
-    reader = getattr(meshio, name)
-    with _EndCheckedFile(io.FileIO(path)) as file:
-        if name == "gmsh":
-            _check_gmsh(path)
-            return reader.main.read_buffer(file)
-        if name == "ansys":
-            _check_ansys(path)
-            return reader.read(file)
-        return reader.read(io.TextIOWrapper(file))
+@contextmanager
+def _checked_ends(*modules: Any) -> Iterator[None]:
+    """Let modules of meshio open files as `_EndCheckedFile`."""
+
+    def open_checked(path: str | Path, mode: str = "r") -> Any:
+        file = _EndCheckedFile(io.FileIO(path))
+        return file if "b" in mode else io.TextIOWrapper(file)
+
+    for module in modules:
+        module.open = open_checked
+    try:
+        yield
+    finally:
+        for module in modules:
+            vars(module).pop("open", None)
 
 
 class _EndCheckedFile(io.BufferedReader):
