@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -162,7 +163,7 @@ def convert(
     NetCDF files and Zarr stores become a collection, each a dataset. A file that cannot be read
     stops it; with --on-error skip the others are kept. --resume continues after an interruption.
 
-    A mesh is a file of any format that PyVista reads: .vtu, .vtk, .vtkhdf, .vtm, .stl, .msh, ...
+    A mesh is a file of any format that PyVista or meshio reads: .vtu, .vtkhdf, .case, .stl, .msh, ...
     One of several time steps becomes a series; so do a .pvd, a .series of ParaView, and several
     files, in the order of their numbers.
 
@@ -178,6 +179,7 @@ def convert(
     ambar convert profiles/ profiles.ambar --error-bound temperature=0.01
     ambar convert "2024/*.nc" "2025/*.zarr" profiles.ambar --resume
     ambar convert wing.vtu wing.ambar --error-bound pressure=0.5 --reorder
+    ambar convert wing.msh wing.ambar
     ambar convert flow.pvd flow.ambar
     ambar convert step_*.vtu flow.ambar --resume
     """
@@ -250,8 +252,8 @@ def export(
 
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
-    A mesh becomes a file of the format that TARGET's suffix names: .vtkhdf, .vtu, .vtk, .stl, ...
-    A series of meshes becomes a .pvd with a file for each step.
+    A mesh becomes a file of the format that TARGET's suffix names, of those that PyVista and meshio
+    write: .vtkhdf, .vtu, .stl, .msh, ... The report names what the format does not hold. A series of meshes becomes a .pvd with a file for each step.
 
     Cells become AMR data for ParaView if TARGET ends in .vtkhdf.
 
@@ -260,18 +262,20 @@ def export(
     ambar export profiles.ambar files
     ambar export profiles.ambar argo --format zarr --where 'platform == "argo"'
     ambar export wing.ambar wing.vtkhdf
+    ambar export wing.ambar wing.msh
     ambar export plt.ambar plt.vtkhdf
     """
     from ambar.io import convert as conversion
 
     is_kept = "is unchanged" if Path(target).exists() else "was not written"
     State.interrupted = f"interrupted: {target} {is_kept}"
-    done = conversion.export(
-        store,
-        target,
-        mode=mode_of(overwrite=overwrite),
-        threads=threads,
-        progress=progress,
-        **without_none(format=format, datasets=where, processes=processes),
-    )
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the report has them
+        done = conversion.export(
+            store,
+            target,
+            mode=mode_of(overwrite=overwrite),
+            threads=threads,
+            progress=progress,
+            **without_none(format=format, datasets=where, processes=processes),
+        )
     show_report(done, as_json=json)

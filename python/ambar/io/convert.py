@@ -53,8 +53,8 @@ def convert(
           files, or their folder: a snapshot;
         - NetCDF files and Zarr stores, as a list, a folder or a glob: a collection, as
           `ambar.ingest` writes it;
-        - a file of a mesh, of any format that PyVista reads: a mesh, or a series if the file has
-          several time steps;
+        - a file of a mesh, of any format that PyVista or meshio reads: a mesh, or a series if the
+          file has several time steps;
         - a ``.pvd``, a ``.series`` of ParaView, or several files of meshes in the order of their
           numbers: a series of meshes. Each mesh is committed when it is converted.
     target : path
@@ -272,7 +272,7 @@ def export(
     -------
     Export
         The target and the time; of a collection also the datasets that were written, and those
-        that could not be written.
+        that could not be written; of a mesh what the format does not hold unchanged.
 
     Other Parameters
     ----------------
@@ -290,9 +290,8 @@ def export(
     FileExistsError
         If `target` exists, with mode "w-".
     UnsupportedError
-        If the store has no cells, datasets or mesh; if PyVista does not
-        write a mesh in that format; if the format cannot hold what the meshes have; if `target` is
-        a URL.
+        If the store has no cells, datasets or mesh; if neither PyVista nor meshio writes a mesh in
+        that format; if the format cannot hold what the meshes have; if `target` is a URL.
     ValueError
         If an option does not apply to the kind of the store; if mode "w" would replace the store,
         or a folder of other files.
