@@ -163,7 +163,7 @@ def convert(
     NetCDF files and Zarr stores become a collection, each a dataset. A file that cannot be read
     stops it; with --on-error skip the others are kept. --resume continues after an interruption.
 
-    A mesh is a file of any format that PyVista or meshio reads: .vtu, .vtkhdf, .case, .stl, .msh, ...
+    A mesh is a file of any format that PyVista or meshio reads: .vtu, .vtkhdf, .case, .msh, ...
     One of several time steps becomes a series; so do a .pvd, a .series of ParaView, and several
     files, in the order of their numbers.
 
@@ -253,7 +253,8 @@ def export(
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
     A mesh becomes a file of the format that TARGET's suffix names, of those that PyVista and meshio
-    write: .vtkhdf, .vtu, .stl, .msh, ... The report names what the format does not hold. A series of meshes becomes a .pvd with a file for each step.
+    write: .vtkhdf, .vtu, .stl, .msh, ... The report names what the format does not hold. A series
+    of meshes becomes a .pvd with a file for each step.
 
     Cells become AMR data for ParaView if TARGET ends in .vtkhdf.
 
