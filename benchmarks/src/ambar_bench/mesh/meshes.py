@@ -100,7 +100,7 @@ def field() -> Any:
 
 
 def scan() -> Any:
-    """Return a closed surface of triangles as from a scanner: float32 points with noise, and normals.
+    """Return a closed surface of triangles as of a scanner: float32 points with noise, and normals.
 
     Its triangles come in the order in which VTK's contour filter finds them.
     """
@@ -131,7 +131,7 @@ def voxels() -> Any:
 
 
 def hexahedra() -> Any:
-    """Return hexahedra whose points are those of a lattice, displaced at random, with a velocity."""
+    """Return hexahedra with a velocity; their points are those of a lattice, displaced at random."""
     import pyvista as pv
 
     side = FIELD_SIDE // 2

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ambar._util.foreign_files import VTK, kind_of_file
-from ambar._util.optional import require
 from ambar.mesh.vtk.meshio_objects import pyvista
 
 STORES = (".ambar", ".zarr")
@@ -44,7 +43,9 @@ def is_mesh_file(path: str | os.PathLike[str]) -> bool:
 
 
 def _has_mesh_in_hdf5(path: Path) -> bool:
-    h5py = require("h5py", purpose="reading VTKHDF", install="ambar[mesh]")
+    if find_spec("h5py") is None:
+        return False
+    h5py = import_module("h5py")
     if not h5py.is_hdf5(path):
         return False
     with h5py.File(path) as file:
