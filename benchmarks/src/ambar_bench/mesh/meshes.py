@@ -131,7 +131,7 @@ def voxels() -> Any:
 
 
 def hexahedra() -> Any:
-    """Return hexahedra with a velocity; their points are those of a lattice, displaced at random."""
+    """Return hexahedra with a velocity; points are those of a lattice, displaced at random."""
     import pyvista as pv
 
     side = FIELD_SIDE // 2
