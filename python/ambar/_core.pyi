@@ -320,6 +320,18 @@ class Writer:
     ) -> None:
         """Append rows; `data`: consecutive buffers, or bytes; `shape`: of all rows."""
 
+    def patches(
+        self,
+        path: str,
+        patches: Patches,
+        *,
+        fields: Sequence[str] | None,
+        covered: Literal["auto", "drop", "keep"],
+        error_bounds: Sequence[tuple[str, str]],
+        progress: _Progress | None,
+    ) -> None:
+        """Write a group of kind "amr", layout "patches", whose cells Python reads."""
+
     def remove(self, path: str) -> None: ...
     def commit(self, message: str = "") -> None: ...
     def tag(self, name: str, number: int | None) -> None:

@@ -104,20 +104,25 @@ fn amr(py: Python<'_>, source: Arc<dyn PatchSource>, fields: Option<Vec<String>>
     Ok(Amr::of_patches(patches))
 }
 
-/// Description of patches whose values Python reads.
+/// Description of patches whose values Python reads. The members after `levels` are those of plotfiles.
 #[derive(Deserialize)]
 struct PatchDescription {
     ndim: usize,
     lower: Vec<f64>,
     upper: Vec<f64>,
     fields: Vec<String>,
-    /// `float32` or `float64`.
-    dtype: String,
+    /// `float32` or `float64`, of each field.
+    dtypes: Vec<String>,
     levels: Vec<LevelDescription>,
+    #[serde(default)]
     name: String,
+    #[serde(default)]
     files: u64,
+    #[serde(default)]
     bytes: u64,
+    #[serde(default)]
     info: Map<String, Value>,
+    #[serde(default)]
     run: RunInfo,
 }
 
@@ -170,7 +175,7 @@ struct PythonPatches {
     fields: Vec<String>,
     /// Names of the fields in the file.
     original: Vec<String>,
-    dtype: DataType,
+    dtypes: Vec<DataType>,
     /// `read(level, box, field, start, stop)` returns a contiguous array of the values of consecutive cells of the
     /// box, x fastest.
     read: Py<PyAny>,
@@ -186,10 +191,9 @@ impl PatchSource for PythonPatches {
     }
 
     fn dtype(&self, field: &str) -> ambar::Result<DataType> {
-        if self.fields.iter().any(|name| name == field) {
-            return Ok(self.dtype.clone());
-        }
-        Err(Error::unknown("field", field, &self.fields))
+        let number = self.fields.iter().position(|name| name == field);
+        let dtype = number.and_then(|number| self.dtypes.get(number)).cloned();
+        dtype.ok_or_else(|| Error::unknown("field", field, &self.fields))
     }
 
     fn read_box(
@@ -225,7 +229,7 @@ impl PatchSource for PythonPatches {
         (slab.lo[axis], slab.hi[axis]) = (part.lo[axis], part.hi[axis]);
         let start = (slab.lo[axis] - frame.lo[axis]) as usize * plane;
         let stop = start + slab.cells();
-        let size = self.dtype.size().unwrap_or(8);
+        let size = self.dtype(field)?.size().unwrap_or(8);
         let number = self.fields.iter().position(|name| name == field);
         let original = number.and_then(|number| self.original.get(number));
         let values = Python::attach(|py| {
@@ -272,10 +276,18 @@ impl Patches {
             cell_size: point(&level.cell_size, 0.0),
             ratio: point(&level.ratio, 1),
         };
-        let dtype = match found.dtype.as_str() {
+        if found.dtypes.len() != found.fields.len() {
+            return Err(Error::invalid(format!(
+                "invalid description of patches: expected a dtype of each of {} fields, found {}",
+                found.fields.len(),
+                found.dtypes.len()
+            )))
+            .or_raise();
+        }
+        let dtypes = found.dtypes.iter().map(|dtype| match dtype.as_str() {
             "float32" => DataType::Float32,
             _ => DataType::Float64,
-        };
+        });
         let hierarchy = PatchHierarchy {
             ndim: found.ndim,
             lower: point(&found.lower, 0.0),
@@ -292,7 +304,7 @@ impl Patches {
                 hierarchy,
                 fields,
                 original: found.fields,
-                dtype,
+                dtypes: dtypes.collect(),
                 read,
             }),
             info: SourceInfo {
@@ -319,6 +331,13 @@ impl Patches {
     }
 }
 
+impl Patches {
+    /// The boxes and their values.
+    pub fn source(&self) -> &dyn PatchSource {
+        &*self.inner
+    }
+}
+
 /// The source of a conversion.
 #[derive(FromPyObject)]
 pub enum ConvertSource {
@@ -331,7 +350,7 @@ pub enum ConvertSource {
 }
 
 /// Converts the answer of a progress callback to an error if it cancels.
-fn check_cancelled(go_on: bool) -> ambar::Result<()> {
+pub fn check_cancelled(go_on: bool) -> ambar::Result<()> {
     if go_on {
         Ok(())
     } else {
@@ -378,7 +397,7 @@ pub fn convert_amrex(
         ConvertSource::Folder(path) => amrex::convert(path, &target, &options),
         ConvertSource::Patches(patches) => {
             let patches = patches.get();
-            amrex::convert_source(&*patches.inner, &patches.info, &target, &options)
+            amrex::convert_source(patches.source(), &patches.info, &target, &options)
         }
     })?;
     let ignored = report.ignored.into_iter();
@@ -401,7 +420,8 @@ pub struct ConvertReport {
     left_out: BTreeMap<String, String>,
 }
 
-fn covered(name: &str) -> PyResult<Covered> {
+/// How covered cells are stored, by its name.
+pub fn covered(name: &str) -> PyResult<Covered> {
     match name {
         "auto" => Ok(Covered::Auto),
         "drop" => Ok(Covered::Drop),

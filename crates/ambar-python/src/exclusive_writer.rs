@@ -37,19 +37,27 @@ impl<T: Send> ExclusiveWriter<T> {
         py: Python<'_>,
         act: impl FnOnce(&mut T) -> ambar::Result<R> + Send,
     ) -> PyResult<R> {
-        py.detach(|| {
-            // A child may have inherited a lock that a thread of the parent holds.
-            self.process.check()?;
-            // A panic may have lost values.
-            let mut inner = self.inner.lock().map_err(|_| {
-                Error::invalid("this writer has failed; close it, then append with another")
-            })?;
-            let writer = inner
-                .as_mut()
-                .ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
-            act(writer)
-        })
-        .or_raise()
+        py.detach(|| self.with_detached(act)).or_raise()
+    }
+
+    /// Calls `act` with the writer, on a thread that does not hold the GIL.
+    ///
+    /// # Errors
+    /// Those of `act`; `Invalid` for a writer that is closed, has failed, or is of the parent process.
+    pub fn with_detached<R>(
+        &self,
+        act: impl FnOnce(&mut T) -> ambar::Result<R>,
+    ) -> ambar::Result<R> {
+        // A child may have inherited a lock that a thread of the parent holds.
+        self.process.check()?;
+        // A panic may have lost values.
+        let mut inner = self.inner.lock().map_err(|_| {
+            Error::invalid("this writer has failed; close it, then append with another")
+        })?;
+        let writer = inner
+            .as_mut()
+            .ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
+        act(writer)
     }
 
     /// Closes the writer. Uncommitted data are lost. A forked child closes its copies of the file descriptors, without

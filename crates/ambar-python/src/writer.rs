@@ -1,10 +1,13 @@
 //! A store open for writing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ambar::array::{ArrayData, Region, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
+use ambar::kinds::amr::PatchAmr;
+use ambar::kinds::amr::patches::PatchOptions;
 use ambar::kinds::bound::{self, Compression};
 use ambar::store::StoreWriter;
 use ambar::{DataType, Error};
@@ -12,10 +15,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
+use crate::amrex::{self, Patches};
 use crate::errors::OrRaise;
 use crate::exclusive_writer::ExclusiveWriter;
 use crate::json::JsonObject;
 use crate::memory::BorrowedBuffer;
+use crate::progress::Progress;
 use crate::spec::{ArraySpec, DType, profile};
 
 /// A compression from the name of a profile and error bounds of fields in user notation.
@@ -278,6 +283,40 @@ impl Writer {
                 return Err(Error::invalid(message).at_node(path));
             }
             values.lend_pieces(|data| writer.append_rows(path, rows, data))
+        })
+    }
+
+    /// Writes a group of kind `amr`, layout `patches`, whose cells Python reads.
+    #[expect(clippy::too_many_arguments, reason = "arguments of the Python method")]
+    #[pyo3(signature = (path, patches, *, fields, covered, error_bounds, progress))]
+    fn patches(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        patches: Py<Patches>,
+        fields: Option<Vec<String>>,
+        covered: &str,
+        error_bounds: Vec<(String, String)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let progress = Arc::new(Progress::new(progress));
+        let reported = Arc::clone(&progress);
+        let options = PatchOptions {
+            fields,
+            covered: amrex::covered(covered)?,
+            compression: Compression {
+                profile: self.profile,
+                ..compression("balanced", error_bounds)?
+            },
+            progress: Some(Arc::new(move |done, total| {
+                amrex::check_cancelled(reported.report(done, total))
+            })),
+            ..PatchOptions::default()
+        };
+        progress.run(py, self.threads, || {
+            self.inner.with_detached(|writer| {
+                PatchAmr::write(writer, path, patches.get().source(), &options)
+            })
         })
     }
 

@@ -107,7 +107,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         "text_files": {},
     }
     description = shared | {
-        "dtype": str(file.dtype),
+        "dtypes": [str(file.dtype)] * len(file.names),
         "levels": described,
         "name": file.path.name,
         "files": 1,

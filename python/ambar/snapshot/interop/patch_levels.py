@@ -229,13 +229,13 @@ def _cells(level: np.ndarray, index: np.ndarray, levels: tuple[int, int]) -> dic
         rank[curve_order] = np.arange(len(curve_order))
         finer = np.concatenate([index[own], inside[first]])[curve_order]
         finer_rows = rows[curve_order]
-        boxes, order = _joined_to_boxes(finer)
+        boxes, order = joined_to_boxes(finer)
         parent = rank[len(own) + np.cumsum(first) - 1]
         found[number] = _Cells(finer_rows, curve_order >= len(own), parent, boxes, order)
     return found
 
 
-def _joined_to_boxes(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def joined_to_boxes(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return boxes that contain each of `cells` once and nothing else, and the order of the cells.
 
     Adjacent cells in x are joined to runs, adjacent equal runs in y to sheets, and so on.

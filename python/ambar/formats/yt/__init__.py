@@ -1,0 +1,1 @@
+"""Datasets of yt: outputs of codes that ambar has no reader of."""

@@ -1,0 +1,374 @@
+"""Datasets of yt: which files they are, run information, and the names and units of fields."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.text import suggestion
+from ambar.snapshot.code_info import CodeInfo
+from ambar.snapshot.loading import SPECIES
+from ambar.snapshot.physics.unit_expressions import Unit
+from ambar.snapshot.regions import AXES
+
+Key: TypeAlias = tuple[str, str]
+"""The name of a field in yt: its type and its name, ("gas", "density")."""
+
+CELLS = "cells"
+_NETCDF = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+_NETCDF_SUFFIXES = (".nc", ".nc4", ".cdf")
+_PARTICLE = "particle_"
+_PARTICLE_NAMES = {"index": "id"}
+"""Names of columns that differ from those of yt without "particle_"."""
+_LONGEST_PARAMETER = 256
+"""Most values of a list among the parameters of a run."""
+
+
+@dataclass(frozen=True)
+class YtField:
+    """A field of cells, or a column of a species."""
+
+    name: str
+    """Its name in the store."""
+    key: Key
+    """Its name in yt."""
+    unit: str
+    """Its unit in yt."""
+    part: int | None = None
+    """Which component of a vector it is."""
+
+
+def is_dataset(source: object) -> bool:
+    """Return whether an object is a dataset of yt; does not import yt."""
+    module = sys.modules.get("yt.data_objects.static_output")
+    return module is not None and isinstance(source, module.Dataset)
+
+
+def is_output(path: str | os.PathLike[str]) -> bool:
+    """Return whether yt is installed and recognizes a path; False for NetCDF and Zarr."""
+    place = Path(path)
+    if not place.exists() or _is_of_collections(place) or find_spec("yt") is None:
+        return False
+    with _quiet():
+        from yt.frontends import _all  # noqa: F401 - registers the classes of datasets
+        from yt.utilities.object_registries import output_type_registry
+
+        return any(
+            _is_valid(known, place)
+            for known in list(output_type_registry.values())
+            if not known.__module__.startswith("ambar.")
+        )
+
+
+def open_output(path: str | os.PathLike[str]) -> Any:
+    """Return the dataset of yt at a path.
+
+    Raises
+    ------
+    CorruptError
+        If yt cannot open it.
+    """
+    import yt
+
+    try:
+        with _quiet():
+            return yt.load(os.fspath(path))
+    except Exception as error:
+        raise _core.CorruptError(
+            f"{os.fspath(path)}: yt recognizes the file, but cannot open it: {error!r:.500}; check "
+            "that all files of the output are there, or load it with yt.load(path, hint=...) and "
+            "convert the dataset"
+        ) from error
+
+
+def _is_of_collections(place: Path) -> bool:
+    if place.is_dir():
+        return place.suffix == ".zarr"
+    with place.open("rb") as file:
+        return file.read(4) in _NETCDF or place.suffix.lower() in _NETCDF_SUFFIXES
+
+
+def _is_valid(known: Any, place: Path) -> bool:
+    try:
+        return bool(known._is_valid(os.fspath(place)))
+    except Exception:
+        return False
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out the messages of yt's log below errors."""
+    import logging
+
+    from yt.utilities.logger import ytLogger
+
+    level = ytLogger.level
+    ytLogger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        ytLogger.setLevel(level)
+
+
+def code_of(dataset: Any) -> str:
+    """Return the name of the code or the file format of a dataset."""
+    return str(dataset.dataset_type)
+
+
+def name_of(dataset: Any) -> str:
+    """Return the name of a dataset: that of its file, or of the dataset in memory."""
+    return str(getattr(dataset, "basename", None) or dataset)
+
+
+def species_of(dataset: Any) -> list[str]:
+    """Return the species of particles on disk."""
+    on_disk = {kind for kind, _ in dataset.field_list}
+    return [kind for kind in dataset.particle_types_raw if kind in on_disk]
+
+
+def cell_fields(dataset: Any) -> list[YtField]:
+    """Return the fields of cells on disk, under yt's names for them."""
+    species = set(dataset.particle_types_raw)
+    keys = [key for key in dataset.field_list if key[0] not in species and _is_cell(dataset, key)]
+    aliases = _aliases(dataset)
+    return [
+        YtField(name, key, _unit(dataset, key))
+        for name, key in _unique(keys, lambda key: aliases.get(("gas", key), key[1]))
+    ]
+
+
+def _is_cell(dataset: Any, key: Key) -> bool:
+    info = dataset.field_info[key]
+    return info.sampling_type == "cell" and not any(info.nodal_flag)
+
+
+def _aliases(dataset: Any) -> dict[tuple[str, Key], str]:
+    """Return the first name that yt has for a field on disk, by type and field."""
+    found: dict[tuple[str, Key], str] = {}
+    for (kind, name), key in dataset.field_info.field_aliases.items():
+        found.setdefault((kind, key), name)
+    return found
+
+
+def _unique(keys: Iterable[Key], name_of_key: Any) -> list[tuple[str, Key]]:
+    """Return fields and their names; a name that several have is replaced by that on disk."""
+    names = {key: name_of_key(key).replace("/", "_") for key in keys}
+    count: dict[str, int] = {}
+    for name in names.values():
+        count[name] = count.get(name, 0) + 1
+    found: dict[str, Key] = {}
+    for key, name in names.items():
+        own = name if count[name] == 1 and name not in found else key[1].replace("/", "_")
+        while own in found:
+            own = f"{key[0]}_{own}"
+        found[own] = key
+    return list(found.items())
+
+
+def column_fields(dataset: Any, species: str) -> list[YtField]:
+    """Return the columns of a species on disk, under yt's names without "particle_"."""
+    aliases = _aliases(dataset)
+
+    def name_of_key(key: Key) -> str:
+        name = aliases.get((species, key), key[1]).removeprefix(_PARTICLE)
+        name = _PARTICLE_NAMES.get(name, name)
+        return f"{name}_" if name == "index" else name
+
+    keys = [key for key in dataset.field_list if key[0] == species]
+    columns = []
+    for name, key in _unique(keys, name_of_key):
+        unit, parts = _unit(dataset, key), _parts_of(dataset, key)
+        columns += [
+            YtField(part_name, key, unit, part)
+            for part, part_name in _part_names(name, parts, dataset.dimensionality)
+        ]
+    known = {column.name for column in columns}
+    for axis in AXES[: dataset.dimensionality]:
+        if f"position_{axis}" not in known:
+            key = (species, f"particle_position_{axis}")
+            if key not in dataset.field_info:
+                raise _core.UnsupportedError(
+                    f"{name_of(dataset)}: expected positions of the particles {species!r}, found "
+                    f"{', '.join(sorted(known))}; leave the species out with components=[...]"
+                )
+            columns.append(YtField(f"position_{axis}", key, "code_length"))
+    return columns
+
+
+def _parts_of(dataset: Any, key: Key) -> int:
+    """Return the number of components of a column, 1 for numbers."""
+    arrays = getattr(dataset.index.io, "_array_fields", None) or {}
+    shape = arrays.get(key[1], arrays.get(key))
+    if shape is None:
+        return 3 if key[1] in getattr(dataset.index.io, "_vector_fields", ()) else 1
+    return int(np.prod(shape))
+
+
+def _part_names(name: str, parts: int, ndim: int) -> list[tuple[int | None, str]]:
+    if parts == 1:
+        return [(None, name)]
+    ends = AXES if parts == 3 else [str(part) for part in range(parts)]
+    if name == "position":
+        ends = ends[:ndim]
+    return [(part, f"{name}_{end}") for part, end in enumerate(ends)]
+
+
+def _unit(dataset: Any, key: Key) -> str:
+    info = dataset.field_info[key]
+    return str(info.output_units or info.units or "")
+
+
+def chosen_cells(dataset: Any, fields: Sequence[str | Key] | None) -> list[YtField]:
+    """Return the fields of cells to convert: those on disk, or the named ones, also derived ones.
+
+    Raises
+    ------
+    KeyError
+        If a field does not exist.
+    """
+    on_disk = cell_fields(dataset)
+    if fields is None:
+        return on_disk
+    by_name = {field.name: field for field in on_disk}
+    by_key = {field.key: field for field in on_disk}
+    by_name |= {field.key[1]: field for field in on_disk if field.key[1] not in by_name}
+    chosen: dict[str, YtField] = {}
+    for entry in fields:
+        found = by_name.get(entry) if isinstance(entry, str) else by_key.get(tuple(entry))
+        if found is None:
+            found = _derived(dataset, entry, list(by_name))
+        chosen[found.name] = found
+    return list(chosen.values())
+
+
+def _derived(dataset: Any, entry: str | Key, known: list[str]) -> YtField:
+    key = ("gas", entry) if isinstance(entry, str) else (entry[0], entry[1])
+    if key not in dataset.field_info and isinstance(entry, str):
+        others = [one for one in dataset.derived_field_list if one[1] == entry]
+        key = others[0] if others else key
+    if key not in dataset.field_info or dataset.field_info[key].sampling_type != "cell":
+        raise _core.NotFoundError(
+            f"{name_of(dataset)}: no field of cells {entry!r}; {suggestion(str(entry), known)}; "
+            "derived fields of yt are named as in dataset.derived_field_list"
+        )
+    return YtField(key[1], key, _unit(dataset, key))
+
+
+def code_info(dataset: Any, levels: Any, fields: Mapping[str, Sequence[YtField]]) -> CodeInfo:
+    """Return the run information, with the units of the fields of each component.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    levels
+        The levels of cells in patches, as in `CodeInfo.levels`; empty without cells.
+    fields
+        The fields of each component.
+    """
+    ndim = int(dataset.dimensionality)
+    cosmology: dict[str, float] = {}
+    if dataset.cosmological_simulation:
+        cosmology = {
+            "aexp": 1.0 / (1.0 + float(dataset.current_redshift)),
+            "H0": 100.0 * float(dataset.hubble_constant),
+            "omega_m": float(dataset.omega_matter),
+            "omega_l": float(dataset.omega_lambda),
+        }
+    unit_l, unit_m, unit_t = (
+        float(dataset.quan(1.0, f"code_{name}").in_cgs().value)
+        for name in ("length", "mass", "time")
+    )
+    gamma = getattr(dataset, "gamma", None)
+    info = CodeInfo(
+        code=code_of(dataset),
+        ndim=ndim,
+        time=float(dataset.current_time.to_value("code_time")),
+        lower=tuple(dataset.domain_left_edge.to_value("code_length")[:ndim].tolist()),
+        upper=tuple(dataset.domain_right_edge.to_value("code_length")[:ndim].tolist()),
+        periodic=tuple(map(bool, dataset.periodicity[:ndim])),
+        unit_l=unit_l,
+        unit_d=unit_m / unit_l**3,
+        unit_t=unit_t,
+        levels=levels,
+        coordinates=str(getattr(dataset.geometry, "value", dataset.geometry)),
+        gamma=None if gamma is None else float(gamma),
+        parameters=dict(_parameters(dataset.parameters)),
+        **cosmology,
+    )
+    units: dict[str, str] = {}
+    for component, own in fields.items():
+        for field in own:
+            text = _own_unit(dataset, field, info)
+            if text is not None:
+                units[f"{component}/{field.name}"] = text
+    return CodeInfo(**{**vars_of(info), "field_units": units})
+
+
+def vars_of(info: CodeInfo) -> dict[str, Any]:
+    """Return the fields of the run information, not copied."""
+    return {name: getattr(info, name) for name in info.__dataclass_fields__}
+
+
+def _own_unit(dataset: Any, field: YtField, info: CodeInfo) -> str | None:
+    """Return the unit of a field; None if its name means the same unit."""
+    from unyt.dimensions import base_dimensions, magnetic_field_cgs
+
+    try:
+        quantity = dataset.quan(1.0, field.unit or "dimensionless")
+        dimensions = quantity.units.dimensions
+        factor = float(quantity.in_cgs().value)
+    except Exception:
+        return field.unit
+    if dimensions == magnetic_field_cgs:
+        return f"{factor!r}*Gauss"
+    powers = dimensions.as_powers_dict()
+    mass, length, time, kelvin = (float(powers.get(base, 0)) for base in base_dimensions[:4])
+    if any(base in powers for base in base_dimensions[5:]):
+        return field.unit
+    own = Unit(factor, (length, mass, time, kelvin))
+    expected = info.units._unit_of_name(field.name)
+    if own.is_like(Unit(1.0)) and expected is None and factor == 1.0:
+        return None
+    if expected is not None and own.is_like(expected):
+        if math.isclose(own.factor, expected.factor, rel_tol=1e-12):
+            return None
+    return own.text if factor == 1.0 else f"{factor!r}*{own.text}"
+
+
+def _parameters(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters that JSON can represent."""
+    for name, value in values.items():
+        plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        plain = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
+        many = list(plain) if isinstance(plain, list | tuple) else [plain]
+        is_plain = all(isinstance(one, str | int | float | bool) for one in many)
+        is_finite = all(math.isfinite(one) for one in many if isinstance(one, float))
+        if is_plain and is_finite and len(many) <= _LONGEST_PARAMETER:
+            yield str(name), many if isinstance(plain, list | tuple) else plain
+
+
+def source_bytes(dataset: Any, values: int) -> int:
+    """Return the bytes of the files of a dataset; `values` for one in memory."""
+    index = dataset.index
+    files = {getattr(dataset, "filename", None)}
+    files |= {getattr(grid, "filename", None) for grid in getattr(index, "grids", ())}
+    files |= {getattr(file, "filename", None) for file in getattr(index, "data_files", ())}
+    places = {Path(str(file)) for file in files if file}
+    found = sum(place.stat().st_size for place in places if place.is_file())
+    return found or values
+
+
+def component_of(species: str) -> str:
+    """Return the component of a species."""
+    return SPECIES + species
