@@ -40,7 +40,7 @@ def convert(
         typer.Argument(
             help="A RAMSES output, a folder of them, a plotfile, or a snapshot of particles; or "
             "files of NetCDF and Zarr stores, folders of them, and globs; or a mesh, or the files "
-            "of its time steps.",
+            "of its time steps; or an output of another code that yt reads.",
             metavar="PATH",
         ),
     ],
@@ -49,7 +49,8 @@ def convert(
         str | None,
         option(
             "Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species; of "
-            "snapshots of particles gas,dark_matter,stars,..."
+            "snapshots of particles gas,dark_matter,stars,...; of other codes cells and yt's "
+            "types of particles."
         ),
     ] = None,
     fields: Annotated[str | None, option("Fields to keep, a,b,c; by default all.")] = None,
@@ -65,8 +66,8 @@ def convert(
     covered: Annotated[
         Literal["auto", "drop", "keep"] | None,
         option(
-            "Of AMReX, cells that finer ones cover: auto (default) leaves them out where "
-            "averages reproduce them."
+            "Of AMReX and outputs that yt reads, cells that finer ones cover: auto (default) "
+            "leaves them out where averages reproduce them."
         ),
     ] = None,
     profile: Annotated[
@@ -178,6 +179,7 @@ def convert(
     ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
     ambar convert profiles/ profiles.ambar --error-bound temperature=0.01
     ambar convert "2024/*.nc" "2025/*.zarr" profiles.ambar --resume
+    ambar convert blast.out1.00010.athdf blast.ambar --fields density,velocity_x
     ambar convert wing.vtu wing.ambar --error-bound pressure=0.5 --reorder
     ambar convert wing.msh wing.ambar
     ambar convert flow.pvd flow.ambar

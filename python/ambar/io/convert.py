@@ -8,14 +8,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of
 from ambar._util.output_files import check_folder_of, published, target_exists
 from ambar._util.progress import Progress
-from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
+from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store
 from ambar.kinds.request import Conversion, Export, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
@@ -25,7 +25,7 @@ from ambar.store.writer import Profile
 
 
 def convert(
-    source: AnyPath | Sequence[AnyPath],
+    source: AnyPath | Sequence[AnyPath] | Any,
     target: AnyPath,
     *,
     mode: WriteMode = "w-",
@@ -42,7 +42,7 @@ def convert(
 
     Parameters
     ----------
-    source : path or sequence of paths
+    source : path, sequence of paths, or dataset of yt
         What to convert. It determines the kind of the store:
 
         - an ``output_NNNNN`` folder of RAMSES: a snapshot;
@@ -51,6 +51,8 @@ def convert(
         - a plotfile of AMReX, a folder or a file of HDF5: a snapshot;
         - a snapshot of particles in HDF5 (Gadget, AREPO, GIZMO, SWIFT), as a file, one of several
           files, or their folder: a snapshot;
+        - an output of another code that yt reads, or a dataset of yt (docs/howto/other-codes.md): a
+          snapshot. Needs yt;
         - NetCDF files and Zarr stores, as a list, a folder or a glob: a collection, as
           `ambar.ingest` writes it;
         - a file of a mesh, of any format that PyVista or meshio reads: a mesh, or a series if the
@@ -91,12 +93,13 @@ def convert(
     Other Parameters
     ----------------
     components : list of str, optional
-        Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX "cells"
-        and names of species; of particle codes "gas", "dark_matter", "stars" and others. All by
-        default.
+        Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX and
+        yt "cells" and names of species; of particle codes "gas", "dark_matter", "stars" and others.
+        All by default.
     fields : list of str, optional
         Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of particle codes:
-        columns and datasets. Of NetCDF: data variables. All by default.
+        columns and datasets. Of yt: fields of cells, also derived ones such as ``("gas",
+        "cell_mass")``, and ``"species/column"``. Of NetCDF: data variables. All by default.
     halos : path or list of path, optional
         Of particle codes: catalogues of the same output, of Subfind, FOF, Rockstar or HOP. Each is
         a table in `Snapshot.halos`.
@@ -108,9 +111,9 @@ def convert(
         the value that RAMSES stores in them, the mean of the finer cells, so that the cells fill
         the volume. `levels` then selects among the leaves of this tree.
     covered : {"auto", "drop", "keep"}, default "auto"
-        Of AMReX: what becomes of cells that a finer level covers. "auto" leaves them out if the
-        averages of the finer cells reproduce all of them, bit for bit or within the error bound.
-        "drop" leaves them out and uses the averages. "keep" keeps them.
+        Of AMReX and yt: what becomes of cells that a finer level covers. "auto" leaves them out if
+        the averages of the finer cells reproduce all of them, bit for bit or within the error
+        bound. "drop" leaves them out and uses the averages. "keep" keeps them.
     on_error : {"stop", "skip"}, default "stop"
         Of RAMSES and NetCDF: what happens if one of several sources cannot be converted. "stop"
         raises the error; what is committed stays. "skip" converts the others and lists the failed
@@ -171,10 +174,17 @@ def convert(
     ambar.InvalidError: output_00002: reorder does not apply to the kind ...
     """
     start = time.perf_counter()
-    paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     check_mode(mode)
     refuse_url(target)
-    kind, convert_to = _kind_to_convert(paths)
+    paths: list[AnyPath]
+    kind, opened = None, None
+    if isinstance(source, (str, os.PathLike)):
+        paths = [source]
+    elif isinstance(source, (list, tuple)) or (kind := kind_of_object(source)) is None:
+        paths = list(source)
+    else:
+        paths, opened = [str(source)], source
+    kind = kind or _kind_to_convert(paths)
     request = build(
         kind.convert_request,
         kind.name,
@@ -182,6 +192,7 @@ def convert(
         options,
         paths=paths,
         target=target,
+        source=opened,
         mode=mode,
         profile=profile,
         error_bound=error_bound,
@@ -192,7 +203,7 @@ def convert(
     check_folder_of(Path(target))
     if mode == "w-" and Path(target).exists():
         raise target_exists(Path(target))
-    done = convert_to(request)
+    done = cast(Callable[[Any], Conversion | None], kind.convert)(request)
     if done is None:
         from ambar.collection.files.sources import size_of
 
@@ -201,8 +212,8 @@ def convert(
     return done
 
 
-def _kind_to_convert(paths: Sequence[AnyPath]) -> tuple[Kind, Callable[[Any], Conversion | None]]:
-    """Return the kind of the sources at `paths`, and its function; raises as `convert` does."""
+def _kind_to_convert(paths: Sequence[AnyPath]) -> Kind:
+    """Return the kind of the sources at `paths`; raises as `convert` does."""
     for path in paths:
         refuse_store(path)
         if is_url(path):
@@ -210,8 +221,8 @@ def _kind_to_convert(paths: Sequence[AnyPath]) -> tuple[Kind, Callable[[Any], Co
     if not paths:
         raise _core.InvalidError("expected at least one source to convert, found an empty list")
     kind = kind_of_sources(paths)
-    if kind is not None and kind.convert is not None:
-        return kind, kind.convert
+    if kind is not None:
+        return kind
     for path in paths:
         if not Path(path).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
@@ -223,7 +234,7 @@ def _kind_to_convert(paths: Sequence[AnyPath]) -> tuple[Kind, Callable[[Any], Co
     raise _core.NotFoundError(
         f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
         "(output_NNNNN), a plotfile of AMReX (with Header), a snapshot of particles in HDF5, "
-        "NetCDF files, Zarr stores or a mesh; "
+        "an output that yt reads, NetCDF files, Zarr stores or a mesh; "
         f"found {contents_of(Path(paths[0]))}; check the path"
     )
 

@@ -43,8 +43,8 @@ _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
 _CONVERTED = (*_MESHES, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
-_CONVERTED_LAST = _STORED["collection"]
-"""The last candidate: files of this kind may have any name."""
+_CONVERTED_LAST = ("ambar.formats.yt.kind:YT", _STORED["collection"])
+"""The last candidates: files of these kinds may have any name."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ class Kind:
     """Its name. For a kind of stores, the value of `kind` in the root's attribute ``ambar``."""
     match_source: Callable[[Sequence[Path]], bool] = lambda _: False
     """Whether files or folders of another program are of this kind."""
+    match_object: Callable[[object], bool] = lambda _: False
+    """Whether an object of another library is of this kind, as the source of a conversion."""
     open: Callable[[Resource], Any] | None = None
     """Return the object that `ambar.open` returns, of a store or of files."""
     summarize: Callable[[Resource], dict[str, Any]] | None = None
@@ -178,6 +180,12 @@ def kind_of_sources(paths: Sequence[Path]) -> Kind | None:
     return next((kind for kind in kinds if kind.match_source(paths)), None)
 
 
+def kind_of_object(source: object) -> Kind | None:
+    """Return the first kind that converts an object of another library, or None."""
+    kinds = (kind for kind in _source_kinds() if kind.convert is not None)
+    return next((kind for kind in kinds if kind.match_object(source)), None)
+
+
 @functools.cache
 def external_kinds() -> tuple[Kind, ...]:
     """Return the kinds of other packages, in the order of their names.
@@ -201,7 +209,7 @@ def external_kinds() -> tuple[Kind, ...]:
 def _source_kinds() -> Iterator[Kind]:
     yield from map(_load, _CONVERTED)
     yield from external_kinds()
-    yield _load(_CONVERTED_LAST)
+    yield from map(_load, _CONVERTED_LAST)
 
 
 def _load(reference: str) -> Kind:

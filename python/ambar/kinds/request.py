@@ -112,7 +112,10 @@ class ConvertRequest:
     """A call of `ambar.convert`: the sources, the target, and the options of every conversion."""
 
     paths: list[Path]
+    """The sources; of an object its name alone."""
     target: Path
+    source: Any = None
+    """The object of another library that is converted, instead of paths."""
     mode: WriteMode = "w-"
     profile: Profile = "balanced"
     error_bound: ErrorBound | None = None

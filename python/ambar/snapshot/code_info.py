@@ -12,6 +12,7 @@ from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
 from ambar.snapshot.amrex_info import AmrexLevel, CodeUnits, level_of
+from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit
 from ambar.snapshot.units import Units
 
@@ -320,3 +321,28 @@ def _unit(text: str) -> Unit | str:
     if not 0 < factor < math.inf:
         return text
     return replace(unit, factor=factor * unit.factor, name=text.strip() or "dimensionless")
+
+
+def stated_units(units: Mapping[str, Unit | str | None], info: CodeInfo) -> dict[str, str]:
+    """Return the units of fields as text, without those that are in code units anyway.
+
+    A text is a unit that `Unit` cannot represent.
+    """
+    found = {}
+    for name, unit in units.items():
+        quantity = quantity_of(name)
+        if unit is None or isinstance(unit, str):
+            if unit:
+                found[name] = unit
+            continue
+        if quantity is not None:
+            code = info.units._unit_of_name(name)
+            if code and code.is_like(unit) and math.isclose(code.factor, unit.factor, rel_tol=1e-9):
+                continue
+        found[name] = text_of(unit)
+    return found
+
+
+def text_of(unit: Unit) -> str:
+    """Return a unit as text, for `CodeInfo.field_units`."""
+    return unit.text if unit.factor == 1.0 else f"{unit.factor!r}*{unit.text}"

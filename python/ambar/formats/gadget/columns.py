@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ambar.formats.gadget.files import Dataset
 from ambar.formats.gadget.header import Header
-from ambar.snapshot.code_info import CodeInfo
-from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.physics.constants import SOLAR_MASS, YEAR
 from ambar.snapshot.physics.unit_expressions import Dimension, Unit
 from ambar.snapshot.regions import AXES
@@ -96,23 +94,3 @@ def _default_unit(name: str, header: Header) -> Unit | None:
 
 def _dimension(length: float, mass: float, velocity: float) -> Dimension:
     return (length + velocity, mass, -velocity, 0.0)
-
-
-def stated_units(units: Mapping[str, Unit | None], info: CodeInfo) -> dict[str, str]:
-    """Return the units of columns as text, without those that are in code units anyway."""
-    found = {}
-    for name, unit in units.items():
-        quantity = quantity_of(name)
-        if unit is None:
-            continue
-        if quantity is not None:
-            code = info.units._unit_of_name(name)
-            if code and code.is_like(unit) and math.isclose(code.factor, unit.factor, rel_tol=1e-9):
-                continue
-        found[name] = text_of(unit)
-    return found
-
-
-def text_of(unit: Unit) -> str:
-    """Return a unit as text, for `CodeInfo.field_units`."""
-    return unit.text if unit.factor == 1.0 else f"{unit.factor!r}*{unit.text}"

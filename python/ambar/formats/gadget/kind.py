@@ -19,7 +19,6 @@ from ambar._util.text import suggestion
 from ambar.formats.gadget.columns import (
     POSITIONS,
     column_names,
-    stated_units,
     unit_of,
 )
 from ambar.formats.gadget.files import (
@@ -39,7 +38,7 @@ from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion, ConvertRequest, as_list
 from ambar.kinds.request import Path as AnyPath
 from ambar.parallel.workers import Workers
-from ambar.snapshot.code_info import CodeInfo
+from ambar.snapshot.code_info import CodeInfo, stated_units
 from ambar.snapshot.field_names import resolve
 from ambar.snapshot.kind import warn_of_loose_bounds
 from ambar.snapshot.loading import HALOS, SPECIES

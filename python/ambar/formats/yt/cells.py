@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.formats.yt.source import Key, YtField, name_of
+from ambar.formats.yt.source import Key, YtField, name_of, reading
 from ambar.snapshot.amrex_info import AmrexLevel
 from ambar.snapshot.interop.patch_levels import joined_to_boxes
 
 _CACHED_BYTES = 1 << 28
 """Most bytes of fields that are kept for later reads, besides one field."""
+_REFINED = -1
+"""The row of a refined cell, which has no value."""
 _ALIGNED = 1e-3
 """How far the corner of a box may be from that of a cell, in cells."""
 
@@ -79,7 +81,7 @@ class Cells(ABC):
         keys = {field.name: field for field in fields}
 
         def read(level: int, box: int, name: str, start: int, stop: int) -> np.ndarray:
-            with self._lock:  # yt is not safe for threads
+            with self._lock, reading(self._dataset, name):  # yt is not safe for threads
                 values = self._read(level, box, keys[name].key, start, stop)
             return np.ascontiguousarray(values, np.float64)
 
@@ -154,9 +156,7 @@ class GridCells(Cells):
                 )
             boxes = np.stack([lo, lo + sides[grids]], axis=1)
             size = tuple((width / cells).tolist())
-            levels.append(
-                BoxLevel(boxes, tuple(cells.tolist()), size, (ratio,) * self._ndim)
-            )
+            levels.append(BoxLevel(boxes, tuple(cells.tolist()), size, (ratio,) * self._ndim))
             self._grids.append(grids)
         self.levels = levels
         self.has_parents = not self._is_nested()
@@ -166,7 +166,7 @@ class GridCells(Cells):
     def _is_nested(self) -> bool:
         """Return whether the boxes of each level are inside those of the next coarser one."""
         try:
-            _core.Patches(self._description([]), lambda *_: None).amr([])
+            _core.Patches(self._description([]), lambda *_: b"").amr([])
         except _core.InvalidError:
             return False
         return True
@@ -178,6 +178,7 @@ class GridCells(Cells):
 
         def values() -> np.ndarray:
             grid = self._dataset.index.grids[grids[box]]
+            grid.clear_data()  # which may be in other units
             read = np.asarray(grid[key], np.float64).ravel(order="F")
             grid.clear_data()
             return read
@@ -186,7 +187,7 @@ class GridCells(Cells):
 
 
 class OctreeCells(Cells):
-    """The leaf cells of an octree, joined to boxes level by level."""
+    """The cells of an octree: octs joined to boxes, level by level."""
 
     def __init__(self, dataset: Any) -> None:
         super().__init__(dataset)
@@ -200,78 +201,87 @@ class OctreeCells(Cells):
         del sides
         centers = self._data.fcoords.to_value("code_length")[:, axes]
         first, last = min(int(numbers.min(initial=0)), 0), int(numbers.max(initial=0))
-        own: list[np.ndarray] = []
         self._rows: list[np.ndarray] = []
-        shapes = [
-            tuple(int(cells) for cells in np.rint(root * 2.0**number))
-            for number in range(first, last + 1)
-        ]
-        for number, shape in zip(range(first, last + 1), shapes, strict=True):
-            rows = np.flatnonzero(numbers == number)
-            cells = np.floor((centers[rows] - lower) / (width / shape)).astype(np.int64)
-            boxes, order = joined_to_boxes(cells)
-            own.append(boxes)
-            self._rows.append(rows[order])
-        self._starts = [
-            np.concatenate([[0], np.cumsum((boxes[:, 1] - boxes[:, 0]).prod(axis=1))])
-            for boxes in own
-        ]
-        self.has_parents = len(own) > 1
+        self._starts: list[np.ndarray] = []
+        self.levels = []
         refined = np.empty((0, self._ndim), np.int64)
-        boxes_of: list[np.ndarray] = []
-        for place in range(len(own) - 1, -1, -1):
-            parents = joined_to_boxes(refined)[0]
-            boxes_of.insert(0, np.concatenate([own[place], parents]))
-            leaves = _cells_of(own[place])
-            refined = np.unique(np.concatenate([leaves, refined]) >> 1, axis=0)
-        self.levels = [
-            BoxLevel(
-                boxes,
-                shape,
-                tuple((width / shape).tolist()),
-                (1 if place == len(own) - 1 else 2,) * self._ndim,
-            )
-            for place, (boxes, shape) in enumerate(zip(boxes_of, shapes, strict=True))
-        ]
+        for number in range(last, first - 1, -1):
+            shape = tuple(int(cells) for cells in np.rint(root * 2.0**number))
+            rows = np.flatnonzero(numbers == number)
+            leaves = np.floor((centers[rows] - lower) / (width / shape)).astype(np.int64)
+            cells = np.concatenate([leaves, refined])
+            rows = np.concatenate([rows, np.full(len(refined), _REFINED)])
+            side = 1 if number == first else 2
+            octs = np.unique(cells // side, axis=0)
+            if len(octs) * side**self._ndim != len(cells):
+                raise _core.UnsupportedError(
+                    f"{name_of(dataset)}: expected octs with all of their cells once, found "
+                    f"{len(cells)} cells in {len(octs)} octs of level {number}; convert fields of "
+                    "dataset.arbitrary_grid with ambar.create"
+                )
+            boxes = joined_to_boxes(octs)[0] * side
+            self._rows.insert(0, rows[_order_in(boxes, cells)])
+            counts = (boxes[:, 1] - boxes[:, 0]).prod(axis=1)
+            self._starts.insert(0, np.concatenate([[0], np.cumsum(counts)]))
+            size = tuple((width / shape).tolist())
+            ratio = (1 if number == last else 2,) * self._ndim
+            self.levels.insert(0, BoxLevel(boxes, shape, size, ratio))
+            refined = octs
+        self.has_parents = len(self.levels) > 1
 
     def _read(self, level: int, box: int, key: Key, start: int, stop: int) -> np.ndarray:
-        starts = self._starts[level]
-        if box >= len(starts) - 1:
-            return np.full(stop - start, np.nan)
+        first = self._starts[level][box]
 
         def values() -> np.ndarray:
-            read = np.asarray(self._data[key], np.float64)
+            read: np.ndarray = np.asarray(self._data[key], np.float64)
             self._data.clear_data()
             return read
 
-        rows = self._rows[level][starts[box] + start : starts[box] + stop]
-        return self._cached((key,), values)[rows]
+        rows = self._rows[level][first + start : first + stop]
+        found: np.ndarray = self._cached((key,), values)[rows]
+        found[rows == _REFINED] = np.nan
+        return found
+
+
+def _order_in(boxes: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Return the indices of cells box by box, x fastest in each box; boxes consist of the cells."""
+    inside = _cells_of(boxes)
+    sorting, wanted = np.lexsort(cells.T), np.lexsort(inside.T)
+    order = np.empty_like(sorting)
+    order[wanted] = sorting
+    return order
 
 
 def _cells_of(boxes: np.ndarray) -> np.ndarray:
-    """Return the cells of boxes: (cells, ndim)."""
+    """Return the cells of boxes, box by box, x fastest in each box: (cells, ndim)."""
     sides = boxes[:, 1] - boxes[:, 0]
-    found = [np.empty((0, boxes.shape[2]), np.int64)]
-    for shape in np.unique(sides, axis=0):
-        inside = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1)
-        corners = boxes[(sides == shape).all(axis=1), 0]
-        found.append((corners[:, None] + inside.reshape(1, -1, len(shape))).reshape(-1, len(shape)))
-    return np.concatenate(found)
+    counts = sides.prod(axis=1)
+    starts = np.cumsum(counts) - counts
+    place = np.arange(counts.sum()) - np.repeat(starts, counts)
+    found = np.empty((len(place), boxes.shape[2]), np.int64)
+    for axis in range(boxes.shape[2]):
+        side = np.repeat(sides[:, axis], counts)
+        found[:, axis] = np.repeat(boxes[:, 0, axis], counts) + place % side
+        place //= side
+    return found
 
 
 def with_parents(levels: Sequence[BoxLevel]) -> list[BoxLevel]:
-    """Return levels with boxes under all finer ones: those that are missing are added at the end."""
+    """Return levels with boxes under all finer ones; missing ones are added at the end."""
     found = list(levels)
     for place in range(len(found) - 1, 0, -1):
         coarser = found[place - 1]
         needed = _coarsened(found[place].boxes, coarser.ratio)
+        if place > 1:  # boxes consist of whole cells of the next coarser level
+            above = np.asarray(found[place - 2].ratio)
+            needed = _coarsened(needed, above) * above
         missing = _uncovered(needed, coarser.boxes)
         boxes = np.concatenate([coarser.boxes, missing])
         found[place - 1] = BoxLevel(boxes, coarser.shape, coarser.cell_size, coarser.ratio)
     return found
 
 
-def _coarsened(boxes: np.ndarray, ratio: Iterable[int]) -> np.ndarray:
+def _coarsened(boxes: np.ndarray, ratio: Iterable[int] | np.ndarray) -> np.ndarray:
     ratios = np.asarray(list(ratio), np.int64)
     return np.stack([boxes[:, 0] // ratios, -(-boxes[:, 1] // ratios)], axis=1)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,10 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar._util.optional import missing
 from ambar._util.text import suggestion
-from ambar.snapshot.code_info import CodeInfo
+from ambar.snapshot.code_info import CodeInfo, stated_units
 from ambar.snapshot.loading import SPECIES
-from ambar.snapshot.physics.unit_expressions import Unit
+from ambar.snapshot.physics.unit_expressions import Unit, parse_unit
 from ambar.snapshot.regions import AXES
 
 Key: TypeAlias = tuple[str, str]
@@ -27,6 +29,8 @@ Key: TypeAlias = tuple[str, str]
 CELLS = "cells"
 _NETCDF = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 _NETCDF_SUFFIXES = (".nc", ".nc4", ".cdf")
+_USUAL_NAMES = re.compile(r"\.(athdf|phdf|gdf)$|hdf5_(plt_cnt|chk)_\d+$|^plt\d+.*\.hdf5$")
+"""Names of outputs of Athena++, Parthenon, the Grid Data Format, FLASH and Chombo."""
 _PARTICLE = "particle_"
 _PARTICLE_NAMES = {"index": "id"}
 """Names of columns that differ from those of yt without "particle_"."""
@@ -55,10 +59,15 @@ def is_dataset(source: object) -> bool:
 
 
 def is_output(path: str | os.PathLike[str]) -> bool:
-    """Return whether yt is installed and recognizes a path; False for NetCDF and Zarr."""
+    """Return whether yt recognizes a path; False for NetCDF and Zarr.
+
+    Without yt, the usual names of the files of some codes are recognized.
+    """
     place = Path(path)
-    if not place.exists() or _is_of_collections(place) or find_spec("yt") is None:
+    if not place.exists() or _is_of_collections(place):
         return False
+    if find_spec("yt") is None:
+        return bool(_USUAL_NAMES.search(place.name)) or Path(f"{place}.hierarchy").exists()
     with _quiet():
         from yt.frontends import _all  # noqa: F401 - registers the classes of datasets
         from yt.utilities.object_registries import output_type_registry
@@ -77,7 +86,11 @@ def open_output(path: str | os.PathLike[str]) -> Any:
     ------
     CorruptError
         If yt cannot open it.
+    ModuleNotFoundError
+        If yt is not installed.
     """
+    if find_spec("yt") is None:
+        raise missing("yt", purpose="reading this output", install="ambar[yt]")
     import yt
 
     try:
@@ -88,6 +101,20 @@ def open_output(path: str | os.PathLike[str]) -> Any:
             f"{os.fspath(path)}: yt recognizes the file, but cannot open it: {error!r:.500}; check "
             "that all files of the output are there, or load it with yt.load(path, hint=...) and "
             "convert the dataset"
+        ) from error
+
+
+@contextmanager
+def reading(dataset: Any, what: str) -> Iterator[None]:
+    """Raise CorruptError, which names the dataset and what is read, for errors of yt."""
+    try:
+        yield
+    except _core.AmbarError:
+        raise
+    except Exception as error:
+        raise _core.CorruptError(
+            f"{getattr(dataset, 'filename', None) or name_of(dataset)}: yt cannot read {what}: "
+            f"{error!r:.500}; check that all files of the output are there and complete"
         ) from error
 
 
@@ -202,7 +229,7 @@ def column_fields(dataset: Any, species: str) -> list[YtField]:
                     f"{', '.join(sorted(known))}; leave the species out with components=[...]"
                 )
             columns.append(YtField(f"position_{axis}", key, "code_length"))
-    return columns
+    return sorted(columns, key=lambda column: not column.name.startswith("position_"))
 
 
 def _parts_of(dataset: Any, key: Key) -> int:
@@ -225,7 +252,21 @@ def _part_names(name: str, parts: int, ndim: int) -> list[tuple[int | None, str]
 
 def _unit(dataset: Any, key: Key) -> str:
     info = dataset.field_info[key]
-    return str(info.output_units or info.units or "")
+    return str(info.units or "")
+
+
+@contextmanager
+def units_of_files(dataset: Any, fields: Iterable[YtField]) -> Iterator[None]:
+    """Read fields in the units of the files; yt converts some of them to those of its system."""
+    infos = [dataset.field_info[field.key] for field in fields]
+    before = [info.output_units for info in infos]
+    for info in infos:
+        info.output_units = info.units
+    try:
+        yield
+    finally:
+        for info, units in zip(infos, before, strict=True):
+            info.output_units = units
 
 
 def chosen_cells(dataset: Any, fields: Sequence[str | Key] | None) -> list[YtField]:
@@ -244,7 +285,7 @@ def chosen_cells(dataset: Any, fields: Sequence[str | Key] | None) -> list[YtFie
     by_name |= {field.key[1]: field for field in on_disk if field.key[1] not in by_name}
     chosen: dict[str, YtField] = {}
     for entry in fields:
-        found = by_name.get(entry) if isinstance(entry, str) else by_key.get(tuple(entry))
+        found = by_name.get(entry) if isinstance(entry, str) else by_key.get((entry[0], entry[1]))
         if found is None:
             found = _derived(dataset, entry, list(by_name))
         chosen[found.name] = found
@@ -261,6 +302,8 @@ def _derived(dataset: Any, entry: str | Key, known: list[str]) -> YtField:
             f"{name_of(dataset)}: no field of cells {entry!r}; {suggestion(str(entry), known)}; "
             "derived fields of yt are named as in dataset.derived_field_list"
         )
+    if dataset.field_info[key].units is None:
+        dataset.point(dataset.domain_center)[key]  # yt finds out the unit when it first reads it
     return YtField(key[1], key, _unit(dataset, key))
 
 
@@ -277,7 +320,7 @@ def code_info(dataset: Any, levels: Any, fields: Mapping[str, Sequence[YtField]]
         The fields of each component.
     """
     ndim = int(dataset.dimensionality)
-    cosmology: dict[str, float] = {}
+    cosmology: dict[str, Any] = {}
     if dataset.cosmological_simulation:
         cosmology = {
             "aexp": 1.0 / (1.0 + float(dataset.current_redshift)),
@@ -306,44 +349,36 @@ def code_info(dataset: Any, levels: Any, fields: Mapping[str, Sequence[YtField]]
         parameters=dict(_parameters(dataset.parameters)),
         **cosmology,
     )
-    units: dict[str, str] = {}
-    for component, own in fields.items():
-        for field in own:
-            text = _own_unit(dataset, field, info)
-            if text is not None:
-                units[f"{component}/{field.name}"] = text
-    return CodeInfo(**{**vars_of(info), "field_units": units})
+    units = {
+        f"{component}/{name}": text
+        for component, own in fields.items()
+        for name, text in stated_units(
+            {field.name: _unit_of(dataset, field.unit) for field in own}, info
+        ).items()
+    }
+    return replace(info, field_units=units)
 
 
-def vars_of(info: CodeInfo) -> dict[str, Any]:
-    """Return the fields of the run information, not copied."""
-    return {name: getattr(info, name) for name in info.__dataclass_fields__}
-
-
-def _own_unit(dataset: Any, field: YtField, info: CodeInfo) -> str | None:
-    """Return the unit of a field; None if its name means the same unit."""
+def _unit_of(dataset: Any, text: str) -> Unit | str | None:
+    """Return a unit of yt; its text if `Unit` cannot represent it, None for plain numbers."""
     from unyt.dimensions import base_dimensions, magnetic_field_cgs
 
+    if text in ("", "dimensionless"):
+        return None
+    quantity = dataset.quan(1.0, text)
+    dimensions = quantity.units.dimensions
     try:
-        quantity = dataset.quan(1.0, field.unit or "dimensionless")
-        dimensions = quantity.units.dimensions
         factor = float(quantity.in_cgs().value)
     except Exception:
-        return field.unit
+        return text
     if dimensions == magnetic_field_cgs:
-        return f"{factor!r}*Gauss"
+        gauss = parse_unit("Gauss")
+        return Unit(factor * gauss.factor, gauss.dimension)
     powers = dimensions.as_powers_dict()
-    mass, length, time, kelvin = (float(powers.get(base, 0)) for base in base_dimensions[:4])
     if any(base in powers for base in base_dimensions[5:]):
-        return field.unit
-    own = Unit(factor, (length, mass, time, kelvin))
-    expected = info.units._unit_of_name(field.name)
-    if own.is_like(Unit(1.0)) and expected is None and factor == 1.0:
-        return None
-    if expected is not None and own.is_like(expected):
-        if math.isclose(own.factor, expected.factor, rel_tol=1e-12):
-            return None
-    return own.text if factor == 1.0 else f"{factor!r}*{own.text}"
+        return text
+    mass, length, time, kelvin = (float(powers.get(base, 0)) for base in base_dimensions[:4])
+    return Unit(factor, (length, mass, time, kelvin))
 
 
 def _parameters(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -358,15 +393,14 @@ def _parameters(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield str(name), many if isinstance(plain, list | tuple) else plain
 
 
-def source_bytes(dataset: Any, values: int) -> int:
-    """Return the bytes of the files of a dataset; `values` for one in memory."""
+def source_bytes(dataset: Any) -> int:
+    """Return the bytes of the files of a dataset; 0 for one in memory."""
     index = dataset.index
     files = {getattr(dataset, "filename", None)}
     files |= {getattr(grid, "filename", None) for grid in getattr(index, "grids", ())}
     files |= {getattr(file, "filename", None) for file in getattr(index, "data_files", ())}
     places = {Path(str(file)) for file in files if file}
-    found = sum(place.stat().st_size for place in places if place.is_file())
-    return found or values
+    return sum(place.stat().st_size for place in places if place.is_file())
 
 
 def component_of(species: str) -> str:
