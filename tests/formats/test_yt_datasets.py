@@ -30,7 +30,12 @@ UNITS = {"length_unit": "kpc", "mass_unit": "Msun", "time_unit": "Myr"}
 def grid(left: list[float], right: list[float], level: int, cells: list[int]) -> dict[Any, Any]:
     units = {"density": "code_density", "velocity_x": "km/s", "Bx": "gauss", "tracer": ""}
     fields = {name: (RANDOM.random(cells), unit) for name, unit in units.items()}
-    edges: dict[Any, Any] = {"left_edge": left, "right_edge": right, "level": level, "dimensions": cells}
+    edges: dict[Any, Any] = {
+        "left_edge": left,
+        "right_edge": right,
+        "level": level,
+        "dimensions": cells,
+    }
     return edges | fields
 
 
