@@ -30,7 +30,7 @@ from tests.helpers.particle_snapshots import (
     write_subfind,
     write_swift,
 )
-from tests.helpers.paths import ROOT
+from tests.helpers.paths import RAMSES_CASES, ROOT
 
 ROWS = {0: 40_000, 1: 20_000, 4: 300, 5: 1}
 SPECIES = {
@@ -357,6 +357,41 @@ def test_halos_are_tables_with_positions(
     near = np.linalg.norm(lines[:, 8:11] - 25, axis=1) < 15
     assert len(halos["rockstar"].read("id", region=region)) == near.sum()
     assert table.column("mvir", "Msol")[order][0] == pytest.approx(lines[0, 2] / H)
+
+
+HOP = "   #   npart       mass  cont.frac" + "".join(f"{f'{one}c':>11}" for one in "xyzuvw")
+
+
+def test_halos_of_hop_belong_to_a_ramses_output(tmp_path: Path) -> None:
+    generator = np.random.default_rng(2)
+    places = generator.uniform(0, 1, (40, 3)).round(4)
+    lines = [
+        f"{number + 1:5d} {20 + number:7d} {1e-3 * (number + 1):10.3E} {0:10.3E} "
+        + " ".join(f"{value:10.3E}" for value in [*place, 1.0, 2.0, -3.0])
+        for number, place in enumerate(places.tolist())
+    ]
+    path = tmp_path / "hop00002.pos"
+    path.write_text("\n".join([HOP, *lines]) + "\n")
+    source = RAMSES_CASES / "stars_3d" / "output_00002"
+    ambar.convert(source, tmp_path / "r.ambar", halos=path)
+    snapshot = ambar.open_snapshot(tmp_path / "r.ambar")
+    table = snapshot.halos["hop"].read(region=ambar.Sphere("bc", 0.3))
+    places = np.array([[float(f"{value:.3E}") for value in place] for place in places.tolist()])
+    near = np.linalg.norm(places - 0.5, axis=1) < 0.3
+    np.testing.assert_array_equal(np.sort(table["id"]), np.flatnonzero(near) + 1)
+    assert table.column("mass", "g")[0] == pytest.approx(
+        1e-3 * table["id"][0] * snapshot.info.units.mass("g")
+    )
+    assert list(snapshot.components) == [
+        *ambar.open_snapshot(source).components,
+        "halos/hop",
+    ]
+    path.write_text("\n".join([HOP, *lines])[:-20])
+    with pytest.raises(ambar.CorruptError, match="expected lines of 10 numbers"):
+        ambar.convert(source, tmp_path / "s.ambar", halos=path)
+    assert not (tmp_path / "s.ambar").exists()
+    with pytest.raises(ValueError, match="halos belong to one output"):
+        ambar.convert(source.parent, tmp_path / "s.ambar", halos=path)
 
 
 def cut(path: Path) -> None:

@@ -127,8 +127,8 @@ def convert(
     halos: Annotated[
         list[str] | None,
         option(
-            "Of snapshots of particles: a catalogue of halos to add, of Subfind, FOF, Rockstar or "
-            "HOP; give the option once for each.",
+            "Of snapshots of particles and RAMSES outputs: a catalogue of halos to add, of "
+            "Subfind, FOF, Rockstar or HOP; give the option once for each.",
             metavar="PATH",
         ),
     ] = None,

@@ -13,6 +13,8 @@ from ambar.snapshot.regions import AXES
 from ambar.store.error_bounds import median_magnitude, range_of, resolved, select_bounds
 from ambar.store.writer import Writer
 
+POSITIONS = tuple(f"position_{axis}" for axis in AXES)
+"""The columns of positions in three dimensions."""
 _CHUNK_ROWS = 32768
 """The usual number of rows of a chunk."""
 _BITS = 21
@@ -80,7 +82,7 @@ class TableWriter:
             "kind": "particles",
             "ndim": ndim,
             "boxlen": boxlen,
-            "positions": [f"position_{axis}" for axis in AXES[:ndim]],
+            "positions": list(POSITIONS[:ndim]),
             "columns": self.columns,
             **self._lossy,
         }

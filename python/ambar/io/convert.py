@@ -101,8 +101,8 @@ def convert(
         columns and datasets. Of yt: fields of cells, also derived ones such as ``("gas",
         "cell_mass")``, and ``"species/column"``. Of NetCDF: data variables. All by default.
     halos : path or list of path, optional
-        Of particle codes: catalogues of the same output, of Subfind, FOF, Rockstar or HOP. Each is
-        a table in `Snapshot.halos`.
+        Of particle codes and single RAMSES outputs: catalogues of the same output, of Subfind, FOF,
+        Rockstar or HOP. Each is a table in `Snapshot.halos`.
     levels : tuple of int, optional
         Of RAMSES: the lowest and the highest level of the leaf cells to keep, both included. Cells
         of other levels, and refined cells, are left out.

@@ -9,7 +9,7 @@ import difflib
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -244,3 +244,10 @@ def as_list(names: Iterable[str] | None) -> list[str] | None:
     if names is None:
         return None
     return [names] if isinstance(names, str) else list(names)
+
+
+def as_paths(paths: Path | Sequence[Path] | None) -> list[Path]:
+    """Return paths as a list: a single path as a list of one, None as an empty list."""
+    if paths is None:
+        return []
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

@@ -11,7 +11,6 @@ from ambar.snapshot.physics.constants import SOLAR_MASS, YEAR
 from ambar.snapshot.physics.unit_expressions import Dimension, Unit
 from ambar.snapshot.regions import AXES
 
-POSITIONS = tuple(f"position_{axis}" for axis in AXES)
 _VECTORS = {"Coordinates": "position", "Velocities": "velocity", "Velocity": "velocity"}
 """Names of columns of datasets that all analysis uses; others keep their names."""
 _SWIFT_CGS = "Conversion factor to physical CGS (including cosmological corrections)"

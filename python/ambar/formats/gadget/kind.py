@@ -16,11 +16,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar._util.text import suggestion
-from ambar.formats.gadget.columns import (
-    POSITIONS,
-    column_names,
-    unit_of,
-)
+from ambar.formats.gadget.columns import column_names, unit_of
 from ambar.formats.gadget.files import (
     SUFFIXES,
     Dataset,
@@ -31,11 +27,11 @@ from ambar.formats.gadget.files import (
     has_header,
     open_hdf5,
 )
-from ambar.formats.gadget.halos import HaloTable, read_halos
 from ambar.formats.gadget.header import SNAPSHOT, Header, read_header
-from ambar.formats.particle_tables import TableWriter, morton_order
+from ambar.formats.halos import HaloTable, RunScales, read_halos, write_halos
+from ambar.formats.particle_tables import POSITIONS, TableWriter, morton_order
 from ambar.kinds.registry import Kind
-from ambar.kinds.request import Conversion, ConvertRequest, as_list
+from ambar.kinds.request import Conversion, ConvertRequest, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
 from ambar.parallel.workers import Workers
 from ambar.snapshot.code_info import CodeInfo, stated_units
@@ -122,8 +118,10 @@ def _convert(request: GadgetRequest) -> Conversion:
         _reader(request.threads, total, progress) as reader,
     ):
         info = _run_info(header, wanted, reader)
-        listed = [request.halos] if isinstance(request.halos, (str, os.PathLike)) else request.halos
-        halos = read_halos(listed or [], info, header, reader)
+        scales = RunScales(
+            header.time, header.aexp, header.unit_l, header.unit_m, header.velocity, info.boxlen
+        )
+        halos = read_halos(as_paths(request.halos), scales, reader)
         with create(
             request.target,
             "w" if request.mode == "w" else "w-",
@@ -335,17 +333,9 @@ def _write(
         table.finish(info.ndim, info.boxlen)
         components[component] = table.columns
         units |= _named(component, stated_units(own, info))
-    for halo_table in halos:
-        component = HALOS + halo_table.name
-        rows = len(halo_table.columns[POSITIONS[0]])
-        table = TableWriter(writer, component, rows, [])
-        points = np.stack([halo_table.columns[axis] for axis in POSITIONS], axis=1)
-        order = morton_order(points, info.lower, max(info.box_size))
-        for name, values in halo_table.columns.items():
-            table.write(name, values[order])
-        table.finish(info.ndim, info.boxlen)
-        components[component] = table.columns
-        units |= _named(component, stated_units(halo_table.units, info))
+    components |= write_halos(writer, halos, info.lower, info.box_size)
+    for catalogue in halos:
+        units |= _named(HALOS + catalogue.name, stated_units(catalogue.units, info))
     writer._create_group(
         "/",
         {

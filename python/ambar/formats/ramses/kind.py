@@ -12,9 +12,12 @@ from typing import Any
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar._util.text import plural
+from ambar.formats.gadget.files import Reader
+from ambar.formats.halos import HaloTable, RunScales, read_halos, write_halos
+from ambar.formats.particle_tables import POSITIONS
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.registry import Resource
-from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list
+from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (
@@ -29,7 +32,7 @@ from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
-from ambar.store.writer import durability
+from ambar.store.writer import create, durability
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 
@@ -43,6 +46,7 @@ class RamsesRequest(ConvertRequest):
     levels: tuple[int, int] | None = None
     max_level: int | None = None
     on_error: OnError = "stop"
+    halos: AnyPath | Sequence[AnyPath] | None = None
 
 
 def _match(paths: Sequence[AnyPath]) -> bool:
@@ -84,6 +88,7 @@ def _convert(request: RamsesRequest) -> Conversion:
     else:
         _check_series(request)
     _check_levels(request, path)
+    halos = _halos(request, path)
     names, known = as_list(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
     with progress_function(request.progress, f"converting {Path(path).name}") as progress:
@@ -102,9 +107,52 @@ def _convert(request: RamsesRequest) -> Conversion:
             threads=request.threads,
             progress=progress,
         )
+    if halos:
+        _add_halos(request, halos)
+        report["stored_bytes"] = Path(request.target).stat().st_size
     warn_of_loose_bounds(request.target, bounds)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     return Conversion(target=os.fspath(request.target), **report, left_out=left_out)
+
+
+def _halos(request: RamsesRequest, path: AnyPath) -> list[HaloTable]:
+    """Return the catalogues of an output, before it is converted."""
+    paths = as_paths(request.halos)
+    if not paths:
+        return []
+    if not is_ramses(path):
+        raise _core.InvalidError(
+            f"{path}: halos belong to one output, found a folder of outputs; convert the outputs "
+            "to stores of their own"
+        )
+    info = RamsesSource(os.fspath(path)).info
+    if info.ndim != len(POSITIONS):
+        raise _core.UnsupportedError(
+            f"{path}: halos have three dimensions, the output has {info.ndim}; leave out halos"
+        )
+    units = info.units
+    scales = RunScales(
+        time=info.aexp if info.cosmological else info.time,
+        aexp=info.aexp if info.cosmological else None,
+        unit_l=units.unit_l,
+        unit_m=units.unit_m,
+        unit_v=units.unit_v,
+        boxlen=info.boxlen,
+    )
+    return read_halos(paths, scales, Reader(None, lambda _: None))
+
+
+def _add_halos(request: RamsesRequest, halos: Sequence[HaloTable]) -> None:
+    """Add catalogues to the store of an output, as another commit."""
+    info = Store._open(request.target)._ambar_attributes()["info"]
+    side = float(info["boxlen"])
+    with create(
+        request.target, "a", profile=request.profile, threads=request.threads, fsync=request.fsync
+    ) as writer:
+        components = write_halos(writer, halos, [0.0] * 3, [side] * 3)
+        about = writer._core.attributes("/")["ambar"]
+        about["components"] |= components
+        writer._create_group("/", {**writer._core.attributes("/"), "ambar": about})
 
 
 def _other_sources(folder: Path) -> dict[str, str]:

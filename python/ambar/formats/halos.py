@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.foreign_files import contents_of
-from ambar.formats.gadget.columns import POSITIONS
 from ambar.formats.gadget.files import (
     Catalogue,
     Reader,
@@ -23,11 +22,12 @@ from ambar.formats.gadget.files import (
     is_hdf5,
     open_hdf5,
 )
-from ambar.formats.gadget.header import Header
-from ambar.snapshot.code_info import CodeInfo
+from ambar.formats.particle_tables import POSITIONS, TableWriter, morton_order
+from ambar.snapshot.loading import HALOS
 from ambar.snapshot.physics.constants import PARSEC, SOLAR_MASS
 from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.snapshot.regions import AXES
+from ambar.store.writer import Writer
 
 _SUBFIND = Catalogue("catalogue", "Ngroups_ThisFile", "NumFiles")
 _SUBFIND_TABLES = {
@@ -48,8 +48,27 @@ _ROCKSTAR = {
     "radius": r"rvir|rs|rs_klypin|rvmax|halfmass_radius|xoff",
     "position": r"[xyz]|pos(ition)?uncertainty",
 }
+_VELOCITIES = tuple(f"velocity_{axis}" for axis in AXES)
 _HOP = ("#", "npart", "mass", "cont.frac", "xc", "yc", "zc", "uc", "vc", "wc")
 _VALUE = re.compile(r"(\w+)\s*=\s*([0-9.eE+-]+)")
+
+
+@dataclass(frozen=True)
+class RunScales:
+    """The time and the units of the snapshot that catalogues belong to."""
+
+    time: float
+    """The time that headers of the same code state: in cosmological runs the expansion factor."""
+    aexp: float | None
+    """Expansion factor; None without cosmology."""
+    unit_l: float
+    """One code unit of length in cm, proper."""
+    unit_m: float
+    """One code unit of mass in g."""
+    unit_v: float
+    """The unit of peculiar velocities in catalogues in HDF5, cm/s."""
+    boxlen: float
+    """Size of the box in x, code length."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +83,7 @@ class HaloTable:
 
 
 def read_halos(
-    paths: Sequence[str | os.PathLike[str]], info: CodeInfo, header: Header, reader: Reader
+    paths: Sequence[str | os.PathLike[str]], run: RunScales, reader: Reader
 ) -> list[HaloTable]:
     """Return the tables of catalogues that belong to a snapshot.
 
@@ -72,8 +91,8 @@ def read_halos(
     ----------
     paths
         Files of Subfind or FOF, one of several files or their folder, and text of Rockstar or HOP.
-    info, header
-        The run, to whose code units positions are converted.
+    run
+        The run, to whose code length positions are converted.
     reader
         Reads datasets.
 
@@ -90,7 +109,7 @@ def read_halos(
     """
     tables: list[HaloTable] = []
     for path in map(Path, paths):
-        for table in _tables_of(path, info, header, reader):
+        for table in _tables_of(path, run, reader):
             if any(table.name == other.name for other in tables):
                 raise _core.InvalidError(
                     f"{path}: expected one catalogue with the table {table.name!r}, found two; "
@@ -100,18 +119,18 @@ def read_halos(
     return tables
 
 
-def _tables_of(path: Path, info: CodeInfo, header: Header, reader: Reader) -> list[HaloTable]:
+def _tables_of(path: Path, run: RunScales, reader: Reader) -> list[HaloTable]:
     if path.is_dir() or is_hdf5(path):
         if path.is_file() and not has_header(path, _SUBFIND.here):
             raise _unknown(path)
-        return _subfind(find_files([path], _SUBFIND), header, reader)
+        return _subfind(find_files([path], _SUBFIND), run, reader)
     with path.open("rb") as file:
         start = file.read(1 << 16).decode(errors="replace").splitlines()
     words = start[0].split() if start else []
     if tuple(words) == _HOP:
-        return [_hop(path, info)]
+        return [_hop(path, run)]
     if words and words[0].lower() == "#id" and {"x", "y", "z"} <= {word.lower() for word in words}:
-        return [_rockstar(path, start, info)]
+        return [_rockstar(path, start, run)]
     raise _unknown(path)
 
 
@@ -122,12 +141,12 @@ def _unknown(path: Path) -> _core.NotFoundError:
     )
 
 
-def _subfind(paths: Sequence[Path], header: Header, reader: Reader) -> list[HaloTable]:
+def _subfind(paths: Sequence[Path], run: RunScales, reader: Reader) -> list[HaloTable]:
     headers = []
     for path in paths:
         with open_hdf5(path) as file:
             headers.append(attributes_of(file["Header"]))
-    _check_time(paths[0], headers[0].get("Time"), header.time)
+    _check_time(paths[0], headers[0].get("Time"), run.time)
     tables = []
     for group, (name, keys) in _SUBFIND_TABLES.items():
         counts = [next((int(one[key]) for key in keys if key in one), 0) for one in headers]
@@ -149,7 +168,7 @@ def _subfind(paths: Sequence[Path], header: Header, reader: Reader) -> list[Halo
                 labels = [f"{short}_{suffix}" for suffix in suffixes]
             for number, label in enumerate(labels):
                 columns[label] = np.ascontiguousarray(values[:, number])
-                units[label] = _subfind_unit(label, header)
+                units[label] = _subfind_unit(label, run)
         if missing := [axis for axis in POSITIONS if axis not in columns]:
             raise _core.CorruptError(
                 f"{paths[0]}: expected the dataset {group}/{group}Pos with positions, found none "
@@ -160,15 +179,15 @@ def _subfind(paths: Sequence[Path], header: Header, reader: Reader) -> list[Halo
     return tables
 
 
-def _subfind_unit(label: str, header: Header) -> Unit | None:
+def _subfind_unit(label: str, run: RunScales) -> Unit | None:
     """Return the unit of a column of Subfind; None if it is a number, or not known."""
     name = "GroupPos" if label in POSITIONS else label
     for pattern, (length, mass, velocity) in _SUBFIND_UNITS:
         if re.fullmatch(pattern, name):
-            factor = header.unit_l**length * header.unit_m**mass * header.velocity**velocity
+            factor = run.unit_l**length * run.unit_m**mass * run.unit_v**velocity
             if name.startswith("GroupVel"):
                 # Those of subhalos are peculiar; those of groups are divided by the expansion.
-                factor /= header.aexp or 1.0
+                factor /= run.aexp or 1.0
             return Unit(factor, (length + velocity, mass, -velocity, 0.0))
     return None
 
@@ -181,12 +200,12 @@ def _check_time(path: Path, found: float | None, expected: float) -> None:
         )
 
 
-def _rockstar(path: Path, start: Sequence[str], info: CodeInfo) -> HaloTable:
+def _rockstar(path: Path, start: Sequence[str], run: RunScales) -> HaloTable:
     names = start[0].removeprefix("#").split()
     comments = " ".join(line for line in start if line.startswith("#"))
     stated = {name: float(value) for name, value in _VALUE.findall(comments)}
-    if info.aexp is not None:
-        _check_time(path, stated.get("a"), info.aexp)
+    if run.aexp is not None:
+        _check_time(path, stated.get("a"), run.aexp)
     aexp, h = stated.get("a", 1.0), stated.get("h", 1.0)
     scales = {
         "mass": Unit(SOLAR_MASS / h, (0.0, 1.0, 0.0, 0.0)),
@@ -202,16 +221,17 @@ def _rockstar(path: Path, start: Sequence[str], info: CodeInfo) -> HaloTable:
         units[name] = None if kind is None else scales[kind]
     lower = {name.lower(): name for name in columns}
     return _with_positions(
-        "rockstar", columns, units, [lower[axis] for axis in AXES], scales["position"], info
+        "rockstar", columns, units, [lower[axis] for axis in AXES], scales["position"], run
     )
 
 
-def _hop(path: Path, info: CodeInfo) -> HaloTable:
+def _hop(path: Path, run: RunScales) -> HaloTable:
+    # Positions are fractions of the box; masses and velocities are in code units.
     values = _read_text(path, len(_HOP))
-    names = ["id", *_HOP[1:3], "contamination", *_HOP[4:]]
+    names = ["id", "npart", "mass", "contamination", *POSITIONS, *_VELOCITIES]
     columns = _unique_columns(names, values)
-    length = Unit((info.unit_l or 1.0) * info.boxlen, (1.0, 0.0, 0.0, 0.0))
-    return _with_positions("hop", columns, dict.fromkeys(columns), ["xc", "yc", "zc"], length, info)
+    positions = {name: columns.pop(name) * run.boxlen for name in POSITIONS}
+    return HaloTable("hop", positions | columns, {})
 
 
 def _with_positions(
@@ -220,10 +240,10 @@ def _with_positions(
     units: dict[str, Unit | None],
     sources: Sequence[str],
     length: Unit,
-    info: CodeInfo,
+    run: RunScales,
 ) -> HaloTable:
     """Return a table whose columns `sources` are positions in code length."""
-    factor = length.factor / (info.unit_l or length.factor)
+    factor = length.factor / run.unit_l
     positions = {
         axis: columns[source] * factor for axis, source in zip(POSITIONS, sources, strict=True)
     }
@@ -269,7 +289,27 @@ def _is_count(name: str) -> bool:
     return name.lower() in ("id", "descid", "pid", "np", "num_p", "npart", "num_cp", "n_core")
 
 
-def in_code_units(table: HaloTable, info: CodeInfo) -> HaloTable:
-    """Return the table with units of its positions: code length."""
-    code = Unit(info.unit_l or 1.0, (1.0, 0.0, 0.0, 0.0))
-    return replace(table, units={**dict.fromkeys(POSITIONS, code), **table.units})
+def write_halos(
+    writer: Writer, tables: Sequence[HaloTable], lower: Sequence[float], sides: Sequence[float]
+) -> dict[str, list[str]]:
+    """Write tables as components of a snapshot; return the columns of each component.
+
+    Parameters
+    ----------
+    writer
+        The open store.
+    tables
+        The catalogues.
+    lower, sides
+        The lower corner and the sides of the domain, code length.
+    """
+    components = {}
+    for table in tables:
+        points = np.stack([table.columns[axis] for axis in POSITIONS], axis=1)
+        order = morton_order(points, lower, max(sides))
+        written = TableWriter(writer, HALOS + table.name, len(points), [])
+        for name, values in table.columns.items():
+            written.write(name, values[order])
+        written.finish(len(POSITIONS), sides[0])
+        components[HALOS + table.name] = written.columns
+    return components
