@@ -26,9 +26,9 @@ SUFFIXES = (".hdf5", ".h5", ".hdf")
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _PART = re.compile(r"(.+)\.(\d+)(\.(?:hdf5|h5|hdf))")
 _AGAIN = "restore it from a copy"
-_TASK = 16 << 20
+_TASK = 8 << 20
 """Bytes of a part of a dataset that a process reads."""
-_LARGE = 64 << 20
+_LARGE = 32 << 20
 """Bytes of a compressed dataset from which on several processes read it."""
 
 
@@ -200,7 +200,8 @@ class Dataset:
     """All rows, and the values of a row."""
     dtype: np.dtype[Any]
     """In native byte order."""
-    is_compressed: bool
+    chunk_rows: int
+    """Rows of a compressed chunk; 0 without compression."""
     attributes: Mapping[str, Any]
 
     @property
@@ -249,7 +250,7 @@ def collect_datasets(paths: Sequence[Path], group: str, counts: Sequence[int]) -
                 own = {
                     "tail": node.shape[1:],
                     "dtype": node.dtype.newbyteorder("="),
-                    "is_compressed": bool(node.compression or node.fletcher32 or node.shuffle),
+                    "chunk_rows": node.chunks[0] if node.compression else 0,
                     "attributes": attributes_of(node),
                 }
                 first = own if number == 0 else known.get(name)
@@ -265,7 +266,7 @@ def collect_datasets(paths: Sequence[Path], group: str, counts: Sequence[int]) -
             parts=tuple(parts),
             shape=(rows, *own["tail"]),
             dtype=own["dtype"],
-            is_compressed=own["is_compressed"],
+            chunk_rows=own["chunk_rows"],
             attributes=own["attributes"],
         )
         for name, own in known.items()
@@ -312,13 +313,15 @@ class Reader:
         """Yield the rows of a dataset in parts, in order; raises as `read`."""
         row_bytes = max(dataset.nbytes // max(dataset.shape[0], 1), 1)
         step = max(_TASK // row_bytes, 1)
+        # Each chunk is decompressed once.
+        step = -(-step // max(dataset.chunk_rows, 1)) * max(dataset.chunk_rows, 1)
         tasks = [
             (path, dataset.name, start, min(start + step, count))
             for path, count in dataset.parts
             for start in range(0, count, step)
         ]
         results: Iterator[tuple[tuple[Any, ...], Any]]
-        if self._workers is None or not dataset.is_compressed or dataset.nbytes < _LARGE:
+        if self._workers is None or not dataset.chunk_rows or dataset.nbytes < _LARGE:
             results = ((task, read_rows(*task)) for task in tasks)
         else:
             results = self._workers.map(read_rows, tasks, lambda _: _TASK)
