@@ -131,9 +131,10 @@ def _halos(request: RamsesRequest, path: AnyPath) -> list[HaloTable]:
             f"{path}: halos have three dimensions, the output has {info.ndim}; leave out halos"
         )
     units = info.units
+    aexp = info.aexp if units.cosmological else None
     scales = RunScales(
-        time=info.aexp if info.cosmological else info.time,
-        aexp=info.aexp if info.cosmological else None,
+        time=aexp or info.time,
+        aexp=aexp,
         unit_l=units.unit_l,
         unit_m=units.unit_m,
         unit_v=units.unit_v,
