@@ -137,7 +137,9 @@ def _check(place: Path, *, replace: bool) -> None:
         is_empty = is_folder and next(place.iterdir(), None) is None
         if os.path.lexists(place) and not is_empty:
             raise target_exists(place)
-    elif is_folder and not (_core.is_plotfile(place) or all(map(_is_export, place.iterdir()))):
+    elif is_folder and not (
+        _core.is_plotfile(place) or _is_bp(place) or all(map(_is_export, place.iterdir()))
+    ):
         raise _core.InvalidError(
             f"{place} is a folder with other files than those of an export, which stay; "
             "remove it, or choose another target"
@@ -145,10 +147,17 @@ def _check(place: Path, *, replace: bool) -> None:
 
 
 def _is_export(path: Path) -> bool:
-    """Return whether a path is a NetCDF file, Zarr store, mesh step, or a folder of only these."""
+    """Return whether a path is a file of an export, or a folder of only these.
+
+    That is a NetCDF or HDF5 file, a Zarr store, a folder of ADIOS2, or a mesh step.
+    """
     if path.is_dir():
-        return path.suffix == ".zarr" or all(map(_is_export, path.iterdir()))
-    return path.suffix == ".nc" or path.name.startswith("step_")
+        return path.suffix == ".zarr" or _is_bp(path) or all(map(_is_export, path.iterdir()))
+    return path.suffix in (".nc", ".h5") or path.name.startswith("step_")
+
+
+def _is_bp(folder: Path) -> bool:
+    return (folder / "md.idx").is_file()
 
 
 _ADVICE = "free some, or choose another disk"

@@ -39,8 +39,9 @@ def convert(
         list[str],
         typer.Argument(
             help="A RAMSES output, a folder of them, a plotfile, or a snapshot of particles; or "
-            "files of NetCDF and Zarr stores, folders of them, and globs; or a mesh, or the files "
-            "of its time steps; or an output of another code that yt reads.",
+            "files of openPMD, a folder of them, or a pattern with %T; or files of NetCDF and Zarr "
+            "stores, folders of them, and globs; or a mesh, or the files of its time steps; or an "
+            "output of another code that yt reads.",
             metavar="PATH",
         ),
     ],
@@ -151,7 +152,7 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert outputs of RAMSES, AMReX and particle codes, NetCDF, Zarr stores, or a mesh.
+    """Convert outputs of RAMSES, AMReX, openPMD and particle codes, NetCDF, Zarr, or a mesh.
 
     Nothing is lost, unless an error bound is given.
 
@@ -160,6 +161,8 @@ def convert(
 
     A snapshot of particles is an HDF5 file of Gadget-2, 3 or 4, AREPO, GIZMO or SWIFT, one of its
     files, or their folder. Each type of particles becomes a table that regions read in parts.
+
+    Iterations of openPMD become a series, in HDF5 and ADIOS2; --resume adds those that are new.
 
     NetCDF files and Zarr stores become a collection, each a dataset. A file that cannot be read
     stops it; with --on-error skip the others are kept. --resume continues after an interruption.
@@ -177,6 +180,7 @@ def convert(
     ambar convert snapdir_010 snap.ambar --halos groups_010/fof_subhalo_tab_010.0.hdf5
     ambar convert snap_010.hdf5 gas.ambar --components gas --fields mass,Density,InternalEnergy
     ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
+    ambar convert diags/openpmd_%T.h5 run.ambar
     ambar convert profiles/ profiles.ambar --error-bound temperature=0.01
     ambar convert "2024/*.nc" "2025/*.zarr" profiles.ambar --resume
     ambar convert blast.out1.00010.athdf blast.ambar --fields density,velocity_x
@@ -228,14 +232,19 @@ def convert(
 
 
 def export(
-    store: Annotated[str, typer.Argument(help="A store of a plotfile, a collection, or a mesh.")],
+    store: Annotated[
+        str, typer.Argument(help="A store of a plotfile, openPMD, a collection, or a mesh.")
+    ],
     target: Annotated[
         str,
         typer.Argument(help="The folder to write, for example plt00200; a mesh's file, x.vtkhdf."),
     ],
     format: Annotated[  # noqa: A002 - the option's name
-        Literal["netcdf", "zarr"] | None,
-        option("What a collection's datasets become; netcdf by default."),
+        Literal["netcdf", "zarr", "openpmd"] | None,
+        option(
+            "What a collection's datasets become, netcdf (default) or zarr; openpmd for outputs, "
+            "if they were converted from it."
+        ),
     ] = None,
     where: Annotated[
         str | None,
@@ -252,6 +261,8 @@ def export(
 
     A plotfile that was converted as a whole becomes the same files, byte by byte.
 
+    Outputs of openPMD become a folder of HDF5 files, or one file if TARGET ends in .h5 or .bp.
+
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
     A mesh becomes a file of the format that TARGET's suffix names, of those that PyVista and meshio
@@ -262,6 +273,7 @@ def export(
 
     [bold]Examples[/bold]
     ambar export plt.ambar plt00200
+    ambar export run.ambar files --format openpmd
     ambar export profiles.ambar files
     ambar export profiles.ambar argo --format zarr --where 'platform == "argo"'
     ambar export wing.ambar wing.vtkhdf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,13 @@ import numpy as np
 from ambar import _core
 from ambar._util.morton import morton_keys
 from ambar.snapshot.regions import AXES
-from ambar.store.error_bounds import median_magnitude, range_of, resolved, select_bounds
+from ambar.store.error_bounds import (
+    PartBound,
+    median_magnitude,
+    range_of,
+    resolved,
+    select_bounds,
+)
 from ambar.store.writer import Writer
 
 POSITIONS = tuple(f"position_{axis}" for axis in AXES)
@@ -47,6 +53,11 @@ class TableWriter:
         self._lossy: dict[str, dict[str, Any]] = {}
 
     @property
+    def chunk_rows(self) -> int:
+        """The number of rows of a chunk."""
+        return self._chunk
+
+    @property
     def columns(self) -> list[str]:
         """The names of the written columns, in order."""
         return list(self._ranges)
@@ -60,11 +71,7 @@ class TableWriter:
             If the name is that of another column or of the index, or the error bound is that of a
             part of the column.
         """
-        if name == "index" or name in self._ranges:
-            raise _core.InvalidError(
-                f"{self._path}: expected unique names of columns, and none with the name 'index', "
-                f"found {name!r}; rename it"
-            )
+        self._check(name)
         bound = self._bound(name, values)
         self._writer.create_array(
             f"{self._path}/{name}",
@@ -74,6 +81,33 @@ class TableWriter:
             error_bound=None if bound == 0.0 else bound,
         )
         self._ranges[name] = _ranges(values, self._chunk, bound)
+
+    def write_parts(self, name: str, dtype: np.dtype[Any], parts: Iterable[np.ndarray]) -> None:
+        """Write a column in consecutive parts, of which one is in memory at a time.
+
+        A column with an error bound is held in memory. Each part but the last has a multiple of
+        `chunk_rows` rows. Raises the errors of `write`.
+        """
+        if self._parts_of_bound(name, dtype):
+            self.write(name, np.concatenate([np.empty(0, dtype), *parts]))
+            return
+        self._check(name)
+        path, ranges, start = f"{self._path}/{name}", [np.empty((0, 2))], 0
+        self._writer.create_array(
+            path, shape=(self._rows,), dtype=dtype, dims=["particle"], chunks=(self._chunk,)
+        )
+        for part in parts:
+            self._writer.write_region(path, part, [start])
+            ranges.append(_ranges(part, self._chunk, 0.0))
+            start += len(part)
+        self._ranges[name] = np.concatenate(ranges)
+
+    def _check(self, name: str) -> None:
+        if name == "index" or name in self._ranges:
+            raise _core.InvalidError(
+                f"{self._path}: expected unique names of columns, and none with the name 'index', "
+                f"found {name!r}; rename it"
+            )
 
     def finish(self, ndim: int, boxlen: float) -> None:
         """Write the attributes and the index, after the last column."""
@@ -96,13 +130,10 @@ class TableWriter:
 
     def _bound(self, name: str, values: np.ndarray) -> float | str:
         """Return the error bound of a column: 0 without loss, a number if it is absolute."""
-        if values.dtype not in (np.float32, np.float64):
-            return 0.0
-        short = self._path.strip("/").rpartition("/")[2]
-        component = self._path.strip("/")
-        parts = select_bounds(self._bounds, [f"{component}/{name}", f"{short}/{name}", name])
+        parts = self._parts_of_bound(name, values.dtype)
         if not parts:
             return 0.0
+        component = self._path.strip("/")
         if len(parts) > 1 or parts[0].levels is not None or parts[0].region is not None:
             raise _core.InvalidError(
                 f"{component}/{name}: expected one error bound for the column, found that of a "
@@ -118,6 +149,15 @@ class TableWriter:
             if _core.bound_needs_range(parts[0].bound):
                 self._lossy.setdefault("medians", {})[name] = median_magnitude(values)
         return bound
+
+    def _parts_of_bound(self, name: str, dtype: np.dtype[Any]) -> list[PartBound]:
+        """Return the error bounds of a column and its parts; empty for none."""
+        if dtype not in (np.float32, np.float64):
+            return []
+        component = self._path.strip("/")
+        short = component.rpartition("/")[2]
+        names = [f"{component}/{name}", f"{short}/{name}", name]
+        return select_bounds(self._bounds, names) or []
 
 
 def _chunk_rows(rows: int) -> int:

@@ -51,6 +51,9 @@ def convert(
         - a plotfile of AMReX, a folder or a file of HDF5: a snapshot;
         - a snapshot of particles in HDF5 (Gadget, AREPO, GIZMO, SWIFT), as a file, one of several
           files, or their folder: a snapshot;
+        - files of openPMD in HDF5 or ADIOS2, as one file, a list, a folder or a pattern such as
+          ``data_%T.h5``, where %T is the number of the iteration: a series, or a snapshot of a file
+          with one iteration. Each iteration is committed when it is converted;
         - an output of another code that yt reads, or a dataset of yt (docs/howto/other-codes.md): a
           snapshot. Needs yt;
         - NetCDF files and Zarr stores, as a list, a folder or a glob: a collection, as
@@ -63,8 +66,9 @@ def convert(
         The store to write.
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
-        to a series or collection what it lacks, or creates it. Outputs of RAMSES whose files have
-        changed since (names, sizes, times of modification) replace their steps.
+        to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs
+        of RAMSES whose files have changed since (names, sizes, times of modification) replace their
+        steps.
     profile : {"fast", "balanced", "small", "raw"}, default "balanced"
         "fast" reads fastest, "small" is smallest, "raw" does not compress.
     error_bound : float, str or dict, optional
@@ -234,7 +238,7 @@ def _kind_to_convert(paths: Sequence[AnyPath]) -> Kind:
     raise _core.NotFoundError(
         f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
         "(output_NNNNN), a plotfile of AMReX (with Header), a snapshot of particles in HDF5, "
-        "an output that yt reads, NetCDF files, Zarr stores or a mesh; "
+        "openPMD, an output that yt reads, NetCDF files, Zarr stores or a mesh; "
         f"found {contents_of(Path(paths[0]))}; check the path"
     )
 
@@ -262,6 +266,8 @@ def export(
         The file or folder to write:
 
         - cells of a plotfile: the plotfile's folder;
+        - what was converted from openPMD: a folder of HDF5 files, or a file if `target` ends in
+          ``.h5`` or ``.bp`` (ADIOS2);
         - cells of outputs and plotfiles, and of series of outputs: AMR data for VTK, if `target`
           ends in ``.vtkhdf``;
         - a collection: a folder, in which each dataset becomes a file of NetCDF or a Zarr store;
@@ -287,8 +293,9 @@ def export(
 
     Other Parameters
     ----------------
-    format : {"netcdf", "zarr"}, default "netcdf"
-        Of a collection: what each dataset becomes.
+    format : {"netcdf", "zarr", "openpmd"}, optional
+        Of a collection: what each dataset becomes, "netcdf" by default. Of outputs: "openpmd", the
+        default for those that were converted from openPMD.
     datasets : list of str, str or slice, optional
         Of a collection: which datasets, as for `Collection.read`. All by default.
     processes : int, optional
@@ -301,8 +308,9 @@ def export(
     FileExistsError
         If `target` exists, with mode "w-".
     UnsupportedError
-        If the store has no cells, datasets or mesh; if neither PyVista nor meshio writes a mesh in
-        that format; if the format cannot hold what the meshes have; if `target` is a URL.
+        If the store has no cells, datasets or mesh; if `format` is "openpmd" and the store was not
+        made from openPMD files; if neither PyVista nor meshio writes a mesh in that format; if the
+        format cannot hold what the meshes have; if `target` is a URL.
     ValueError
         If an option does not apply to the kind of the store; if mode "w" would replace the store,
         or a folder of other files.

@@ -42,7 +42,8 @@ _ARRAYS = "ambar.store.kind:ARRAYS"
 _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
-_CONVERTED = (*_MESHES, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
+_OPENPMD = "ambar.formats.openpmd.kind:OPENPMD"
+_CONVERTED = (*_MESHES, _OPENPMD, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
 _CONVERTED_LAST = ("ambar.formats.yt.kind:YT", _STORED["collection"])
 """The last candidates: files of these kinds may have any name."""
 
@@ -137,7 +138,9 @@ def locate(
                 return kind, Resource(place)
         if is_empty_file(place):
             raise _core.CorruptError(f"{place}: {EMPTY}") from None
-        for kind in () if isinstance(error, _core.InvalidError) else map(_load, _MESHES):
+        for kind in (
+            () if isinstance(error, _core.InvalidError) else map(_load, (*_MESHES, _OPENPMD))
+        ):
             if kind.match_source([place]):
                 raise _core.InvalidError(
                     f"{os.fspath(place)}: expected a store, found a file of the kind "

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ambar import _core
 from ambar._util.figures import save_figure
@@ -57,6 +57,14 @@ class SeriesPlot(CellsPlot):
     """The options of ``ambar plot`` for a series of outputs."""
 
     output: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotExport(ExportRequest):
+    """The options of `ambar.export` for outputs, plotfiles and series of them."""
+
+    format: Literal["openpmd"] | None = None
+    """By default openPMD for what was converted from it, unless the target ends in ``.vtkhdf``."""
 
 
 FileCounts: TypeAlias = dict[str, dict[str, int]]
@@ -141,19 +149,30 @@ def _plot_series(series: Series, request: SeriesPlot) -> Path:
     return _plot(series[-1] if output is None else series.output(output), request)
 
 
-def _export_snapshot(request: ExportRequest) -> None:
-    _export(request, lambda: _steps(Snapshot(StoredSource(request.opened, "/"))))
+def _export_snapshot(request: SnapshotExport) -> None:
+    _export(request, lambda: _steps(Snapshot(StoredSource(request.opened, "/"))), ["/"])
 
 
-def _export_series(request: ExportRequest) -> None:
-    _export(request, lambda: _steps_of_series(Series(request.opened)))
+def _export_series(request: SnapshotExport) -> None:
+    series = Series(request.opened)
+    _export(request, lambda: _steps_of_series(series), series._groups)
 
 
-def _export(request: ExportRequest, steps: Callable[[], Steps]) -> None:
-    """Write a plotfile, or AMR data for VTK."""
+def _export(request: SnapshotExport, steps: Callable[[], Steps], groups: Sequence[str]) -> None:
+    """Write a plotfile, files of openPMD, or AMR data for VTK."""
     target = request.target
+    if request.format not in (None, "openpmd"):
+        raise _core.InvalidError(
+            f"{request.store}: invalid format {request.format!r}; must be 'openpmd', or left out"
+        )
+    is_vtk = request.format is None and target.suffix.lower() == ".vtkhdf"
+    if request.format or (not is_vtk and _is_openpmd(request.opened, groups)):
+        from ambar.formats.openpmd.export import export_openpmd
+
+        export_openpmd(request, groups)
+        return
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
-        if target.suffix.lower() == ".vtkhdf":
+        if is_vtk:
             from ambar.mesh.files.export import export_amr
 
             export_amr(request, steps(), report)
@@ -161,6 +180,12 @@ def _export(request: ExportRequest, steps: Callable[[], Steps]) -> None:
             _core.export_amrex(
                 request.opened._core, "/", os.fspath(target), request.threads, report
             )
+
+
+def _is_openpmd(store: Store, groups: Sequence[str]) -> bool:
+    """Whether the first of the snapshots was converted from openPMD."""
+    source = store._ambar_attributes(groups[0]).get("source") if groups else None
+    return isinstance(source, dict) and source.get("format") == "openpmd"
 
 
 def kind_of_snapshots(open_snapshot: Callable[[Resource], Snapshot], **fields: Any) -> Kind:
@@ -180,12 +205,14 @@ SNAPSHOT = kind_of_snapshots(
     name="snapshot",
     summarize=summarize_store,
     export=_export_snapshot,
+    export_request=SnapshotExport,
 )
 SERIES = Kind(
     name="series",
     open=lambda resource: Series(resource.store),
     summarize=summarize_store,
     export=_export_series,
+    export_request=SnapshotExport,
     steps=_steps_of_series,
     compare=_compare_series,
     plot=_plot_series,

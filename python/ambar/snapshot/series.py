@@ -60,6 +60,11 @@ class Series(Sequence[Snapshot], Refreshable):
         return self._store
 
     @property
+    def _groups(self) -> list[str]:
+        """Paths of the groups of the outputs."""
+        return [f"/{name}" for _, name in self._steps]
+
+    @property
     def outputs(self) -> list[int]:
         """Numbers of the outputs."""
         return [number for number, _ in self._steps]
