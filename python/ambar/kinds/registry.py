@@ -43,7 +43,7 @@ _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
 _OPENPMD = "ambar.formats.openpmd.kind:OPENPMD"
-_CONVERTED = (*_MESHES, _OPENPMD, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
+_CONVERTED = (_OPENPMD, *_MESHES, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
 _CONVERTED_LAST = ("ambar.formats.yt.kind:YT", _STORED["collection"])
 """The last candidates: files of these kinds may have any name."""
 
