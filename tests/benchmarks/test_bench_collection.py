@@ -135,6 +135,7 @@ def test_a_median_of_the_first_alone_is_marked(found: study.Study) -> None:
     assert report.cells_of(replace(row, read=[0.5, 0.25, 1]), found)[2] == "0.500"
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("key", ["netcdf", "zarr-groups", "hdf5", "tensorstore", "atlas"])
 def test_peers_keep_chunks_and_slices_of_grids(key: str, tmp_path: Path) -> None:
     if missing := lacking(LAYOUTS[key]):

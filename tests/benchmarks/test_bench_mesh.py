@@ -287,7 +287,8 @@ def test_reports_say_how_rows_compare(found: Study, tmp_path: Path) -> None:
     real = [replace(row, mesh="wavelet") for row in (rows[0], rows[1], rows[3], rows[4])]
     text = report.markdown(replace(made, rows=real))
     assert "| wavelet | 1.0 | - | 0.4 | 0.2 | 0.1 | - | 0.2 | - | 0.720 |" in text
-    assert "| wavelet | - | 4,000.0 / 3,000.0 | 2,000.0 / 2,000.0 | - | 600.0 / 400.0 |" in text
+    times = "4,000.0 / 3,000.0 | 2,000.0 / 2,000.0 | - | - | 600.0 / 400.0 | - |"
+    assert f"| wavelet | {times}" in text
     values = json.loads(report.write(made, tmp_path)[0].read_text())
     assert values["rows"][4]["read_seconds"] == 0.4
     assert values["rows"][4]["ratio"] == 5
