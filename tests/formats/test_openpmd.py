@@ -166,6 +166,8 @@ def test_units_and_offsets_of_picongpu(tmp_path: Path, name: str) -> None:
     assert cells["E_x"].dtype == np.float32
     place = tuple(cells[f"i{axis}"] for axis in "zyx")
     np.testing.assert_array_equal(cells["E_x"], expected["50/meshes/E/x"][place])
+    strong = snapshot.amr.read(["E_x"], where="E_x > 1e4 GV/m")
+    assert len(strong) == np.sum(cells["E_x"] * 1.3e13 > 1e13) > 0
     rows = snapshot.particles.read()
     for axis, spacing in zip("xyz", (0.75, 0.5, 0.75), strict=True):
         within, cell = (

@@ -185,3 +185,16 @@ def test_labels_are_units() -> None:
         ambar.open_snapshot(output("sedov")).amr.read("rho", where="vx > 1 km_s")
     with pytest.raises(ambar.InvalidError, match="unknown unit 'G'"):
         ambar.fields.add("never", "rho", "G")
+
+
+def test_electromagnetic_units_are_those_of_heaviside_and_lorentz() -> None:
+    volt, coulomb, tesla = (parse_unit(name) for name in ("V", "C", "Tesla"))
+    energy = coulomb * volt
+    assert energy.is_like(parse_unit("J"))
+    assert energy.factor == pytest.approx(1e7, rel=1e-14)
+    assert parse_unit("MA s").factor == pytest.approx(1e6 * coulomb.factor, rel=1e-14)
+    field = parse_unit("GV/m")
+    assert field.is_like(tesla)
+    # In SI, the energy density is epsilon_0 E**2 / 2; J/m**3 is 10 erg/cm**3.
+    assert field.factor**2 / 2 == pytest.approx(10 * 8.8541878128e-12 * 1e18 / 2, rel=1e-9)
+    assert tesla.factor**2 / 2 == pytest.approx(10 / (2 * 1.25663706212e-6), rel=1e-9)

@@ -15,6 +15,7 @@ from ambar.snapshot.physics.constants import (
     ELECTRON_VOLT,
     GAUSS,
     LENGTHS,
+    LIGHT_SPEED,
     MASSES,
     SOLAR_LUMINOSITY,
     SPELLINGS,
@@ -30,7 +31,8 @@ DIMENSIONLESS: Dimension = (0.0, 0.0, 0.0, 0.0)
 class Unit:
     """A unit: its value in CGS, and its dimension.
 
-    Magnetic fields are in Heaviside-Lorentz units, as in RAMSES: B**2 / 2 is a pressure.
+    Magnetic fields are in Heaviside-Lorentz units, as in RAMSES: B**2 / 2 is a pressure. So are
+    electric fields, charges and currents; E and B have one dimension.
     """
 
     factor: float
@@ -96,6 +98,9 @@ UNITS = {
     "muG": Unit(GAUSS * 1e-6, _MAGNETIC),
     "nG": Unit(GAUSS * 1e-9, _MAGNETIC),
     "Tesla": Unit(GAUSS * 1e4, _MAGNETIC),
+    "V": Unit(GAUSS * 1e8 / LIGHT_SPEED, (0.5, 0.5, -1.0, 0.0)),
+    "C": Unit(LIGHT_SPEED / 10 / GAUSS, (1.5, 0.5, -1.0, 0.0)),
+    "A": Unit(LIGHT_SPEED / 10 / GAUSS, (1.5, 0.5, -2.0, 0.0)),
     "rad": Unit(1.0),
     "deg": Unit(math.pi / 180),
 }
@@ -122,7 +127,7 @@ _PINT_NAMES = {
 NOT_EXPRESSIONS = {"nH": "1/cm**3", "NH": "1/cm**2", "T_mu": "K", "K_mu": "K"}
 """Units of RAMSES that are not expressions, in pint's notation."""
 _SI_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
-_WITH_PREFIXES = ("m", "g", "s", "K", "Hz", "J", "eV", "N", "W", "Pa", "bar")
+_WITH_PREFIXES = ("m", "g", "s", "K", "Hz", "J", "eV", "N", "W", "Pa", "bar", "V", "C", "A")
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_]+)(?P<digits>[+-]?[0-9]+)?"
     r"|(?P<number>[+-]?[0-9]+(?:\.[0-9]*)?)|(?P<symbol>\*\*|\^|[*/()]))"
