@@ -17,11 +17,17 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.formats.yt.source import Key, YtField, name_of, reading
+from ambar.formats.yt.source import (
+    Key,
+    YtField,
+    has_single_precision,
+    name_of,
+    reading,
+)
 from ambar.snapshot.amrex_info import AmrexLevel
 from ambar.snapshot.interop.patch_levels import joined_to_boxes
 
-_CACHED_BYTES = 1 << 28
+_CACHED_BYTES = 1 << 27
 """Most bytes of fields that are kept for later reads, besides one field."""
 _REFINED = -1
 """The row of a refined cell, which has no value."""
@@ -54,12 +60,16 @@ class Cells(ABC):
     levels: list[BoxLevel]
     has_parents: bool
     """Whether boxes without values were added: the last ones of their levels."""
+    is_single = False
+    """Whether fields on disk are stored as float32; False after a value that is not one."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
         self._ndim = int(dataset.dimensionality)
         self._lock = Lock()
         self._cache: OrderedDict[tuple[Any, ...], np.ndarray] = OrderedDict()
+        self._cached_bytes = 0
+        self._on_disk = set(dataset.field_list)
 
     @property
     def info(self) -> tuple[AmrexLevel, ...]:
@@ -78,14 +88,23 @@ class Cells(ABC):
 
     def patches(self, fields: Sequence[YtField]) -> _core.Patches:
         """Return the boxes and their values."""
-        keys = {field.name: field for field in fields}
+        keys = {field.name: field.key for field in fields}
+        dtypes = {
+            name: np.dtype(np.float32 if self.is_single and key in self._on_disk else np.float64)
+            for name, key in keys.items()
+        }
 
         def read(level: int, box: int, name: str, start: int, stop: int) -> np.ndarray:
             with self._lock, reading(self._dataset, name):  # yt is not safe for threads
-                values = self._read(level, box, keys[name].key, start, stop)
-            return np.ascontiguousarray(values, np.float64)
+                values = self._read(level, box, keys[name], start, stop)
+            stored = np.ascontiguousarray(values, dtypes[name])
+            if dtypes[name] != values.dtype and not np.array_equal(stored, values, equal_nan=True):
+                self.is_single = False
+                raise ValueError(f"values of {name} are not float32")
+            return stored
 
-        return _core.Patches(self._description(list(keys)), read)
+        description = self._description(list(keys))
+        return _core.Patches({**description, "dtypes": [str(one) for one in dtypes.values()]}, read)
 
     def _description(self, names: list[str]) -> dict[str, Any]:
         lower = self._dataset.domain_left_edge.to_value("code_length")[: self._ndim]
@@ -119,9 +138,9 @@ class Cells(ABC):
             return self._cache[name]
         values = read()
         self._cache[name] = values
-        total = sum(one.nbytes for one in self._cache.values())
-        while total > _CACHED_BYTES and len(self._cache) > 1:
-            total -= self._cache.popitem(last=False)[1].nbytes
+        self._cached_bytes += values.nbytes
+        while self._cached_bytes > _CACHED_BYTES and len(self._cache) > 1:
+            self._cached_bytes -= self._cache.popitem(last=False)[1].nbytes
         return values
 
 
@@ -162,6 +181,7 @@ class GridCells(Cells):
         self.has_parents = not self._is_nested()
         if self.has_parents:
             self.levels = with_parents(levels)
+        self.is_single = has_single_precision(dataset)
 
     def _is_nested(self) -> bool:
         """Return whether the boxes of each level are inside those of the next coarser one."""
@@ -178,9 +198,12 @@ class GridCells(Cells):
 
         def values() -> np.ndarray:
             grid = self._dataset.index.grids[grids[box]]
-            grid.clear_data()  # which may be in other units
+            grid.field_data.pop(key, None)  # which may be in other units
             read = np.asarray(grid[key], np.float64).ravel(order="F")
-            grid.clear_data()
+            if key in self._on_disk:
+                del grid.field_data[key]
+            else:
+                grid.clear_data()
             return read
 
         return self._cached((level, box, key), values)[start:stop]

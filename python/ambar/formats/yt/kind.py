@@ -237,16 +237,14 @@ def _write(
     cell_bounds = [rule for rule in bounds if "/" not in rule[0]]
     share = _CELL_SHARE if parts.species else 1.0
     if parts.cells is not None:
-        patches = parts.cells.patches(parts.fields)
-        writer._core.patches(
-            "/amr",
-            patches,
-            fields=None,
-            covered="drop" if parts.cells.has_parents else request.covered,
-            error_bounds=cell_bounds,
-            progress=_scaled(progress, 0.0, share),
+        components[CELLS] = _write_cells(
+            writer,
+            parts.cells,
+            parts.fields,
+            "drop" if parts.cells.has_parents else request.covered,
+            cell_bounds,
+            _scaled(progress, 0.0, share),
         )
-        components[CELLS] = patches.fields
     elif parts.fields:
         total = len(parts.fields) * len(dataset.index.grids)
         with _steps(_scaled(progress, 0.0, share), total) as advance:
@@ -259,6 +257,28 @@ def _write(
             if outside:
                 left_out[species] = f"yt leaves out {outside:,} particles outside the domain"
     return components
+
+
+def _write_cells(
+    writer: Writer,
+    cells: Cells,
+    fields: Sequence[YtField],
+    covered: Literal["auto", "drop", "keep"],
+    bounds: Sequence[tuple[str, str]],
+    progress: Progress | None,
+) -> list[str]:
+    """Write the cells; return the names of their fields in the store."""
+    is_single = cells.is_single
+    patches = cells.patches(fields)
+    try:
+        writer._core.patches(
+            "/amr", patches, fields=None, covered=covered, error_bounds=bounds, progress=progress
+        )
+    except _core.CorruptError:
+        if cells.is_single == is_single:
+            raise
+        return _write_cells(writer, cells, fields, covered, bounds, progress)
+    return patches.fields
 
 
 def _scaled(progress: Progress | None, start: float, end: float) -> Progress | None:

@@ -174,6 +174,28 @@ def cell_fields(dataset: Any) -> list[YtField]:
     ]
 
 
+def has_single_precision(dataset: Any) -> bool:
+    """Return whether the first file is HDF5 whose arrays of three dimensions are float32.
+
+    yt returns float64 in any case.
+    """
+    import h5py
+
+    first = next(iter(getattr(dataset.index, "grids", ())), None)
+    place = Path(str(getattr(first, "filename", None) or dataset.filename))
+    if not place.is_file() or not h5py.is_hdf5(place):
+        return False
+    sizes: set[int] = set()
+
+    def visit(_: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset) and node.ndim >= 3 and node.dtype.kind == "f":
+            sizes.add(node.dtype.itemsize)
+
+    with h5py.File(place) as file:
+        file.visititems(visit)
+    return sizes == {4}
+
+
 def _is_cell(dataset: Any, key: Key) -> bool:
     info = dataset.field_info[key]
     return info.sampling_type == "cell" and not any(info.nodal_flag)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
+from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.interop.yt.plotfiles import plotfile_dataset
 from ambar.snapshot.interop.yt.ramses import AmbarRamsesDataset
 from ambar.snapshot.loading import has_cells
@@ -20,6 +21,12 @@ def dataset_of(snapshot: Snapshot, **options: Any) -> Any:
         raise _core.UnsupportedError(
             f"{snapshot.location}: expected cells for yt, found only "
             f"{', '.join(snapshot.components)}; use yt.load_particles with particles.read()"
+        )
+    if isinstance(snapshot.info, CodeInfo):
+        raise _core.UnsupportedError(
+            f"{snapshot.location}: expected an output of RAMSES or AMReX for yt, found one of "
+            f"{snapshot.info.code!r}; open the original with yt, or pass snapshot.amr.grid(...) to "
+            "yt.load_uniform_grid"
         )
     if isinstance(snapshot.info, RamsesInfo):
         return AmbarRamsesDataset(snapshot, **options)
