@@ -21,7 +21,6 @@ from ambar.formats.yt.source import (
     YtField,
     chosen_cells,
     code_info,
-    code_of,
     column_fields,
     component_of,
     is_dataset,
@@ -104,7 +103,7 @@ def _convert(request: YtRequest) -> Conversion:
     ):
         components = _write(writer, dataset, parts, info, request, bounds, progress, left_out)
         about: dict[str, Any] = {"version": 1, "kind": "snapshot"}
-        source = {"format": code_of(dataset), "name": name, "fields": _names_in_yt(parts)}
+        source = {"format": "yt", "name": name, "fields": _names_in_yt(parts)}
         about |= {"source": source, "info": asdict(info), "components": components, "missing": {}}
         writer._create_group("/", {"ambar": about} if components else {"info": asdict(info)})
     warn_of_loose_bounds(request.target, bounds)

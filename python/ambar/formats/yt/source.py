@@ -147,11 +147,6 @@ def _quiet() -> Iterator[None]:
         ytLogger.setLevel(level)
 
 
-def code_of(dataset: Any) -> str:
-    """Return the name of the code or the file format of a dataset."""
-    return str(dataset.dataset_type)
-
-
 def name_of(dataset: Any) -> str:
     """Return the name of a dataset: that of its file, or of the dataset in memory."""
     return str(getattr(dataset, "basename", None) or dataset)
@@ -343,7 +338,7 @@ def code_info(dataset: Any, levels: Any, fields: Mapping[str, Sequence[YtField]]
     """
     ndim = int(dataset.dimensionality)
     cosmology: dict[str, Any] = {}
-    if dataset.cosmological_simulation:
+    if getattr(dataset, "cosmological_simulation", False):
         cosmology = {
             "aexp": 1.0 / (1.0 + float(dataset.current_redshift)),
             "H0": 100.0 * float(dataset.hubble_constant),
@@ -356,7 +351,7 @@ def code_info(dataset: Any, levels: Any, fields: Mapping[str, Sequence[YtField]]
     )
     gamma = getattr(dataset, "gamma", None)
     info = CodeInfo(
-        code=code_of(dataset),
+        code=str(dataset.dataset_type),
         ndim=ndim,
         time=float(dataset.current_time.to_value("code_time")),
         lower=tuple(dataset.domain_left_edge.to_value("code_length")[:ndim].tolist()),
@@ -416,10 +411,9 @@ def _parameters(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def source_bytes(dataset: Any) -> int:
-    """Return the bytes of the files of a dataset; 0 for one in memory."""
+    """Return the bytes of the files of grids and particles; 0 if they are not known."""
     index = dataset.index
-    files = {getattr(dataset, "filename", None)}
-    files |= {getattr(grid, "filename", None) for grid in getattr(index, "grids", ())}
+    files = {getattr(grid, "filename", None) for grid in getattr(index, "grids", ())}
     files |= {getattr(file, "filename", None) for file in getattr(index, "data_files", ())}
     places = {Path(str(file)) for file in files if file}
     return sum(place.stat().st_size for place in places if place.is_file())
