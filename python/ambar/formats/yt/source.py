@@ -384,6 +384,9 @@ def _unit_of(dataset: Any, text: str) -> Unit | str | None:
         return None
     quantity = dataset.quan(1.0, text)
     dimensions = quantity.units.dimensions
+    if dimensions == 1:
+        factor = float(quantity.units.base_value)
+        return None if factor == 1.0 else Unit(factor)
     try:
         factor = float(quantity.in_cgs().value)
     except Exception:
