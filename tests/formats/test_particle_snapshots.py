@@ -159,17 +159,19 @@ def test_yt_has_the_same_values_and_units(folder: Path, name: str) -> None:
         )
 
 
-def test_pynbody_has_the_same_values_and_units(folder: Path) -> None:
-    theirs = pynbody.load(str(folder / "arepo.hdf5"))
-    snapshot = ambar.open_snapshot(folder / "arepo.ambar")
+@pytest.mark.parametrize("name", ["arepo", "swift"])
+def test_pynbody_has_the_same_values_and_units(folder: Path, name: str) -> None:
+    theirs = pynbody.load(str(folder / f"{name}.hdf5"))
+    snapshot = ambar.open_snapshot(folder / f"{name}.ambar")
     order = np.argsort(np.asarray(theirs.gas["iord"]))
-    for name, ours, unit, known in [
+    for field, ours, unit, known in [
         ("pos", "x", "cm", "cm"),
         ("vel", "vx", "cm s**-1", "cm/s"),
+        ("mass", "mass", "g", "g"),
         ("rho", "density", "g cm**-3", "g/cm**3"),
         ("u", "u", "erg g**-1", "erg/g"),
     ]:
-        values = theirs.gas[name].astype("f8")
+        values = theirs.gas[field].astype("f8")
         factor = values.units.ratio(unit, **theirs.conversion_context())
         expected = np.asarray(values)[order] * factor
         table = snapshot.species["gas"].read([ours, "id"])
@@ -178,6 +180,20 @@ def test_pynbody_has_the_same_values_and_units(folder: Path) -> None:
             expected[:, 0] if expected.ndim > 1 else expected,
             rtol=1e-12,
         )
+
+
+def test_attributes_of_eagle_are_units(folder: Path, tmp_path: Path, data: Particles) -> None:
+    few = {"PartType0": data["PartType0"]}
+    write_gadget(tmp_path / "eagle.hdf5", few, code="eagle")
+    ambar.convert(tmp_path / "eagle.hdf5", tmp_path / "eagle.ambar", fsync=False)
+    snapshots = [
+        ambar.open_snapshot(path) for path in (tmp_path / "eagle.ambar", folder / "arepo.ambar")
+    ]
+    assert snapshots[0].info.redshift == pytest.approx(1 / A - 1)
+    for name, unit in [("mass", "g"), ("vx", "cm/s"), ("u", "erg/g"), ("rho", "g/cm3")]:
+        tables = [snapshot.species["gas"].read([name, "id"]) for snapshot in snapshots]
+        columns = [table.column(name, unit)[rows_by_id(table)] for table in tables]
+        np.testing.assert_allclose(*columns, rtol=1e-12)
 
 
 def test_units_of_swift_are_those_of_its_attributes(folder: Path) -> None:
@@ -420,6 +436,14 @@ def shorten(path: Path) -> None:
         file["PartType0/Density"] = values
 
 
+def scramble(path: Path) -> None:
+    with h5py.File(path) as file:
+        chunk = file["PartType0/Density"].id.get_chunk_info(0)
+    with path.open("r+b") as raw:
+        raw.seek(chunk.byte_offset + chunk.size // 2)
+        raw.write(bytes(32))
+
+
 def count_differently(path: Path) -> None:
     with h5py.File(path, "r+") as file:
         file["Header"].attrs["NumPart_ThisFile"] = np.array([99, 0, 0, 0, 0, 0], "u4")
@@ -436,6 +460,7 @@ def count_differently(path: Path) -> None:
             ambar.CorruptError,
             "no dataset PartType0/Density; use the files of one run",
         ),
+        (scramble, ambar.CorruptError, "restore it from a copy"),
         (shorten, ambar.CorruptError, r"PartType0/Density: expected 50 rows"),
         (count_differently, ambar.CorruptError, r"expected \[100, 0, 0, 0, 0, 0\] particles"),
     ],
@@ -443,7 +468,7 @@ def count_differently(path: Path) -> None:
 def test_incomplete_snapshots_are_refused(
     tmp_path: Path, damage: Callable[[Path], None], error: type[Exception], text: str
 ) -> None:
-    parts = write_gadget(tmp_path / "snap.hdf5", particles({0: 100}), files=2)
+    parts = write_gadget(tmp_path / "snap.hdf5", particles({0: 100}), files=2, compression="gzip")
     damage(parts[1])
     with pytest.raises(error, match=text) as caught:
         ambar.convert(parts[0], tmp_path / "s.ambar")

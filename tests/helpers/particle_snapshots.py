@@ -74,36 +74,20 @@ def write_gadget(
     box: float = BOX,
     mass: float = 0.03125,
     compression: str | None = None,
-    types: int = 6,
 ) -> list[Path]:
-    """Write a snapshot in the layout of "gadget2", "gadget4" or "arepo"; return its files."""
-    counts = np.array([_count(data.get(f"PartType{number}")) for number in range(types)])
+    """Write a snapshot as "gadget2", "gadget4", "arepo" or "eagle" do; return its files."""
+    counts = np.array([_count(data.get(f"PartType{number}")) for number in range(6)])
     table = [
         mass if counts[number] and "Masses" not in data[f"PartType{number}"] else 0.0
-        for number in range(types)
+        for number in range(6)
     ]
-    time = A if cosmological else 2.5
-    header = {
+    groups = _gadget_groups(code, cosmological)
+    groups["Header"] |= {
         "NumPart_Total": counts.astype("u8" if code == "gadget4" else "u4"),
         "MassTable": np.array(table),
-        "Time": time,
-        "Redshift": 1 / A - 1 if cosmological else 0.0,
         "BoxSize": box,
         "NumFilesPerSnapshot": np.int32(files),
     }
-    cosmology = {
-        "Omega0": OMEGA_M if cosmological else 0.0,
-        "OmegaLambda": OMEGA_L if cosmological else 0.0,
-        "HubbleParam": H if cosmological else 1.0,
-    }
-    parameters = {**GADGET_UNITS, **cosmology, "ComovingIntegrationOn": np.int32(cosmological)}
-    if code == "gadget4":
-        header |= {"Git_commit": np.bytes_("1f2e3d"), "Git_date": np.bytes_("2021")}
-    else:
-        header |= cosmology
-        header["NumPart_Total_HighWord"] = np.zeros(types, "u4")
-    if code == "arepo":
-        header |= GADGET_UNITS
     paths = []
     for number in range(files):
         own = path if files == 1 else path.with_name(f"{path.stem}.{number}{path.suffix}")
@@ -112,29 +96,42 @@ def write_gadget(
                 group: slice(_count(sets) * number // files, _count(sets) * (number + 1) // files)
                 for group, sets in data.items()
             }
-            here = [_length(slices.get(f"PartType{one}")) for one in range(types)]
-            group = file.create_group("Header")
-            group.attrs.update({**header, "NumPart_ThisFile": np.array(here, dtype="u4")})
-            if code != "gadget2":
-                file.create_group("Parameters").attrs.update(parameters)
-                config = (
-                    {"PERIODIC": np.bytes_("")}
-                    if code == "gadget4"
-                    else {"VORONOI": np.bytes_(""), "NTYPES": 6.0}
-                )
-                file.create_group("Config").attrs.update(config)
+            here = [_length(slices.get(f"PartType{one}")) for one in range(6)]
+            groups["Header"]["NumPart_ThisFile"] = np.array(here, dtype="u4")
+            for name, attributes in groups.items():
+                file.create_group(name).attrs.update(attributes)
             for name, sets in data.items():
                 for dataset, values in sets.items():
                     rows = values[slices[name]]
-                    if not len(rows):
-                        continue
-                    node = file.create_dataset(
-                        f"{name}/{dataset}", data=rows, compression=compression
-                    )
-                    if code != "gadget2" and dataset in SCALINGS:
-                        node.attrs.update(_scalings(dataset, cosmological))
+                    if len(rows):
+                        node = file.create_dataset(
+                            f"{name}/{dataset}", data=rows, compression=compression
+                        )
+                        node.attrs.update(_scalings(dataset, code, cosmological))
         paths.append(own)
     return paths
+
+
+def _gadget_groups(code: str, cosmological: bool) -> dict[str, dict[str, Any]]:
+    """Return the attributes of groups that describe the run."""
+    time = A if cosmological else 2.5
+    header: dict[str, Any] = {"Time": time, "Redshift": 1 / A - 1 if cosmological else 0.0}
+    cosmology = {
+        "Omega0": OMEGA_M if cosmological else 0.0,
+        "OmegaLambda": OMEGA_L if cosmological else 0.0,
+        "HubbleParam": H if cosmological else 1.0,
+    }
+    parameters = {**GADGET_UNITS, **cosmology, "ComovingIntegrationOn": np.int32(cosmological)}
+    older = {**header, **cosmology, "NumPart_Total_HighWord": np.zeros(6, "u4")}
+    if code == "gadget2":
+        return {"Header": older}
+    if code == "eagle":
+        return {"Header": {**older, "ExpansionFactor": time, "Time": 0.0149}, "Units": GADGET_UNITS}
+    if code == "arepo":
+        config = {"VORONOI": np.bytes_(""), "NTYPES": 6.0}
+        return {"Header": {**older, **GADGET_UNITS}, "Parameters": parameters, "Config": config}
+    header |= {"Git_commit": np.bytes_("1f2e3d"), "Git_date": np.bytes_("2021")}
+    return {"Header": header, "Parameters": parameters, "Config": {"PERIODIC": np.bytes_("")}}
 
 
 def _count(sets: Mapping[str, np.ndarray] | None) -> int:
@@ -145,9 +142,13 @@ def _length(rows: slice | None) -> int:
     return 0 if rows is None else rows.stop - rows.start
 
 
-def _scalings(dataset: str, cosmological: bool) -> dict[str, float]:
+def _scalings(dataset: str, code: str, cosmological: bool) -> dict[str, float]:
+    if dataset not in SCALINGS or code == "gadget2":
+        return {}
     a, h, length, mass, velocity = SCALINGS[dataset]
     factor = KPC**length * (1e10 * SUN) ** mass * 1e5**velocity
+    if code == "eagle":
+        return {"aexp-scale-exponent": a, "h-scale-exponent": h, "CGSConversionFactor": factor}
     return {
         "a_scaling": a if cosmological else 0.0,
         "h_scaling": h if cosmological else 0.0,
@@ -217,7 +218,8 @@ def write_swift(
                     "Virtual": one(0, "i4"),
                 }
             )
-            file.create_group("Units").attrs.update(
+            units = file.create_group("Units").attrs
+            units.update(
                 {
                     "Unit length in cgs (U_L)": one(length),
                     "Unit mass in cgs (U_M)": one(mass),
@@ -226,11 +228,15 @@ def write_swift(
                     "Unit temperature in cgs (U_T)": one(1.0),
                 }
             )
+            file.create_group("InternalCodeUnits").attrs.update(dict(units))
             file.create_group("Cosmology").attrs.update(
                 {
                     "Cosmological run": one(1, "i4"),
                     "h": one(H),
                     "Omega_m": one(OMEGA_M),
+                    "Omega_cdm": one(OMEGA_M),
+                    "Omega_b": one(0.0),
+                    "Omega_nu_0": one(0.0),
                     "Omega_lambda": one(OMEGA_L),
                     "Redshift": one(1 / A - 1),
                     "Scale-factor": one(A),

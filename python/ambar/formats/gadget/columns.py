@@ -24,8 +24,6 @@ _KNOWN: dict[str, tuple[float, float, float, float, float]] = {
     "InternalEnergy": (0, 0, 0, 0, 2),
     "Density": (-3, 2, -3, 1, 0),
     "SmoothingLength": (1, -1, 1, 0, 0),
-    "Potential": (-1, 0, 0, 0, 2),
-    "Acceleration": (-2, 1, -1, 0, 2),
     "Volume": (3, -3, 3, 0, 0),
     "CenterOfMass": (1, -1, 1, 0, 0),
 }

@@ -146,19 +146,21 @@ def _header(
         name: next((float(values[key]) for key in keys if key in values), default)
         for name, (keys, default) in _UNITS.items()
     }
-    if code == "swift":
+    if "Unit time in cgs (U_t)" in values:
         units["velocity"] = units["length"] / float(values["Unit time in cgs (U_t)"])
     time, redshift = float(values["Time"]), float(values.get("Redshift", 0.0))
     omega_m = _first(values, "Omega_m", "Omega0", "Omega_Matter")
     omega_l = _first(values, "Omega_lambda", "OmegaLambda", "Omega_Lambda")
     h = _first(values, "h", "HubbleParam", "HubbleParameter")
     is_cosmological = _first(values, "Cosmological run", "ComovingIntegrationOn")
+    aexp = _first(values, "Scale-factor", "ExpansionFactor")
+    if aexp is None:
+        aexp = time
     if is_cosmological is None:
-        is_expansion = math.isclose(time * (1 + redshift), 1.0, rel_tol=1e-4)
+        is_expansion = math.isclose(aexp * (1 + redshift), 1.0, rel_tol=1e-4)
         is_cosmological = float(is_expansion and bool(omega_m))
-    aexp = None
-    if is_cosmological:
-        aexp = float(values["Scale-factor"]) if code == "swift" else time
+    if not is_cosmological:
+        aexp = None
     box = np.atleast_1d(values.get("BoxSize", 0.0)).astype(np.float64)
     types = counts.shape[1]
     masses = np.zeros(types)
