@@ -501,6 +501,8 @@ def test_other_arguments_are_refused(tmp_path: Path) -> None:
         ambar.convert(source, target, halos=tmp_path / "halos.txt")
     with pytest.raises(KeyError, match="expected a catalogue of halos"):
         ambar.convert(source, target, halos=tmp_path / "snap_2.hdf5")
+    with pytest.raises(ValueError, match="expected a snapshot, found a catalogue of halos"):
+        ambar.convert(tmp_path / "fof_tab_1.hdf5", target)
     with h5py.File(tmp_path / "fof_tab_1.hdf5", "r+") as file:
         file["Header"].attrs["Time"] = 0.5
     with pytest.raises(ValueError, match=r"expected a catalogue of the time 0.25"):

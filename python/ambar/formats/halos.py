@@ -29,7 +29,8 @@ from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.snapshot.regions import AXES
 from ambar.store.writer import Writer
 
-_SUBFIND = Catalogue("catalogue", "Ngroups_ThisFile", "NumFiles")
+SUBFIND = Catalogue("catalogue", "Ngroups_ThisFile", "NumFiles")
+"""How catalogues of FOF and Subfind count their rows."""
 _SUBFIND_TABLES = {
     "Group": ("groups", ("Ngroups_ThisFile",)),
     "Subhalo": ("subhalos", ("Nsubhalos_ThisFile", "Nsubgroups_ThisFile")),
@@ -121,9 +122,9 @@ def read_halos(
 
 def _tables_of(path: Path, run: RunScales, reader: Reader) -> list[HaloTable]:
     if path.is_dir() or is_hdf5(path):
-        if path.is_file() and not has_header(path, _SUBFIND.here):
+        if path.is_file() and not has_header(path, SUBFIND.here):
             raise _unknown(path)
-        return _subfind(find_files([path], _SUBFIND), run, reader)
+        return _subfind(find_files([path], SUBFIND), run, reader)
     with path.open("rb") as file:
         start = file.read(1 << 16).decode(errors="replace").splitlines()
     words = start[0].split() if start else []
@@ -156,7 +157,7 @@ def _subfind(paths: Sequence[Path], run: RunScales, reader: Reader) -> list[Halo
         units: dict[str, Unit | None] = {}
         for dataset in collect_datasets(paths, group, counts):
             values = reader.read(dataset).reshape(sum(counts), -1)
-            short = dataset.name.partition("/")[2]
+            short = dataset.short
             if short == f"{group}Pos":
                 labels: Sequence[str] = POSITIONS
             elif values.shape[1] == 1 and len(dataset.shape) == 1:

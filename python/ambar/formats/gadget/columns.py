@@ -39,7 +39,7 @@ _SOLAR_RATE = Unit(SOLAR_MASS / YEAR, (0.0, 1.0, -1.0, 0.0))
 
 def column_names(dataset: Dataset, header: Header) -> list[str]:
     """Return the names of the columns of a dataset: one for each value of a row."""
-    name = dataset.name.partition("/")[2].replace("/", "_")
+    name = dataset.short.replace("/", "_")
     if len(dataset.shape) == 1:
         return [name]
     count = math.prod(dataset.shape[1:])

@@ -188,7 +188,7 @@ def _numbered(path: Path, count: int | None, kind: Catalogue) -> list[Path]:
     return parts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """A dataset whose rows are in one or several files."""
 
@@ -203,6 +203,11 @@ class Dataset:
     chunk_rows: int
     """Rows of a compressed chunk; 0 without compression."""
     attributes: Mapping[str, Any]
+
+    @property
+    def short(self) -> str:
+        """The path without the group of the rows."""
+        return self.name.partition("/")[2]
 
     @property
     def nbytes(self) -> int:

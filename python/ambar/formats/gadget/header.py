@@ -97,7 +97,7 @@ class Header:
         if self.aexp is None:
             return self.time
         if self.H0 is None or self.omega_m is None or self.omega_l is None:
-            return math.nan
+            return self.time
         curvature = 1.0 - self.omega_m - self.omega_l
         universe = Cosmology(self.H0, self.omega_m, self.omega_l, curvature, self.aexp)
         return universe.age / self.unit_t

@@ -6,8 +6,9 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ambar.formats.gadget.files import (
     open_hdf5,
 )
 from ambar.formats.gadget.header import SNAPSHOT, Header, read_header
-from ambar.formats.halos import HaloTable, RunScales, read_halos, write_halos
+from ambar.formats.halos import SUBFIND, HaloTable, RunScales, read_halos, write_halos
 from ambar.formats.particle_tables import POSITIONS, TableWriter, morton_order
 from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion, ConvertRequest, as_list, as_paths
@@ -58,6 +59,8 @@ _NAMES = {
 """Names of types of particles, by code; of other codes `_GADGET`."""
 _COORDINATES = "Coordinates"
 _MASSES = "Masses"
+_CHECKED = 16
+"""Files of a folder that are opened to find a snapshot: folders of NetCDF files may have many."""
 _FIRST = ("ParticleIDs", _MASSES, "Velocities")
 """Datasets whose columns follow the positions."""
 
@@ -91,15 +94,14 @@ class _Species:
 
 
 def _matches(paths: Sequence[AnyPath]) -> bool:
-    first = Path(paths[0]) if paths else Path()
+    first = Path(paths[0])
     if not first.is_dir():
-        return bool(paths) and has_header(first, SNAPSHOT.here)
-    for path in sorted(first.iterdir()) if len(paths) == 1 else ():
-        try:
-            if path.suffix in SUFFIXES and has_header(path, SNAPSHOT.here):
+        return any(has_header(first, kind.here) for kind in (SNAPSHOT, SUBFIND))
+    files = (path for path in sorted(first.iterdir()) if path.suffix in SUFFIXES)
+    for path in islice(files, _CHECKED) if len(paths) == 1 else ():
+        with suppress(_core.CorruptError):
+            if has_header(path, SNAPSHOT.here):
                 return True
-        except _core.CorruptError:
-            continue
     return False
 
 
@@ -107,6 +109,11 @@ def _convert(request: GadgetRequest) -> Conversion:
     request.refuse_append()
     start = time.perf_counter()
     bounds = listed_bounds(request.error_bound)
+    if has_header(request.paths[0], SUBFIND.here):
+        raise _core.InvalidError(
+            f"{os.fspath(request.paths[0])}: expected a snapshot, found a catalogue of halos; "
+            "convert the snapshot, and give the catalogue with halos"
+        )
     paths = find_files(request.paths, SNAPSHOT)
     header = read_header(paths)
     left_out: dict[str, str] = {}
@@ -170,7 +177,7 @@ def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
         datasets = {}
         for dataset in collect_datasets(header.paths, group, counts):
             if dataset.dtype.kind in "iuf":
-                datasets[dataset.name.partition("/")[2]] = dataset
+                datasets[dataset.short] = dataset
             else:
                 left_out[dataset.name] = f"values of dtype {dataset.dtype} are not numbers"
         positions = datasets.pop(_COORDINATES, None)
@@ -205,26 +212,24 @@ def _wanted(species: Sequence[_Species], header: Header, request: GadgetRequest)
     wanted = [one for one in species if one.name in chosen]
     if fields is None:
         return wanted
-    available = dict.fromkeys(name for one in wanted for name in one.columns(header))
-    names = {resolve(name, available) for name in fields}
-    short = {dataset.name.partition("/")[2] for one in wanted for dataset in one.others}
-    for name in names - available.keys() - short - {_COORDINATES}:
-        known_names = [*available, *short]
-        raise _core.NotFoundError(
-            f"{header.paths[0]}: no field {name!r}; {suggestion(name, known_names)}"
-        )
-    return [
-        dataclasses.replace(
-            one,
-            others=tuple(
-                dataset
-                for dataset in one.others
-                if names & {*column_names(dataset, header), dataset.name.partition("/")[2]}
-            ),
-            mass=one.mass if _MASSES in names else 0.0,
-        )
-        for one in wanted
-    ]
+    available: dict[str, None] = {}
+    found, chosen_species = set(), []
+    for one in wanted:
+        columns = dict.fromkeys(one.columns(header))
+        names = {dataset: {dataset.short, *column_names(dataset, header)} for dataset in one.others}
+        available |= columns
+        full = {name: resolve(name, columns) for name in fields}
+        others = tuple(one for one, own in names.items() if own & {*fields, *full.values()})
+        known_here = set(columns).union(*names.values(), [_COORDINATES])
+        found |= {name for name in fields if {name, full[name]} & known_here}
+        mass = one.mass if _MASSES in full.values() else 0.0
+        chosen_species.append(dataclasses.replace(one, others=others, mass=mass))
+    for name in fields:
+        if name not in found:
+            raise _core.NotFoundError(
+                f"{header.paths[0]}: no field {name!r}; {suggestion(name, available)}"
+            )
+    return chosen_species
 
 
 def _check_bounds(
