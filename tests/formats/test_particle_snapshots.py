@@ -193,7 +193,7 @@ def test_attributes_of_eagle_are_units(folder: Path, tmp_path: Path, data: Parti
     for name, unit in [("mass", "g"), ("vx", "cm/s"), ("u", "erg/g"), ("rho", "g/cm3")]:
         tables = [snapshot.species["gas"].read([name, "id"]) for snapshot in snapshots]
         columns = [table.column(name, unit)[rows_by_id(table)] for table in tables]
-        np.testing.assert_allclose(*columns, rtol=1e-12)
+        np.testing.assert_allclose(columns[0], columns[1], rtol=1e-12)
 
 
 def test_units_of_swift_are_those_of_its_attributes(folder: Path) -> None:
