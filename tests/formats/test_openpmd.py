@@ -31,7 +31,7 @@ from tests.helpers.openpmd_files import (
     write_plane,
     write_warpx,
 )
-from tests.helpers.paths import ROOT
+from tests.helpers.paths import RAMSES, ROOT
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +249,14 @@ def test_resuming_adds_the_iterations_that_are_new(tmp_path: Path) -> None:
     second = ambar.convert(tmp_path, tmp_path / "run.ambar", mode="a", fsync=False)
     assert (second.converted, second.skipped) == (["output_00050"], ["output_00000"])
     assert ambar.open_series(tmp_path / "run.ambar").outputs == [0, 50]
+    content = (tmp_path / "data_50.h5").read_bytes()
+    (tmp_path / "data_70.h5").write_bytes(content[: len(content) // 2])
+    write_picongpu(tmp_path / "data_%T.h5", [90])
+    with pytest.raises(ambar.CorruptError, match=r"data_70\.h5"):
+        ambar.convert(tmp_path, tmp_path / "run.ambar", mode="a")
+    third = ambar.convert(tmp_path, tmp_path / "run.ambar", mode="a", on_error="skip", fsync=False)
+    assert (third.converted, list(third.failed)) == (["output_00090"], ["data_70.h5"])
+    assert ambar.open_series(tmp_path / "run.ambar").outputs == [0, 50, 90]
 
 
 def test_error_bounds_apply_to_cells_and_columns(warpx: Path, tmp_path: Path) -> None:
@@ -304,7 +312,7 @@ def test_bad_input_is_an_error_and_leaves_nothing(warpx: Path, tmp_path: Path) -
     with pytest.raises(ambar.InvalidError, match="convert it first: ambar convert"):
         ambar.open(good)
     ambar.convert(good, tmp_path / "one.ambar", fsync=False)
-    with pytest.raises(ValueError, match="expected a series of outputs"):
+    with pytest.raises(ValueError, match="expected a series of openPMD"):
         ambar.convert(good, tmp_path / "one.ambar", mode="a")
     with pytest.raises(ValueError, match=r"expected the suffix \.h5"):
         ambar.export(tmp_path / "one.ambar", tmp_path / "one.txt")
@@ -337,10 +345,12 @@ def test_the_page_runs_as_written(
     assert (tmp_path / "run.bp").is_dir()
 
 
-def test_other_stores_are_refused(tmp_path: Path) -> None:
-    from tests.helpers.sample_outputs import amrex_sample
-
-    ambar.convert(amrex_sample("advection_mdset.h5"), tmp_path / "plt.ambar", fsync=False)
+def test_stores_of_other_codes_are_refused(tmp_path: Path) -> None:
+    store = tmp_path / "run.ambar"
+    ambar.convert(RAMSES / "sedov2d_small", store, fsync=False)
     with pytest.raises(ambar.UnsupportedError, match="made from openPMD files"):
-        ambar.export(tmp_path / "plt.ambar", tmp_path / "out", format="openpmd")
+        ambar.export(store, tmp_path / "out", format="openpmd")
     assert not (tmp_path / "out").exists()
+    write_picongpu(tmp_path / "data.h5")
+    with pytest.raises(ValueError, match="found a series of another code"):
+        ambar.convert(tmp_path / "data.h5", store, mode="a")

@@ -119,9 +119,9 @@ def convert(
         the averages of the finer cells reproduce all of them, bit for bit or within the error
         bound. "drop" leaves them out and uses the averages. "keep" keeps them.
     on_error : {"stop", "skip"}, default "stop"
-        Of RAMSES and NetCDF: what happens if one of several sources cannot be converted. "stop"
-        raises the error; what is committed stays. "skip" converts the others and lists the failed
-        ones in `Conversion.failed`; it raises the first error if none could be converted.
+        Of RAMSES, openPMD and NetCDF: what happens if one of several sources cannot be converted.
+        "stop" raises the error; what is committed stays. "skip" converts the others and lists the
+        failed ones in `Conversion.failed`; it raises the first error if none could be converted.
     reorder : bool, default False
         Of a mesh: sort its cells along a space-filling curve, as `ambar.write_mesh` does.
     ragged : iterable of str, optional

@@ -38,7 +38,7 @@ def is_openpmd(path: str | os.PathLike[str]) -> bool:
     if _PATTERN.search(place.name) and not place.exists():
         return True
     if place.is_dir() and not _is_bp(place):
-        return any(map(_is_intact, _candidates(place)))
+        return any(_is_file(path, if_damaged=False) for path in _candidates(place))
     return _is_file(place)
 
 
@@ -50,9 +50,7 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     FileNotFoundError
         If a file does not exist, or a pattern matches none.
     KeyError
-        If a file has no openPMD data.
-    CorruptError
-        If a file of HDF5 is damaged.
+        If a folder has no openPMD data.
     ValueError
         If a folder has several series.
     """
@@ -66,13 +64,16 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
         else:
             found.append(path)
-    for path in found:
-        if not _is_file(path):
-            raise _core.NotFoundError(
-                f"{path}: expected a file of openPMD, with the attribute openPMD at its root, "
-                "found none; leave the file out"
-            )
     return found
+
+
+def check_file(path: Path) -> None:
+    """Raise KeyError if a file has no openPMD data, CorruptError if no program can open it."""
+    if not _is_file(path):
+        raise _core.NotFoundError(
+            f"{path}: expected a file of openPMD, with the attribute openPMD at its root, found "
+            "none; leave the file out"
+        )
 
 
 @contextmanager
@@ -96,8 +97,11 @@ def _is_bp(path: Path) -> bool:
     return path.suffix in BP_SUFFIXES or (path / "md.idx").is_file()
 
 
-def _is_file(path: Path) -> bool:
-    """Return whether a file or folder of ADIOS2 has the attribute openPMD."""
+def _is_file(path: Path, *, if_damaged: bool | None = None) -> bool:
+    """Return whether a file or folder of ADIOS2 has the attribute openPMD.
+
+    For a file of HDF5 that cannot be opened, return `if_damaged`; raise CorruptError without it.
+    """
     if path.is_dir():
         return any(_mentions(path / name) for name in ("md.0", "mmd.0"))
     if not path.is_file():
@@ -105,15 +109,13 @@ def _is_file(path: Path) -> bool:
     with path.open("rb") as file:
         is_hdf5 = file.read(len(_HDF5)) == _HDF5
     if is_hdf5:
-        return _has_attribute(path)
+        try:
+            return _has_attribute(path)
+        except (_core.CorruptError, OSError):
+            if if_damaged is None:
+                raise
+            return if_damaged
     return path.suffix in BP_SUFFIXES and _mentions(path)
-
-
-def _is_intact(path: Path) -> bool:
-    try:
-        return _is_file(path)
-    except _core.CorruptError:  # another file of the folder decides
-        return False
 
 
 def _has_attribute(path: Path) -> bool:
@@ -163,7 +165,9 @@ def _matching(pattern: Path) -> list[Path]:
 
 def _of_folder(folder: Path) -> list[Path]:
     found: dict[str, list[tuple[int, Path]]] = {}
-    for path in filter(_is_file, _candidates(folder)):
+    for path in _candidates(folder):
+        if not _is_file(path, if_damaged=True):
+            continue
         numbers = re.findall(r"\d+", path.stem)
         pattern = re.sub(r"\d+(?=\D*$)", "%T", path.stem) + path.suffix
         found.setdefault(pattern, []).append((int(numbers[-1]) if numbers else 0, path))
