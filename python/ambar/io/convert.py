@@ -6,7 +6,7 @@ import dataclasses
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -184,10 +184,12 @@ def convert(
     kind, opened = None, None
     if isinstance(source, (str, os.PathLike)):
         paths = [source]
-    elif isinstance(source, (list, tuple)) or (kind := kind_of_object(source)) is None:
+    elif not isinstance(source, (list, tuple)) and (kind := kind_of_object(source)) is not None:
+        paths, opened = [str(source)], source
+    elif isinstance(source, Iterable):
         paths = list(source)
     else:
-        paths, opened = [str(source)], source
+        raise TypeError(f"expected a path, several paths or a dataset of yt, found {source!r:.80}")
     kind = kind or _kind_to_convert(paths)
     request = build(
         kind.convert_request,

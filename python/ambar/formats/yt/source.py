@@ -59,12 +59,13 @@ def is_dataset(source: object) -> bool:
 
 
 def is_output(path: str | os.PathLike[str]) -> bool:
-    """Return whether yt recognizes a path; False for NetCDF and Zarr.
+    """Return whether yt recognizes a file; False for NetCDF, Zarr and folders.
 
-    Without yt, the usual names of the files of some codes are recognized.
+    Without yt, the usual names of the files of some codes are recognized. The folders that yt opens
+    are those of RAMSES and AMReX.
     """
     place = Path(path)
-    if not place.exists() or _is_of_collections(place):
+    if not place.is_file() or _is_netcdf(place):
         return False
     if find_spec("yt") is None:
         return bool(_USUAL_NAMES.search(place.name)) or Path(f"{place}.hierarchy").exists()
@@ -118,9 +119,7 @@ def reading(dataset: Any, what: str) -> Iterator[None]:
         ) from error
 
 
-def _is_of_collections(place: Path) -> bool:
-    if place.is_dir():
-        return place.suffix == ".zarr"
+def _is_netcdf(place: Path) -> bool:
     with place.open("rb") as file:
         return file.read(4) in _NETCDF or place.suffix.lower() in _NETCDF_SUFFIXES
 
