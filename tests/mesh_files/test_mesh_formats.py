@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import meshio
 import pyvista as pv
 from pyvista.core.utilities.reader import CLASS_READERS
 
-from ambar.mesh.files.formats import is_vtk_xml, suffixes_to_write
+from ambar.mesh.files.formats import is_mesh_file, is_vtk_xml, suffixes_to_write
+from ambar.mesh.files.truncation_checks import check_length
 
 RANDOM = np.random.default_rng(0)
 
@@ -131,3 +133,178 @@ def test_exports_are_what_the_libraries_read(
     names = {array for leaf in leaves(found) for array in leaf.array_names}
     arrays = {array for leaf in leaves(mesh) for array in leaf.array_names}
     assert arrays - names <= left_out.keys()
+
+
+def openfoam(folder: Path) -> Path:
+    """Write a cube of one cell at two times; return the file that marks the case."""
+    corners = [(x, y, z) for z in (0, 1) for y in (0, 1) for x in (0, 1)]
+    sides = ["0 2 3 1", "4 5 7 6", "0 1 5 4", "2 6 7 3", "0 4 6 2", "1 3 7 5"]
+    points = " ".join(f"({x} {y} {z})" for x, y, z in corners)
+    files = {
+        "points": ("vectorField", f"8 ({points})"),
+        "faces": ("faceList", f"6 ({' '.join(f'4({side})' for side in sides)})"),
+        "owner": ("labelList", "6 (0 0 0 0 0 0)"),
+        "neighbour": ("labelList", "0 ()"),
+        "boundary": ("polyBoundaryMesh", "1 ( wall { type wall; nFaces 6; startFace 0; } )"),
+    }
+    files = {f"constant/polyMesh/{name}": content for name, content in files.items()}
+    for time in ("0.5", "1.5"):
+        values = f"internalField uniform {time}; boundaryField {{ wall {{ type zeroGradient; }} }}"
+        files[f"{time}/p"] = ("volScalarField", f"dimensions [0 2 -2 0 0 0 0]; {values}")
+    files["system/controlDict"] = ("dictionary", "startTime 0; endTime 2; deltaT 0.5;")
+    for name, (kind, content) in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        head = f"FoamFile {{ version 2.0; format ascii; class {kind}; object {path.name}; }}"
+        path.write_text(f"{head}\n{content}\n")
+    (folder / "case.foam").touch()
+    return folder / "case.foam"
+
+
+def ensight(folder: Path) -> Path:
+    """Write a tetrahedron at two times."""
+    (folder / "x.case").write_text(
+        "FORMAT\ntype: ensight gold\nGEOMETRY\nmodel: x.geo\nVARIABLE\n"
+        "scalar per node: 1 p x.p**\nTIME\ntime set: 1\nnumber of steps: 2\n"
+        "filename start number: 0\nfilename increment: 1\ntime values: 0.5 1.5\n"
+    )
+    lines = ["a", "b", "node id off", "element id off", "part", f"{1:10}", "wing", "coordinates"]
+    lines += [f"{4:10}", *(f"{float(value):12.5e}" for value in "010000100001")]
+    lines += ["tetra4", f"{1:10}", "".join(f"{corner:10}" for corner in (1, 2, 3, 4))]
+    (folder / "x.geo").write_text("\n".join([*lines, ""]))
+    for number, value in enumerate([0.5, 1.5]):
+        lines = ["p", "part", f"{1:10}", "coordinates", *[f"{value:12.5e}"] * 4, ""]
+        (folder / f"x.p{number:02}").write_text("\n".join(lines))
+    return folder / "x.case"
+
+
+def plot3d(folder: Path) -> Path:
+    """Write a grid of 4 x 3 x 2 points at two times, with the density as `p`."""
+    shape = np.array([4, 3, 2], np.int32).tobytes()
+    grid = np.moveaxis(np.indices((4, 3, 2), np.float32), 0, -1).reshape(24, 3, order="F")
+    (folder / "x.xyz").write_bytes(shape + grid.tobytes(order="F"))
+    files = []
+    for time in (0.5, 1.5):
+        conditions = np.array([0.5, 0, 1e5, time], np.float32).tobytes()
+        (folder / f"{time}.q").write_bytes(
+            shape + conditions + np.full((5, 24), time, np.float32).tobytes()
+        )
+        files.append({"time": time, "xyz": "x.xyz", "q": f"{time}.q"})
+    text = json.dumps({"auto-detect-format": True, "filenames": files})
+    (folder / "x.p3d").write_text(text)
+    return folder / "x.p3d"
+
+
+def nek5000(folder: Path) -> Path:
+    """Write a spectral element of 2 x 2 x 2 points at two times."""
+    grid = np.moveaxis(np.indices((2, 2, 2), "<f4"), 0, -1).reshape(8, 3, order="F")
+    for number, time in enumerate((0.5, 1.5)):
+        head = f"#std 4  2  2  2 {1:10} {1:10} {time:20.13E} {number:9} {0:6} {1:6} XUPT"
+        marks = np.array([6.54321], "<f4").tobytes() + np.array([1], "<i4").tobytes()
+        values = np.full((5, 8), time, "<f4").tobytes()
+        content = head.ljust(132).encode() + marks + grid.tobytes(order="F") + values
+        (folder / f"x0.f{number:05}").write_bytes(content)
+    (folder / "x.nek5000").write_text(
+        "filetemplate: x%01d.f%05d\nfirsttimestep: 0\nnumtimesteps: 2\n"
+    )
+    return folder / "x.nek5000"
+
+
+@pytest.mark.parametrize(
+    ("write", "array"),
+    [(openfoam, "p"), (ensight, "p"), (plot3d, "Density"), (nek5000, "Pressure")],
+)
+def test_several_files_with_times_become_a_series(write: Any, array: str, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    ambar.convert(path, tmp_path / "x.ambar", fsync=False)
+    series = ambar.open_mesh_series(tmp_path / "x.ambar")
+    assert series.times == [0.5, 1.5]
+    for time, mesh in zip(series.times, series, strict=True):
+        blocks = leaves(mesh.read())
+        assert blocks[0].n_cells == (6 if write is plot3d else 1)
+        assert {float(value) for value in blocks[0][array].ravel()} == {time}
+
+
+def test_readers_that_end_the_process_are_tried_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VTK's reader of PNG crashes, that of Nek5000 calls exit, that of NRRD does not end."""
+    PICTURE.save(tmp_path / "x.png")
+    nek5000(tmp_path)
+    (tmp_path / "x.nrrd").write_bytes(b"NRRD0004\ntype: float\ndimension: 3\nsizes: 4 3 2\nenc")
+    for name in ("x.png", "x0.f00000"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[: len(whole) // 3])
+    monkeypatch.setattr("ambar.mesh.files.trial._SECONDS", 2.0)
+    for name in ("x.png", "x.nek5000", "x.nrrd"):
+        with pytest.raises(ambar.CorruptError, match=f"{name}: expected a complete .*VTK's reader"):
+            ambar.convert(tmp_path / name, tmp_path / "y.ambar")
+    assert not (tmp_path / "y.ambar").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("x.nrrd", b"NRRD0004\ntype: uint16_t\ndimension: 3\nsizes: 4 3 2\nencoding: raw\n\n"),
+        ("x.pnm", b"P6\n# a comment\n4 4 255\n"),
+    ],
+)
+def test_images_with_too_few_values_are_errors(name: str, header: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(header + bytes(48))
+    check_length(tmp_path / name)
+    (tmp_path / name).write_bytes(header + bytes(47))
+    with pytest.raises(ambar.CorruptError, match=f"{name}: expected 48 bytes of .*, found 47"):
+        ambar.convert(tmp_path / name, tmp_path / "y.ambar")
+
+
+def test_readers_of_other_packages(tmp_path: Path) -> None:
+    (tmp_path / "x.probe").write_text("a mesh")
+    with pytest.raises(ambar.UnsupportedError, match=r"x\.probe: expected a NetCDF"):
+        ambar.convert(tmp_path / "x.probe", tmp_path / "x.ambar")
+    pv.register_reader(".probe", lambda path, **_: pv.Cube() if Path(path).exists() else None)
+    try:
+        ambar.convert(tmp_path / "x.probe", tmp_path / "x.ambar", fsync=False)
+    finally:
+        pv.core.utilities.reader_registry._custom_ext_readers.pop(".probe")
+    assert ambar.open_mesh(tmp_path / "x.ambar").n_cells == 6
+    # PyVista knows the package that reads these files.
+    (tmp_path / "x.frd").write_text("    1C\n")
+    with pytest.raises(ImportError, match="pip install pyvista-frd-reader"):
+        ambar.convert(tmp_path / "x.frd", tmp_path / "y.ambar")
+
+
+def test_hdf5_is_a_mesh_by_its_content(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    MESHES["tetrahedra"].save(tmp_path / "x.vtkhdf")
+    (tmp_path / "x.vtkhdf").rename(tmp_path / "x.hdf")
+    with h5py.File(tmp_path / "y.hdf", "w") as file:
+        file["values"] = np.arange(5.0)
+    assert is_mesh_file(tmp_path / "x.hdf")
+    assert not is_mesh_file(tmp_path / "y.hdf")
+    ambar.convert(tmp_path / "x.hdf", tmp_path / "x.ambar", fsync=False)
+    assert_same(ambar.read_mesh(tmp_path / "x.ambar"), MESHES["tetrahedra"])
+
+
+def test_objects_of_meshio_keep_all_data(tmp_path: Path) -> None:
+    mesh = meshio.Mesh(
+        RANDOM.random((5, 3)).astype(np.float32),
+        [("tetra", [[0, 1, 2, 3]]), ("triangle", [[0, 1, 2], [1, 2, 4]])],
+        point_data={"id": np.arange(5) + 2**60},
+        cell_data={"mass": [np.array([1.5]), np.array([2.5, 3.5])]},
+        point_sets={"left": np.array([0, 4])},
+        cell_sets={"wall": [None, np.array([1])], "all": [np.array([0]), np.array([0, 1])]},
+        field_data={"inlet": np.array([3, 2])},
+    )
+    mesh.cell_sets["odd"] = [np.array([-7]), np.array([99])]
+    with pytest.warns(UserWarning, match=r"'odd' of the meshio\.Mesh is left out"):
+        ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    found = ambar.read_mesh(tmp_path / "x.ambar")
+    assert found.points.dtype == np.float32
+    np.testing.assert_array_equal(found.points, mesh.points)
+    assert found.celltypes.tolist() == [10, 5, 5]
+    assert found["id"].tolist() == mesh.point_data["id"].tolist()
+    assert found["mass"].tolist() == [1.5, 2.5, 3.5]
+    assert found["left"].tolist() == [1, 0, 0, 0, 1]
+    assert (found["wall"].tolist(), found["all"].tolist()) == ([0, 0, 1], [1, 1, 1])
+    assert found.field_data["inlet"].tolist() == [3, 2]
+    assert list(mesh.cell_sets) == ["wall", "all", "odd"]

@@ -21,6 +21,7 @@ from ambar.mesh.files.formats import (
     suffix_of,
 )
 from ambar.mesh.files.meshio_files import read_by_meshio
+from ambar.mesh.files.trial import UNSAFE, check_in_process
 from ambar.mesh.files.truncation_checks import check_length
 from ambar.mesh.vtk.meshio_objects import pyvista
 
@@ -42,7 +43,7 @@ class MeshFile:
     FileNotFoundError if another file that it refers to does not exist.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_trial: bool = False) -> None:
         self.path = path
         self._pyvista = pyvista()
         self._suffix = suffix_of(path)
@@ -58,6 +59,8 @@ class MeshFile:
                 "copy"
             )
         check_length(path)
+        if self._suffix in UNSAFE and not is_trial:
+            check_in_process(path, size_of(path))
         self._is_of_pyvista = pyvista_reads(path)
         # Formats of several programs have the same suffix, such as .inp of AVS and Abaqus.
         self._has_other = not is_vtk_format(self._suffix) and bool(meshio_formats(path))
@@ -143,8 +146,8 @@ class MeshFile:
         except (_core.AmbarError, ImportError):
             raise
         except (Exception, SystemExit) as error:
-            # HDF5 also raises OSError for damaged files, but without a number.
-            if isinstance(error, OSError) and error.errno is not None:
+            # HDF5 and NetCDF raise OSError for damaged files without a number, or a negative one.
+            if isinstance(error, OSError) and (error.errno or 0) > 0:
                 raise
             reason = self._reason(error, catcher)
             if (found := _MISSING_FILE.search(reason)) and not Path(found[1]).exists():
@@ -241,7 +244,10 @@ def _append_line_end(reader: Any, path: Path) -> None:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, and of the folder with its pieces."""
+    """Return the bytes of a file, and of the folder with its pieces, or of a case of OpenFOAM."""
+    if path.suffix == ".foam":
+        files = (file for file in path.parent.rglob("*") if file.suffix != ".ambar")
+        return sum(file.stat().st_size for file in files if file.is_file())
     folder = path.with_suffix("") if path.suffix in _BLOCKS else path
     inside = folder.rglob("*") if folder.is_dir() else ()
     return sum(file.stat().st_size for file in (path, *inside) if file.is_file())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -26,15 +29,17 @@ _PLY_ORDERS: dict[str, _Order | None] = {
     "binary_little_endian": "little",
     "binary_big_endian": "big",
 }
-_LONGEST_PLY_HEADER = 1 << 20
+_LONGEST_HEADER = 1 << 20
 
 
 def check_length(path: Path) -> None:
-    """Raise CorruptError if a PLY, binary STL, or text AVS UCD file is shorter than it declares.
+    """Raise CorruptError if a file is shorter than it declares.
+
+    PLY, binary STL, text AVS UCD, and binary NRRD and PNM files are checked.
 
     Files of other formats are not read.
     """
-    check = {".ply": _check_ply, ".stl": _check_stl, ".inp": _check_avs}.get(path.suffix.lower())
+    check = _CHECKS.get(path.suffix.lower())
     if check is not None:
         check(path)
 
@@ -87,7 +92,7 @@ def _check_ply(path: Path) -> None:
     """Check that the rows of all elements follow the header; in text files, a line for each."""
     with path.open("rb") as file:
         try:
-            order, elements, start = _ply_header(file.read(_LONGEST_PLY_HEADER))
+            order, elements, start = _ply_header(file.read(_LONGEST_HEADER))
         except (IndexError, KeyError, StopIteration, ValueError) as error:
             raise _core.CorruptError(f"{path}: invalid header of a PLY file ({error})") from error
         file.seek(start)
@@ -179,3 +184,57 @@ def _truncated(path: Path, expected: str, found: str) -> _core.CorruptError:
     return _core.CorruptError(
         f"{path}: expected {expected}, found {found}; restore the file from a copy"
     )
+
+
+_NRRD_SIZES = {
+    **dict.fromkeys(("char", "int8"), 1),
+    **dict.fromkeys(("short", "short int", "int16"), 2),
+    **dict.fromkeys(("int", "int32", "float"), 4),
+    **dict.fromkeys(("longlong", "long long", "long long int", "int64", "double"), 8),
+}
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+def _check_nrrd(path: Path) -> None:
+    """Check raw data after the header: the sizes multiply to the number of values."""
+    with path.open("rb") as file:
+        begin = file.read(_LONGEST_HEADER)
+        size = file.seek(0, 2)
+    end = _BLANK_LINE.search(begin)
+    header = begin[: end.start()].decode("latin-1") if end else ""
+    lines = (line.partition(":") for line in header.splitlines())
+    fields = {name.strip(): value.strip() for name, _, value in lines}
+    if end is None or fields.get("encoding") != "raw" or {"data file", "datafile"} & fields.keys():
+        return
+    kind = fields.get("type", "").replace("unsigned ", "").replace("signed ", "")
+    needed = _NRRD_SIZES.get(kind.removesuffix("_t").removeprefix("u"), 0)
+    needed *= math.prod(int(word) for word in fields.get("sizes", "").split() if word.isdecimal())
+    if size - end.end() < needed:
+        raise _truncated(path, f"{needed:,} bytes of data", f"{size - end.end():,}")
+
+
+# The header of binary PNM: P5 (grey) or P6 (colours), width, height, and the largest value.
+_PNM = re.compile(rb"P([56])\s+(?:#.*\n\s*)*(\d+)\s+(\d+)\s+(\d+)\s")
+
+
+def _check_pnm(path: Path) -> None:
+    """Check a binary file: a byte, or two, for each value."""
+    with path.open("rb") as file:
+        found = _PNM.match(file.read(_LONGEST_HEADER))
+        size = file.seek(0, 2)
+    if found is None:
+        return
+    kind, width, height, largest = map(int, found.groups())
+    needed = width * height * (3 if kind == 6 else 1) * (2 if largest > 255 else 1)
+    if size - found.end() < needed:
+        raise _truncated(path, f"{needed:,} bytes of pixels", f"{size - found.end():,}")
+
+
+_CHECKS: dict[str, Callable[[Path], None]] = {
+    ".inp": _check_avs,
+    ".nhdr": _check_nrrd,
+    ".nrrd": _check_nrrd,
+    ".ply": _check_ply,
+    ".pnm": _check_pnm,
+    ".stl": _check_stl,
+}
