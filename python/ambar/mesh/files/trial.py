@@ -23,7 +23,7 @@ def check_in_process(path: Path, size: int) -> None:
     limit = _SECONDS + size / _BYTES_PER_SECOND
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        "from ambar.mesh.files.trial import read_all; read_all(sys.argv[1])"
+        "from ambar.mesh.files.pyvista_readers import try_file; try_file(sys.argv[1])"
     )
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter and our own code
@@ -45,15 +45,3 @@ def check_in_process(path: Path, size: int) -> None:
         f"{path}: expected a complete {path.suffix.lower()} file, but VTK's reader fails: "
         f"{why:.200}; restore it, and the files that it names, from a copy"
     )
-
-
-def read_all(path: str) -> None:
-    """Read all steps of a file, as the other process."""
-    from ambar.mesh.files.pyvista_readers import MeshFile
-
-    try:
-        file = MeshFile(Path(path), is_trial=True)
-        for step in range(max(1, len(file.times))):
-            file.read(step)
-    except Exception:  # the caller finds the same
-        return
