@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ambar.io.convert import convert as convert
     from ambar.io.convert import export as export
     from ambar.io.follow import follow as follow
+    from ambar.io.merge import merge as merge
     from ambar.io.openers import open as open  # noqa: A004
     from ambar.io.openers import open_mesh as open_mesh
     from ambar.io.openers import open_mesh_series as open_mesh_series
@@ -96,6 +97,7 @@ _MODULES = {
     "ambar.comparison.differences": "Difference diff",
     "ambar.io.convert": "convert export",
     "ambar.io.follow": "follow",
+    "ambar.io.merge": "merge",
     "ambar.io.openers": "open open_mesh open_mesh_series open_series open_snapshot open_store",
     "ambar.kinds.request": "Conversion Export",
     "ambar.mesh": "Mesh MeshArray MeshSeries read_mesh write_mesh",

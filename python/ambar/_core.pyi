@@ -332,6 +332,40 @@ class Writer:
     ) -> None:
         """Write a group of kind "amr", layout "patches", whose cells Python reads."""
 
+    def copy(
+        self, store: Store, nodes: Sequence[tuple[str, str]], progress: _Progress | None = None
+    ) -> None:
+        """Copy nodes of another store verbatim, with everything below: paths there and here."""
+
+    def cells(
+        self,
+        path: str,
+        cells: Amr,
+        fields: Sequence[str],
+        attrs: Mapping[str, Any],
+        *,
+        profile: _Profile,
+        bounds: Sequence[tuple[str, str]],
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        progress: _Progress | None = None,
+    ) -> None:
+        """Write selected cells of another store, encoded again; `attrs`: more of the kind."""
+
+    def rows(
+        self,
+        path: str,
+        rows: Table,
+        columns: Sequence[str],
+        attrs: Mapping[str, Any],
+        *,
+        profile: _Profile,
+        bounds: Sequence[tuple[str, str]],
+        region: Region | None = None,
+        progress: _Progress | None = None,
+    ) -> None:
+        """Write selected rows of another store, encoded again; `attrs`: more of the kind."""
+
     def remove(self, path: str) -> None: ...
     def commit(self, message: str = "") -> None: ...
     def tag(self, name: str, number: int | None) -> None:

@@ -109,6 +109,16 @@ def test_the_page_on_maps_runs_as_written() -> None:
     assert Path("cube.fits").exists()
 
 
+def test_the_page_on_stores_from_stores_runs_as_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ambar.convert("sedov", "sedov.ambar", fsync=False)
+    for block in blocks((HOWTO / "stores-from-stores.md").read_text(encoding="utf-8")):
+        exec(block, {"ambar": ambar})  # noqa: S102
+    assert capsys.readouterr().out == "{'density': 0.060000000000000005}\n"
+    assert ambar.open_series("both.ambar").outputs == [1, 2]
+
+
 def test_the_page_on_yt_runs_as_written() -> None:
     pytest.importorskip("yt").set_log_level(40)
     pytest.importorskip("matplotlib").use("Agg")

@@ -9,7 +9,7 @@ use ambar::kinds::amr::patches::{
     Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource, copy_cells,
 };
 use ambar::kinds::particles::Particles;
-use ambar::{Column, DataType, Error, ErrorKind};
+use ambar::{Column, DataType, Error};
 use ambar_formats::amrex::{
     self, ConvertOptions, FolderUsage, Plotfile, RunInfo, SourceInfo, json,
 };
@@ -22,7 +22,7 @@ use crate::errors::OrRaise;
 use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
 use crate::memory::{BorrowedBuffer, to_numpy};
-use crate::progress::Progress;
+use crate::progress::{Progress, check_cancelled};
 use crate::threads::detached;
 use crate::writer::{compression, durability};
 
@@ -347,15 +347,6 @@ pub enum ConvertSource {
     /// The folder of a plotfile.
     #[pyo3(transparent)]
     Folder(PathBuf),
-}
-
-/// Converts the answer of a progress callback to an error if it cancels.
-pub fn check_cancelled(go_on: bool) -> ambar::Result<()> {
-    if go_on {
-        Ok(())
-    } else {
-        Err(Error::new(ErrorKind::Interrupted, "interrupted"))
-    }
 }
 
 /// Converts a plotfile to a store. Returns a report.

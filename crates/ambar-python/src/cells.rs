@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use ambar::kinds::amr::patches::{IndexBox, PatchSource};
+use ambar::kinds::amr::patches::{IndexBox, PatchOptions, PatchSource};
 use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
+use ambar::kinds::bound::Compression;
 use ambar::kinds::region;
 use ambar::kinds::select::Selection;
-use ambar::{Column, DataType};
+use ambar::metadata::Attributes;
+use ambar::store::StoreWriter;
+use ambar::{Column, DataType, Error};
 use ambar_formats::ramses::OutputCells;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,6 +67,54 @@ impl Amr {
     pub fn of_patches(patches: PatchAmr) -> Self {
         Self {
             inner: Arc::new(Cells::Patches(Arc::new(patches))),
+        }
+    }
+
+    /// The bytes of the values of fields on all cells.
+    ///
+    /// # Errors
+    /// `NotFound` for a field that does not exist; `Corrupt`, `Io`.
+    pub fn bytes(&self, fields: &[&str]) -> ambar::Result<u64> {
+        let mut row = 0;
+        let cells = &*self.inner;
+        for field in fields {
+            let dtype = either!(cells, cells => cells.dtype(field))?;
+            row += dtype.size().unwrap_or(0) as u64;
+        }
+        Ok(row.saturating_mul(either!(cells, cells => Ok(cells.rows()))?))
+    }
+
+    /// Writes selected cells as a group of kind `amr`.
+    ///
+    /// # Errors
+    /// As [`AmrTree::write_selected`] and [`PatchAmr::write`]; `Invalid` for a selection of cells in patches.
+    pub fn write_selected(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        fields: &[&str],
+        selection: &Selection,
+        more: Attributes,
+        compression: Compression,
+    ) -> ambar::Result<()> {
+        let write = |tree: &AmrTree, writer: &mut StoreWriter, more| {
+            tree.write_selected(writer, path, fields, selection, more, &compression)
+        };
+        match &*self.inner {
+            Cells::Tree(tree) => write(tree, writer, more),
+            Cells::Output(output) => write(output.tree()?, writer, more),
+            Cells::Patches(_) if !selection.is_all() => Err(Error::invalid(
+                "expected cells of a tree for a region or levels, found cells in patches; omit both",
+            )),
+            Cells::Patches(patches) => {
+                let options = PatchOptions {
+                    fields: Some(fields.iter().map(|name| (*name).to_owned()).collect()),
+                    compression,
+                    more,
+                    ..PatchOptions::default()
+                };
+                PatchAmr::write(writer, path, &**patches, &options)
+            }
         }
     }
 

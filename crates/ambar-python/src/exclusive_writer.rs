@@ -40,10 +40,10 @@ impl<T: Send> ExclusiveWriter<T> {
         py.detach(|| self.with_detached(act)).or_raise()
     }
 
-    /// Calls `act` with the writer, on a thread that does not hold the GIL.
+    /// Calls `act` with the writer. The caller does not hold the GIL.
     ///
     /// # Errors
-    /// Those of `act`; `Invalid` for a writer that is closed, has failed, or is of the parent process.
+    /// `Invalid` in a forked child, and if the writer is closed or has failed; errors of `act`.
     pub fn with_detached<R>(
         &self,
         act: impl FnOnce(&mut T) -> ambar::Result<R>,

@@ -1,10 +1,13 @@
 //! Selections, and the rows of tables.
 
 use ambar::Column;
+use ambar::kinds::bound::Compression;
 use ambar::kinds::particles::Particles;
 use ambar::kinds::select::Selection;
 use ambar::kinds::source::ColumnSource;
 use ambar::kinds::table::Table as Rows;
+use ambar::metadata::Attributes;
+use ambar::store::StoreWriter;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -86,6 +89,42 @@ impl Table {
     pub fn of_rows(rows: Rows) -> Self {
         Self {
             inner: Kind::Table(rows),
+        }
+    }
+
+    /// The bytes of the values of columns.
+    ///
+    /// # Errors
+    /// `NotFound` for a column that does not exist.
+    pub fn bytes(&self, columns: &[&str]) -> ambar::Result<u64> {
+        let mut row = 0;
+        for name in columns {
+            let dtype = self.rows_of().dtype(name)?;
+            row += dtype.size().unwrap_or(0) as u64;
+        }
+        Ok(row.saturating_mul(self.rows_of().rows()))
+    }
+
+    /// Writes selected rows as a group of kind `particles` or `table`.
+    ///
+    /// # Errors
+    /// As [`Particles::write_selected`] and [`Rows::write_selected`].
+    pub fn write_selected(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        columns: &[&str],
+        selection: &Selection,
+        more: Attributes,
+        compression: &Compression,
+    ) -> ambar::Result<()> {
+        match &self.inner {
+            Kind::Particles(particles) => {
+                particles.write_selected(writer, path, columns, selection, more, compression)
+            }
+            Kind::Table(rows) => {
+                rows.write_selected(writer, path, columns, selection, more, compression)
+            }
         }
     }
 

@@ -7,12 +7,25 @@ use std::time::{Duration, Instant};
 
 use ambar::parallel::with_threads;
 use ambar::process::start_threads;
+use ambar::{Error, ErrorKind};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
 /// Minimum time between two calls of the callable, so that loops over small items stay fast.
 const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Converts the answer of a progress callback to an error if it cancels.
+///
+/// # Errors
+/// `Interrupted`.
+pub fn check_cancelled(go_on: bool) -> ambar::Result<()> {
+    if go_on {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Interrupted, "interrupted"))
+    }
+}
 
 /// A callable `progress(done, total)`, called at the start and at most twenty times a second. An exception from it, or
 /// Ctrl-C, cancels the work.

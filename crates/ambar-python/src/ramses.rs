@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ambar::ErrorKind;
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
@@ -19,7 +18,7 @@ use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
-use crate::progress::Progress;
+use crate::progress::{Progress, check_cancelled};
 use crate::region::Region;
 use crate::threads::detached;
 use crate::writer::{compression, durability};
@@ -44,15 +43,6 @@ fn kinds(names: Option<Vec<String>>) -> PyResult<Option<Vec<ComponentKind>>> {
         .map(|names| names.into_iter().map(kind).collect())
         .transpose()
         .or_raise()
-}
-
-/// Converts the answer of a progress callback to an error if it cancels.
-fn check_cancelled(go_on: bool) -> ambar::Result<()> {
-    if go_on {
-        Ok(())
-    } else {
-        Err(Error::new(ErrorKind::Interrupted, "interrupted"))
-    }
 }
 
 #[pymethods]

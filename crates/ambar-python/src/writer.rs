@@ -2,26 +2,31 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use ambar::array::{ArrayData, Region, Strings};
+use ambar::array::{self, ArrayData, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::PatchOptions;
 use ambar::kinds::bound::{self, Compression};
-use ambar::store::StoreWriter;
+use ambar::store::{CopiedNode, StoreWriter};
 use ambar::{DataType, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
 use crate::amrex::{self, Patches};
+use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::exclusive_writer::ExclusiveWriter;
 use crate::json::JsonObject;
+use crate::kinds::{Table, selection};
 use crate::memory::BorrowedBuffer;
-use crate::progress::Progress;
+use crate::progress::{Progress, check_cancelled};
+use crate::region::Region;
 use crate::spec::{ArraySpec, DType, profile};
+use crate::store::Store;
 
 /// A compression from the name of a profile and error bounds of fields in user notation.
 pub fn compression(profile: &str, bounds: Vec<(String, String)>) -> PyResult<Compression> {
@@ -241,7 +246,7 @@ impl Writer {
     ) -> PyResult<()> {
         let dtype = dtype.0;
         let values = InputValues::new(data, &dtype)?;
-        let region = Region { start, shape };
+        let region = array::Region { start, shape };
         self.with(py, |writer| {
             check_dtype(path, &writer.type_and_shape(path)?.0, &dtype)?;
             values.lend(|data| writer.write_region(path, &region, data))
@@ -309,7 +314,7 @@ impl Writer {
                 ..compression("balanced", error_bounds)?
             },
             progress: Some(Arc::new(move |done, total| {
-                amrex::check_cancelled(reported.report(done, total))
+                check_cancelled(reported.report(done, total))
             })),
             ..PatchOptions::default()
         };
@@ -317,6 +322,87 @@ impl Writer {
             self.inner.with_detached(|writer| {
                 PatchAmr::write(writer, path, patches.get().source(), &options)
             })
+        })
+    }
+
+    /// Copies nodes of another store with everything below them, given by their paths there and here. Encoded chunks do
+    /// not change.
+    #[pyo3(signature = (store, nodes, progress=None))]
+    fn copy(
+        &self,
+        py: Python<'_>,
+        store: &Store,
+        nodes: Vec<(String, String)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let nodes: Vec<CopiedNode<'_>> = nodes
+            .iter()
+            .map(|(from, to)| CopiedNode { from, to })
+            .collect();
+        self.with_progress(py, progress, |writer, progress| {
+            let mut report = |done, total| check_cancelled(progress.report(done, total));
+            writer.copy_nodes(&store.inner, &nodes, &mut report)
+        })
+    }
+
+    /// Writes selected cells of another store as a group of kind `amr`, encoded again. `attrs` are more attributes of
+    /// the kind. Cells in patches cannot be selected.
+    #[pyo3(signature = (path, cells, fields, attrs, *, profile, bounds, region=None, levels=None, progress=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
+    fn cells(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        cells: &Amr,
+        fields: Vec<String>,
+        attrs: JsonObject,
+        profile: &str,
+        bounds: Vec<(String, String)>,
+        region: Option<&Region>,
+        levels: Option<(u8, u8)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let compression = compression(profile, bounds)?;
+        let selection = selection(region, levels, None, None, None);
+        let names: Vec<&str> = fields.iter().map(String::as_str).collect();
+        self.with_progress(py, progress, |writer, progress| {
+            observe(writer, progress, cells.bytes(&names)?);
+            cells.write_selected(writer, path, &names, &selection, attrs.0, compression)?;
+            writer.observe(None);
+            Ok(())
+        })
+    }
+
+    /// Writes selected rows of another store as a group of kind `particles` or `table`, encoded again. `attrs` are more
+    /// attributes of the kind.
+    #[pyo3(signature = (path, rows, columns, attrs, *, profile, bounds, region=None, progress=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
+    fn rows(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        rows: &Table,
+        columns: Vec<String>,
+        attrs: JsonObject,
+        profile: &str,
+        bounds: Vec<(String, String)>,
+        region: Option<&Region>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let compression = compression(profile, bounds)?;
+        let selection = selection(region, None, None, None, None);
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        self.with_progress(py, progress, |writer, progress| {
+            observe(writer, progress, rows.bytes(&names)?);
+            rows.write_selected(writer, path, &names, &selection, attrs.0, &compression)?;
+            writer.observe(None);
+            Ok(())
         })
     }
 
@@ -348,7 +434,30 @@ impl Writer {
     }
 }
 
+/// Reports the bytes that `writer` encodes, of `total`.
+fn observe(writer: &mut StoreWriter, progress: &Arc<Progress>, total: u64) {
+    let (progress, done) = (Arc::clone(progress), AtomicU64::new(0));
+    writer.observe(Some(Arc::new(move |bytes| {
+        let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // The last chunk of each array is padded, so the sum can exceed the total.
+        check_cancelled(progress.report(done.min(total), total))
+    })));
+}
+
 impl Writer {
+    /// Calls `act` with the writer. Ctrl-C cancels it.
+    fn with_progress(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        act: impl FnOnce(&mut StoreWriter, &Arc<Progress>) -> ambar::Result<()> + Send,
+    ) -> PyResult<()> {
+        let progress = Arc::new(Progress::new(progress));
+        progress.run(py, self.threads, || {
+            self.inner.with_detached(|writer| act(writer, &progress))
+        })
+    }
+
     fn with(
         &self,
         py: Python<'_>,

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,6 +88,19 @@ def check_folder_of(target: Path) -> None:
     if not target.absolute().parent.is_dir():
         what = "the folder to write to does not exist; create it first"
         raise FileNotFoundError(errno.ENOENT, what, os.fspath(target))
+
+
+def refuse_source(
+    sources: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str]
+) -> None:
+    """Raise ValueError if `target` is one of the sources, or in the folder of one."""
+    place = Path(target).resolve()
+    for source in sources:
+        if place.is_relative_to(Path(source).resolve()):
+            raise _core.InvalidError(
+                f"{os.fspath(target)}: expected another path than that of the source "
+                f"{os.fspath(source)}; choose another target"
+            )
 
 
 def target_exists(target: Path) -> FileExistsError:

@@ -1,4 +1,4 @@
-"""The command line: convert, export, info, ls, verify, plot, compare, compact, repair and more."""
+"""The command line: convert, merge, export, info, ls, verify, plot, compare, and more."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def _help(command: Callable[..., None]) -> str:
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert.convert,
+    "merge": convert.merge,
     "export": convert.export,
     "info": info.info,
     "ls": info.ls,

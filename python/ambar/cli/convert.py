@@ -1,4 +1,4 @@
-"""`ambar convert` and `ambar export`: files of other programs to stores, and back to files."""
+"""`ambar convert`, `ambar merge` and `ambar export`: stores, and files of other programs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from ambar.cli.options import (
     option,
     parse_levels,
     parse_list,
+    parse_region,
+    parse_steps,
     without_none,
 )
 from ambar.cli.output import printed_warnings, show_report
 
 _NETCDF = "Of NetCDF files and Zarr stores"
+_STORES = "Of stores of ambar"
 Processes = Annotated[
     int | None,
     option(
@@ -41,7 +44,7 @@ def convert(
             help="A RAMSES output, a folder of them, a plotfile, or a snapshot of particles; or "
             "files of openPMD, a folder of them, or a pattern with %T; or files of NetCDF and Zarr "
             "stores, folders of them, and globs; or a mesh, or the files of its time steps; or an "
-            "output of another code that yt reads.",
+            "output of another code that yt reads; or a store.",
             metavar="PATH",
         ),
     ],
@@ -71,10 +74,36 @@ def convert(
             "leaves them out where averages reproduce them."
         ),
     ] = None,
+    steps: Annotated[
+        str | None,
+        option(
+            "Steps of a series, by position from 0: 0:10, -1, or 1,3,5.",
+            metavar="POSITIONS",
+            rich_help_panel=_STORES,
+        ),
+    ] = None,
+    region: Annotated[
+        str | None,
+        option(
+            "The box of cells and particles to keep, in fractions of the simulation's box.",
+            metavar="X0:X1,Y0:Y1,Z0:Z1",
+            rich_help_panel=_STORES,
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        option(
+            "Datasets of a collection: 'platform == \"argo\"'; by default all.",
+            rich_help_panel=_STORES,
+        ),
+    ] = None,
     profile: Annotated[
-        Literal["fast", "balanced", "small", "raw"],
-        option("Fast to read, balanced, small, or not compressed."),
-    ] = "balanced",
+        Literal["fast", "balanced", "small", "raw"] | None,
+        option(
+            "Fast to read, balanced (default), small, or not compressed. Of a store, chunks keep "
+            "their encoding by default."
+        ),
+    ] = None,
     error_bound: Annotated[
         str | None,
         option(
@@ -152,7 +181,7 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert outputs of RAMSES, AMReX, openPMD and particle codes, NetCDF, Zarr, or a mesh.
+    """Convert outputs of RAMSES, AMReX, openPMD and particle codes, NetCDF, Zarr, meshes, stores.
 
     Nothing is lost, unless an error bound is given.
 
@@ -171,6 +200,9 @@ def convert(
     One of several time steps becomes a series; so do a .pvd, a .series of ParaView, and several
     files, in the order of their numbers.
 
+    A store becomes a store of the same kind. Chunks are copied verbatim, unless a profile, an error
+    bound, a region or levels change their encoding.
+
     [bold]Examples[/bold]
     ambar convert output_00300 run.ambar
     ambar convert output_00300 gas.ambar --components hydro --max-level 10 --profile small
@@ -188,6 +220,10 @@ def convert(
     ambar convert wing.msh wing.ambar
     ambar convert flow.pvd flow.ambar
     ambar convert step_*.vtu flow.ambar --resume
+    ambar convert run.ambar small.ambar --profile small
+    ambar convert run42.ambar last.ambar --steps -1 --fields rho,p
+    ambar convert run.ambar part.ambar --region 0.4:0.6,0.4:0.6,0.4:0.6
+    ambar convert profiles.ambar argo.ambar --where 'platform == "argo"'
     """
     from ambar.io import convert as conversion
     from ambar.store.error_bounds import parse_bounds
@@ -206,6 +242,9 @@ def convert(
         decode_times=decode_times,
         reorder=reorder or None,
         halos=halos or None,
+        steps=parse_steps(steps),
+        region=parse_region(region),
+        datasets=where,
     )
     try:
         with printed_warnings():
@@ -228,6 +267,68 @@ def convert(
                 "collection"
             )
         raise
+    show_report(done, as_json=json)
+
+
+def merge(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            help="Stores of one kind, or URLs of stores; the last one is the store to write.",
+            metavar="PATH... TARGET",
+        ),
+    ],
+    on_conflict: Annotated[
+        Literal["error", "skip", "replace"],
+        option(
+            "If several stores have an output, a dataset or an array of the same name: list all "
+            "and stop, keep the first, or keep the last."
+        ),
+    ] = "error",
+    overwrite: Annotated[bool, flag("--overwrite", "Replace the target.")] = False,
+    resume: Annotated[bool, flag("--resume", "Add to the target.")] = False,
+    fsync: Annotated[
+        bool,
+        flag(
+            "--fsync/--no-fsync",
+            "Whether the store survives a power failure; without, writing is faster.",
+        ),
+    ] = True,
+    threads: Threads = None,
+    progress: Progress = True,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Write several stores of one kind as one store.
+
+    Outputs of series, steps of series of meshes, datasets of collections, or arrays. Chunks are
+    copied verbatim.
+
+    [bold]Examples[/bold]
+    ambar merge run1.ambar run2.ambar run.ambar
+    ambar merge argo_*.ambar argo.ambar --on-conflict skip
+    ambar merge run3.ambar run.ambar --resume
+    """
+    from ambar import _core
+    from ambar.io import merge as merging
+
+    if len(paths) < 2:
+        raise _core.InvalidError(
+            f"expected stores and a target, found {paths[0]} alone; give the store to write as the "
+            "last path"
+        )
+    *sources, target = paths
+    is_kept = "is unchanged" if Path(target).exists() else "was not written"
+    State.interrupted = f"interrupted: {target} {is_kept}"
+    done = merging.merge(
+        sources,
+        target,
+        mode=mode_of(overwrite=overwrite, resume=resume),
+        on_conflict=on_conflict,
+        threads=threads,
+        progress=progress,
+        fsync=fsync,
+    )
     show_report(done, as_json=json)
 
 

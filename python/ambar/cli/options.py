@@ -68,6 +68,7 @@ _ARGUMENTS = {
     'mode="w"': "--overwrite",
     'mode="a"': "--resume",
     "on_error='skip'": "--on-error skip",
+    'on_conflict="skip"': "--on-conflict skip",
     "decode_times=False": "--no-decode-times",
     "example output=": "example --output ",
 }
@@ -145,3 +146,33 @@ def parse_levels(text: str | None) -> tuple[int, int] | None:
         return int(low), int(high or low)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not LOWEST:HIGHEST, such as 7:10") from None
+
+
+def parse_steps(text: str | None) -> slice | list[int] | None:
+    """Return the positions in "0:10", "-1" or "1,3,5"; None for None."""
+    if text is None:
+        return None
+    try:
+        if ":" in text:
+            return slice(*(int(part) if part else None for part in text.split(":")))
+        return [int(part) for part in text.split(",")]
+    except (TypeError, ValueError):
+        raise typer.BadParameter(
+            f"{text!r} is not a range or a list of positions, such as 0:10 or 1,3,5"
+        ) from None
+
+
+def parse_region(text: str | None) -> Any:
+    """Return the box in "0.4:0.6,0.4:0.6,0.4:0.6", in fractions of the box; None for None."""
+    if text is None:
+        return None
+    from ambar.snapshot.regions import Box
+
+    try:
+        sides = [tuple(map(float, side.split(":"))) for side in text.split(",")]
+        lo, hi = zip(*sides, strict=True)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not X0:X1,Y0:Y1,Z0:Z1, such as 0.4:0.6,0.4:0.6,0.4:0.6"
+        ) from None
+    return Box(lo, hi)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ambar._util.progress import progress_function
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import is_source
-from ambar.collection.openers import collection_at
+from ambar.collection.openers import collection_at, open_collection
 from ambar.collection.representation import overview_of
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
     Conversion,
     ConvertRequest,
+    CopyRequest,
     Export,
     ExportRequest,
+    MergeRequest,
     OnError,
     as_list,
 )
+from ambar.kinds.targets import copying, open_existing
 from ambar.store.cache import place_of
+from ambar.store.copies.copier import Copier
+from ambar.store.copies.merging import assign_owners, check_conflicts
+from ambar.store.store import Store
 
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
@@ -47,6 +56,14 @@ class CollectionExport(ExportRequest):
     processes: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CollectionCopy(CopyRequest):
+    """The options of `ambar.convert` for a store of a collection."""
+
+    fields: Iterable[str] | None = None
+    datasets: Any = None
+
+
 def _open(resource: Resource) -> Collection:
     return collection_at(place_of(resource.path, resource.storage_options), resource.store)
 
@@ -68,6 +85,95 @@ def _convert(request: CollectionRequest) -> Conversion:
         on_error=request.on_error,
         **request.writing,
     )
+
+
+def _copy(request: CollectionCopy) -> Conversion | None:
+    from ambar.collection.copies import copy_datasets, losses_of
+    from ambar.collection.files.ingest import encoding_of
+
+    begun = time.perf_counter()
+    source = _opened(request.opened)
+    existing = open_existing(request)
+    bounds = encoding_of(request.error_bound) or {}
+    is_whole = request.fields is None and request.datasets is None and not bounds
+    if is_whole and existing is None:
+        with copying(request) as (writer, report):
+            copier = Copier(request.opened, writer, request.new_profile, report)
+            copier.add("/")
+            copier.finish()
+        return None
+    known = set() if existing is None else set(_opened(existing).names)
+    names = source.choose(request.datasets)
+    new = [name for name in names if name not in known]
+    options: dict[str, Any] = {}
+    if existing is None:
+        losses = losses_of(source)
+        options = source.settings
+        options["encoding"] = {
+            name: {k: v for k, v in encoding.items() if k != "error_bound" or name not in losses}
+            for name, encoding in options["encoding"].items()
+        }
+        for name, encoding in bounds.items():
+            options["encoding"].setdefault(name, {}).update(encoding)
+    with (
+        open_collection(request.target, request.mode, **options, **_writing(request)) as target,
+        progress_function(request.progress, f"copying {len(new):,} datasets") as report,
+    ):
+        copy_datasets(
+            source,
+            target,
+            new,
+            fields=as_list(request.fields),
+            bounds={name: encoding["error_bound"] for name, encoding in bounds.items()},
+            profile=request.new_profile,
+            report=report,
+        )
+    return Conversion(
+        os.fspath(request.target),
+        request.opened.usage()["total"],
+        Store._open(request.target).usage()["total"],
+        time.perf_counter() - begun,
+        converted=new,
+        skipped=[name for name in names if name in known],
+    )
+
+
+def _writing(request: CopyRequest) -> dict[str, Any]:
+    return {name: value for name, value in request.writing.items() if name != "error_bound"}
+
+
+def _opened(store: Store) -> Collection:
+    return collection_at(place_of(store.location), store)
+
+
+def _merge(request: MergeRequest) -> None:
+    from ambar.collection.copies import copy_datasets, merged_settings
+
+    sources = [_opened(store) for store in request.stores]
+    existing = open_existing(request)
+    kept = [] if existing is None else _opened(existing).names
+    owners = assign_owners(
+        [(source.location, source.names) for source in sources], kept, request.on_conflict
+    )
+    check_conflicts(owners.conflicts, "names of datasets")
+    options = merged_settings(sources) if existing is None else {}
+    with (
+        open_collection(
+            request.target,
+            request.mode,
+            fsync=request.fsync,
+            threads=request.threads,
+            **options,
+        ) as target,
+        progress_function(request.progress, f"merging {len(sources)} collections") as report,
+    ):
+        if owners.replaced:
+            target.remove(owners.replaced)
+        for number, source in enumerate(sources):
+            names = owners.of(number)
+            copy_datasets(
+                source, target, names, fields=None, bounds={}, profile=None, report=report
+            )
 
 
 def _export(request: CollectionExport) -> Export:
@@ -96,6 +202,9 @@ COLLECTION = Kind(
     summarize=lambda resource: overview_of(_open(resource)),
     convert=_convert,
     convert_request=CollectionRequest,
+    copy=_copy,
+    copy_request=CollectionCopy,
+    merge=_merge,
     export=_export,
     export_request=CollectionExport,
     compare=_compare,

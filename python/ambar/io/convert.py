@@ -13,13 +13,14 @@ from typing import Any, Literal, cast
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of
-from ambar._util.output_files import check_folder_of, published, target_exists
+from ambar._util.output_files import check_folder_of, published, refuse_source, target_exists
 from ambar._util.progress import Progress
 from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store
-from ambar.kinds.request import Conversion, Export, build
+from ambar.kinds.request import Conversion, ConvertRequest, Export, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
-from ambar.store.locations import open_store, refuse_store
+from ambar.store.locations import is_store_or_damaged, open_store
+from ambar.store.store import Store
 from ambar.store.urls import is_url, refuse_url
 from ambar.store.writer import Profile
 
@@ -29,16 +30,18 @@ def convert(
     target: AnyPath,
     *,
     mode: WriteMode = "w-",
-    profile: Profile = "balanced",
+    profile: Profile | None = None,
     error_bound: ErrorBound | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     fsync: bool = True,
+    storage_options: Mapping[str, object] | None = None,
     **options: Any,
 ) -> Conversion:
-    """Convert files of another program to a store.
+    """Convert files of another program, or a store, to a store.
 
-    Nothing is lost, unless an error bound is given.
+    Nothing is lost, unless an error bound is given. Of a store, chunks whose encoding does not
+    change are copied verbatim. See docs/howto/stores-from-stores.md.
 
     Parameters
     ----------
@@ -61,7 +64,8 @@ def convert(
         - a file of a mesh, of any format that PyVista or meshio reads: a mesh, or a series if the
           file has several time steps;
         - a ``.pvd``, a ``.series`` of ParaView, or several files of meshes in the order of their
-          numbers: a series of meshes. Each mesh is committed when it is converted.
+          numbers: a series of meshes. Each mesh is committed when it is converted;
+        - a store, or the URL of one: a store of the same kind.
     target : path
         The store to write.
     mode : {"w-", "w", "a"}, default "w-"
@@ -69,8 +73,9 @@ def convert(
         to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs
         of RAMSES whose files have changed since (names, sizes, times of modification) replace their
         steps.
-    profile : {"fast", "balanced", "small", "raw"}, default "balanced"
-        "fast" reads fastest, "small" is smallest, "raw" does not compress.
+    profile : {"fast", "balanced", "small", "raw"}, optional
+        "fast" reads fastest, "small" is smallest, "raw" does not compress. "balanced" by default;
+        of a store, arrays keep their encoding. A profile applies to arrays without an error bound.
     error_bound : float, str or dict, optional
         How far values may differ from the originals, for all float fields of cells: a number (in
         the field's own unit), or a string such as ``"1e-3 of range"`` or ``"1e-3 relative"``. Or a
@@ -86,6 +91,8 @@ def convert(
         A function called with the work done and all work, or True for a bar on the terminal.
     fsync : bool, default True
         Whether the store survives a power failure. False is faster, for temporary files.
+    storage_options : mapping, optional
+        Options of the URL of a store, as for `ambar.open`.
     **options
         Options of the kind of the source, below. Kinds of other packages may have other options.
 
@@ -103,7 +110,8 @@ def convert(
     fields : list of str, optional
         Of RAMSES: fields of cells and particles. Of AMReX: fields of cells. Of particle codes:
         columns and datasets. Of yt: fields of cells, also derived ones such as ``("gas",
-        "cell_mass")``, and ``"species/column"``. Of NetCDF: data variables. All by default.
+        "cell_mass")``, and ``"species/column"``. Of NetCDF: data variables. Of stores also names of
+        arrays of meshes, and paths and patterns of arrays. All by default.
     halos : path or list of path, optional
         Of particle codes and single RAMSES outputs: catalogues of the same output, of Subfind, FOF,
         Rockstar or HOP. Each is a table in `Snapshot.halos`.
@@ -134,6 +142,13 @@ def convert(
         Of NetCDF: the number of processes that read.
     decode_times : bool, default True
         Of NetCDF: whether numbers with units of time become times.
+    steps : int, slice or list of int, optional
+        Of a store of a series: positions of the steps to copy, from 0. All by default.
+    region : Region, optional
+        Of a store of cells in a tree or of particles: the part of space to copy, such as
+        ``ambar.Box(...)``. A cell is in it if its center is.
+    datasets : list of str, str or slice, optional
+        Of a store of a collection: which datasets, as for `Collection.read`. All by default.
 
     Raises
     ------
@@ -147,9 +162,9 @@ def convert(
     CorruptError
         If a file of the source is damaged or cut short, or an output is not complete.
     ValueError
-        If an option does not apply to the kind of the source, or has an invalid value; if a source
-        is already a store; if mode "a" is given for an existing store and a source that is
-        converted as a whole.
+        If an option does not apply to the kind of the source, or has an invalid value; if mode "a"
+        is given for an existing store and a source that is converted as a whole; if the source is
+        the target; if a bound cannot be added to the one that a store has.
     UnsupportedError
         If `target` is a URL.
     BusyError
@@ -170,6 +185,13 @@ def convert(
     >>> ambar.convert("sedov", "sedov.ambar", mode="a").skipped
     ['output_00001', 'output_00002']
 
+    A store from a store: chunks of the fields are copied verbatim.
+
+    >>> ambar.convert("gas.ambar", "density.ambar", fields="density").converted
+    []
+    >>> ambar.open("density.ambar").amr.fields
+    ['density']
+
     An option that a kind does not have is an error:
 
     >>> ambar.convert("output_00002", "gas.ambar", mode="w", reorder=True)
@@ -181,7 +203,7 @@ def convert(
     check_mode(mode)
     refuse_url(target)
     paths: list[AnyPath]
-    kind, opened = None, None
+    kind, opened, store = None, None, None
     if isinstance(source, (str, os.PathLike)):
         paths = [source]
     elif not isinstance(source, (list, tuple)) and (kind := kind_of_object(source)) is not None:
@@ -190,40 +212,83 @@ def convert(
         paths = list(source)
     else:
         raise TypeError(f"expected a path, several paths or a dataset of yt, found {source!r:.80}")
-    kind = kind or _kind_to_convert(paths)
-    request = build(
-        kind.convert_request,
-        kind.name,
-        paths[0],
-        options,
-        paths=paths,
-        target=target,
-        source=opened,
-        mode=mode,
-        profile=profile,
-        error_bound=error_bound,
-        threads=threads,
-        progress=progress,
-        fsync=fsync,
-    )
+    common: dict[str, Any] = {
+        "paths": paths,
+        "target": target,
+        "mode": mode,
+        "source": opened,
+        "profile": profile or "balanced",
+        "error_bound": error_bound,
+        "threads": threads,
+        "progress": progress,
+        "fsync": fsync,
+    }
+    if kind is None:
+        store = _store_to_copy(paths, storage_options)
+    request: ConvertRequest
+    if store is not None:
+        refuse_source(paths, target)
+        kind = _kind_to_copy(store)
+        common |= {"opened": store, "new_profile": profile}
+        request = build(kind.copy_request, kind.name, paths[0], options, **common)
+    else:
+        kind = kind or _kind_to_convert(paths)
+        request = build(kind.convert_request, kind.name, paths[0], options, **common)
     check_folder_of(Path(target))
     if mode == "w-" and Path(target).exists():
         raise target_exists(Path(target))
-    done = cast(Callable[[Any], Conversion | None], kind.convert)(request)
+    write = kind.convert if store is None else kind.copy
+    done = cast(Callable[[Any], Conversion | None], write)(request)
     if done is None:
-        from ambar.collection.files.sources import size_of
-
-        source_bytes, stored = sum(size_of(Path(path)) for path in paths), size_of(Path(target))
-        done = Conversion(os.fspath(target), source_bytes, stored, time.perf_counter() - start)
+        read = sum(map(_source_bytes, paths)) if store is None else store.usage()["total"]
+        stored, seconds = _source_bytes(target), time.perf_counter() - start
+        done = Conversion(os.fspath(target), read, stored, seconds)
     return done
+
+
+def _source_bytes(path: AnyPath) -> int:
+    from ambar.collection.files.sources import size_of
+
+    return size_of(Path(path))
+
+
+def _store_to_copy(
+    paths: Sequence[AnyPath], storage_options: Mapping[str, object] | None
+) -> Store | None:
+    """Return the store that is converted; None for files of other programs."""
+    stores = [path for path in paths if is_url(path) or is_store_or_damaged(path)]
+    if not stores:
+        if storage_options:
+            raise _core.InvalidError(
+                "storage_options are for URLs (s3://..., https://...), found paths; leave them out"
+            )
+        return None
+    if len(stores) < len(paths):
+        raise _core.InvalidError(
+            "expected a store, or files of other programs, found both: "
+            f"{os.fspath(stores[0])} is a store; convert them one by one"
+        )
+    if len(stores) > 1:
+        raise _core.InvalidError(
+            f"expected one store to convert, found {len(stores)}; ambar.merge, or `ambar merge`, "
+            "writes several stores as one"
+        )
+    return open_store(stores[0], storage_options)
+
+
+def _kind_to_copy(store: Store) -> Kind:
+    """Return the kind of a store; stores of unknown kinds are arrays."""
+    kind = kind_of_store(store)
+    if kind.copy is None:
+        raise _core.UnsupportedError(
+            f"{store.location}: expected a kind that ambar can copy, found {kind.name!r}; copy the "
+            "file"
+        )
+    return kind
 
 
 def _kind_to_convert(paths: Sequence[AnyPath]) -> Kind:
     """Return the kind of the sources at `paths`; raises as `convert` does."""
-    for path in paths:
-        refuse_store(path)
-        if is_url(path):
-            raise _core.InvalidError(f"{path}: only local files are converted; download it first")
     if not paths:
         raise _core.InvalidError("expected at least one source to convert, found an empty list")
     kind = kind_of_sources(paths)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, PlotRequest
+from ambar.kinds.request import (
+    Conversion,
+    ConvertRequest,
+    CopyRequest,
+    Export,
+    ExportRequest,
+    MergeRequest,
+    PlotRequest,
+)
 
 __all__ = [
     "Conversion",
     "ConvertRequest",
+    "CopyRequest",
     "Export",
     "ExportRequest",
     "Kind",
+    "MergeRequest",
     "PlotRequest",
     "Resource",
 ]

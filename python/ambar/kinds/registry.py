@@ -21,7 +21,16 @@ from typing import Any, cast
 
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file
-from ambar.kinds.request import Conversion, ConvertRequest, Export, ExportRequest, Path, PlotRequest
+from ambar.kinds.request import (
+    Conversion,
+    ConvertRequest,
+    CopyRequest,
+    Export,
+    ExportRequest,
+    MergeRequest,
+    Path,
+    PlotRequest,
+)
 from ambar.store.commit import CommitName
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
@@ -96,6 +105,12 @@ class Kind:
     """Convert the sources of a request to a store; None for a report without names."""
     convert_request: type[ConvertRequest] = ConvertRequest
     """The class of the request, whose fields are the options of `ambar.convert`."""
+    copy: Callable[[Any], Conversion | None] | None = None
+    """Write an open store of this kind, or a part of it, as a store; None for all of it."""
+    copy_request: type[CopyRequest] = CopyRequest
+    """The class of the request, whose fields are the options of `ambar.convert` of a store."""
+    merge: Callable[[MergeRequest], Conversion | None] | None = None
+    """Write several open stores of this kind as one store."""
     export: Callable[[Any], Export | None] | None = None
     """Write the content of a store to files; None for a report without names."""
     export_request: type[ExportRequest] = ExportRequest

@@ -17,6 +17,7 @@ from ambar import _core
 from ambar._util.arguments import WriteMode
 from ambar._util.progress import Progress
 from ambar._util.text import change, plural, size
+from ambar.store.copies.merging import OnConflict
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Store
 from ambar.store.writer import Profile
@@ -147,6 +148,28 @@ class ConvertRequest:
                 f"{self.name} is converted as a whole; choose another name, or replace the store "
                 'with mode="w"'
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyRequest(ConvertRequest):
+    """A call of `ambar.convert` whose source is a store."""
+
+    opened: Store
+    new_profile: Profile | None = None
+    """The profile that was given; without one, chunks keep their encoding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeRequest:
+    """A call of `ambar.merge`: the open stores, the target, and what happens to equal names."""
+
+    stores: list[Store]
+    target: Path
+    mode: WriteMode = "w-"
+    on_conflict: OnConflict = "error"
+    threads: int | None = None
+    progress: Progress | bool | None = None
+    fsync: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind
-from ambar.kinds.request import Export, ExportRequest
+from ambar.kinds.request import CopyRequest, Export, ExportRequest, MergeRequest, as_list
+from ambar.kinds.targets import copying, merging, open_existing
 from ambar.mesh.arrays import stored_once
+from ambar.mesh.copies import copy_mesh, copy_series, merge_series
 from ambar.mesh.drawing import MeshPlot, draw_mesh
 from ambar.mesh.files.convert import MeshRequest, convert_mesh, convert_steps, is_timed
 from ambar.mesh.files.formats import is_mesh_file
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.steps import Steps
+from ambar.store.copies.selection import Positions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +64,69 @@ def _compare_series(series: MeshSeries, output: int | None, threads: int | None)
     return _compare_mesh(series[output], None, threads)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeshCopy(CopyRequest):
+    """The options of `ambar.convert` for a store of a mesh."""
+
+    fields: Iterable[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshSeriesCopy(MeshCopy):
+    """The options of `ambar.convert` for a store of a series of meshes."""
+
+    steps: Positions = None
+
+
+def _copy_mesh(request: MeshCopy) -> None:
+    request.refuse_append()
+    _refuse_bound(request)
+    with copying(request) as (writer, report):
+        copy_mesh(
+            request.opened,
+            writer,
+            fields=as_list(request.fields),
+            profile=request.new_profile,
+            report=report,
+        )
+
+
+def _copy_series(request: MeshSeriesCopy) -> None:
+    request.refuse_append()
+    _refuse_bound(request)
+    with copying(request) as (writer, report):
+        copy_series(
+            request.opened,
+            writer,
+            steps=request.steps,
+            fields=as_list(request.fields),
+            profile=request.new_profile,
+            report=report,
+        )
+
+
+def _refuse_bound(request: CopyRequest) -> None:
+    if request.error_bound is not None:
+        raise _core.UnsupportedError(
+            f"{request.name}: expected no error bound for a store of meshes, found "
+            f"{request.error_bound!r}; give it when the meshes are written, or write "
+            "ambar.read_mesh(...) again with ambar.write_mesh(..., error_bound=...)"
+        )
+
+
+def _merge(request: MergeRequest) -> None:
+    existing = open_existing(request)
+    if existing is not None:
+        about = existing._ambar_attributes()
+        if about.get("kind") != "series" or about.get("of") != "mesh":
+            raise _core.InvalidError(
+                f"{existing.location}: expected a series of meshes to add to, found a store of the "
+                f"kind {about.get('kind', 'arrays')!r}; choose another name"
+            )
+    with merging(request) as (writer, report):
+        merge_series(request.stores, writer, existing, report)
+
+
 def _plot_series(series: MeshSeries, request: MeshSeriesPlot) -> Path:
     step = range(len(series))[-1 if request.output is None else request.output]
     time = series.times[step]
@@ -74,6 +141,8 @@ MESH = Kind(
     summarize=lambda resource: overview_of(Mesh(resource.store)),
     convert=convert_mesh,
     convert_request=MeshRequest,
+    copy=_copy_mesh,
+    copy_request=MeshCopy,
     export=_export_mesh,
     steps=lambda mesh: Steps([mesh], []),
     compare=_compare_mesh,
@@ -87,6 +156,9 @@ MESH_SERIES = Kind(
     summarize=lambda resource: overview_of_series(MeshSeries(resource.store)),
     convert=convert_steps,
     convert_request=MeshRequest,
+    copy=_copy_series,
+    copy_request=MeshSeriesCopy,
+    merge=_merge,
     export=_export_series,
     steps=_steps_of_series,
     compare=_compare_series,

@@ -162,10 +162,10 @@ def write_group(
         about["bounds"] = bounds
     if user_dict is not None:
         about["user_dict"] = _checked_user_dict(user_dict)
-    text = _to_json(about)
+    text = to_json(about)
     if streams or len(text) > _COMPRESSED_ABOVE:
         data = join_streams(text, streams)
-        about = {"type": about["type"], **_store_description(writer, path, data)}
+        about = {"type": about["type"], **store_description(writer, path, data)}
     if deduplicator is not None and (digests := deduplicator.new_digests):
         about["digests"] = digests
     writer._create_group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
@@ -175,7 +175,7 @@ def _checked_user_dict(user_dict: Any) -> dict[str, Any]:
     """Return a dict; raises ValueError if it is not a mapping, or JSON changes its keys."""
     if not isinstance(user_dict, Mapping):
         raise _core.InvalidError(f"user_dict is a mapping, not a {type(user_dict).__name__}")
-    _to_json(dict(user_dict))  # refuses a dict that contains itself
+    to_json(dict(user_dict))  # refuses a dict that contains itself
     for key in _keys_in(dict(user_dict)):
         if not isinstance(key, str):
             raise _core.InvalidError(
@@ -200,14 +200,14 @@ def _same_except_rows(
     rows = [each["row"] for each in references]
     for each in references:
         each["row"] = None
-    template = _to_json(about)
+    template = to_json(about)
     for each, row in zip(references, rows, strict=True):
         each["row"] = row
     known = deduplicator.find_step(template, path) if rows else None
     return None if known is None else {"like": known, "rows": rows}
 
 
-def _store_description(writer: Writer, path: str, data: bytes) -> dict[str, str]:
+def store_description(writer: Writer, path: str, data: bytes) -> dict[str, str]:
     """Store a compressed description, and return the key that refers to it."""
     if len(data) <= _ATTRIBUTE_UP_TO:
         return {"data": base64.b85encode(data).decode()}
@@ -215,7 +215,8 @@ def _store_description(writer: Writer, path: str, data: bytes) -> dict[str, str]
     return {"description": "description"}
 
 
-def _to_json(about: dict[str, Any]) -> str:
+def to_json(about: dict[str, Any]) -> str:
+    """Return the JSON of a description; raises ValueError if JSON cannot represent it."""
     try:
         return json.dumps(about, separators=(",", ":"), allow_nan=False)
     except (RecursionError, TypeError, ValueError) as error:

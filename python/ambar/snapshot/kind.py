@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -14,9 +15,21 @@ from ambar import _core
 from ambar._util.figures import save_figure
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import ExportRequest, PlotRequest
+from ambar.kinds.request import (
+    Conversion,
+    CopyRequest,
+    ExportRequest,
+    MergeRequest,
+    PlotRequest,
+    as_list,
+)
+from ambar.kinds.targets import copying, merging, open_existing
+from ambar.snapshot.copies.series import SeriesMerge, copy_series, steps_in, steps_of_target
+from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
+from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
+from ambar.store.copies.selection import Positions, select_steps
 from ambar.store.error_bounds import loose_bound
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
@@ -149,6 +162,70 @@ def _plot_series(series: Series, request: SeriesPlot) -> Path:
     return _plot(series[-1] if output is None else series.output(output), request)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SnapshotRequest(CopyRequest):
+    """The options of `ambar.convert` for a store of a snapshot."""
+
+    components: Iterable[str] | None = None
+    fields: Iterable[str] | None = None
+    levels: Levels | None = None
+    region: Region | None = None
+
+    @property
+    def selection(self) -> SnapshotSelection:
+        """The part to copy, and how it is encoded."""
+        return SnapshotSelection(
+            components=as_list(self.components),
+            fields=as_list(self.fields),
+            levels=self.levels,
+            region=self.region,
+            profile=self.new_profile,
+            error_bound=self.error_bound,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesRequest(SnapshotRequest):
+    """The options of `ambar.convert` for a store of a series of outputs."""
+
+    steps: Positions = None
+
+
+def _copy_snapshot(request: SnapshotRequest) -> None:
+    request.refuse_append()
+    folder = Path(request.target).absolute().parent
+    with copying(request) as (writer, report):
+        copy_snapshot(request.opened, "", writer, "", request.selection, folder, report)
+
+
+def _copy_series(request: SeriesRequest) -> Conversion:
+    begun = time.perf_counter()
+    store, existing = request.opened, open_existing(request)
+    steps = select_steps(steps_in(store), request.steps, store.location)
+    known = set() if existing is None else set(steps_of_target(existing))
+    new = [name for name in steps if name not in known]
+    folder = Path(request.target).absolute().parent
+    with copying(request) as (writer, report):
+        copy_series(store, writer, new, request.selection, folder, report)
+        if existing is None:
+            writer._create_group("", store._attributes(""))
+    return Conversion(
+        os.fspath(request.target),
+        store.usage()["total"],
+        Store._open(request.target).usage()["total"],
+        time.perf_counter() - begun,
+        converted=new,
+        skipped=[name for name in steps if name in known],
+    )
+
+
+def _merge(request: MergeRequest) -> None:
+    existing = open_existing(request)
+    plan = SeriesMerge(request.stores, existing, request.on_conflict)
+    with merging(request) as (writer, report):
+        plan.write(writer, report)
+
+
 def _export_snapshot(request: SnapshotExport) -> None:
     _export(request, lambda: _steps(Snapshot(StoredSource(request.opened, "/"))), ["/"])
 
@@ -204,6 +281,9 @@ SNAPSHOT = kind_of_snapshots(
     lambda resource: Snapshot(StoredSource(resource.store, "/")),
     name="snapshot",
     summarize=summarize_store,
+    copy=_copy_snapshot,
+    copy_request=SnapshotRequest,
+    merge=_merge,
     export=_export_snapshot,
     export_request=SnapshotExport,
 )
@@ -211,6 +291,9 @@ SERIES = Kind(
     name="series",
     open=lambda resource: Series(resource.store),
     summarize=summarize_store,
+    copy=_copy_series,
+    copy_request=SeriesRequest,
+    merge=_merge,
     export=_export_series,
     export_request=SnapshotExport,
     steps=_steps_of_series,

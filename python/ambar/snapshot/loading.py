@@ -253,6 +253,20 @@ def choose_fields(source: Source, fields: Sequence[str] | str | None) -> dict[st
     }
 
 
+def choose_components(source: Source, names: Sequence[str] | str | None) -> list[str]:
+    """Return the components that `names` lists; all if it is None. Raises KeyError."""
+    available = source.components
+    if names is None:
+        return list(available)
+    chosen: set[str] = set()
+    for name in [names] if isinstance(names, str) else names:
+        found = _components(name, available)
+        if not found:
+            raise _unknown(source, name)
+        chosen.update(found)
+    return [name for name in available if name in chosen]
+
+
 def _components(name: str, available: Iterable[str]) -> list[str]:
     """Return the components that `name` means: one, all of cells, or all species."""
     if name in available:

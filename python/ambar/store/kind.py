@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import CopyRequest, MergeRequest, as_list
+from ambar.kinds.targets import copying, merging, open_existing
+from ambar.store.copies.arrays import copy_arrays, merge_arrays
+from ambar.store.copies.selection import Positions
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 
@@ -51,6 +56,39 @@ def _array(store: Store, path: str) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArraysCopy(CopyRequest):
+    """The options of `ambar.convert` for a store of arrays."""
+
+    fields: Iterable[str] | None = None
+    steps: Positions = None
+
+
+def _copy(request: ArraysCopy) -> None:
+    request.refuse_append()
+    with copying(request) as (writer, report):
+        copy_arrays(
+            request.opened,
+            writer,
+            fields=as_list(request.fields),
+            steps=request.steps,
+            profile=request.new_profile,
+            error_bound=request.error_bound,
+            report=report,
+        )
+
+
+def _merge(request: MergeRequest) -> None:
+    with merging(request) as (writer, report):
+        merge_arrays(
+            request.stores,
+            writer,
+            open_existing(request),
+            on_conflict=request.on_conflict,
+            report=report,
+        )
+
+
 def _compare(store: Store, _: int | None, threads: int | None) -> Operand:
     from ambar.comparison.operands import Arrays
 
@@ -61,5 +99,8 @@ ARRAYS = Kind(
     name="arrays",
     open=lambda resource: resource.store,
     summarize=summarize_store,
+    copy=_copy,
+    copy_request=ArraysCopy,
+    merge=_merge,
     compare=_compare,
 )

@@ -79,15 +79,19 @@ def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] |
     return InMemoryStore(data, name)
 
 
+def is_store_or_damaged(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a store that ambar wrote, or has the suffix of one."""
+    return is_store(path) or (Path(path).suffix == ".ambar" and Path(path).exists())
+
+
 def refuse_store(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError if `path`, a source of a conversion, is a store; CorruptError if damaged."""
-    if is_store(path) or (Path(path).suffix == ".ambar" and Path(path).exists()):
+    """Raise ValueError if `path`, a file to ingest, is a store; CorruptError if it is damaged."""
+    if is_store_or_damaged(path):
         if not is_url(path):
             Store._open(path)  # raises if it is damaged
         raise _core.InvalidError(
-            f"{os.fspath(path)} is a store of ambar already; `ambar compact` rewrites a store "
-            "without dead bytes, `ambar export` writes its contents as files; converting stores "
-            "to stores is not supported yet"
+            f"{os.fspath(path)} is a store of ambar already, found among files to ingest; "
+            "ambar.convert and ambar.merge write stores from stores"
         )
 
 

@@ -13,12 +13,14 @@ pub mod region;
 pub mod render;
 pub(crate) mod rows;
 pub mod select;
+pub(crate) mod selected_rows;
 pub mod source;
 pub mod steps;
 pub mod stored;
 pub mod streamed;
 pub mod table;
 pub mod write;
+mod write_selected;
 
 #[cfg(test)]
 mod tests;

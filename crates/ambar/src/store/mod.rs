@@ -1,5 +1,6 @@
 //! Stores: hierarchies of groups and arrays in a container, opened, written and verified.
 
+mod copy;
 mod history;
 mod open;
 mod update;
@@ -7,6 +8,7 @@ mod verify;
 mod writer;
 
 pub use crate::metadata::NodeKind;
+pub use copy::CopiedNode;
 pub use history::{Change, compact};
 pub use open::{Group, Store};
 pub use verify::Report;

@@ -49,10 +49,15 @@ impl StoreWriter {
         }
         self.make_parents(name);
         self.insert(name, NodeKind::Array, document.to_string());
+        self.fill_later(name);
+        Ok(())
+    }
+
+    /// Makes the next commit write those chunks of an array that do not exist, with fill values.
+    pub(super) fn fill_later(&mut self, name: &str) {
         if let Some(node) = self.nodes.get_mut(name) {
             node.sparse = true;
         }
-        Ok(())
     }
 
     /// The data type and the shape of an array.

@@ -173,7 +173,7 @@ def ingest(
     sources = name_sources(find_sources(paths))
     check_readable(sources.values(), engine)
     reading = Reading(None if variables is None else list(variables), engine, decode_times)
-    encoding = _encoding(error_bound)
+    encoding = encoding_of(error_bound)
     with open_collection(
         target,
         mode,
@@ -399,7 +399,8 @@ def _unknown_target(name: str, known: Iterable[str]) -> str:
     return f"an error bound is given for {name!r}, but no file has such a variable; {hint}"
 
 
-def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:
+def encoding_of(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:
+    """Return the setting `encoding` of a collection with error bounds by variable."""
     if bounds is None:
         return None
     if not isinstance(bounds, Mapping):

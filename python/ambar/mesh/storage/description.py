@@ -38,7 +38,7 @@ def description_of(store: Store, path: str) -> Description:
     path = path.strip("/")
     key, where = f"mesh description of /{path}", f"{store.location}: /{path}"
     if key not in store._cache:
-        stored = _stored_description(store, path)
+        stored = stored_description(store, path)
         try:
             store._cache[key] = _with_shared_blocks(stored, "", {})
         except (LookupError, RecursionError, TypeError) as error:
@@ -71,7 +71,7 @@ def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any
     return {**described, "blocks": found}
 
 
-def _stored_description(store: Store, path: str) -> Description:
+def stored_description(store: Store, path: str) -> Description:
     """Return the description of a group, in which blocks may refer to others."""
     key = f"stored mesh description of /{path}"
     if key not in store._cache:
@@ -117,7 +117,7 @@ def _read_step(store: Store, about: dict[str, Any], where: str) -> Description:
     if earlier.get("kind") != "mesh" or "like" in earlier or not isinstance(rows, list):
         what = f"the description of the mesh refers to that of {like!r:.80}"
         raise damaged(where, f"{what}, which does not have one")
-    described = copy.deepcopy(_stored_description(store, like))
+    described = copy.deepcopy(stored_description(store, like))
     for key in ("user_dict", "digests"):
         described.pop(key, None)
     references = [each for each in references_in(described) if "row" in each]

@@ -145,6 +145,17 @@ impl<'a> CurveWalk<'a> {
     }
 }
 
+/// The corner after the cell of side `2^shift` at `corner` along the curve.
+pub(crate) fn following_corner(ndim: usize, corner: [u64; 3], shift: u32) -> [u64; 3] {
+    let mut next = corner;
+    match ndim {
+        1 => advance::<1>(next.first_chunk_mut().unwrap_or(&mut [0]), shift),
+        2 => advance::<2>(next.first_chunk_mut().unwrap_or(&mut [0; 2]), shift),
+        _ => advance::<3>(&mut next, shift),
+    }
+    next
+}
+
 /// Moves `corner` by a cell of side `2^shift` along the curve: an addition of one to the interleaved bits.
 #[inline]
 fn advance<const N: usize>(corner: &mut [u64; N], shift: u32) {

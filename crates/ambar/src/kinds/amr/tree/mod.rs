@@ -13,6 +13,7 @@ mod select;
 mod shape;
 mod window;
 mod write;
+mod write_selected;
 
 use std::sync::Arc;
 

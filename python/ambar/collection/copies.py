@@ -1,0 +1,158 @@
+"""Copies and merges of collections: complete families are copied verbatim."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.progress import Progress
+from ambar.collection.collection import Collection
+from ambar.collection.storage.attributes import attributes_as_json
+from ambar.collection.storage.family import Family
+from ambar.collection.storage.records import Record, record_of
+from ambar.collection.storage.tails import GROUP as TAIL
+from ambar.store.copies.arrays import bounded_already
+from ambar.store.copies.copier import Copier
+from ambar.store.copies.selection import select_names
+from ambar.store.writer import Profile
+
+
+def copy_datasets(
+    source: Collection,
+    target: Collection,
+    names: Sequence[str],
+    *,
+    fields: Sequence[str] | None,
+    bounds: Mapping[str, float | str],
+    profile: Profile | None,
+    report: Progress | None,
+) -> None:
+    """Add datasets of a collection to another one that is open for writing.
+
+    A family of which all datasets are wanted, with all variables and without new bounds, is copied
+    verbatim, or encoded with the profile. Datasets of other families are read and added.
+
+    Parameters
+    ----------
+    source, target
+        The collections.
+    names
+        The datasets, in their order in the source. The target does not have them.
+    fields
+        Data variables, or patterns of these; all for None. Coordinates are always copied.
+    bounds
+        New error bounds by variable.
+    profile
+        The profile of lossless arrays.
+    report
+        A function called with the work done and all work.
+
+    Raises
+    ------
+    KeyError
+        If no dataset has a variable of `fields` or `bounds`.
+    ValueError
+        If a variable has an error bound, and gets another one.
+    """
+    known = source._families.variables
+    wanted = set(_wanted(source, fields, known))
+    for name in bounds:
+        if name not in known:
+            raise source._families.unknown(name)
+    losses = losses_of(source)
+    for name in bounds:
+        if name in losses:
+            raise bounded_already(source.store, name, losses[name]["lossy_compression_error_bound"])
+    positions = np.array([source._catalogue.position(name) for name in names], np.int64)
+    places = source._catalogue.places_at(positions)
+    whole = [
+        family
+        for family in source._families
+        if np.count_nonzero(places[:, 0] == family.number) == family.rows
+        and wanted.issuperset(family.columns)
+        and not set(bounds).intersection(family.columns)
+    ]
+    copier = Copier(source.store, target._changing._writer, profile, report)
+    numbers = {family.number: _copy_family(copier, family, target) for family in whole}
+    copier.finish()
+    for done, (name, (family, row)) in enumerate(zip(names, places.tolist(), strict=True), 1):
+        if family in numbers:
+            target._catalogue.add(name, numbers[family], row)
+        else:
+            target._add(_decoded(source._record(name), wanted, losses))
+        if report is not None and len(numbers) < len(source._families):
+            report(done, len(names))
+    target._changing.pending = True
+
+
+def _wanted(
+    source: Collection, fields: Sequence[str] | None, known: Sequence[str]
+) -> Iterator[str]:
+    """Yield the variables to copy: the chosen data variables, and all coordinates."""
+    data = {
+        name
+        for family in source._families
+        for name, column in family.columns.items()
+        if not column.coordinate
+    }
+    chosen = set(
+        select_names([name for name in known if name in data], fields, source.location, "variable")
+    )
+    for name in known:
+        if name in chosen or name not in data:
+            yield name
+
+
+def losses_of(source: Collection) -> dict[str, dict[str, Any]]:
+    """Return the attributes that state the loss of variables that have an error bound."""
+    found: dict[str, dict[str, Any]] = {}
+    for family in source._families:
+        for name in family.columns:
+            if loss := dict(source.store._array(family.path(name)).lossy_attrs):
+                found.setdefault(name, loss)
+    return found
+
+
+def _copy_family(copier: Copier, family: Family, target: Collection) -> int:
+    """Copy a family and its tails, and return its new number."""
+    number = len(target._families)
+    copied = dataclasses.replace(family, number=number, columns=copy.deepcopy(family.columns))
+    # Not entered among the families to which datasets of this session are added.
+    target._families.append(copied)
+    copier.add(family.group, copied.group)
+    if copier.source._core.kind(f"/{TAIL}/{family.group}") is not None:
+        copier.add(f"{TAIL}/{family.group}", f"{TAIL}/{copied.group}")
+    return number
+
+
+def _decoded(record: Record, wanted: set[str], losses: Mapping[str, Mapping[str, Any]]) -> Record:
+    """Return a dataset with some variables; the attributes state the loss of their values."""
+    variables = {}
+    for name, variable in record.variables.items():
+        if name in wanted:
+            stated = attributes_as_json((record.name, name), losses.get(name, {}))
+            variables[name] = variable._replace(attributes={**variable.attributes, **stated})
+    return record_of(record.name, variables, record.attributes)
+
+
+def merged_settings(collections: Sequence[Collection]) -> dict[str, Any]:
+    """Return the settings of a collection of all datasets.
+
+    Raises ValueError if the settings of variables differ.
+    """
+    settings = collections[0].settings
+    for other in collections[1:]:
+        for name, encoding in other.settings["encoding"].items():
+            if settings["encoding"].setdefault(name, encoding) != encoding:
+                raise _core.InvalidError(
+                    f"{other.location}: expected the encoding {settings['encoding'][name]!r} of "
+                    f"{name!r}, as {collections[0].location} has it, found {encoding!r}; convert "
+                    "one of the collections"
+                )
+        settings["ragged"] = list(dict.fromkeys([*settings["ragged"], *other.settings["ragged"]]))
+    return settings

@@ -1,0 +1,1 @@
+"""Copies of snapshots and series of outputs, and merges of series."""

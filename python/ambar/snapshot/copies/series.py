@@ -1,0 +1,102 @@
+"""Copies and merges of series of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ambar import _core
+from ambar._util.progress import Progress
+from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
+from ambar.snapshot.series import Series
+from ambar.store.copies.copier import Copier
+from ambar.store.copies.merging import OnConflict, assign_owners, check_conflicts
+from ambar.store.group_description import Description
+from ambar.store.store import Store
+from ambar.store.writer import Writer
+
+
+def steps_in(store: Store) -> list[str]:
+    """Return the names of the groups of the outputs of a series."""
+    return [name for _, name in Series(store)._steps]
+
+
+def steps_of_target(store: Store) -> list[str]:
+    """Return the outputs of a series to add to; raises ValueError for another kind of store."""
+    about = store._ambar_attributes()
+    if about.get("kind") != "series" or "of" in about:
+        raise _core.InvalidError(
+            f"{store.location}: expected a series of outputs to add to, found a store of the kind "
+            f"{about.get('kind', 'arrays')!r}; choose another name"
+        )
+    return steps_in(store)
+
+
+def copy_series(
+    source: Store,
+    writer: Writer,
+    steps: Sequence[str],
+    selection: SnapshotSelection,
+    scratch: Path,
+    report: Progress | None,
+) -> None:
+    """Copy outputs of a series, or a part of each; raises the errors of `copy_snapshot`."""
+    if selection != SnapshotSelection():
+        for name in steps:
+            copy_snapshot(source, name, writer, name, selection, scratch, report)
+        return
+    copier = Copier(source, writer, None, report)
+    for name in steps:
+        copier.add(name)
+    copier.finish()
+
+
+class SeriesMerge:
+    """Outputs of series, and single outputs of RAMSES, that become one series.
+
+    Raises
+    ------
+    ValueError
+        If the target is not a series; if several stores have an output, with "error".
+    UnsupportedError
+        If a store has a single output of another code.
+    """
+
+    def __init__(
+        self, stores: Sequence[Store], existing: Store | None, on_conflict: OnConflict
+    ) -> None:
+        self._stores = stores
+        self._existing = existing
+        self._outputs = [_outputs_of(store) for store in stores]
+        named = [
+            (store.location, outputs) for store, outputs in zip(stores, self._outputs, strict=True)
+        ]
+        known = [] if existing is None else steps_of_target(existing)
+        self._owners = assign_owners(named, known, on_conflict)
+        check_conflicts(self._owners.conflicts, "outputs")
+
+    def write(self, writer: Writer, report: Progress | None) -> None:
+        """Copy the outputs."""
+        for name in self._owners.replaced:
+            writer.remove(name)
+        for number, store in enumerate(self._stores):
+            copier = Copier(store, writer, None, report)
+            for name in self._owners.of(number):
+                copier.add(self._outputs[number][name], name)
+            copier.finish()
+        if self._existing is None:
+            writer._create_group("", {"ambar": {"version": 1, "kind": "series"}})
+
+
+def _outputs_of(store: Store) -> dict[str, str]:
+    """Return the paths of the outputs in a store, by their names in a series."""
+    about = store._ambar_attributes()
+    if about.get("kind") == "series":
+        return {name: name for name in steps_in(store)}
+    source = Description(about, store.location).object("source")
+    if source.optional_string("format") != "ramses":
+        raise _core.UnsupportedError(
+            f"{store.location}: expected outputs of RAMSES, which form a series, found a snapshot "
+            "of another code; keep it in a store of its own"
+        )
+    return {f"output_{source.integer('output'):05d}": ""}

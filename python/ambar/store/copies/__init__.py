@@ -1,0 +1,1 @@
+"""Stores from stores: copies of nodes, selections of steps and names, and merges."""

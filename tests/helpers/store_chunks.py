@@ -1,0 +1,24 @@
+"""The stored bytes of stores, by which copies are compared."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import ambar
+
+
+def chunks(path: Path, prefix: str = "") -> dict[str, bytes]:
+    """Return the stored bytes of all chunks below a group, by their keys: any ZIP reader's."""
+    with zipfile.ZipFile(path) as file:
+        return {
+            name.removeprefix(prefix): file.read(name)
+            for name in file.namelist()
+            if name.startswith(prefix) and not name.endswith("zarr.json")
+        }
+
+
+def are_equal(a: Path, b: Path) -> bool:
+    """Whether two stores have the same nodes, documents and chunks."""
+    found = ambar.diff(a, b)
+    return not (found.added or found.removed or found.values or found.metadata)
