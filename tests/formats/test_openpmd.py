@@ -147,6 +147,7 @@ def test_an_export_is_equal_to_the_source(warpx: Path, tmp_path: Path, target: s
         ]
         path /= "openpmd_%06T.h5"
     assert_equal(contents(warpx / "diags" / "openpmd_%06T.h5"), contents(path))
+    ambar.export(warpx / "run.ambar", tmp_path / target, mode="w")
     ambar.convert(tmp_path / target, tmp_path / "again.ambar", fsync=False)
     assert_same(warpx / "run.ambar", tmp_path / "again.ambar", 200)
 
@@ -351,6 +352,12 @@ def test_stores_of_other_codes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ambar.UnsupportedError, match="made from openPMD files"):
         ambar.export(store, tmp_path / "out", format="openpmd")
     assert not (tmp_path / "out").exists()
+    (tmp_path / "own").mkdir()
+    with h5py.File(tmp_path / "own" / "results.h5", "w") as file:
+        file["x"] = np.zeros(3)
+    ambar.convert(write_modes(tmp_path / "modes.h5"), tmp_path / "modes.ambar", fsync=False)
+    with pytest.raises(ValueError, match="other files than those of an export"):
+        ambar.export(tmp_path / "modes.ambar", tmp_path / "own", mode="w")
     write_picongpu(tmp_path / "data.h5")
     with pytest.raises(ValueError, match="found a series of another code"):
         ambar.convert(tmp_path / "data.h5", store, mode="a")

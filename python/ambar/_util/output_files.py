@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import mmap
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -162,11 +163,14 @@ def _check(place: Path, *, replace: bool) -> None:
 def _is_export(path: Path) -> bool:
     """Return whether a path is a file of an export, or a folder of only these.
 
-    That is a NetCDF or HDF5 file, a Zarr store, a folder of ADIOS2, or a mesh step.
+    That is a NetCDF file, an openPMD file, a Zarr store, a folder of ADIOS2, or a mesh step.
     """
     if path.is_dir():
         return path.suffix == ".zarr" or _is_bp(path) or all(map(_is_export, path.iterdir()))
-    return path.suffix in (".nc", ".h5") or path.name.startswith("step_")
+    if path.suffix == ".h5" and path.stat().st_size:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(b"openPMD") >= 0  # an attribute of the root, anywhere in the file
+    return path.suffix == ".nc" or path.name.startswith("step_")
 
 
 def _is_bp(folder: Path) -> bool:
