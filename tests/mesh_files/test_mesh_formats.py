@@ -257,20 +257,116 @@ def test_images_with_too_few_values_are_errors(name: str, header: bytes, tmp_pat
         ambar.convert(tmp_path / name, tmp_path / "y.ambar")
 
 
-def test_readers_of_other_packages(tmp_path: Path) -> None:
+class TimedSource(pv.BaseVTKReader):
+    """Reads spheres whose radius is the time."""
+
+    time = 1.0
+
+    def Update(self) -> None:  # noqa: N802 - the name of VTK
+        self._data_object = pv.Sphere(radius=self.time, theta_resolution=4, phi_resolution=4)
+
+    def UpdateInformation(self) -> None:  # noqa: N802 - the name of VTK
+        """Do nothing: the times are constants."""
+
+
+class TimedReader(pv.BaseReader, pv.TimeReader):
+    """A reader class of another package."""
+
+    _class_reader = TimedSource
+    _vtk_module_name = ""
+    time_values = (1.0, 2.0)
+    number_time_points = 2
+    active_time_value = 1.0
+
+    def time_point_value(self, time_point: int) -> float:
+        return self.time_values[time_point]
+
+    def set_active_time_point(self, time_point: int) -> None:
+        self.reader.time = self.time_values[time_point]
+
+    def set_active_time_value(self, time_value: float) -> None:
+        self.reader.time = time_value
+
+
+def write_probe(mesh: Any, path: str) -> None:
+    Path(path).write_text(f"{mesh.n_cells} cells")
+
+
+@pytest.mark.filterwarnings("ignore:.*does not hold unchanged")
+def test_formats_of_other_packages(tmp_path: Path) -> None:
     (tmp_path / "x.probe").write_text("a mesh")
     with pytest.raises(ambar.UnsupportedError, match=r"x\.probe: expected a NetCDF"):
         ambar.convert(tmp_path / "x.probe", tmp_path / "x.ambar")
+    reading, writing = pv.core.utilities.reader_registry, pv.core.utilities.writer_registry
+    before = reading._save_registry_state(), writing._save_registry_state()
     pv.register_reader(".probe", lambda path, **_: pv.Cube() if Path(path).exists() else None)
+    pv.register_reader(".timed", TimedReader)
+    pv.register_writer(".report", write_probe)
+    meshio.register_format("probe", [".by_meshio"], None, {"probe": meshio.off.write})
     try:
         ambar.convert(tmp_path / "x.probe", tmp_path / "x.ambar", fsync=False)
+        (tmp_path / "x.timed").write_text("spheres")
+        ambar.convert(tmp_path / "x.timed", tmp_path / "timed.ambar", fsync=False)
+        ambar.write_mesh(MESHES["triangles"], tmp_path / "t.ambar", fsync=False)
+        ambar.export(tmp_path / "t.ambar", tmp_path / "x.report")
+        ambar.export(tmp_path / "t.ambar", tmp_path / "x.by_meshio")
     finally:
-        pv.core.utilities.reader_registry._custom_ext_readers.pop(".probe")
+        reading._restore_registry_state(before[0])
+        writing._restore_registry_state(before[1])
+        meshio.deregister_format("probe")
     assert ambar.open_mesh(tmp_path / "x.ambar").n_cells == 6
+    series = ambar.open_mesh_series(tmp_path / "timed.ambar")
+    assert series.times == [1.0, 2.0]
+    assert [mesh.read().length for mesh in series] == pytest.approx([12**0.5, 48**0.5], rel=0.1)
+    assert (tmp_path / "x.report").read_text() == f"{MESHES['triangles'].n_cells} cells"
+    assert (tmp_path / "x.by_meshio").read_text().startswith("OFF")
     # PyVista knows the package that reads these files.
     (tmp_path / "x.frd").write_text("    1C\n")
     with pytest.raises(ImportError, match="pip install pyvista-frd-reader"):
         ambar.convert(tmp_path / "x.frd", tmp_path / "y.ambar")
+
+
+def dicom(number: int, values: np.ndarray) -> bytes:
+    """Return a slice of a scan, with the tags that an image needs, in explicit little endian."""
+
+    def element(group: int, tag: int, kind: str, content: str | int | bytes) -> bytes:
+        if isinstance(content, int):
+            content = content.to_bytes(2, "little")
+        data = content.encode() if isinstance(content, str) else content
+        data += (b"\0" if kind == "UI" else b" ") * (len(data) % 2)
+        length = 4 if kind == "OW" else 2
+        begin = np.array([group, tag], "<u2").tobytes() + kind.encode() + bytes(length - 2)
+        return begin + len(data).to_bytes(length, "little") + data
+
+    syntax = element(2, 0x10, "UI", "1.2.840.10008.1.2.1")
+    meta = element(2, 0, "UL", len(syntax).to_bytes(4, "little")) + syntax
+    rows, columns = values.shape
+    numbers = {2: 1, 0x10: rows, 0x11: columns, 0x100: 16, 0x101: 16, 0x102: 15, 0x103: 0}
+    image = {tag: element(0x28, tag, "US", value) for tag, value in numbers.items()}
+    image[4] = element(0x28, 4, "CS", "MONOCHROME2")
+    image[0x30] = element(0x28, 0x30, "DS", "0.5\\0.5")
+    place = element(8, 0x18, "UI", f"1.2.3.{number}") + element(0x18, 0x50, "DS", "2.0")
+    place += element(0x20, 0x0E, "UI", "1.2.3.4") + element(0x20, 0x13, "IS", str(number + 1))
+    place += element(0x20, 0x32, "DS", f"0\\0\\{2 * number}")
+    place += element(0x20, 0x37, "DS", "1\\0\\0\\0\\1\\0")
+    tags = b"".join(image[tag] for tag in sorted(image))
+    pixels = element(0x7FE0, 0x10, "OW", values.astype("<u2").tobytes())
+    return bytes(128) + b"DICM" + meta + place + tags + pixels
+
+
+def test_a_folder_of_dicom_is_an_image(tmp_path: Path) -> None:
+    folder = tmp_path / "scan"
+    folder.mkdir()
+    values = RANDOM.integers(0, 1000, (3, 4, 5))
+    for number in range(3):
+        (folder / f"{number}.dcm").write_bytes(dicom(number, values[number]))
+    ambar.convert(folder, tmp_path / "x.ambar", fsync=False)
+    found, expected = ambar.read_mesh(tmp_path / "x.ambar"), pv.read(folder)
+    assert (found.dimensions, found.spacing) == ((5, 4, 3), (0.5, 0.5, 2.0))
+    np.testing.assert_array_equal(found.active_scalars, expected.active_scalars)
+    assert set(found.active_scalars.tolist()) == set(values.ravel().tolist())
+    (folder / "notes.txt").touch()
+    assert not is_mesh_file(folder)
 
 
 def test_hdf5_is_a_mesh_by_its_content(tmp_path: Path) -> None:

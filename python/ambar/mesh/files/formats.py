@@ -24,7 +24,7 @@ def suffix_of(path: Path) -> str:
     """Return the suffix by which PyVista chooses a format, such as ".vtu", ".nii.gz", ".e.4.0"."""
     from pyvista.core.utilities.fileio import get_ext
 
-    return str(get_ext(path))
+    return ".dcm" if path.is_dir() else str(get_ext(path))  # PyVista reads no other folders
 
 
 def is_mesh_file(path: str | os.PathLike[str]) -> bool:
@@ -37,6 +37,8 @@ def is_mesh_file(path: str | os.PathLike[str]) -> bool:
     if place.is_dir():
         files = list(place.iterdir())
         return bool(files) and all(file.suffix == ".dcm" for file in files)  # PyVista's condition
+    if not place.is_file():  # opening a FIFO waits for its writer
+        return False
     if place.suffix.lower() in _SHARED:
         return _has_mesh_in_hdf5(place)
     return pyvista_reads(place) or bool(meshio_formats(place))

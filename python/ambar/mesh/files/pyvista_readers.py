@@ -258,6 +258,6 @@ def size_of(path: Path) -> int:
     if path.suffix == ".foam":
         files = (file for file in path.parent.rglob("*") if file.suffix != ".ambar")
         return sum(file.stat().st_size for file in files if file.is_file())
-    folder = path.with_suffix("") if path.suffix in _BLOCKS else path
+    folder = path.with_suffix("") if path.suffix.lower() in _BLOCKS else path
     inside = folder.rglob("*") if folder.is_dir() else ()
     return sum(file.stat().st_size for file in (path, *inside) if file.is_file())
