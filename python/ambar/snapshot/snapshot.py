@@ -328,7 +328,8 @@ class Snapshot:
         without ``job_info`` as a ``BoxlibDataset``, which has none. `species` has them.
         Fields, units, cosmology and derived fields are those of yt's own readers of RAMSES and
         AMReX (yt 4.4): ("gas", "density"), ("io", "particle_mass"). ``yt.load("run.ambar")``
-        returns the same for a store, ``yt.load("run.ambar", output=2)`` for one of a series.
+        returns the same for a store, ``yt.load("run.ambar", output=2)`` for one of a series. Of
+        other codes, the dataset is one of ``yt.load_amr_grids``, with cells only.
 
         Parameters
         ----------

@@ -8,6 +8,7 @@ from ambar import _core
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.interop.yt.plotfiles import plotfile_dataset
 from ambar.snapshot.interop.yt.ramses import AmbarRamsesDataset
+from ambar.snapshot.interop.yt.stream import stream_dataset
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.run_info import RamsesInfo
 
@@ -23,11 +24,7 @@ def dataset_of(snapshot: Snapshot, **options: Any) -> Any:
             f"{', '.join(snapshot.components)}; use yt.load_particles with particles.read()"
         )
     if isinstance(snapshot.info, CodeInfo):
-        raise _core.UnsupportedError(
-            f"{snapshot.location}: expected an output of RAMSES or AMReX for yt, found one of "
-            f"{snapshot.info.code!r}; open the original with yt, or pass snapshot.amr.grid(...) to "
-            "yt.load_uniform_grid"
-        )
+        return stream_dataset(snapshot, snapshot.info, **options)
     if isinstance(snapshot.info, RamsesInfo):
         return AmbarRamsesDataset(snapshot, **options)
     return plotfile_dataset(snapshot, **options)
