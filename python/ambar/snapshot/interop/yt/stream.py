@@ -84,7 +84,7 @@ def _reader(
 
 def _three(values: Any, rest: Any) -> list[Any]:
     """Return values for three dimensions."""
-    known = np.asarray(values).tolist()
+    known: list[Any] = np.asarray(values).tolist()
     return known + [rest] * (3 - len(known))
 
 
