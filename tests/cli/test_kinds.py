@@ -65,7 +65,7 @@ def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Pat
     with pytest.raises(ValueError, match="levels does not apply to the kind 'probe'"):
         ambar.convert(probe, probe.with_name("x.ambar"), levels=(1, 2))
     with pytest.raises(
-        ValueError, match="did you mean levels.*options of this kind: components, fields, halos, lev"
+        ValueError, match="did you mean levels.*options of this kind: components, fields, halos"
     ):
         ambar.convert(OUTPUT, probe.with_name("x.ambar"), level=(1, 2))
     with pytest.raises(ambar.UnsupportedError, match="to export, found the kind 'probe'"):
