@@ -422,7 +422,10 @@ def test_messages_name_options_of_the_command_line(
     assert (code, "or replace it with --overwrite" in err) == (4, True)
     code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "x.ambar", "--reorder")
     assert (code, "--reorder does not apply to the kind 'RAMSES output'" in err) == (2, True)
-    assert "options of this kind: --components, --fields, --levels, --max-level, --on-error" in err
+    assert (
+        "options of this kind: --components, --fields, --halos, --levels, --max-level, --on-error"
+        in err
+    )
     code, _, err = run(capsys, "convert", output("sedov"), tmp_path / "no" / "x.ambar")
     assert (code, "the folder to write to does not exist; create it first" in err) == (3, True)
     (tmp_path / "empty").mkdir()
