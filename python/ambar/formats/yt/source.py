@@ -96,7 +96,9 @@ def open_output(path: str | os.PathLike[str]) -> Any:
 
     try:
         with _quiet():
-            return yt.load(os.fspath(path))
+            dataset = yt.load(os.fspath(path))
+            dataset.index  # noqa: B018 - yt reads it on first access
+            return dataset
     except Exception as error:
         raise _core.CorruptError(
             f"{os.fspath(path)}: yt recognizes the file, but cannot open it: {error!r:.500}; check "
@@ -133,17 +135,20 @@ def _is_valid(known: Any, place: Path) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out the messages of yt's log below errors."""
+    """Leave out yt's bars of progress, and the messages of its log below errors."""
     import logging
 
+    from yt.config import ytcfg
     from yt.utilities.logger import ytLogger
 
-    level = ytLogger.level
+    level, has_no_bars = ytLogger.level, ytcfg.get("yt", "suppress_stream_logging")
     ytLogger.setLevel(logging.ERROR)
+    ytcfg.set("yt", "suppress_stream_logging", True)
     try:
         yield
     finally:
         ytLogger.setLevel(level)
+        ytcfg.set("yt", "suppress_stream_logging", has_no_bars)
 
 
 def name_of(dataset: Any) -> str:
