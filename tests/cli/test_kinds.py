@@ -46,6 +46,17 @@ def _forget_kinds() -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore:ambar.kinds. no_such_module")
+def test_a_store_of_another_kind_is_copied_as_arrays(probe: Path) -> None:
+    store, target = probe.with_name("record.ambar"), probe.with_name("copy.ambar")
+    ambar.convert(probe, store)
+    ambar.convert(store, target, profile="small")
+    copied: Any = ambar.open(target)
+    assert (copied.times.tolist(), copied.pressure.tolist()) == ([0.0, 0.5], [1.5, 2.5])
+    with pytest.raises(ambar.UnsupportedError, match="found the kind 'probe'"):
+        ambar.merge([store, target], probe.with_name("x.ambar"))
+
+
+@pytest.mark.filterwarnings("ignore:ambar.kinds. no_such_module")
 def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Path) -> None:
     from ambar.kinds.registry import overview
 

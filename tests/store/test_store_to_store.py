@@ -447,6 +447,8 @@ def test_datasets_of_a_collection(tmp_path: Path) -> None:
     assert all(
         np.abs(found[name].t.values - datasets[name].t.values).max() <= 0.0101 for name in datasets
     )
+    with pytest.raises(ValueError, match="was created with encoding="):
+        ambar.convert(source, target, mode="a", error_bound={"t": 0.1})
     with pytest.raises(ValueError, match="s has the error bound '1e-2', and a second one"):
         ambar.convert(source, tmp_path / "y.ambar", error_bound={"s": 0.1})
 

@@ -105,7 +105,8 @@ def _copy(request: CollectionCopy) -> Conversion | None:
     known = set() if existing is None else set(_opened(existing).names)
     names = source.choose(request.datasets)
     new = [name for name in names if name not in known]
-    options: dict[str, Any] = {}
+    # The bounds of an existing collection cannot change.
+    options: dict[str, Any] = {"encoding": bounds} if bounds else {}
     if existing is None:
         losses = losses_of(source)
         options = source.settings

@@ -15,7 +15,7 @@ from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of
 from ambar._util.output_files import check_folder_of, published, refuse_source, target_exists
 from ambar._util.progress import Progress
-from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store
+from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store, kind_to_copy
 from ambar.kinds.request import Conversion, ConvertRequest, Export, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
@@ -228,7 +228,7 @@ def convert(
     request: ConvertRequest
     if store is not None:
         refuse_source(paths, target)
-        kind = _kind_to_copy(store)
+        kind = kind_to_copy(store)
         common |= {"opened": store, "new_profile": profile}
         request = build(kind.copy_request, kind.name, paths[0], options, **common)
     else:
@@ -274,17 +274,6 @@ def _store_to_copy(
             "writes several stores as one"
         )
     return open_store(stores[0], storage_options)
-
-
-def _kind_to_copy(store: Store) -> Kind:
-    """Return the kind of a store; stores of unknown kinds are arrays."""
-    kind = kind_of_store(store)
-    if kind.copy is None:
-        raise _core.UnsupportedError(
-            f"{store.location}: expected a kind that ambar can copy, found {kind.name!r}; copy the "
-            "file"
-        )
-    return kind
 
 
 def _kind_to_convert(paths: Sequence[AnyPath]) -> Kind:

@@ -192,6 +192,12 @@ def kind_of_store(store: Store) -> Kind:
     return next((kind for kind in external_kinds() if kind.name == name), _load(_ARRAYS))
 
 
+def kind_to_copy(store: Store) -> Kind:
+    """Return the kind that copies a store: its own one, or that of arrays if it cannot."""
+    kind = kind_of_store(store)
+    return _load(_ARRAYS) if kind.copy is None else kind
+
+
 def kind_of_sources(paths: Sequence[Path]) -> Kind | None:
     """Return the first kind that recognizes files or folders to convert, or None."""
     kinds = (kind for kind in _source_kinds() if kind.convert is not None)

@@ -30,7 +30,7 @@ from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.copies.selection import Positions, select_steps
-from ambar.store.error_bounds import loose_bound
+from ambar.store.error_bounds import listed_bounds, loose_bound
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
 
@@ -196,6 +196,7 @@ def _copy_snapshot(request: SnapshotRequest) -> None:
     folder = Path(request.target).absolute().parent
     with copying(request) as (writer, report):
         copy_snapshot(request.opened, "", writer, "", request.selection, folder, report)
+    warn_of_loose_bounds(request.target, listed_bounds(request.error_bound))
 
 
 def _copy_series(request: SeriesRequest) -> Conversion:
@@ -209,6 +210,7 @@ def _copy_series(request: SeriesRequest) -> Conversion:
         copy_series(store, writer, new, request.selection, folder, report)
         if existing is None:
             writer._create_group("", store._attributes(""))
+    warn_of_loose_bounds(request.target, listed_bounds(request.error_bound))
     return Conversion(
         os.fspath(request.target),
         store.usage()["total"],

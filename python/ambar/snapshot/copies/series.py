@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from ambar import _core
@@ -42,13 +43,19 @@ def copy_series(
 ) -> None:
     """Copy outputs of a series, or a part of each; raises the errors of `copy_snapshot`."""
     if selection != SnapshotSelection():
-        for name in steps:
-            copy_snapshot(source, name, writer, name, selection, scratch, report)
+        for number, name in enumerate(steps):
+            of_step = None if report is None else partial(_report_step, report, number, len(steps))
+            copy_snapshot(source, name, writer, name, selection, scratch, of_step)
         return
     copier = Copier(source, writer, None, report)
     for name in steps:
         copier.add(name)
     copier.finish()
+
+
+def _report_step(report: Progress, number: int, count: int, done: int, total: int) -> None:
+    """Report the progress of one of several steps."""
+    report(number * total + done, count * total)
 
 
 class SeriesMerge:
