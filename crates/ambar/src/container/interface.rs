@@ -184,6 +184,22 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// As `put`.
     fn put_sealed(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()>;
 
+    /// Copies `entry` of another container, whose key there is `from`, as the entry `key`, with its seal. Its CRC-32 is
+    /// verified.
+    ///
+    /// # Errors
+    /// `Corrupt` if the entry is damaged, which poisons; otherwise as `put`, and as `read_whole` of `source`.
+    fn put_copy(
+        &mut self,
+        key: &str,
+        source: &dyn Container,
+        from: &str,
+        entry: &Entry,
+    ) -> Result<()> {
+        let content = existing_content(source, from)?;
+        self.put_sealed(key, &[&content], entry.seal)
+    }
+
     /// Reads all bytes of `key`, committed or not, and verifies their CRC-32; `None` if the key does not
     /// exist. The root's `zarr.json` is not read back.
     ///
@@ -256,6 +272,15 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// # Errors
     /// `Invalid` if nothing has been committed yet; otherwise as [`open`].
     fn reader(&self) -> Result<Arc<dyn Container>>;
+}
+
+/// The content of an entry that exists.
+pub(super) fn existing_content(container: &dyn Container, key: &str) -> Result<Vec<u8>> {
+    container.read_whole(key, u64::MAX)?.ok_or_else(|| {
+        Error::corrupt("the entry does not exist; restore the store from a copy")
+            .at_node(key)
+            .in_file(container.location())
+    })
 }
 
 /// The location of an entry's bytes. Valid only for its container; keeps no file open.

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::writer::StoreWriter;
 use super::{NodeKind, Store, name_of};
-use crate::container::{Entry, EntryRange};
+use crate::container::{Entry, EntryRange, ReadAhead};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::metadata::group_document;
 
-/// Most stored bytes in memory, unless one entry is longer.
+/// Most stored bytes that are read ahead, unless one entry is longer.
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// Entries are read together across gaps of at most this many bytes.
@@ -34,7 +34,7 @@ struct CopiedEntry {
 impl StoreWriter {
     /// Copies nodes of `store`, each with everything below it. Documents and encoded chunks do not change, and nothing
     /// is decoded. Checksums of entries are verified before they are written. Entries are read in the order of the
-    /// file, at most 64 MiB at a time. `progress` is called with the bytes copied and all bytes.
+    /// file, from other machines up to 64 MiB in a request. `progress` is called with the bytes copied and all bytes.
     ///
     /// # Errors
     /// `NotFound` if a node does not exist; `Invalid` if the target has a node of the new path; `Corrupt` if a checksum
@@ -176,20 +176,17 @@ impl StoreWriter {
             })
             .collect();
         let bytes = parts.iter().map(|part| part.len).sum();
-        limits::check_memory("entries of the store", bytes)?;
-        let _ahead = container.read_ahead(&parts, GAP_BYTES)?;
-        for copied in batch {
-            let content = container.read_whole(&copied.key, u64::MAX)?;
-            let content = content.ok_or_else(|| {
-                Error::corrupt("the entry does not exist; restore the store from a copy")
-                    .at_node(&copied.key)
-                    .in_file(store.location())
-            })?;
-            let seal = copied.entry.seal();
-            self.container
-                .put_sealed(&copied.target, &[&content], seal)?;
-            self.keys.insert(copied.target.clone());
+        let mut ahead = ReadAhead::default();
+        if container.is_remote() {
+            limits::check_memory("entries of the store", bytes)?;
+            ahead = container.read_ahead(&parts, GAP_BYTES)?;
         }
+        for copied in batch {
+            let CopiedEntry { key, target, entry } = copied;
+            self.container.put_copy(target, container, key, entry)?;
+            self.keys.insert(target.clone());
+        }
+        drop(ahead);
         Ok(bytes)
     }
 }

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::super::interface::existing_content;
 use super::super::source::{ByteSource, LocalFile};
 use super::super::state::{State, nothing_committed};
 use super::super::{
-    CommitInfo, Container, ContainerWriter, CreateOptions, Durability, SharedEntry, SharedFileInfo,
-    file, key,
+    CommitInfo, Container, ContainerWriter, CreateOptions, Durability, Entry, SharedEntry,
+    SharedFileInfo, file, key,
 };
 use super::appender::Appender;
 use super::commit_record::{self, Changes, CommitRecord, MOST_MESSAGE, RecordBody};
@@ -494,6 +495,36 @@ impl ContainerWriter for ZipWriter {
         }
         let document = parts.concat();
         self.put_root(&document, &document)
+    }
+
+    fn put_copy(
+        &mut self,
+        key: &str,
+        source: &dyn Container,
+        from: &str,
+        entry: &Entry,
+    ) -> Result<()> {
+        key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
+        let Some(crc32) = entry.crc32 else {
+            let content = existing_content(source, from)?;
+            return self.put_sealed(key, &[&content], entry.seal);
+        };
+        let record = EntryRecord {
+            len: entry.len,
+            crc32,
+            seal: entry.seal,
+            ..EntryRecord::default()
+        };
+        self.append_entry(key, record, |out| {
+            let read = |at: u64, piece: &mut [u8]| source.read_at(entry, at, piece);
+            let write = &mut |piece: &[u8]| out.write(piece);
+            let copied = file::stream_pieces(entry.len, file::PIECE, &read, write)
+                .and_then(|found| file::check_crc32(found, Some(crc32)));
+            copied.map_err(|error| match error.kind() {
+                ErrorKind::Corrupt => error.at_node(from).in_file(source.location()),
+                _ => error,
+            })
+        })
     }
 
     fn put_root(&mut self, document: &[u8], alone: &[u8]) -> Result<()> {
