@@ -305,7 +305,7 @@ def test_components_fields_and_error_bounds(folder: Path, tmp_path: Path) -> Non
         tmp_path / "s.ambar",
         components=["gas"],
         fields=["mass", "Velocities", "rho"],
-        error_bound={"gas/Density": "1e-3 relative", "velocity_*": 0.5},
+        error_bound={"gas/Density": "1e-3 relative", "gas/velocity_*": 0.5},
     )
     gas = ambar.open_snapshot(tmp_path / "s.ambar").species["gas"]
     assert gas.fields == [
@@ -524,3 +524,141 @@ def test_the_page_runs_as_written(
     assert names["hot"] > 0
     assert len(names["massive"]) > 0
     assert Path("gas.ambar").exists()
+
+
+@pytest.mark.parametrize("bound", [1e-3, {"Density": 1.0}, {"velocity_*": 1.0}, {"*@8": 1.0}])
+def test_error_bounds_name_a_species(folder: Path, tmp_path: Path, bound: Any) -> None:
+    with pytest.raises(ValueError, match=r"such as 'gas/Density'"):
+        ambar.convert(folder / "gadget4.hdf5", tmp_path / "s.ambar", error_bound=bound)
+    assert not list(tmp_path.iterdir())
+
+
+def test_datasets_of_unusual_names_and_places_are_converted_or_listed(tmp_path: Path) -> None:
+    path, target = tmp_path / "snap.hdf5", tmp_path / "s.ambar"
+    data = particles({0: 500, 4: 40}, masses=(0,))
+    flags = np.arange(500) % 3 == 0
+    write_gadget(path, data, code="eagle", mass=2.0)
+    with h5py.File(path, "r+") as file:
+        gas = file["PartType0"]
+        gas["index"] = np.arange(500)
+        gas["velocity_x"] = np.arange(500.0)
+        gas["IsCold"] = flags
+        gas["Dust/Density"] = np.arange(500.0)
+        gas["Entropy"] = np.arange(500.0)
+        gas["Entropy"].attrs.update(
+            {"CGSConversionFactor": 3.0, "aexp-scale-exponent": -1.0, "h-scale-exponent": 0.0}
+        )
+        gas["Label"] = np.full(500, b"x", "S1")
+        file["Tree/Nodes"] = np.arange(9)
+        file["RuntimePars"] = h5py.Empty("f4")
+        file.create_group("Solver").attrs["CourantFactor"] = 0.25
+        file["PartType4"]["DynamicalMasses"] = np.arange(40.0)
+        file["Header"].attrs["MassTable"] = np.zeros(6)
+        file["Gas"] = h5py.SoftLink("/PartType0")
+    report = ambar.convert(path, target, fields=None, fsync=False)
+    assert set(report.left_out) == {"PartType0/Label", "Tree/Nodes", "RuntimePars"}
+    snapshot = ambar.open_snapshot(target)
+    info = info_of(snapshot)
+    assert info.parameters["Solver"] == {"CourantFactor": 0.25}
+    table = snapshot.species["gas"].read()
+    ids = data["PartType0"]["ParticleIDs"]
+    found, order = rows_by_id(table), rows_by_id({"id": ids})
+    for name, values in [
+        ("index_field", np.arange(500)),
+        ("velocity_x_field", np.arange(500.0)),
+        ("IsCold", flags),
+        ("velocity_x", data["PartType0"]["Velocities"][:, 0]),
+    ]:
+        np.testing.assert_array_equal(table[name][found], values[order])
+    assert "particles/gas/Dust_Density" not in info.field_units
+    assert info.field_units["particles/gas/Entropy"] == f"{3.0 / A!r}*cgs"
+    ambar.convert(path, target, fields=["mass"], mode="w", fsync=False)
+    species = ambar.open_snapshot(target).species
+    assert species["gas"].fields[3:] == ["Masses"]
+    assert species["stars"].fields[3:] == ["DynamicalMasses"]
+    with pytest.raises(ValueError, match="expected at least one component"):
+        ambar.convert(path, target, components=[], mode="w")
+
+
+def test_the_domain_does_not_depend_on_components(tmp_path: Path) -> None:
+    data = particles({1: 500, 2: 50})
+    data["PartType1"]["Coordinates"] -= BOX / 2
+    # With Omega0, as in a parameter file that was left unchanged.
+    write_gadget(tmp_path / "snap.hdf5", data, code="gadget2", cosmological=False)
+    with h5py.File(tmp_path / "snap.hdf5", "r+") as file:
+        file["Header"].attrs.update({"Time": 1.0, "Omega0": 0.3, "HubbleParam": 1.0})
+    calls: list[tuple[int, int]] = []
+    ambar.convert(
+        tmp_path / "snap.hdf5",
+        tmp_path / "a.ambar",
+        progress=lambda done, total: calls.append((done, total)),
+        fsync=False,
+    )
+    assert calls[-1][0] == calls[-1][1]
+    assert sum(done == total for done, total in calls) == 1
+    ambar.convert(tmp_path / "snap.hdf5", tmp_path / "b.ambar", components=["disk"], fsync=False)
+    both, disk = (info_of(ambar.open_snapshot(tmp_path / f"{one}.ambar")) for one in "ab")
+    assert (both.lower, both.upper, both.periodic) == (disk.lower, disk.upper, disk.periodic)
+    assert both.lower[0] == data["PartType1"]["Coordinates"][:, 0].min()
+    assert (both.aexp, both.time) == (None, 1.0)
+
+
+def test_cosmology_without_densities_has_the_time_of_the_file(tmp_path: Path) -> None:
+    write_gadget(tmp_path / "snap.hdf5", particles({1: 50}))
+    with h5py.File(tmp_path / "snap.hdf5", "r+") as file:
+        file["Parameters"].attrs["OmegaLambda"] = np.nan
+    ambar.convert(tmp_path / "snap.hdf5", tmp_path / "s.ambar", fsync=False)
+    assert info_of(ambar.open_snapshot(tmp_path / "s.ambar")).time == A
+
+
+def test_files_beside_a_virtual_file_are_of_its_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    virtual, other = tmp_path / "snap.hdf5", tmp_path / "other.hdf5"
+    parts = write_swift(virtual, particles({0: 200}), files=2, box=BOX)
+    shutil.copy(parts[0], virtual)
+    with h5py.File(virtual, "r+") as file:
+        file["Header"].attrs["Virtual"] = np.array([1], "i4")
+    write_swift(other, particles({0: 200}), box=BOX)
+    with pytest.raises(ValueError, match=r"other.hdf5: expected one of the 2 files"):
+        ambar.convert([virtual, other], tmp_path / "s.ambar")
+    monkeypatch.chdir(tmp_path)
+    for number, given in enumerate(([virtual, parts[0].name], [parts[0].name, virtual, parts[1]])):
+        ambar.convert(given, tmp_path / f"{number}.ambar", fsync=False)
+        assert len(ambar.open_snapshot(tmp_path / f"{number}.ambar").species["gas"]) == 200
+
+
+def test_halos_of_rockstar_in_a_ramses_output_are_in_code_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = RAMSES_CASES / "stars_3d" / "output_00002"
+    lines = write_rockstar(tmp_path / "out_0.list", halos=20)
+    text = (tmp_path / "out_0.list").read_text()
+    (tmp_path / "out_0.list").write_text(text.replace(f"#a = {A:.6f}", "#a = 1.000000"))
+    target = tmp_path / "r.ambar"
+    ambar.convert(source, target, halos=tmp_path / "out_0.list", fsync=False)
+    snapshot = ambar.open_snapshot(target)
+    table = snapshot.halos["rockstar"].read()
+    order = np.argsort(table["id"])
+    np.testing.assert_allclose(table.column("vx", "km/s")[order], lines[:, 11], rtol=1e-9)
+    np.testing.assert_allclose(table.column("x", "Mpc")[order], lines[:, 8] / H, rtol=1e-9)
+    masses = snapshot.halos["rockstar"].read(["id", "mass"]).column("mass", "Msol")
+    np.testing.assert_allclose(masses[order], lines[:, 2] / H, rtol=1e-4)
+    radii = table["rvir"][order] * snapshot.info.units.length("kpc")
+    np.testing.assert_allclose(radii, lines[:, 4] / H, rtol=1e-9)
+    (tmp_path / "out_0.list").write_text(text)
+    with pytest.raises(ValueError, match="expected a catalogue of the time 1"):
+        ambar.convert(source, tmp_path / "s.ambar", halos=tmp_path / "out_0.list")
+    (tmp_path / "out_0.list").write_text(text.replace(f"#a = {A:.6f}", "#a = 1.000000"))
+    # A failure of the second commit leaves the target as it was.
+    before = target.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr("ambar.formats.ramses.kind.write_halos", fail)
+    for path, mode in ((target, "w"), (tmp_path / "s.ambar", "w-")):
+        with pytest.raises(OSError, match="no space"):
+            ambar.convert(source, path, halos=tmp_path / "out_0.list", mode=mode)
+    assert target.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out_0.list", "r.ambar"]

@@ -13,7 +13,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.foreign_files import contents_of
 from ambar.formats.gadget.files import (
-    Catalogue,
+    FileKind,
     Reader,
     attributes_of,
     collect_datasets,
@@ -22,25 +22,30 @@ from ambar.formats.gadget.files import (
     is_hdf5,
     open_hdf5,
 )
-from ambar.formats.particle_tables import POSITIONS, TableWriter, morton_order
+from ambar.formats.particle_tables import POSITIONS, TableWriter, write_sorted
 from ambar.snapshot.loading import HALOS
 from ambar.snapshot.physics.constants import PARSEC, SOLAR_MASS
 from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.snapshot.regions import AXES
 from ambar.store.writer import Writer
 
-SUBFIND = Catalogue("catalogue", "Ngroups_ThisFile", "NumFiles")
+SUBFIND = FileKind("catalogue", "Ngroups_ThisFile", "NumFiles")
 """How catalogues of FOF and Subfind count their rows."""
 _SUBFIND_TABLES = {
     "Group": ("groups", ("Ngroups_ThisFile",)),
     "Subhalo": ("subhalos", ("Nsubhalos_ThisFile", "Nsubgroups_ThisFile")),
 }
-# Exponents of length, mass and velocity of columns of Subfind, by patterns of their names.
-_SUBFIND_UNITS: tuple[tuple[str, tuple[float, float, float]], ...] = (
-    (r"(Group|Subhalo)(Pos|CM)(_.*)?|Group_R_.*|SubhaloVmaxRad.*|SubhaloHalfmassRad.*", (1, 0, 0)),
-    (r"(Group|Subhalo)Mass.*|Group_M_.*", (0, 1, 0)),
-    (r"(Group|Subhalo)Vel(_.*)?|SubhaloVelDisp|SubhaloVmax", (0, 0, 1)),
-)
+_SUBFIND_COLUMNS = {
+    "length": r"(Group|Subhalo)(Pos|CM)(_.*)?|Group_R_.*|SubhaloVmaxRad.*|SubhaloHalfmassRad.*",
+    "mass": r"(Group|Subhalo)Mass.*|Group_M_.*",
+    "velocity": r"(Group|Subhalo)Vel(_.*)?|SubhaloVelDisp|SubhaloVmax",
+}
+"""Patterns of the columns of Subfind by quantity."""
+_DIMENSIONS = {
+    "length": (1.0, 0.0, 0.0, 0.0),
+    "mass": (0.0, 1.0, 0.0, 0.0),
+    "velocity": (1.0, 0.0, -1.0, 0.0),
+}
 _MPC, _KM = PARSEC * 1e6, 1e5
 # Columns of Rockstar by the quantity of its header lines, in lower case.
 _ROCKSTAR = {
@@ -122,7 +127,7 @@ def read_halos(
 
 def _tables_of(path: Path, run: RunScales, reader: Reader) -> list[HaloTable]:
     if path.is_dir() or is_hdf5(path):
-        if path.is_file() and not has_header(path, SUBFIND.here):
+        if path.is_file() and not has_header(path, SUBFIND.rows_attribute):
             raise _unknown(path)
         return _subfind(find_files([path], SUBFIND), run, reader)
     with path.open("rb") as file:
@@ -183,13 +188,12 @@ def _subfind(paths: Sequence[Path], run: RunScales, reader: Reader) -> list[Halo
 def _subfind_unit(label: str, run: RunScales) -> Unit | None:
     """Return the unit of a column of Subfind; None if it is a number, or not known."""
     name = "GroupPos" if label in POSITIONS else label
-    for pattern, (length, mass, velocity) in _SUBFIND_UNITS:
+    factors = {"length": run.unit_l, "mass": run.unit_m, "velocity": run.unit_v}
+    for quantity, pattern in _SUBFIND_COLUMNS.items():
         if re.fullmatch(pattern, name):
-            factor = run.unit_l**length * run.unit_m**mass * run.unit_v**velocity
-            if name.startswith("GroupVel"):
-                # Those of subhalos are peculiar; those of groups are divided by the expansion.
-                factor /= run.aexp or 1.0
-            return Unit(factor, (length + velocity, mass, -velocity, 0.0))
+            # Velocities of subhalos are peculiar; those of groups are divided by the expansion.
+            scale = (run.aexp or 1.0) if name.startswith("GroupVel") else 1.0
+            return Unit(factors[quantity] / scale, _DIMENSIONS[quantity])
     return None
 
 
@@ -205,14 +209,13 @@ def _rockstar(path: Path, start: Sequence[str], run: RunScales) -> HaloTable:
     names = start[0].removeprefix("#").split()
     comments = " ".join(line for line in start if line.startswith("#"))
     stated = {name: float(value) for name, value in _VALUE.findall(comments)}
-    if run.aexp is not None:
-        _check_time(path, stated.get("a"), run.aexp)
+    _check_time(path, stated.get("a"), run.aexp or 1.0)
     aexp, h = stated.get("a", 1.0), stated.get("h", 1.0)
     scales = {
-        "mass": Unit(SOLAR_MASS / h, (0.0, 1.0, 0.0, 0.0)),
-        "velocity": Unit(_KM, (1.0, 0.0, -1.0, 0.0)),
-        "radius": Unit(_MPC * 1e-3 * aexp / h, (1.0, 0.0, 0.0, 0.0)),
-        "position": Unit(_MPC * aexp / h, (1.0, 0.0, 0.0, 0.0)),
+        "mass": Unit(SOLAR_MASS / h, _DIMENSIONS["mass"]),
+        "velocity": Unit(_KM, _DIMENSIONS["velocity"]),
+        "radius": Unit(_MPC * 1e-3 * aexp / h, _DIMENSIONS["length"]),
+        "position": Unit(_MPC * aexp / h, _DIMENSIONS["length"]),
     }
     values = _read_text(path, len(names))
     columns = _unique_columns(names, values)
@@ -290,6 +293,17 @@ def _is_count(name: str) -> bool:
     return name.lower() in ("id", "descid", "pid", "np", "num_p", "npart", "num_cp", "n_core")
 
 
+def in_code_units(table: HaloTable, run: RunScales) -> HaloTable:
+    """Return a table whose columns with a unit are converted to code units, as float64."""
+    columns = dict(table.columns)
+    for name, unit in table.units.items():
+        if unit is not None:
+            length, mass, time, _ = unit.dimension
+            code = run.unit_l**length * run.unit_m**mass * (run.unit_l / run.unit_v) ** time
+            columns[name] = columns[name] * (unit.factor / code)
+    return HaloTable(table.name, columns, {})
+
+
 def write_halos(
     writer: Writer, tables: Sequence[HaloTable], lower: Sequence[float], sides: Sequence[float]
 ) -> dict[str, list[str]]:
@@ -307,10 +321,9 @@ def write_halos(
     components = {}
     for table in tables:
         points = np.stack([table.columns[axis] for axis in POSITIONS], axis=1)
-        order = morton_order(points, lower, max(sides))
         written = TableWriter(writer, HALOS + table.name, len(points), [])
-        for name, values in table.columns.items():
-            written.write(name, values[order])
+        others = (column for column in table.columns.items() if column[0] not in POSITIONS)
+        write_sorted(written, points, lower, max(sides), others)
         written.finish(len(POSITIONS), sides[0])
         components[HALOS + table.name] = written.columns
     return components

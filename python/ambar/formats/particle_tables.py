@@ -42,12 +42,15 @@ class TableWriter:
         The number of rows of all columns.
     bounds
         Pairs of target and error bound, as `ambar.store.error_bounds.listed_bounds` returns them.
+        Only targets with a species, such as "gas/Density" or "gas/*", apply.
     """
 
     def __init__(
         self, writer: Writer, path: str, rows: int, bounds: Sequence[tuple[str, str]]
     ) -> None:
-        self._writer, self._path, self._rows, self._bounds = writer, path, rows, bounds
+        self._writer, self._path, self._rows = writer, path, rows
+        # A name or pattern without a species is that of cells.
+        self._bounds = [rule for rule in bounds if names_species(rule[0])]
         self._chunk = _chunk_rows(rows)
         self._ranges: dict[str, np.ndarray] = {}
         self._lossy: dict[str, dict[str, Any]] = {}
@@ -155,9 +158,13 @@ class TableWriter:
         if dtype not in (np.float32, np.float64):
             return []
         component = self._path.strip("/")
-        short = component.rpartition("/")[2]
-        names = [f"{component}/{name}", f"{short}/{name}", name]
+        names = [f"{component}/{name}", f"{component.rpartition('/')[2]}/{name}"]
         return select_bounds(self._bounds, names) or []
+
+
+def names_species(target: str) -> bool:
+    """Return whether the target of an error bound names a species, as "gas/Density" does."""
+    return "/" in target.partition("@")[0]
 
 
 def _chunk_rows(rows: int) -> int:
@@ -232,3 +239,32 @@ def morton_order(positions: np.ndarray, lower: Sequence[float], side: float) -> 
         keys[row : row + _BLOCK] = morton_keys(lattice.astype(np.int64).T)
     order = np.argsort(keys, kind="stable")
     return order.astype(np.uint32) if len(order) < 2**32 else order
+
+
+def write_sorted(
+    table: TableWriter,
+    positions: np.ndarray,
+    lower: Sequence[float],
+    side: float,
+    columns: Iterable[tuple[str, np.ndarray]],
+) -> None:
+    """Write positions and other columns of a table, with rows sorted along the Morton curve.
+
+    Parameters
+    ----------
+    table
+        The table, without columns.
+    positions
+        Of shape (rows, dimensions).
+    lower, side
+        The lower corner and the side of the domain, as for `morton_order`.
+    columns
+        Names and values of the other columns. One is in memory at a time.
+    """
+    order = morton_order(positions, lower, side)
+    for number in range(positions.shape[1]):
+        table.write(POSITIONS[number], positions[:, number][order])
+    del positions
+    for name, values in columns:
+        table.write(name, values[order])
+        del values

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ambar.formats.gadget.files import Dataset
 from ambar.formats.gadget.header import Header
@@ -14,18 +15,34 @@ from ambar.snapshot.regions import AXES
 _VECTORS = {"Coordinates": "position", "Velocities": "velocity", "Velocity": "velocity"}
 """Names of columns of datasets that all analysis uses; others keep their names."""
 _SWIFT_CGS = "Conversion factor to physical CGS (including cosmological corrections)"
-# Exponents of expansion factor, h, length, mass and velocity, as in the manual of Gadget-4.
-_KNOWN: dict[str, tuple[float, float, float, float, float]] = {
-    "Coordinates": (1, -1, 1, 0, 0),
-    "Velocities": (0.5, 0, 0, 0, 1),
-    "Velocity": (0.5, 0, 0, 0, 1),
-    "Masses": (0, -1, 0, 1, 0),
-    "Mass": (0, -1, 0, 1, 0),
-    "InternalEnergy": (0, 0, 0, 0, 2),
-    "Density": (-3, 2, -3, 1, 0),
-    "SmoothingLength": (1, -1, 1, 0, 0),
-    "Volume": (3, -3, 3, 0, 0),
-    "CenterOfMass": (1, -1, 1, 0, 0),
+
+
+class _Scaling(NamedTuple):
+    """The exponents of a unit."""
+
+    aexp: float
+    hubble: float
+    length: float
+    mass: float
+    velocity: float
+
+    @property
+    def dimension(self) -> Dimension:
+        return _dimension(self.length, self.mass, self.velocity)
+
+
+# As in the manual of Gadget-4.
+_KNOWN = {
+    "Coordinates": _Scaling(1, -1, 1, 0, 0),
+    "Velocities": _Scaling(0.5, 0, 0, 0, 1),
+    "Velocity": _Scaling(0.5, 0, 0, 0, 1),
+    "Masses": _Scaling(0, -1, 0, 1, 0),
+    "Mass": _Scaling(0, -1, 0, 1, 0),
+    "InternalEnergy": _Scaling(0, 0, 0, 0, 2),
+    "Density": _Scaling(-3, 2, -3, 1, 0),
+    "SmoothingLength": _Scaling(1, -1, 1, 0, 0),
+    "Volume": _Scaling(3, -3, 3, 0, 0),
+    "CenterOfMass": _Scaling(1, -1, 1, 0, 0),
 }
 _DIMENSIONLESS = (
     "Metallicity",
@@ -37,7 +54,27 @@ _DIMENSIONLESS = (
 _SOLAR_RATE = Unit(SOLAR_MASS / YEAR, (0.0, 1.0, -1.0, 0.0))
 
 
-def column_names(dataset: Dataset, header: Header) -> list[str]:
+def names_of_columns(
+    datasets: Iterable[Dataset], header: Header, taken: Iterable[str]
+) -> dict[str, list[str]]:
+    """Return the names of the columns of datasets by the name of the dataset, all unique.
+
+    A column whose name is that of another one, or is in `taken`, has the suffix "_field".
+    """
+    used, found = set(taken), {}
+    for dataset in datasets:
+        names = []
+        for name in _column_names(dataset, header):
+            unique = name
+            while unique in used:
+                unique += "_field"
+            used.add(unique)
+            names.append(unique)
+        found[dataset.name] = names
+    return found
+
+
+def _column_names(dataset: Dataset, header: Header) -> list[str]:
     """Return the names of the columns of a dataset: one for each value of a row."""
     name = dataset.short.replace("/", "_")
     if len(dataset.shape) == 1:
@@ -49,9 +86,12 @@ def column_names(dataset: Dataset, header: Header) -> list[str]:
     return [f"{_VECTORS.get(name, name)}_{label}" for label in labels]
 
 
-def unit_of(dataset: Dataset, header: Header) -> Unit | None:
-    """Return the unit of a dataset in CGS, without h and expansion factor; None if unknown."""
-    own, name = dataset.attributes, dataset.name.rpartition("/")[2]
+def unit_of(dataset: Dataset, header: Header) -> Unit | str | None:
+    """Return the unit of a dataset in CGS, without h and expansion factor; None if unknown.
+
+    A text states the factor to CGS of a dataset whose dimension the file does not state.
+    """
+    own, name = dataset.attributes, dataset.short
     aexp = header.aexp or 1.0
     if "U_L exponent" in own:
         exponents = [float(own[f"U_{base} exponent"]) for base in "LMtT"]
@@ -68,10 +108,14 @@ def unit_of(dataset: Dataset, header: Header) -> Unit | None:
         factor *= aexp ** float(own["a_scaling"]) * header.hubble ** float(own["h_scaling"])
         dimension = _dimension(length, mass, velocity)
         return Unit(factor, dimension) if factor > 0 else _default_unit(name, header)
-    if "CGSConversionFactor" in own and name in _KNOWN:
-        factor = float(own["CGSConversionFactor"]) * aexp ** float(own["aexp-scale-exponent"])
-        factor *= header.hubble ** float(own["h-scale-exponent"])
-        return Unit(factor, _dimension(*_KNOWN[name][2:]))
+    if "CGSConversionFactor" in own:
+        factor = float(own["CGSConversionFactor"])
+        factor *= aexp ** float(own.get("aexp-scale-exponent", 0.0))
+        factor *= header.hubble ** float(own.get("h-scale-exponent", 0.0))
+        if name in _KNOWN:
+            return Unit(factor, _KNOWN[name].dimension)
+        known = _default_unit(name, header)
+        return known if known or factor == 1.0 else f"{factor!r}*cgs"
     return _default_unit(name, header)
 
 
@@ -83,10 +127,11 @@ def _default_unit(name: str, header: Header) -> Unit | None:
         return _SOLAR_RATE
     if name not in _KNOWN or header.code == "swift":
         return None
-    a, h, length, mass, velocity = _KNOWN[name]
-    factor = header.length**length * header.mass**mass * header.velocity**velocity
-    factor *= (header.aexp or 1.0) ** a * header.hubble**h
-    return Unit(factor, _dimension(length, mass, velocity))
+    known = _KNOWN[name]
+    factor = header.length**known.length * header.mass**known.mass
+    factor *= header.velocity**known.velocity
+    factor *= (header.aexp or 1.0) ** known.aexp * header.hubble**known.hubble
+    return Unit(factor, known.dimension)
 
 
 def _dimension(length: float, mass: float, velocity: float) -> Dimension:

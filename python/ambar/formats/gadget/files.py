@@ -94,18 +94,18 @@ def has_header(path: str | os.PathLike[str], attribute: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Catalogue:
-    """How a kind of files counts its rows: attributes of the group ``Header``."""
+class FileKind:
+    """A kind of files, and the attributes of the group ``Header`` that count its rows and files."""
 
-    what: str
-    """The kind of files, for messages."""
-    here: str
+    noun: str
+    """The name of the kind, for messages."""
+    rows_attribute: str
     """Attribute that such files have: numbers of rows in the file."""
-    files: str
-    """Number of files."""
+    files_attribute: str
+    """Attribute with the number of files."""
 
 
-def find_files(paths: Sequence[str | os.PathLike[str]], kind: Catalogue) -> list[Path]:
+def find_files(paths: Sequence[str | os.PathLike[str]], kind: FileKind) -> list[Path]:
     """Return all files of a snapshot or catalogue, in the order of their numbers.
 
     Parameters
@@ -130,19 +130,30 @@ def find_files(paths: Sequence[str | os.PathLike[str]], kind: Catalogue) -> list
     first = given[0]
     with open_hdf5(first) as file:
         header = attributes_of(file["Header"])
+    count = int(header.get(kind.files_attribute, 1))
     if header.get("Virtual") == 1:
-        return _numbered(_path_of_part(first, 0), None, kind)
-    count = int(header.get(kind.files, 1))
-    found = [first] if count == 1 else _numbered(first, count, kind)
-    if unexpected := sorted(set(given) - set(found)):
-        raise _core.InvalidError(
-            f"{unexpected[0]}: expected one of the {count} files of {first}, found a file of "
-            f"another {kind.what}; convert each to a store of its own"
-        )
+        found = _numbered(_path_of_part(first, 0), None, kind)
+    else:
+        found = [first] if count == 1 else _numbered(first, count, kind)
+    known = {path.resolve() for path in found}
+    for path in given:
+        if path.resolve() not in known and not _is_virtual(path, found[0]):
+            raise _core.InvalidError(
+                f"{path}: expected one of the {len(found)} files of {first}, found a file of "
+                f"another {kind.noun}; convert each to a store of its own"
+            )
     return found
 
 
-def _files_in(folder: Path, kind: Catalogue) -> list[Path]:
+def _is_virtual(path: Path, part: Path) -> bool:
+    """Return whether a file is the virtual file of SWIFT with this first part."""
+    if _path_of_part(path, 0).resolve() != part.resolve():
+        return False
+    with open_hdf5(path) as file:
+        return "Header" in file and attributes_of(file["Header"]).get("Virtual") == 1
+
+
+def _files_in(folder: Path, kind: FileKind) -> list[Path]:
     """Return a file of the only snapshot in a folder."""
     names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
     sets: dict[str, Path] = {}
@@ -151,13 +162,13 @@ def _files_in(folder: Path, kind: Catalogue) -> list[Path]:
         base = part[1] if part else path.name.removesuffix(path.suffix)
         # A virtual file comes before its parts, which replace it.
         if (base not in sets or not _PART.fullmatch(sets[base].name)) and has_header(
-            path, kind.here
+            path, kind.rows_attribute
         ):
             sets[base] = path
     if len(sets) != 1:
         found = ", ".join(sorted(path.name for path in sets.values())[:3]) or "none"
         raise _core.InvalidError(
-            f"{folder}: expected the files of one {kind.what}, found {len(sets)} ({found}); "
+            f"{folder}: expected the files of one {kind.noun}, found {len(sets)} ({found}); "
             "convert each to a store of its own"
         )
     return list(sets.values())
@@ -171,17 +182,17 @@ def _path_of_part(path: Path, number: int) -> Path:
     return path.with_name(f"{base}.{number}{suffix}")
 
 
-def _numbered(path: Path, count: int | None, kind: Catalogue) -> list[Path]:
+def _numbered(path: Path, count: int | None, kind: FileKind) -> list[Path]:
     """Return all parts of a snapshot; their number is that of the first part by default."""
     first = _path_of_part(path, 0)
     if count is None and first.exists():
         with open_hdf5(first) as file:
-            count = int(attributes_of(file["Header"]).get(kind.files, 1))
+            count = int(attributes_of(file["Header"]).get(kind.files_attribute, 1))
     parts = [_path_of_part(path, number) for number in range(count or 1)]
     missing = [part for part in parts if not part.is_file()]
     if missing:
         what = (
-            f"expected {len(parts)} files of the {kind.what}, of which {len(missing)} do not "
+            f"expected {len(parts)} files of the {kind.noun}, of which {len(missing)} do not "
             "exist; copy all of them into one folder"
         )
         raise FileNotFoundError(errno.ENOENT, what, os.fspath(missing[0]))
@@ -224,6 +235,28 @@ def datasets_of(group: Any) -> dict[str, Any]:
         else:
             found |= {f"{name}/{below}": one for below, one in datasets_of(node).items()}
     return found
+
+
+def own_nodes(file: Any) -> list[tuple[str, Any]]:
+    """Return names and nodes of an open file, without links to other names."""
+    names = [name for name in file if type(file.get(name, getlink=True)).__name__ == "HardLink"]
+    return [(name, file[name]) for name in names]
+
+
+def other_datasets(path: Path, types: int) -> list[str]:
+    """Return the paths of datasets that are in no group of the first `types` types of particles.
+
+    The names of columns of SWIFT are not among them: they are read.
+    """
+    particles = {f"PartType{number}" for number in range(types)}
+    found: list[str] = []
+    with open_hdf5(path) as file:
+        for name, node in own_nodes(file):
+            if hasattr(node, "dtype"):
+                found.append(name)
+            elif name not in particles:
+                found += [f"{name}/{below}" for below in datasets_of(node)]
+    return [name for name in found if not name.startswith("SubgridScheme/NamedColumns/")]
 
 
 def collect_datasets(paths: Sequence[Path], group: str, counts: Sequence[int]) -> list[Dataset]:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.formats.gadget.files import Catalogue, attributes_of, open_hdf5
+from ambar.formats.gadget.files import FileKind, attributes_of, open_hdf5
 from ambar.snapshot.physics.cosmology import Cosmology
 
-SNAPSHOT = Catalogue("snapshot", "NumPart_ThisFile", "NumFilesPerSnapshot")
+SNAPSHOT = FileKind("snapshot", "NumPart_ThisFile", "NumFilesPerSnapshot")
 _GROUPS = (
     "Header",
     "Parameters",
@@ -69,6 +69,11 @@ class Header:
     """Names of the columns of datasets, as SWIFT states them."""
 
     @property
+    def has_domain(self) -> bool:
+        """Whether the box and its boundaries are known without the positions."""
+        return self.periodic is not None and all(self.box)
+
+    @property
     def unit_l(self) -> float:
         """One code unit of length in cm, proper."""
         return self.length * (self.aexp or 1.0) / self.hubble
@@ -91,7 +96,7 @@ class Header:
 
     @property
     def age(self) -> float:
-        """The time in code units; in a cosmological run since the Big Bang."""
+        """The time in code units; in a cosmological run since the Big Bang, if it is known."""
         if self.code == "swift":
             return self.time * self.length / self.velocity / self.unit_t
         if self.aexp is None:
@@ -100,7 +105,8 @@ class Header:
             return self.time
         curvature = 1.0 - self.omega_m - self.omega_l
         universe = Cosmology(self.H0, self.omega_m, self.omega_l, curvature, self.aexp)
-        return universe.age / self.unit_t
+        age = universe.age / self.unit_t
+        return age if math.isfinite(age) else self.time
 
 
 def read_header(paths: Sequence[Path]) -> Header:
@@ -119,8 +125,8 @@ def read_header(paths: Sequence[Path]) -> Header:
                 names = _named_columns(file)
                 gas = list(file.get("PartType0", ()))
             header = attributes_of(file["Header"])
-        if SNAPSHOT.here not in header:
-            raise _wrong(path, f"the attribute {SNAPSHOT.here}", "none")
+        if SNAPSHOT.rows_attribute not in header:
+            raise _wrong(path, f"the attribute {SNAPSHOT.rows_attribute}", "none")
         headers.append(header)
     first = headers[0]
     counts = _counts(paths, headers)
@@ -153,15 +159,17 @@ def _header(
     omega_l = _first(values, "Omega_lambda", "OmegaLambda", "Omega_Lambda")
     h = _first(values, "h", "HubbleParam", "HubbleParameter")
     is_cosmological = _first(values, "Cosmological run", "ComovingIntegrationOn")
+    box = np.atleast_1d(values.get("BoxSize", 0.0)).astype(np.float64)
     aexp = _first(values, "Scale-factor", "ExpansionFactor")
     if aexp is None:
         aexp = time
     if is_cosmological is None:
         is_expansion = math.isclose(aexp * (1 + redshift), 1.0, rel_tol=1e-4)
-        is_cosmological = float(is_expansion and bool(omega_m))
+        # Runs without cosmology have the redshift 0, also at the time 1.
+        is_certain = redshift != 0.0 or bool(box.min() > 0 and omega_l and h not in (None, 0, 1))
+        is_cosmological = float(is_expansion and bool(omega_m) and is_certain)
     if not is_cosmological:
         aexp = None
-    box = np.atleast_1d(values.get("BoxSize", 0.0)).astype(np.float64)
     types = counts.shape[1]
     masses = np.zeros(types)
     table = np.atleast_1d(values.get("MassTable", 0.0)).astype(np.float64)[:types]
@@ -176,7 +184,7 @@ def _header(
         periodic=_periodic(values, groups, code),
         aexp=aexp,
         hubble=1.0 if code == "swift" or aexp is None else h or 1.0,
-        H0=None if h is None or aexp is None else 100.0 * h,
+        H0=100.0 * h if h and aexp is not None else None,
         omega_m=omega_m if aexp is not None else None,
         omega_l=omega_l if aexp is not None else None,
         gamma=_first(values, "Adiabatic index"),
@@ -195,7 +203,9 @@ def _counts(paths: Sequence[Path], headers: Sequence[Mapping[str, Any]]) -> np.n
                     f"{path}: expected {name} = {first.get(name)} as in {paths[0].name}, found "
                     f"{header.get(name)}; use the files of one snapshot"
                 )
-    counts = np.array([np.atleast_1d(header[SNAPSHOT.here]) for header in headers], dtype=np.int64)
+    counts = np.array(
+        [np.atleast_1d(header[SNAPSHOT.rows_attribute]) for header in headers], dtype=np.int64
+    )
     total = np.atleast_1d(first.get("NumPart_Total", counts.sum(axis=0))).astype(np.int64)
     high = first.get("NumPart_Total_HighWord", first.get("NumPart_Total_HW"))
     if high is not None and total.max(initial=0) < 1 << 32:
@@ -245,7 +255,9 @@ def _named_columns(file: Any) -> dict[str, list[str]]:
 
 
 def _first(values: Mapping[str, Any], *names: str) -> float | None:
-    return next((float(values[name]) for name in names if name in values), None)
+    """Return the number with the first of the names that exists; None if it is not finite."""
+    found = next((float(values[name]) for name in names if name in values), math.nan)
+    return found if math.isfinite(found) else None
 
 
 def _wrong(path: Path, expected: str, found: str) -> _core.CorruptError:

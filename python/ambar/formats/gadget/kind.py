@@ -17,7 +17,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar._util.text import suggestion
-from ambar.formats.gadget.columns import column_names, unit_of
+from ambar.formats.gadget.columns import names_of_columns, unit_of
 from ambar.formats.gadget.files import (
     SUFFIXES,
     Dataset,
@@ -27,10 +27,12 @@ from ambar.formats.gadget.files import (
     find_files,
     has_header,
     open_hdf5,
+    other_datasets,
+    own_nodes,
 )
 from ambar.formats.gadget.header import SNAPSHOT, Header, read_header
 from ambar.formats.halos import SUBFIND, HaloTable, RunScales, read_halos, write_halos
-from ambar.formats.particle_tables import POSITIONS, TableWriter, morton_order
+from ambar.formats.particle_tables import POSITIONS, TableWriter, names_species, write_sorted
 from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion, ConvertRequest, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
@@ -59,6 +61,7 @@ _NAMES = {
 """Names of types of particles, by code; of other codes `_GADGET`."""
 _COORDINATES = "Coordinates"
 _MASSES = "Masses"
+_OTHER = "it is not a dataset of particles"
 _CHECKED = 16
 """Files of a folder that are opened to find a snapshot: folders of NetCDF files may have many."""
 _FIRST = ("ParticleIDs", _MASSES, "Velocities")
@@ -82,25 +85,26 @@ class _Species:
     rows: int
     positions: Dataset
     others: tuple[Dataset, ...]
+    names: Mapping[str, Sequence[str]]
+    """Names of the columns of the other datasets, by name of the dataset."""
     mass: float
     """The mass of each particle; 0 if masses are among the datasets."""
 
-    def columns(self, header: Header) -> list[str]:
-        """Return the names of all columns, in order."""
-        names = [*POSITIONS]
-        for dataset in self.others:
-            names += column_names(dataset, header)
-        return [*names, _MASSES] if self.mass else names
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, in order."""
+        own = [name for dataset in self.others for name in self.names[dataset.name]]
+        return [*POSITIONS, *own, *([_MASSES] if self.mass else [])]
 
 
 def _matches(paths: Sequence[AnyPath]) -> bool:
     first = Path(paths[0])
     if not first.is_dir():
-        return any(has_header(first, kind.here) for kind in (SNAPSHOT, SUBFIND))
+        return any(has_header(first, kind.rows_attribute) for kind in (SNAPSHOT, SUBFIND))
     files = (path for path in sorted(first.iterdir()) if path.suffix in SUFFIXES)
     for path in islice(files, _CHECKED) if len(paths) == 1 else ():
         with suppress(_core.CorruptError):
-            if has_header(path, SNAPSHOT.here):
+            if has_header(path, SNAPSHOT.rows_attribute):
                 return True
     return False
 
@@ -109,26 +113,29 @@ def _convert(request: GadgetRequest) -> Conversion:
     request.refuse_append()
     start = time.perf_counter()
     bounds = listed_bounds(request.error_bound)
-    if has_header(request.paths[0], SUBFIND.here):
+    if has_header(request.paths[0], SUBFIND.rows_attribute):
         raise _core.InvalidError(
             f"{os.fspath(request.paths[0])}: expected a snapshot, found a catalogue of halos; "
             "convert the snapshot, and give the catalogue with halos"
         )
     paths = find_files(request.paths, SNAPSHOT)
     header = read_header(paths)
-    left_out: dict[str, str] = {}
-    wanted = _wanted(_all_species(header, left_out), header, request)
+    left_out = dict.fromkeys(other_datasets(paths[0], header.counts.shape[1]), _OTHER)
+    species = _all_species(header, left_out)
+    wanted = _wanted(species, header, request)
     _check_bounds(bounds, wanted, header)
     total = sum(dataset.nbytes for one in wanted for dataset in (one.positions, *one.others))
+    if not header.has_domain:
+        total += sum(one.positions.nbytes for one in species)
     with (
         progress_function(request.progress, f"converting {paths[0].name}") as progress,
         _reader(request.threads, total, progress) as reader,
     ):
-        info = _run_info(header, wanted, reader)
+        info = _run_info(header, species, reader)
         scales = RunScales(
             header.time, header.aexp, header.unit_l, header.unit_m, header.velocity, info.boxlen
         )
-        halos = read_halos(as_paths(request.halos), scales, reader)
+        halos = read_halos(as_paths(request.halos), scales, Reader(None, lambda _: None))
         with create(
             request.target,
             "w" if request.mode == "w" else "w-",
@@ -176,7 +183,7 @@ def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
         group = f"PartType{number}"
         datasets = {}
         for dataset in collect_datasets(header.paths, group, counts):
-            if dataset.dtype.kind in "iuf":
+            if dataset.dtype.kind in "biuf":
                 datasets[dataset.short] = dataset
             else:
                 left_out[dataset.name] = f"values of dtype {dataset.dtype} are not numbers"
@@ -186,14 +193,18 @@ def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
                 f"{header.paths[0]}: expected a dataset {group}/{_COORDINATES} of shape (n, 3), "
                 f"found {', '.join(datasets)}; write positions as floating-point numbers"
             )
-        order = [*(name for name in _FIRST if name in datasets), *sorted(datasets)]
+        order = dict.fromkeys([*(name for name in _FIRST if name in datasets), *sorted(datasets)])
+        others = tuple(datasets[name] for name in order)
+        mass = 0.0 if _MASSES in datasets else header.masses[number]
+        taken = ["index", *POSITIONS, *([_MASSES] if mass else [])]
         found.append(
             _Species(
                 name=names[number] if number < len(names) else group,
                 rows=sum(counts),
                 positions=positions,
-                others=tuple(datasets[name] for name in dict.fromkeys(order)),
-                mass=0.0 if _MASSES in datasets else header.masses[number],
+                others=others,
+                names=names_of_columns(others, header, taken),
+                mass=mass,
             )
         )
     return found
@@ -208,6 +219,11 @@ def _wanted(species: Sequence[_Species], header: Header, request: GadgetRequest)
             raise _core.NotFoundError(
                 f"{header.paths[0]}: no component {name!r}; {suggestion(name, known)}"
             )
+    if components == []:
+        raise _core.InvalidError(
+            f"{header.paths[0]}: expected at least one component, found none; leave out components "
+            f"to convert all, or choose from: {', '.join(known)}"
+        )
     chosen = [name.removeprefix(SPECIES) for name in components or known]
     wanted = [one for one in species if one.name in chosen]
     if fields is None:
@@ -215,8 +231,8 @@ def _wanted(species: Sequence[_Species], header: Header, request: GadgetRequest)
     available: dict[str, None] = {}
     found, chosen_species = set(), []
     for one in wanted:
-        columns = dict.fromkeys(one.columns(header))
-        names = {dataset: {dataset.short, *column_names(dataset, header)} for dataset in one.others}
+        columns = dict.fromkeys(one.columns)
+        names = {dataset: {dataset.short, *one.names[dataset.name]} for dataset in one.others}
         available |= columns
         full = {name: resolve(name, columns) for name in fields}
         others = tuple(one for one, own in names.items() if own & {*fields, *full.values()})
@@ -235,12 +251,19 @@ def _wanted(species: Sequence[_Species], header: Header, request: GadgetRequest)
 def _check_bounds(
     bounds: Sequence[tuple[str, str]], wanted: Sequence[_Species], header: Header
 ) -> None:
-    """Raise KeyError if an error bound is that of no column."""
+    """Raise an error if an error bound is that of no column, or names no species."""
     for rule in bounds:
+        if not names_species(rule[0]):
+            column = next((name for one in wanted for name in one.columns if name == rule[0]), "*")
+            raise _core.InvalidError(
+                f"{header.paths[0]}: expected error bounds of the columns of a species, such as "
+                f"'gas/Density' or 'gas/velocity_*', found one for {rule[0]!r}; write "
+                f"'{wanted[0].name}/{column}'"
+            )
         names = (
-            [f"{SPECIES}{one.name}/{name}", f"{one.name}/{name}", name]
+            [f"{SPECIES}{one.name}/{name}", f"{one.name}/{name}"]
             for one in wanted
-            for name in one.columns(header)
+            for name in one.columns
         )
         if not any(select_bounds([rule], spellings) for spellings in names):
             raise _core.NotFoundError(
@@ -252,11 +275,11 @@ def _check_bounds(
 def _run_info(header: Header, species: Sequence[_Species], reader: Reader) -> CodeInfo:
     """Return the run information; reads positions if the files do not state the box."""
     lower, upper = [0.0] * 3, list(header.box)
-    periodic = header.periodic
-    if periodic is None or not all(header.box):
+    is_periodic = header.periodic is not False
+    if not header.has_domain:
         low, high = _limits(species, reader)
         is_inside = min(header.box) > 0 and np.all(low >= 0) and np.all(high <= header.box)
-        periodic = bool(is_inside) if periodic is None else periodic and bool(is_inside)
+        is_periodic = is_periodic and bool(is_inside)
         if not is_inside:
             lower = np.minimum(low, 0.0 if min(header.box) > 0 else low).tolist()
             upper = np.maximum(high, header.box if min(header.box) > 0 else high).tolist()
@@ -272,7 +295,7 @@ def _run_info(header: Header, species: Sequence[_Species], reader: Reader) -> Co
         time=header.age,
         lower=tuple(lower),
         upper=tuple(upper),
-        periodic=(periodic,) * 3,
+        periodic=(is_periodic,) * 3,
         unit_l=header.unit_l,
         unit_d=header.unit_m / header.unit_l**3,
         unit_t=header.unit_t,
@@ -298,13 +321,11 @@ def _limits(species: Sequence[_Species], reader: Reader) -> tuple[np.ndarray, np
 
 
 def _parameters(path: Path) -> dict[str, Any]:
-    """Return the attributes of the groups that describe the run, by group."""
+    """Return the attributes of all groups but those of particles, by group."""
     with open_hdf5(path) as file:
-        return {
-            name: _as_json(attributes_of(file[name]))
-            for name in ("Header", "Parameters", "Config", "Cosmology", "Units")
-            if name in file
-        }
+        groups = {name: node for name, node in own_nodes(file) if not name.startswith("PartType")}
+        found = {name: _as_json(attributes_of(node)) for name, node in groups.items()}
+    return {name: attributes for name, attributes in found.items() if attributes}
 
 
 def _as_json(value: Any) -> Any:
@@ -362,23 +383,34 @@ def _named(component: str, units: Mapping[str, str]) -> dict[str, str]:
 
 def _write_species(
     table: TableWriter, species: _Species, header: Header, info: CodeInfo, reader: Reader
-) -> dict[str, Unit | None]:
+) -> dict[str, Unit | str | None]:
     """Write the columns of a species along the curve, one dataset at a time; return their units."""
-    values = reader.read(species.positions)
-    order = morton_order(values, info.lower, max(info.box_size))
-    units: dict[str, Unit | None] = {}
-    for number, name in enumerate(POSITIONS):
-        table.write(name, values[:, number][order])
-        units[name] = unit_of(species.positions, header)
+    write_sorted(
+        table,
+        reader.read(species.positions),
+        info.lower,
+        max(info.box_size),
+        _columns(species, reader),
+    )
+    units: dict[str, Unit | str | None] = dict.fromkeys(
+        POSITIONS, unit_of(species.positions, header)
+    )
     for dataset in species.others:
-        values = reader.read(dataset).reshape(species.rows, -1)
-        for number, name in enumerate(column_names(dataset, header)):
-            table.write(name, values[:, number][order])
-            units[name] = unit_of(dataset, header)
+        units |= dict.fromkeys(species.names[dataset.name], unit_of(dataset, header))
     if species.mass:
-        table.write(_MASSES, np.full(species.rows, species.mass))
         units[_MASSES] = Unit(header.unit_m, (0.0, 1.0, 0.0, 0.0))
     return units
+
+
+def _columns(species: _Species, reader: Reader) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield names and values of all columns but positions; reads one dataset at a time."""
+    for dataset in species.others:
+        values = reader.read(dataset).reshape(species.rows, -1)
+        for number, name in enumerate(species.names[dataset.name]):
+            yield name, values[:, number]
+        del values
+    if species.mass:
+        yield _MASSES, np.full(species.rows, species.mass)
 
 
 GADGET = Kind(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.output_files import published
 from ambar._util.progress import progress_function
 from ambar._util.text import plural
 from ambar.formats.gadget.files import Reader
-from ambar.formats.halos import HaloTable, RunScales, read_halos, write_halos
+from ambar.formats.halos import HaloTable, RunScales, in_code_units, read_halos, write_halos
 from ambar.formats.particle_tables import POSITIONS
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
 from ambar.kinds.registry import Resource
@@ -91,10 +93,13 @@ def _convert(request: RamsesRequest) -> Conversion:
     halos = _halos(request, path)
     names, known = as_list(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
-    with progress_function(request.progress, f"converting {Path(path).name}") as progress:
+    with (
+        _target(request, halos) as target,
+        progress_function(request.progress, f"converting {Path(path).name}") as progress,
+    ):
         report = _core.convert_ramses(
             os.fspath(path),
-            os.fspath(request.target),
+            os.fspath(target),
             components=as_list(request.components),
             fields=None if names is None else resolve_all(names, known),
             levels=checked_levels(request.levels),
@@ -107,12 +112,26 @@ def _convert(request: RamsesRequest) -> Conversion:
             threads=request.threads,
             progress=progress,
         )
-    if halos:
-        _add_halos(request, halos)
-        report["stored_bytes"] = Path(request.target).stat().st_size
+        if halos:
+            _add_halos(request, target, halos)
+            report["stored_bytes"] = target.stat().st_size
     warn_of_loose_bounds(request.target, bounds)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     return Conversion(target=os.fspath(request.target), **report, left_out=left_out)
+
+
+@contextmanager
+def _target(request: RamsesRequest, halos: Sequence[HaloTable]) -> Iterator[Path]:
+    """Yield the path to write: with halos, which are another commit, one that is moved at the end.
+
+    Without them, the conversion publishes its target itself.
+    """
+    target = Path(request.target)
+    if not halos:
+        yield target
+        return
+    with published(target, replace=request.mode == "w") as scratch:
+        yield scratch
 
 
 def _halos(request: RamsesRequest, path: AnyPath) -> list[HaloTable]:
@@ -140,15 +159,17 @@ def _halos(request: RamsesRequest, path: AnyPath) -> list[HaloTable]:
         unit_v=units.unit_v,
         boxlen=info.boxlen,
     )
-    return read_halos(paths, scales, Reader(None, lambda _: None))
+    tables = read_halos(paths, scales, Reader(None, lambda _: None))
+    # The run information of RAMSES has no units of single columns.
+    return [in_code_units(table, scales) for table in tables]
 
 
-def _add_halos(request: RamsesRequest, halos: Sequence[HaloTable]) -> None:
+def _add_halos(request: RamsesRequest, target: Path, halos: Sequence[HaloTable]) -> None:
     """Add catalogues to the store of an output, as another commit."""
-    info = Store._open(request.target)._ambar_attributes()["info"]
+    info = Store._open(target)._ambar_attributes()["info"]
     side = float(info["boxlen"])
     with create(
-        request.target, "a", profile=request.profile, threads=request.threads, fsync=request.fsync
+        target, "a", profile=request.profile, threads=request.threads, fsync=request.fsync
     ) as writer:
         components = write_halos(writer, halos, [0.0] * 3, [side] * 3)
         about = writer._core.attributes("/")["ambar"]
