@@ -657,7 +657,8 @@ def test_halos_of_rockstar_in_a_ramses_output_are_in_code_units(
         raise OSError(28, "no space")
 
     monkeypatch.setattr("ambar.formats.ramses.kind.write_halos", fail)
-    for path, mode in ((target, "w"), (tmp_path / "s.ambar", "w-")):
+    modes: tuple[tuple[Path, Any], ...] = ((target, "w"), (tmp_path / "s.ambar", "w-"))
+    for path, mode in modes:
         with pytest.raises(OSError, match="no space"):
             ambar.convert(source, path, halos=tmp_path / "out_0.list", mode=mode)
     assert target.read_bytes() == before
