@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import errno
+import logging
 import resource
 import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +37,8 @@ from vtkmodules.vtkCommonExecutionModel import (
 )
 from vtkmodules.vtkIOHDF import vtkHDFReader
 
-from ambar.mesh.files.export import _check_times
+from ambar.mesh.files.export import _change, _check_times
+from ambar.mesh.files.pyvista_readers import MeshFile
 from ambar.mesh.files.vtkhdf import AmrHdfFile
 from ambar.snapshot.interop.vtk_amr import blocks_of
 
@@ -288,6 +291,48 @@ def test_formats_of_shapes_alone_warn(tmp_path: Path) -> None:
     assert done.left_out == dict.fromkeys(["pressure", "still", "velocity"], "not in the file")
     assert "left out: pressure, not in the file" in str(done)
     assert pv.read(tmp_path / "x.stl").n_cells == sphere(0).n_cells
+
+
+@pytest.mark.filterwarnings("ignore:.*does not hold unchanged")
+def test_changes_of_arrays_are_listed(tmp_path: Path) -> None:
+    pytest.importorskip("meshio")
+    mesh = pv.UnstructuredGrid(pv.ImageData(dimensions=(3, 2, 2)).to_tetrahedra())
+    mesh["large"] = 2**60 + np.arange(mesh.n_points)
+    mesh["small"] = np.arange(mesh.n_points)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    done = ambar.export(tmp_path / "x.ambar", tmp_path / "x.msh")
+    assert done.left_out["small"] == "float64 in place of int64"
+    assert done.left_out["large"] == "rounded to float64"
+    vectors = np.array([[1.0, 4.0], [2.0, 3.0]])
+    assert _change(vectors, vectors[::-1]) is None
+    assert _change(vectors, np.array([[1.0, 3.0], [2.0, 4.0]])) == "other values in the file"
+    assert _change(vectors, vectors * (1 + 1e-7)) == "rounded"
+    assert _change(np.array([0.1, np.nan]), np.array([0.1, 0.1])) == "other values in the file"
+
+
+def test_threads_restore_the_standard_output(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    sphere(0).save(tmp_path / "x.stl")
+    meshio.write(tmp_path / "x.off", meshio.read(tmp_path / "x.stl"))
+    before = sys.stdout, sys.stderr, logging.root.manager.disable
+    with ThreadPoolExecutor(4) as pool:
+        read = [pool.submit(lambda: MeshFile(tmp_path / "x.off").read()) for _ in range(16)]
+        assert len({one.result().n_cells for one in read}) == 1
+    assert (sys.stdout, sys.stderr, logging.root.manager.disable) == before
+    assert not hasattr(sys.modules["meshio._files"], "open")
+
+
+def test_the_reason_of_a_refused_export_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ambar.write_mesh(sphere(0), tmp_path / "x.ambar", fsync=False)
+
+    def check(path: Path) -> None:
+        raise ambar.CorruptError(f"{path}: expected 3 bytes")
+
+    monkeypatch.setattr("ambar.mesh.files.pyvista_readers.check_length", check)
+    with pytest.raises(ambar.UnsupportedError, match=r"cannot be read \(.*: expected 3 bytes\)"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.stl")
 
 
 def test_ensight_has_the_name_that_was_asked_for(

@@ -31,7 +31,7 @@ from ambar.mesh.files.formats import (
     suffixes_to_write,
 )
 from ambar.mesh.files.meshio_files import write_by_meshio
-from ambar.mesh.files.pyvista_readers import MeshFile, raise_vtk_errors
+from ambar.mesh.files.pyvista_readers import MeshFile, UnreadableFileError, raise_vtk_errors
 from ambar.mesh.mesh import read_mesh
 from ambar.mesh.vtk.meshio_objects import pyvista
 from ambar.parallel.workers import Failure, Workers
@@ -136,7 +136,7 @@ def _losses(mesh: Any, arrays: dict[str, Any], path: Path) -> dict[str, str]:
     try:
         written = MeshFile(path).read()
     except _core.CorruptError as error:
-        reason = str(error).partition("cannot be read: ")[2].partition("; is it complete")[0]
+        reason = error.reason if isinstance(error, UnreadableFileError) else str(error)
         raise _unsupported(mesh, path, f"the written file cannot be read ({reason})") from error
     if _has_shapes(mesh) and not _has_shapes(written):
         raise _unsupported(mesh, path, "the format holds none of its types of cells")
@@ -178,12 +178,48 @@ def _change(values: Any, kept: Any) -> str | None:
     """Return how an array in a file differs from the original, except in order; None if equal."""
     if values.shape != kept.shape or "U" in (values.dtype.kind, kept.dtype.kind):
         return None if np.array_equal(values, kept) else _OTHER
-    one, two = (np.sort(each, axis=0).astype(np.float64) for each in (values, kept))
-    difference = np.abs(one - two).max(initial=0.0, where=~np.isnan(one))
-    if not difference <= _ROUNDED * np.abs(one).max(initial=0.0, where=~np.isnan(one)):
-        return _OTHER
-    is_shorter = kept.dtype.itemsize < values.dtype.itemsize
-    return f"rounded to {kept.dtype}" if is_shorter and values.dtype.kind == "f" else None
+    for one, two in ((values, kept), _sorted_rows(values, kept)):
+        if _is_equal(one, two):
+            is_shorter = kept.dtype.kind == "f" and kept.dtype.itemsize < values.dtype.itemsize
+            is_changed = values.dtype.kind != kept.dtype.kind or is_shorter
+            return f"{kept.dtype} in place of {values.dtype}" if is_changed else None
+        if _is_close(one, two):
+            return f"rounded to {kept.dtype}" if values.dtype != kept.dtype else "rounded"
+    return _OTHER
+
+
+def _sorted_rows(values: Any, kept: Any) -> tuple[Any, Any]:
+    """Return both arrays with their rows in ascending order; that of rounded values in `values`."""
+    if not values.ndim:
+        return values, kept
+    dtype = kept.dtype if kept.dtype.kind == "f" else values.dtype
+    rows = [each.reshape(len(each), -1) for each in (values, kept)]
+    one, two = (each[np.lexsort(each.astype(dtype).T[::-1])] for each in rows)
+    return one, two
+
+
+def _is_equal(values: Any, kept: Any) -> bool:
+    """Whether all values are equal: integers as integers, wider floats after a conversion."""
+    if values.dtype.kind in "iu" and kept.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            whole = kept.astype(values.dtype)
+        return np.array_equal(values, kept) and np.array_equal(values, whole)
+    if values.dtype.kind == kept.dtype.kind == "f":
+        shorter = min(values.dtype, kept.dtype, key=lambda dtype: dtype.itemsize)
+        return np.array_equal(values, kept.astype(shorter), equal_nan=True)
+    return np.array_equal(values, kept)
+
+
+def _is_close(values: Any, kept: Any) -> bool:
+    """Whether values differ as after a conversion to float32 or text; False for integers."""
+    if kept.dtype.kind != "f":
+        return False
+    one, two = values.astype(np.float64), kept.astype(np.float64)
+    limit = _ROUNDED * np.abs(one).max(initial=0.0, where=np.isfinite(one))
+    with np.errstate(invalid="ignore"):
+        return bool(
+            np.all((np.abs(one - two) <= limit) | (one == two) | (np.isnan(one) & np.isnan(two)))
+        )
 
 
 def _arrays(mesh: Any) -> Iterator[tuple[str, Any]]:

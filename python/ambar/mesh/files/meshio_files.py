@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from ambar import _core
 from ambar.mesh.files.formats import meshio_formats
 from ambar.mesh.vtk.meshio_objects import from_meshio, pyvista
 
+GLOBAL_STATE = RLock()
+"""Held while standard output, logging, warnings, or `open` of meshio's modules are replaced."""
 _MOST_EMPTY_READS = 1000
 """The largest number of consecutive reads at the end of a file."""
 # The header of a binary section of ANSYS, such as (3010 (zone first last type dimensions)(
@@ -68,6 +71,7 @@ def write_by_meshio(mesh: Any, path: Path) -> None:
 @contextmanager
 def _silence() -> Iterator[None]:
     with (
+        GLOBAL_STATE,
         warnings.catch_warnings(action="ignore"),
         redirect_stdout(io.StringIO()) as output,
         redirect_stderr(output),
@@ -98,7 +102,7 @@ def _format_of(path: Path) -> str:
 
 @contextmanager
 def _checked_ends(*modules: Any) -> Iterator[None]:
-    """Let modules of meshio open files as `_EndCheckedFile`."""
+    """Let modules of meshio open files as `_EndCheckedFile`; the caller holds `GLOBAL_STATE`."""
 
     def open_checked(path: str | Path, mode: str = "r") -> Any:
         file = _EndCheckedFile(io.FileIO(path))

@@ -20,7 +20,7 @@ from ambar.mesh.files.formats import (
     pyvista_reads,
     suffix_of,
 )
-from ambar.mesh.files.meshio_files import read_by_meshio
+from ambar.mesh.files.meshio_files import GLOBAL_STATE, read_by_meshio
 from ambar.mesh.files.trial import UNSAFE, check_in_process
 from ambar.mesh.files.truncation_checks import check_length
 from ambar.mesh.vtk.meshio_objects import pyvista
@@ -34,6 +34,22 @@ _TRUNCATED = re.compile(r"Error reading|No [xyz] coordinates read")
 # Where in its source VTK reports an error or a warning.
 _VTK_PLACE = re.compile(r"^(?:ERROR|Generic Warning|Warning): In \w+\.cxx, line \d+ ")
 _MISSING_FILE = re.compile(r"Error opening file\s+(.+)")
+
+
+class UnreadableFileError(_core.CorruptError):
+    """A library cannot read a mesh file.
+
+    Parameters
+    ----------
+    message
+        The message, which names the file.
+    reason
+        The message of the library.
+    """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class MeshFile:
@@ -154,10 +170,11 @@ class MeshFile:
                 raise FileNotFoundError(
                     errno.ENOENT, f"{self.path} refers to a file that does not exist", found[1]
                 ) from error
-            raise _core.CorruptError(
+            message = (
                 f"{self.path}: expected a {self._suffix} file, but it cannot be read: "
                 f"{reason:.300}; is it complete, and of that format?"
-            ) from error
+            )
+            raise UnreadableFileError(message, reason) from error
 
     def _reason(self, error: BaseException, catcher: Any) -> str:
         """Return the message of an error; of several VTK errors that of the first one."""
@@ -185,17 +202,18 @@ def raise_vtk_errors(pyvista: Any, catcher: Any = None) -> Iterator[None]:
     By default, VTK prints errors, and continues with what it has read of a file. `catcher` is a
     `pyvista.VtkErrorCatcher`, which collects errors and warnings.
     """
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            warnings.catch_warnings(action="ignore"),
-            pyvista.vtk_verbosity("off"),
-            catcher or pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False),
-        ):
-            yield
-    finally:
-        logging.disable(before)
+    with GLOBAL_STATE:
+        before = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        try:
+            with (
+                warnings.catch_warnings(action="ignore"),
+                pyvista.vtk_verbosity("off"),
+                catcher or pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False),
+            ):
+                yield
+        finally:
+            logging.disable(before)
 
 
 def _point_count(mesh: Any) -> int:
