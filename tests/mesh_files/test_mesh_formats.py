@@ -53,8 +53,8 @@ REFUSED = {
 NEVER_READ = {".geo", ".iv", ".svg", ".xyz"}
 
 
-ALIASES = (".bmp", ".dato", ".dato.gz", ".e", ".ex2", ".fem", ".jpg", ".nas", ".nii.gz", ".post.gz")
-ALIASES += (".tiff", ".vol.gz", ".vtmb", ".xmf")
+ALIASES = """.bmp .dato .dato.gz .e .ex2 .fem .jpg .nas .nii.gz .post.gz .tiff .vol.gz .vtmb .xmf
+""".split()
 
 
 def suffixes(name: str) -> list[str]:
