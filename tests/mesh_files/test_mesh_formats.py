@@ -53,8 +53,22 @@ REFUSED = {
 NEVER_READ = {".geo", ".iv", ".svg", ".xyz"}
 
 
-ALIASES = """.bmp .dato .dato.gz .e .ex2 .fem .jpg .nas .nii.gz .post.gz .tiff .vol.gz .vtmb .xmf
-""".split()
+ALIASES = [
+    ".bmp",
+    ".dato",
+    ".dato.gz",
+    ".e",
+    ".ex2",
+    ".fem",
+    ".jpg",
+    ".nas",
+    ".nii.gz",
+    ".post.gz",
+    ".tiff",
+    ".vol.gz",
+    ".vtmb",
+    ".xmf",
+]
 
 
 def suffixes(name: str) -> list[str]:
