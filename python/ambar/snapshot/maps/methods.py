@@ -66,7 +66,8 @@ class CellMaps:
         Along a coordinate axis the overlap of cells with pixels is exact. Along other directions
         the lengths of rays through a cell are tabulated at 64 x 64 points of its image, for all
         cells of a size, and their sum is the volume of the cell: integrals over the map are exact.
-        `project` is faster for whole levels of the grid.
+        Cells more than 64 pixels wide are sampled once in each pixel. `project` is faster for whole
+        levels of the grid.
 
         Parameters
         ----------

@@ -128,3 +128,70 @@ impl CellImage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AXES: [[f64; 3]; 3] = [
+        [0.8, 0.6, 0.0],
+        [-0.168, 0.224, 0.96],
+        [0.576, -0.768, 0.28],
+    ];
+
+    /// The image of a cube with sides of `side` pixels, and its half sides in pixels.
+    fn image(side: f64) -> (CellImage, [f64; 2]) {
+        let ray = Ray {
+            axes: &AXES,
+            half: [side / 2.0; 3],
+        };
+        let reach = [0, 1].map(|d| AXES[d].iter().map(|x| x.abs() * side / 2.0).sum());
+        (CellImage::new(ray, reach, 1.0).unwrap(), reach)
+    }
+
+    #[test]
+    fn fractions_are_means_of_dense_rays() {
+        for (side, shift) in [(0.2, 0.45), (1.7, 0.31), (5.0, 0.0), (30.0, 0.77)] {
+            let (image, reach) = image(side);
+            let shape = reach.map(|reach| (2.0 * reach).ceil() as usize + 1);
+            let at = reach.map(|reach| reach + shift);
+            let mut found = Vec::new();
+            image.fractions(at, shape, &mut found);
+            let ray = Ray {
+                axes: &AXES,
+                half: [side / 2.0; 3],
+            };
+            let samples = (400.0 / side).clamp(16.0, 400.0) as usize;
+            let mut expected = vec![0.0; found.len()];
+            for (pixel, expected) in expected.iter_mut().enumerate() {
+                let corner = [pixel / shape[1], pixel % shape[1]];
+                for sample in 0..samples * samples {
+                    let within = [sample / samples, sample % samples];
+                    let [x, y] = [0, 1].map(|d| {
+                        corner[d] as f64 + (within[d] as f64 + 0.5) / samples as f64 - at[d]
+                    });
+                    *expected += ray.length(x, y);
+                }
+            }
+            let total: f64 = expected.iter().sum();
+            let largest = expected.iter().fold(0.0f64, |a, b| a.max(*b)) / total;
+            assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-10);
+            for (found, expected) in found.iter().zip(&expected) {
+                let error = (found - expected / total).abs();
+                assert!(
+                    error < 0.02 * largest,
+                    "{side}: {found} {}",
+                    expected / total
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pixels_beside_the_image_have_no_part() {
+        let (image, reach) = image(3.0);
+        let mut found = Vec::new();
+        image.fractions([reach[0] + 4.0, reach[1]], [4, 8], &mut found);
+        assert!(found.iter().all(|part| *part == 0.0));
+    }
+}
