@@ -229,7 +229,7 @@ def _show_steps(snapshots: list[dict[str, Any]]) -> None:
         table.add_row(
             snapshot["path"],
             f"{info['time']:.6g}",
-            f"{info.get('aexp', 1):.6g}",
+            f"{info['aexp']:.6g}" if info.get("aexp") is not None else "",
             ", ".join(snapshot.get("components", {})),
         )
     console.print(table)

@@ -65,11 +65,15 @@ class Conversion:
 
     def __str__(self) -> str:
         """Return the sizes, the time, and what differs from a plain conversion, a line each."""
-        skipped = f", {plural(len(self.skipped), 'output')} already there" if self.skipped else ""
+        stored = size(self.stored_bytes)
+        if self.skipped:  # the store has more than what was converted
+            sizes = f"{size(self.source_bytes)} added, the store has {stored}"
+            sizes += f", {plural(len(self.skipped), 'output')} already there"
+        else:
+            ratio = change(self.source_bytes, self.stored_bytes)
+            sizes = f"{size(self.source_bytes)} -> {stored} ({ratio})"
         lines = [
-            f"{self.target}: {size(self.source_bytes)} -> {size(self.stored_bytes)} "
-            f"({change(self.source_bytes, self.stored_bytes)}) in {self.seconds:.2f} s"
-            f"{skipped}",
+            f"{self.target}: {sizes} in {self.seconds:.2f} s",
             *(f"converted again: {name}, its files have changed" for name in self.replaced),
             *(f"left out: {name}, {why}" for name, why in self.left_out.items()),
         ]

@@ -27,6 +27,7 @@ from ambar.kinds.targets import copying, merging, open_existing
 from ambar.snapshot.copies.series import SeriesMerge, copy_series, steps_in, steps_of_target
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
 from ambar.snapshot.regions import Levels, Region
+from ambar.snapshot.field_names import resolve
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.copies.selection import Positions, select_steps
@@ -147,6 +148,7 @@ def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
     if field is None:
         rows = particles_of(snapshot, request) if request.particles else snapshot.amr
         usual = "mass" if request.particles else "density"
+        usual = resolve(usual, rows.fields)  # snapshots of Gadget have "Masses"
         field = usual if usual in rows.fields else next(iter(rows.fields), usual)
     target = request.target_of(field, axis_name(request.axis))
     if target.suffix.lower() in (".fits", ".fit"):

@@ -47,9 +47,12 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
     KeyError
         If the file has none of the variables.
     UnsupportedError, ValueError
-        If xarray cannot read the file, or a collection cannot store its content.
+        If xarray cannot read the file, all its variables are in groups, or a collection cannot
+        store its content.
     """
     with _opened(path, reading) as dataset:
+        if not dataset.variables and path.is_file():
+            _refuse_groups(path)
         content = _without_calendars(_selected(dataset, reading.variables))
         # Reading makes arrays that nothing else refers to.
         record = as_record(name, content, copy=False, deferred=_deferred(content, whole))
@@ -57,6 +60,21 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
         # The order of the arrays differs between Zarr stores.
         return record._replace(variables=dict(sorted(record.variables.items())))
     return record
+
+
+def _refuse_groups(path: Path) -> None:
+    """Raise UnsupportedError for a file of HDF5 whose values are all in groups."""
+    if not find_spec("netCDF4") or engine_of(path) != "netcdf4":
+        return
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        groups = list(file.groups)
+    if groups:
+        raise _core.UnsupportedError(
+            f"expected variables in the root group, found only the groups {', '.join(groups)}; "
+            "open a group with xarray.open_dataset(path, group=...), and add it to a collection"
+        )
 
 
 def _deferred(dataset: xr.Dataset, whole: int) -> list[str]:
