@@ -26,8 +26,8 @@ from ambar.kinds.request import (
 from ambar.kinds.targets import copying, merging, open_existing
 from ambar.snapshot.copies.series import SeriesMerge, copy_series, steps_in, steps_of_target
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
-from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.field_names import resolve
+from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.copies.selection import Positions, select_steps
