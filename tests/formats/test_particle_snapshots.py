@@ -330,6 +330,9 @@ def test_halos_are_tables_with_positions(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sets = write_subfind(tmp_path / "fof_subhalo_tab_010.hdf5")
+    with h5py.File(tmp_path / "fof_subhalo_tab_010.hdf5", "r+") as file:
+        file["IDs/ID"] = np.arange(9)
+        file["Group/index"] = file["Group/GroupLen"][()]
     lines = write_rockstar(tmp_path / "out_0.list")
     paths = (folder / "gadget4.hdf5", tmp_path / "s.ambar")
     halos_of = (
@@ -338,8 +341,9 @@ def test_halos_are_tables_with_positions(
         "--halos",
         tmp_path / "out_0.list",
     )
-    code, _, errors = run(capsys, "convert", *paths, "--components", "stars", *halos_of)
+    code, output, errors = run(capsys, "convert", *paths, "--components", "stars", *halos_of)
     assert code == 0, errors
+    assert "fof_subhalo_tab_010.hdf5/IDs/ID" in output + errors
     snapshot = ambar.open_snapshot(tmp_path / "s.ambar")
     halos = snapshot.halos
     assert {name: len(rows) for name, rows in halos.items()} == {
@@ -358,7 +362,8 @@ def test_halos_are_tables_with_positions(
     np.testing.assert_allclose(
         masses, found["mass"][order].astype("f8") * (1e10 * SUN / H), rtol=1e-12
     )
-    groups = halos["groups"].read(["GroupLen", "GroupLenType_5", "GroupVel_z"])
+    groups = halos["groups"].read(["GroupLen", "GroupLenType_5", "GroupVel_z", "index_field"])
+    np.testing.assert_array_equal(groups["index_field"], groups["GroupLen"])
     np.testing.assert_array_equal(
         groups["GroupLenType_5"], sets["Group/GroupLenType"][groups["GroupLen"], 5]
     )

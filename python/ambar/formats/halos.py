@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.foreign_files import contents_of
 from ambar.formats.gadget.files import (
+    Dataset,
     FileKind,
     Reader,
     attributes_of,
@@ -20,7 +22,9 @@ from ambar.formats.gadget.files import (
     find_files,
     has_header,
     is_hdf5,
+    not_stored,
     open_hdf5,
+    other_datasets,
 )
 from ambar.formats.particle_tables import POSITIONS, TableWriter, write_sorted
 from ambar.snapshot.loading import HALOS
@@ -89,7 +93,10 @@ class HaloTable:
 
 
 def read_halos(
-    paths: Sequence[str | os.PathLike[str]], run: RunScales, reader: Reader
+    paths: Sequence[str | os.PathLike[str]],
+    run: RunScales,
+    reader: Reader,
+    left_out: dict[str, str],
 ) -> list[HaloTable]:
     """Return the tables of catalogues that belong to a snapshot.
 
@@ -101,6 +108,8 @@ def read_halos(
         The run, to whose code length positions are converted.
     reader
         Reads datasets.
+    left_out
+        Receives the datasets that are not in the tables, with the reason.
 
     Raises
     ------
@@ -115,7 +124,7 @@ def read_halos(
     """
     tables: list[HaloTable] = []
     for path in map(Path, paths):
-        for table in _tables_of(path, run, reader):
+        for table in _tables_of(path, run, reader, left_out):
             if any(table.name == other.name for other in tables):
                 raise _core.InvalidError(
                     f"{path}: expected one catalogue with the table {table.name!r}, found two; "
@@ -125,11 +134,13 @@ def read_halos(
     return tables
 
 
-def _tables_of(path: Path, run: RunScales, reader: Reader) -> list[HaloTable]:
+def _tables_of(
+    path: Path, run: RunScales, reader: Reader, left_out: dict[str, str]
+) -> list[HaloTable]:
     if path.is_dir() or is_hdf5(path):
         if path.is_file() and not has_header(path, SUBFIND.rows_attribute):
             raise _unknown(path)
-        return _subfind(find_files([path], SUBFIND), run, reader)
+        return _subfind(find_files([path], SUBFIND), run, reader, left_out)
     with path.open("rb") as file:
         start = file.read(1 << 16).decode(errors="replace").splitlines()
     words = start[0].split() if start else []
@@ -147,12 +158,16 @@ def _unknown(path: Path) -> _core.NotFoundError:
     )
 
 
-def _subfind(paths: Sequence[Path], run: RunScales, reader: Reader) -> list[HaloTable]:
+def _subfind(
+    paths: Sequence[Path], run: RunScales, reader: Reader, left_out: dict[str, str]
+) -> list[HaloTable]:
     headers = []
     for path in paths:
         with open_hdf5(path) as file:
             headers.append(attributes_of(file["Header"]))
     _check_time(paths[0], headers[0].get("Time"), run.time)
+    for name in other_datasets(paths[0], _SUBFIND_TABLES):
+        left_out[f"{paths[0].name}/{name}"] = "it is not a dataset of groups or subhalos"
     tables = []
     for group, (name, keys) in _SUBFIND_TABLES.items():
         counts = [next((int(one[key]) for key in keys if key in one), 0) for one in headers]
@@ -161,20 +176,16 @@ def _subfind(paths: Sequence[Path], run: RunScales, reader: Reader) -> list[Halo
         columns: dict[str, np.ndarray] = {}
         units: dict[str, Unit | None] = {}
         for dataset in collect_datasets(paths, group, counts):
+            if dataset.dtype.kind not in "biuf":
+                left_out[f"{paths[0].name}/{dataset.name}"] = not_stored(dataset)
+                continue
             values = reader.read(dataset).reshape(sum(counts), -1)
-            short = dataset.short
-            if short == f"{group}Pos":
-                labels: Sequence[str] = POSITIONS
-            elif values.shape[1] == 1 and len(dataset.shape) == 1:
-                labels = [short]
-            else:
-                suffixes = (
-                    AXES if values.shape[1] == len(AXES) else map(str, range(values.shape[1]))
-                )
-                labels = [f"{short}_{suffix}" for suffix in suffixes]
-            for number, label in enumerate(labels):
-                columns[label] = np.ascontiguousarray(values[:, number])
-                units[label] = _subfind_unit(label, run)
+            for number, label in enumerate(_subfind_labels(dataset, group)):
+                unique = label
+                while unique == "index" or unique in columns:
+                    unique += "_field"
+                columns[unique] = np.ascontiguousarray(values[:, number])
+                units[unique] = _subfind_unit(label, run)
         if missing := [axis for axis in POSITIONS if axis not in columns]:
             raise _core.CorruptError(
                 f"{paths[0]}: expected the dataset {group}/{group}Pos with positions, found none "
@@ -183,6 +194,17 @@ def _subfind(paths: Sequence[Path], run: RunScales, reader: Reader) -> list[Halo
         first = {axis: columns.pop(axis) for axis in POSITIONS}
         tables.append(HaloTable(name, first | columns, units))
     return tables
+
+
+def _subfind_labels(dataset: Dataset, group: str) -> Sequence[str]:
+    """Return the names of the columns of a dataset: one for each value of a row."""
+    if dataset.short == f"{group}Pos":
+        return POSITIONS
+    name = dataset.short.replace("/", "_")
+    if len(dataset.shape) == 1:
+        return [name]
+    count = math.prod(dataset.shape[1:])
+    return [f"{name}_{one}" for one in (AXES if count == len(AXES) else range(count))]
 
 
 def _subfind_unit(label: str, run: RunScales) -> Unit | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,6 +226,11 @@ class Dataset:
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
 
+def not_stored(dataset: Dataset) -> str:
+    """Return why a dataset is left out, for reports."""
+    return f"values of dtype {dataset.dtype} are neither real numbers nor bools"
+
+
 def datasets_of(group: Any) -> dict[str, Any]:
     """Return the datasets below a group of h5py, by path in the group."""
     found: dict[str, Any] = {}
@@ -243,18 +248,17 @@ def own_nodes(file: Any) -> list[tuple[str, Any]]:
     return [(name, file[name]) for name in names]
 
 
-def other_datasets(path: Path, types: int) -> list[str]:
-    """Return the paths of datasets that are in no group of the first `types` types of particles.
+def other_datasets(path: Path, groups: Collection[str]) -> list[str]:
+    """Return the paths of datasets that are in none of the groups.
 
     The names of columns of SWIFT are not among them: they are read.
     """
-    particles = {f"PartType{number}" for number in range(types)}
     found: list[str] = []
     with open_hdf5(path) as file:
         for name, node in own_nodes(file):
             if hasattr(node, "dtype"):
                 found.append(name)
-            elif name not in particles:
+            elif name not in groups:
                 found += [f"{name}/{below}" for below in datasets_of(node)]
     return [name for name in found if not name.startswith("SubgridScheme/NamedColumns/")]
 

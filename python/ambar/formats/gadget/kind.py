@@ -26,6 +26,7 @@ from ambar.formats.gadget.files import (
     collect_datasets,
     find_files,
     has_header,
+    not_stored,
     open_hdf5,
     other_datasets,
     own_nodes,
@@ -120,7 +121,8 @@ def _convert(request: GadgetRequest) -> Conversion:
         )
     paths = find_files(request.paths, SNAPSHOT)
     header = read_header(paths)
-    left_out = dict.fromkeys(other_datasets(paths[0], header.counts.shape[1]), _OTHER)
+    types = [f"PartType{number}" for number in range(header.counts.shape[1])]
+    left_out = dict.fromkeys(other_datasets(paths[0], types), _OTHER)
     species = _all_species(header, left_out)
     wanted = _wanted(species, header, request)
     _check_bounds(bounds, wanted, header)
@@ -135,7 +137,9 @@ def _convert(request: GadgetRequest) -> Conversion:
         scales = RunScales(
             header.time, header.aexp, header.unit_l, header.unit_m, header.velocity, info.boxlen
         )
-        halos = read_halos(as_paths(request.halos), scales, Reader(None, lambda _: None))
+        # Catalogues are small beside the snapshot: they are not part of the progress.
+        unmeasured = Reader(None, lambda _: None)
+        halos = read_halos(as_paths(request.halos), scales, unmeasured, left_out)
         with create(
             request.target,
             "w" if request.mode == "w" else "w-",
@@ -186,7 +190,9 @@ def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
             if dataset.dtype.kind in "biuf":
                 datasets[dataset.short] = dataset
             else:
-                left_out[dataset.name] = f"values of dtype {dataset.dtype} are not numbers"
+                left_out[dataset.name] = (
+                    f"values of dtype {dataset.dtype} are neither real numbers nor bools"
+                )
         positions = datasets.pop(_COORDINATES, None)
         if positions is None or positions.shape[1:] != (3,):
             raise _core.UnsupportedError(

@@ -90,7 +90,8 @@ def _convert(request: RamsesRequest) -> Conversion:
     else:
         _check_series(request)
     _check_levels(request, path)
-    halos = _halos(request, path)
+    left_out = {} if is_ramses(path) else _other_sources(Path(path))
+    halos = _halos(request, path, left_out)
     names, known = as_list(request.fields), _known(path)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
     with (
@@ -116,7 +117,6 @@ def _convert(request: RamsesRequest) -> Conversion:
             _add_halos(request, target, halos)
             report["stored_bytes"] = target.stat().st_size
     warn_of_loose_bounds(request.target, bounds)
-    left_out = {} if is_ramses(path) else _other_sources(Path(path))
     return Conversion(target=os.fspath(request.target), **report, left_out=left_out)
 
 
@@ -134,8 +134,8 @@ def _target(request: RamsesRequest, halos: Sequence[HaloTable]) -> Iterator[Path
         yield scratch
 
 
-def _halos(request: RamsesRequest, path: AnyPath) -> list[HaloTable]:
-    """Return the catalogues of an output, before it is converted."""
+def _halos(request: RamsesRequest, path: AnyPath, left_out: dict[str, str]) -> list[HaloTable]:
+    """Return the catalogues of an output, before it is converted; notes what is left out."""
     paths = as_paths(request.halos)
     if not paths:
         return []
@@ -159,7 +159,7 @@ def _halos(request: RamsesRequest, path: AnyPath) -> list[HaloTable]:
         unit_v=units.unit_v,
         boxlen=info.boxlen,
     )
-    tables = read_halos(paths, scales, Reader(None, lambda _: None))
+    tables = read_halos(paths, scales, Reader(None, lambda _: None), left_out)
     # The run information of RAMSES has no units of single columns.
     return [in_code_units(table, scales) for table in tables]
 
