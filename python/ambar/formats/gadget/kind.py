@@ -190,9 +190,7 @@ def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
             if dataset.dtype.kind in "biuf":
                 datasets[dataset.short] = dataset
             else:
-                left_out[dataset.name] = (
-                    f"values of dtype {dataset.dtype} are neither real numbers nor bools"
-                )
+                left_out[dataset.name] = not_stored(dataset)
         positions = datasets.pop(_COORDINATES, None)
         if positions is None or positions.shape[1:] != (3,):
             raise _core.UnsupportedError(
