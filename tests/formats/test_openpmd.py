@@ -20,6 +20,8 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from ambar.cli import app
+from ambar.formats.openpmd.grids import _are_disjoint
+from ambar.formats.openpmd.source import piece_sides
 from tests.helpers.openpmd_files import (
     ELECTRON_MASS,
     REFINED,
@@ -242,7 +244,9 @@ def test_axes_of_any_order_and_chunks_of_a_level(tmp_path: Path, order: str) -> 
             )
 
 
-def test_resuming_adds_the_iterations_that_are_new(tmp_path: Path) -> None:
+def test_resuming_adds_the_iterations_that_are_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_picongpu(tmp_path / "data_%T.h5", [0])
     first = ambar.convert(tmp_path, tmp_path / "run.ambar", mode="a", fsync=False)
     assert (first.converted, first.skipped) == (["output_00000"], [])
@@ -255,8 +259,18 @@ def test_resuming_adds_the_iterations_that_are_new(tmp_path: Path) -> None:
     write_picongpu(tmp_path / "data_%T.h5", [90])
     with pytest.raises(ambar.CorruptError, match=r"data_70\.h5"):
         ambar.convert(tmp_path, tmp_path / "run.ambar", mode="a")
+    opened: list[str] = []
+    monkeypatch.setattr(
+        "ambar.formats.openpmd.kind.check_file", lambda path: opened.append(path.name)
+    )
     third = ambar.convert(tmp_path, tmp_path / "run.ambar", mode="a", on_error="skip", fsync=False)
     assert (third.converted, list(third.failed)) == (["output_00090"], ["data_70.h5"])
+    assert opened == ["data_70.h5", "data_90.h5"]
+    assert third.skipped == ["output_00000", "output_00050"]
+    assert ambar.open_series(tmp_path / "run.ambar").outputs == [0, 50, 90]
+    write_warpx(tmp_path / "other_%T.h5", [300])
+    with pytest.raises(ValueError, match="expected the meshes of iteration 0 .*found in itera"):
+        ambar.convert(tmp_path / "other_300.h5", tmp_path / "run.ambar", mode="a")
     assert ambar.open_series(tmp_path / "run.ambar").outputs == [0, 50, 90]
 
 
@@ -305,7 +319,10 @@ def test_bad_input_is_an_error_and_leaves_nothing(warpx: Path, tmp_path: Path) -
     for source, error, message in cases:
         with pytest.raises(error, match=message):
             ambar.convert(source, target, fsync=False)
-        assert not target.exists()
+        # What is committed before the error stays.
+        is_later = source in (mixed, twice) or (isinstance(source, list) and source[1].exists())
+        assert target.exists() == is_later
+        target.unlink(missing_ok=True)
     for bound in ("electrons/speed", "protons/mass", "F_x"):
         with pytest.raises(KeyError, match=bound):
             ambar.convert(good, target, error_bound={bound: 0.1})
@@ -313,12 +330,71 @@ def test_bad_input_is_an_error_and_leaves_nothing(warpx: Path, tmp_path: Path) -
     with pytest.raises(ambar.InvalidError, match="convert it first: ambar convert"):
         ambar.open(good)
     ambar.convert(good, tmp_path / "one.ambar", fsync=False)
-    with pytest.raises(ValueError, match="expected a series of openPMD"):
+    with pytest.raises(ValueError, match="expected a series of outputs"):
         ambar.convert(good, tmp_path / "one.ambar", mode="a")
     with pytest.raises(ValueError, match=r"expected the suffix \.h5"):
         ambar.export(tmp_path / "one.ambar", tmp_path / "one.txt")
     with pytest.raises(ValueError, match="invalid format 'netcdf'"):
         ambar.export(tmp_path / "one.ambar", tmp_path / "one.h5", format="netcdf")
+
+
+def write_particles(path: Path, *, time: float = 0.0) -> Path:
+    """Write three particles of a species, without meshes."""
+    io = pytest.importorskip("openpmd_api")
+    series = io.Series(str(path), io.Access.create)
+    iteration = series.write_iterations()[7]
+    iteration.time = time
+    for axis, last in zip("xyz", (1.0, 3.0, 5.0), strict=True):
+        for record, values in (("position", [0.0, 0.5, last]), ("positionOffset", [0.0] * 3)):
+            part = iteration.particles["e"][record][axis]
+            part.reset_dataset(io.Dataset(np.dtype("f8"), [3]))
+            part.store_chunk(np.array(values))
+            series.flush()
+    iteration.close()
+    series.close()
+    return path
+
+
+def test_all_particles_are_in_the_domain(tmp_path: Path) -> None:
+    source, target = write_particles(tmp_path / "e.h5"), tmp_path / "e.ambar"
+    for bound in ("E_x", "e/speed"):
+        with pytest.raises(KeyError, match=bound):
+            ambar.convert(source, target, error_bound={bound: 0.1})
+        assert not target.exists()
+    ambar.convert(source, target, fsync=False)
+    snapshot = ambar.open_snapshot(target)
+    info = info_of(snapshot)
+    box = ambar.Box(info.lower, info.upper, unit="code")
+    assert len(snapshot.particles.read(region=box)) == 3
+    source = write_particles(tmp_path / "nan.h5", time=np.nan)
+    with pytest.raises(ambar.CorruptError, match=r"nan\.h5: iteration 7: .*'time', found nan"):
+        ambar.convert(source, target, mode="w")
+
+
+def test_errors_of_progress_functions_are_raised(warpx: Path, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def fail(done: int, total: int) -> None:
+        seen.append((done, total))
+        if done:
+            raise RuntimeError("stop")
+
+    source = warpx / "diags" / "openpmd_000100.h5"
+    with pytest.raises(RuntimeError, match="stop"):
+        ambar.convert(source, tmp_path / "x.ambar", progress=fail)
+    seen.clear()
+    ambar.convert(source, tmp_path / "x.ambar", progress=lambda *pair: seen.append(pair))
+    assert seen == sorted(seen)
+    assert seen[-1] == (1000, 1000)
+
+
+def test_many_boxes_are_checked_and_cut_quickly() -> None:
+    corners = [(8 * z, 8 * y, 8 * x) for z in range(40) for y in range(40) for x in range(40)]
+    boxes = [(corner, (8, 8, 8)) for corner in corners]
+    assert _are_disjoint(boxes, (320, 320, 320))
+    assert not _are_disjoint([*boxes, ((4, 4, 4), (1, 1, 1))], (320, 320, 320))
+    assert piece_sides([2048] * 3, [64, 64, 32], 8) == [64, 64, 1024]
+    assert piece_sides([100_000], [32_768], 8) == [100_000]
 
 
 def test_the_page_runs_as_written(
@@ -359,5 +435,7 @@ def test_stores_of_other_codes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="other files than those of an export"):
         ambar.export(tmp_path / "modes.ambar", tmp_path / "own", mode="w")
     write_picongpu(tmp_path / "data.h5")
-    with pytest.raises(ValueError, match="found a series of another code"):
+    with pytest.raises(
+        ValueError, match="expected a series of outputs of openpmd, found one of ramses"
+    ):
         ambar.convert(tmp_path / "data.h5", store, mode="a")

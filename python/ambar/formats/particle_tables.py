@@ -29,6 +29,15 @@ _BLOCK = 1 << 16
 """Rows whose keys are computed together."""
 
 
+def upper_faces(lower: Sequence[float], upper: Sequence[float]) -> list[float]:
+    """Return faces of a domain a little above `upper`: no particle is on one, and no side is 0."""
+    side = max(np.subtract(upper, lower).max(), np.abs(upper).max() * 1e-9, 1e-9)
+    return [
+        float(end + side * 1e-9 if end > start else end + side)
+        for start, end in zip(lower, upper, strict=True)
+    ]
+
+
 class TableWriter:
     """Writes a group of kind ``particles`` whose columns come one after the other.
 

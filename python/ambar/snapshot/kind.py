@@ -17,6 +17,7 @@ from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
     Conversion,
+    ConvertRequest,
     CopyRequest,
     ExportRequest,
     MergeRequest,
@@ -321,3 +322,46 @@ def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[
                 found.setdefault(field, message)
     for message in found.values():
         warnings.warn(message, stacklevel=5)
+
+
+def is_series(target: str | os.PathLike[str]) -> bool:
+    """Return whether a store of a series of outputs is at `target`."""
+    if not Path(target).exists():
+        return False
+    about = Store._open(target)._ambar_attributes()
+    return about.get("kind") == "series" and "of" not in about
+
+
+def check_series(request: ConvertRequest, code: str, ndim: int | None = None) -> None:
+    """Check the target of a conversion with mode "a" that becomes a series of a code's outputs.
+
+    Raises
+    ------
+    ValueError
+        If it is a store of another kind, of another code, or of another number of dimensions.
+    """
+    target = os.fspath(request.target)
+    if request.mode != "a" or not Path(target).exists():
+        return
+    store = Store._open(target)
+    if not is_series(target):
+        kind = store._ambar_attributes().get("kind", "arrays")
+        raise _core.InvalidError(
+            f'{target}: expected a series of outputs for mode="a", found a store of the kind '
+            f'{kind!r}; choose another name, or replace the store with mode="w"'
+        )
+    series = Series(store)
+    if not len(series):
+        return
+    source = store._ambar_attributes(series._groups[0]).get("source")
+    found = source.get("format") if isinstance(source, dict) else None
+    if found != code:
+        raise _core.InvalidError(
+            f"{target}: expected a series of outputs of {code}, found one of {found}; choose "
+            "another name"
+        )
+    if ndim is not None and series[0].info.ndim != ndim:
+        raise _core.InvalidError(
+            f"{target}: expected a series of outputs of {ndim} dimensions, found one of "
+            f"{series[0].info.ndim}; choose another name"
+        )

@@ -33,7 +33,13 @@ from ambar.formats.gadget.files import (
 )
 from ambar.formats.gadget.header import SNAPSHOT, Header, read_header
 from ambar.formats.halos import SUBFIND, HaloTable, RunScales, read_halos, write_halos
-from ambar.formats.particle_tables import POSITIONS, TableWriter, names_species, write_sorted
+from ambar.formats.particle_tables import (
+    POSITIONS,
+    TableWriter,
+    names_species,
+    upper_faces,
+    write_sorted,
+)
 from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion, ConvertRequest, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
@@ -287,12 +293,7 @@ def _run_info(header: Header, species: Sequence[_Species], reader: Reader) -> Co
         if not is_inside:
             lower = np.minimum(low, 0.0 if min(header.box) > 0 else low).tolist()
             upper = np.maximum(high, header.box if min(header.box) > 0 else high).tolist()
-            # No particle is on the upper face, and no side is 0.
-            side = max(np.subtract(upper, lower).max(), np.abs(upper).max() * 1e-9, 1e-9)
-            upper = [
-                end + side * 1e-9 if end > start else end + side
-                for start, end in zip(lower, upper, strict=True)
-            ]
+            upper = upper_faces(lower, upper)
     return CodeInfo(
         code=header.code,
         ndim=3,

@@ -6,16 +6,24 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ambar import _core
+from ambar._util.progress import Progress
 from ambar._util.text import suggestion
-from ambar.formats.openpmd.description import SCALAR, attributes_of_component, unit_of, value_of
+from ambar.formats.openpmd.description import (
+    SCALAR,
+    attributes_of_component,
+    bytes_of,
+    size_of_component,
+    unit_of,
+    value_of,
+)
 from ambar.formats.openpmd.grids import (
     CellLevel,
-    Cells,
+    CellMeshes,
     Corners,
     MeshComponent,
     axes_of,
@@ -23,7 +31,7 @@ from ambar.formats.openpmd.grids import (
     written_boxes,
 )
 from ambar.formats.openpmd.source import SLAB_BYTES, IterationReader
-from ambar.formats.particle_tables import TableWriter
+from ambar.formats.particle_tables import TableWriter, upper_faces
 from ambar.snapshot.amrex_info import AmrexLevel
 from ambar.snapshot.code_info import CELLS, CodeInfo
 from ambar.snapshot.loading import SPECIES
@@ -35,6 +43,9 @@ DESCRIPTION = "source/openpmd"
 """The array with the description, below the group of the snapshot."""
 _CHUNK_BYTES = 1 << 20
 Bounds = Sequence[tuple[str, str]]
+Start: TypeAlias = tuple[int, ...]
+Piece: TypeAlias = tuple[Start, np.ndarray]
+"""The first index of a piece of an array, and its values."""
 
 
 class IterationImport:
@@ -48,9 +59,18 @@ class IterationImport:
         The open iteration.
     bounds
         Error bounds, as `ambar.store.error_bounds.listed_bounds` returns them.
+    progress
+        Called with the bytes that are written, and those of the iteration.
     """
 
-    def __init__(self, writer: Writer, path: str, reader: IterationReader, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        path: str,
+        reader: IterationReader,
+        bounds: Bounds,
+        progress: Progress | None = None,
+    ) -> None:
         self._writer, self._path, self._reader = writer, path, reader
         self._bounds = [(target.removeprefix(SPECIES), bound) for target, bound in bounds]
         self._description = reader.description
@@ -60,12 +80,15 @@ class IterationImport:
         self._units: dict[str, str] = {}
         self._limits: list[np.ndarray] = []
         self._tables: dict[str, TableWriter] = {}
+        self._progress, self._done = progress, 0
+        self._total = max(bytes_of(self._description), 1)
 
     def write(self) -> None:
         """Write the snapshot; the caller commits."""
-        self._writer._create_group(self._path or "/", {})
         cells = cells_of(self._meshes)
         info = self._run_info(cells)
+        self._check_bounds(cells, info)
+        self._writer._create_group(self._path or "/", {})
         if cells is not None:
             info = dataclasses.replace(info, levels=self._write_cells(cells, info))
         for name, mesh in self._meshes.items():
@@ -77,7 +100,6 @@ class IterationImport:
         for component, table in self._tables.items():
             table.finish(info.ndim, info.boxlen)
             self._components[component] = table.columns
-        self._check_bounds()
         self._writer.create_array(
             f"{self._path}/{DESCRIPTION}",
             np.array([json.dumps(self._description, allow_nan=False)], dtype=object),
@@ -102,24 +124,45 @@ class IterationImport:
         low = np.min(self._limits, axis=0)[:, 0]
         high = np.max(self._limits, axis=0)[:, 1]
         low = np.where(np.isfinite(low), low, 0.0)
-        high = np.where(high > low, high, low + 1.0)
-        return dataclasses.replace(info, lower=tuple(low.tolist()), upper=tuple(high.tolist()))
+        high = np.where((high > low) & np.isfinite(high), high, low)
+        upper = upper_faces(low.tolist(), high.tolist())
+        return dataclasses.replace(info, lower=tuple(low.tolist()), upper=tuple(upper))
 
-    def _check_bounds(self) -> None:
-        """Raise KeyError if an error bound is that of no column of particles."""
+    def _check_bounds(self, cells: CellMeshes | None, info: CodeInfo) -> None:
+        """Raise KeyError if an error bound is that of no column of particles, and of no field.
+
+        Bounds of fields are checked where the cells are written.
+        """
         columns = [
-            f"{component.removeprefix(SPECIES)}/{name}"
-            for component in self._tables
-            for name in self._components[component]
+            f"{name}/{column}"
+            for name, species in self._species.items()
+            for column in [
+                *_position_columns(info),
+                *self._names_of_columns(name, species, info).values(),
+            ]
         ]
-        for rule in self._particle_bounds():
+        for rule in self._bounds:
+            if "/" not in rule[0] and cells is not None:
+                continue
             if not any(select_bounds([rule], [name]) for name in columns):
                 raise _core.NotFoundError(
                     f"{self._reader.path}: an error bound is given for {rule[0]!r}, which is not a "
                     f"column of particles; {suggestion(rule[0], columns)}"
                 )
 
-    def _run_info(self, cells: Cells | None) -> CodeInfo:
+    def _advance(self, count: int) -> None:
+        """Report that `count` more bytes are written."""
+        self._done += count
+        if self._progress is not None:
+            self._progress(min(self._done, self._total), self._total)
+
+    def _counted(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """Yield pieces, and report each after it is written."""
+        for start, values in pieces:
+            yield start, values
+            self._advance(values.nbytes)
+
+    def _run_info(self, cells: CellMeshes | None) -> CodeInfo:
         """Return the run information; of an iteration without cells with a domain of length 1."""
         attributes = self._description["iteration"]
         series = self._description["series"]
@@ -142,14 +185,24 @@ class IterationImport:
         return CodeInfo(
             code="openpmd",
             ndim=len(axes),
-            time=float(value_of(attributes, "time", 0.0)),
+            time=self._finite(attributes, "time", 0.0),
             lower=tuple(lower),
             upper=tuple(upper),
             unit_l=unit * 1e2,
             unit_d=1e-3,
-            unit_t=float(value_of(attributes, "timeUnitSI", 1.0)),
+            unit_t=self._finite(attributes, "timeUnitSI", 1.0),
             parameters=parameters,
         )
+
+    def _finite(self, attributes: Mapping[str, Any], name: str, default: float) -> float:
+        """Return an attribute of the iteration; CorruptError if it is infinite or NaN."""
+        value = float(value_of(attributes, name, default))
+        if not math.isfinite(value):
+            raise _core.CorruptError(
+                f"{self._reader.path}: iteration {self._reader.number}: expected a finite number "
+                f"as the attribute {name!r}, found {value}; set the attribute in the file"
+            )
+        return value
 
     def _position(self, place: MeshComponent, order: Sequence[int]) -> list[float]:
         """Return the position of the values in a cell, 0 to 1 along each axis."""
@@ -158,7 +211,7 @@ class IterationImport:
         values = axes_of({"attributes": {**mesh["attributes"], **attributes}}, "position")
         return [float(values[d]) for d in order] if len(values) == len(order) else []
 
-    def _axes(self, cells: Cells | None) -> list[str]:
+    def _axes(self, cells: CellMeshes | None) -> list[str]:
         """Return the names of the axes, in ambar's order."""
         if cells:
             return [cells.coarsest.axes[d] for d in cells.coarsest.order]
@@ -170,7 +223,7 @@ class IterationImport:
             return list(reversed(axes_of(mesh, "axisLabels")))[:3] or ["x"]
         return ["x"]
 
-    def _write_cells(self, cells: Cells, info: CodeInfo) -> tuple[AmrexLevel, ...]:
+    def _write_cells(self, cells: CellMeshes, info: CodeInfo) -> tuple[AmrexLevel, ...]:
         """Write the group ``amr``, and return its levels."""
         names = list(cells.fields)
         parts = [
@@ -226,7 +279,7 @@ class IterationImport:
             fields=None,
             covered="auto",
             error_bounds=[one for one in self._bounds if "/" not in one[0]],
-            progress=None,
+            progress=self._part_of_cells(cells),
         )
         self._components[CELLS] = patches.fields
         for name, places in zip(patches.fields, cells.fields.values(), strict=True):
@@ -246,6 +299,19 @@ class IterationImport:
             ]
         }
         return levels
+
+    def _part_of_cells(self, cells: CellMeshes) -> Progress | None:
+        """Return a function that reports the progress of the cells, which come first."""
+        progress, total = self._progress, self._total
+        if progress is None:
+            return None
+        own = sum(
+            size_of_component(self._meshes[place.mesh]["components"][place.component])
+            for places in cells.fields.values()
+            for place in places
+        )
+        self._done = own
+        return lambda done, all_: progress(done * own // max(all_, 1), total)
 
     def _write_mesh(self, name: str, mesh: Mapping[str, Any]) -> None:
         """Write the components of a mesh that are not among the cells, with coordinates."""
@@ -309,33 +375,36 @@ class IterationImport:
         if math.prod(shape) * dtype.itemsize <= SLAB_BYTES:
             values = self._reader.load(part, (tuple([0] * len(shape)), tuple(shape)))
             self._writer.create_array(path, values, dims=dims, attrs=attrs)
+            self._advance(values.nbytes)
             return
         self._writer.create_array(
             path, shape=shape, dtype=dtype, dims=dims, attrs=attrs, chunks=chunks
         )
-        for start, slab in self._reader.slabs(part, chunks[0]):
-            self._writer.write_region(path, slab, [start, *[0] * len(shape[1:])])
+        for start, values in self._counted(self._reader.pieces(part, chunks)):
+            self._writer.write_region(path, values, start)
 
     def _write_species(self, name: str, species: Mapping[str, Any], info: CodeInfo) -> None:
         """Write the records of a species as columns, with positions in code length."""
         records = species["records"]
         component = SPECIES + name
+        names = self._names_of_columns(name, species, info)
         rows = self._rows(name, records, info.parameters["axes"])
         table = TableWriter(
             self._writer, f"{self._path}/{component}", rows, self._particle_bounds()
         )
         limits = np.tile([np.inf, -np.inf], (info.ndim, 1))
         for number, axis in enumerate(info.parameters["axes"]):
-            column = f"position_{AXES[number]}"
-            values = self._positions(name, axis, info.unit_l or 1e2, table.chunk_rows)
+            column = _position_columns(info)[number]
+            values = self._positions(name, axis, info, table.chunk_rows)
             table.write_parts(column, values.dtype, _observed(values.parts, limits[number]))
             if values.are_verbatim:
-                records["position"]["components"][axis]["column"] = column
+                names["position", axis] = column
         self._limits.append(limits)
         for record, described in records.items():
             for short, part in described["components"].items():
-                if "column" not in part:
-                    part["column"] = self._write_column(table, name, record, short)
+                part["column"] = names[record, short]
+                if part["column"] not in table.columns:
+                    self._write_column(table, part["column"], name, record, short)
                 if not part["column"].startswith("position_"):
                     attributes = attributes_of_component(described, short)
                     self._units[f"{component}/{part['column']}"] = unit_of(attributes)
@@ -363,43 +432,83 @@ class IterationImport:
             )
         return int(lengths.pop())
 
-    def _write_column(self, table: TableWriter, species: str, record: str, component: str) -> str:
+    def _names_of_columns(
+        self, name: str, species: Mapping[str, Any], info: CodeInfo
+    ) -> dict[tuple[str, str], str]:
+        """Return the column of each record and component; raises the errors of `_rows`."""
+        records = species["records"]
+        self._rows(name, records, info.parameters["axes"])
+        places = _position_columns(info)
+        taken = {"index", *places}
+        found = {
+            ("position", axis): column
+            for axis, column in zip(info.parameters["axes"], places, strict=True)
+            if _is_verbatim(records, axis, info)
+        }
+        for record, described in records.items():
+            owner = "relative_position" if record == "position" else record
+            for short in described["components"]:
+                if (record, short) not in found:
+                    column = owner if short == SCALAR else f"{owner}_{short}"
+                    while column in taken:
+                        column += "_"
+                    found[record, short] = column
+                    taken.add(column)
+        return found
+
+    def _write_column(
+        self, table: TableWriter, column: str, species: str, record: str, component: str
+    ) -> None:
         part = self._reader.record(species, record, component)
         _storable(self._reader, part, f"particles/{species}/{record}")
-        owner = "relative_position" if record == "position" else record
-        column = owner if component == SCALAR else f"{owner}_{component}"
-        while column == "index" or column in table.columns:
-            column += "_"
-        slabs = (slab for _, slab in self._reader.slabs(part, table.chunk_rows))
-        table.write_parts(column, np.dtype(part.dtype), slabs)
-        return column
+        pieces = self._counted(self._reader.pieces(part, [table.chunk_rows]))
+        table.write_parts(column, np.dtype(part.dtype), (values for _, values in pieces))
 
     def _particle_bounds(self) -> Bounds:
         return [one for one in self._bounds if "/" in one[0]]
 
-    def _positions(self, species: str, axis: str, unit_l: float, chunk_rows: int) -> _Positions:
+    def _positions(self, species: str, axis: str, info: CodeInfo, chunk_rows: int) -> _Positions:
         """Return the positions along an axis in code length."""
         records = self._species[species]["records"]
         part = self._reader.record(species, "position", axis)
-        length = unit_l / 1e2
-        scale = _unit_si(records["position"], axis) / length
-        offset = records.get("positionOffset", {"components": {}})
-        is_offset = axis in offset["components"] and offset["components"][axis].get("constant") != 0
-        slabs = self._reader.slabs(part, chunk_rows)
-        dtype: np.dtype[Any] = np.dtype(part.dtype)
-        if scale == 1.0 and not is_offset and dtype.kind == "f":
-            return _Positions(dtype, (slab for _, slab in slabs), are_verbatim=True)
+        pieces = self._counted(self._reader.pieces(part, [chunk_rows]))
+        if _is_verbatim(records, axis, info):
+            values = (piece for _, piece in pieces)
+            return _Positions(np.dtype(part.dtype), values, are_verbatim=True)
+        scale, offset = _scale(records, "position", axis, info), _has_offset(records, axis)
 
         def computed() -> Iterator[np.ndarray]:
-            for start, slab in slabs:
-                values = slab.astype(np.float64) * scale
-                if is_offset:
+            for start, piece in pieces:
+                values = piece.astype(np.float64) * scale
+                if offset:
                     more = self._reader.record(species, "positionOffset", axis)
-                    shifts = self._reader.load(more, ((start,), slab.shape))
-                    values += shifts.astype(np.float64) * (_unit_si(offset, axis) / length)
+                    shifts = self._reader.load(more, (start, piece.shape))
+                    length = _scale(records, "positionOffset", axis, info)
+                    values += shifts.astype(np.float64) * length
                 yield values
 
         return _Positions(np.dtype("f8"), computed(), are_verbatim=False)
+
+
+def _position_columns(info: CodeInfo) -> list[str]:
+    return [f"position_{axis}" for axis in AXES[: info.ndim]]
+
+
+def _scale(records: Mapping[str, Any], record: str, axis: str, info: CodeInfo) -> float:
+    """Return the code length of one unit of positions or offsets."""
+    return _unit_si(records[record], axis) / ((info.unit_l or 1e2) / 1e2)
+
+
+def _has_offset(records: Mapping[str, Any], axis: str) -> bool:
+    offset = records.get("positionOffset", {"components": {}})["components"]
+    return axis in offset and offset[axis].get("constant") != 0
+
+
+def _is_verbatim(records: Mapping[str, Any], axis: str, info: CodeInfo) -> bool:
+    """Whether positions in code length are the values of the record `position`."""
+    kind = np.dtype(records["position"]["components"][axis]["dtype"]).kind
+    is_scaled = _scale(records, "position", axis, info) != 1.0
+    return kind == "f" and not is_scaled and not _has_offset(records, axis)
 
 
 class _Positions(NamedTuple):
@@ -436,7 +545,7 @@ def _planes(
     return tuple(start), tuple(extent)
 
 
-def _levels(cells: Cells, boxes: Sequence[np.ndarray]) -> tuple[AmrexLevel, ...]:
+def _levels(cells: CellMeshes, boxes: Sequence[np.ndarray]) -> tuple[AmrexLevel, ...]:
     base = cells.coarsest
     ratios = [level.ratio for level in cells.levels[1:]] + [[1] * len(base.shape)]
     return tuple(

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-SCALAR = "\x0bScalar"
-"""The name of the only component of a scalar record, as openpmd_api spells it."""
+from ambar.formats.openpmd.files import openpmd_api
+
+SCALAR = "(scalar)"
+"""The name of the only component of a scalar record in descriptions."""
 VECTORS = ("axisLabels", "gridSpacing", "gridGlobalOffset", "position", "unitDimension")
 """Attributes of openPMD that are lists, also of one value."""
 _CONSTANT = ("shape", "value")
@@ -96,7 +98,13 @@ def _encoded(name: str, dtype: np.dtype[Any], value: Any) -> list[Any]:
 
 def components_of(record: Any) -> dict[str, Any]:
     """Return the components of a mesh or a record of particles: names and objects."""
-    return {name: record[name] for name in record}
+    own = openpmd_api().Record_Component.SCALAR
+    return {SCALAR if name == own else name: record[name] for name in record}
+
+
+def component_of(record: Any, name: str) -> Any:
+    """Return a component of a mesh or a record, by its name in descriptions."""
+    return record[openpmd_api().Record_Component.SCALAR if name == SCALAR else name]
 
 
 def describe_records(records: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,3 +152,21 @@ def unit_of(attributes: Mapping[str, Sequence[Any]]) -> str:
         ]
         name = "*".join(parts) or "dimensionless"
     return name if factor == 1.0 else f"{factor!r}*{name}"
+
+
+def size_of_component(part: Mapping[str, Any]) -> int:
+    """Return the bytes of the values of a component; 0 of a constant one."""
+    if "constant" in part:
+        return 0
+    itemsize: int = np.dtype(part["dtype"]).itemsize
+    return math.prod(map(int, part["shape"])) * itemsize
+
+
+def bytes_of(description: Mapping[str, Any]) -> int:
+    """Return the bytes of the values of an iteration, except constant ones."""
+    records = [*description["meshes"]["records"].values()]
+    for species in description["particles"]["species"].values():
+        records += species["records"].values()
+    return sum(
+        size_of_component(part) for record in records for part in record["components"].values()
+    )

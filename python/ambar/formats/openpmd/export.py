@@ -15,9 +15,15 @@ from ambar import _core
 from ambar._util.progress import progress_function
 from ambar._util.properties import cached_property
 from ambar.formats.openpmd.conversion import DESCRIPTION
-from ambar.formats.openpmd.description import decoded, set_attributes, value_of
+from ambar.formats.openpmd.description import (
+    bytes_of,
+    component_of,
+    decoded,
+    set_attributes,
+    value_of,
+)
 from ambar.formats.openpmd.files import BP_SUFFIXES, openpmd_api
-from ambar.formats.openpmd.grids import uncovered
+from ambar.formats.openpmd.grids import overlaps, tiles_of
 from ambar.formats.openpmd.source import SLAB_BYTES
 from ambar.kinds.request import ExportRequest
 from ambar.snapshot.loading import SPECIES
@@ -62,7 +68,7 @@ def export_openpmd(request: ExportRequest, groups: Sequence[str]) -> None:
             f"{place.name}: expected the suffix .h5 or {', '.join(BP_SUFFIXES)}, or none for a "
             f"folder with the files, found {suffix!r}; choose another target"
         )
-    total = sum(_bytes_of(step.description) for step in steps)
+    total = sum(bytes_of(step.description) for step in steps)
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
         done = 0
 
@@ -180,7 +186,7 @@ class _IterationExport:
             owner = node.particle_patches[record]
             for component, part in described["components"].items():
                 values = np.array(decoded(part["values"], np.dtype(part["dtype"])), part["dtype"])
-                own = owner[component]
+                own = component_of(owner, component)
                 own.reset_dataset(self._io.Dataset(values.dtype, list(values.shape)))
                 for number, value in enumerate(values):
                     own.store(number, value)
@@ -191,7 +197,7 @@ class _IterationExport:
 
     def _write_record(self, node: Any, record: Mapping[str, Any], owner: str = "") -> None:
         # Attributes come first: what is flushed cannot change its type or length.
-        nodes = {component: node[component] for component in record["components"]}
+        nodes = {name: component_of(node, name) for name in record["components"]}
         for component, part in record["components"].items():
             own, dtype = nodes[component], np.dtype(part["dtype"])
             own.reset_dataset(self._io.Dataset(dtype, part["shape"]))
@@ -221,31 +227,32 @@ class _IterationExport:
             yield [start, *[0] * len(shape[1:])], np.asarray(array[start : start + step])
 
     def _of_cells(self, part: Mapping[str, Any]) -> Iterator[tuple[list[int], np.ndarray]]:
-        """Yield the values of the boxes of a level, as start and array, and zeros elsewhere."""
+        """Yield the values of the boxes of a level, as start and array, and zeros elsewhere.
+
+        Where zeros are in the file, these are tiles of its array, each written once.
+        """
         field, number = part["cells"]["field"], part["cells"]["level"]
         level = self._description["cells"]["levels"][number]
         order = level["order"]
         place = [order.index(d) for d in range(len(order))]
-        boxes = self._cells.boxes(number)
-        if level["are_others_zero"] or self._is_hdf5:
-            start, extent = boxes[:, 0] - level["start"], boxes[:, 1] - boxes[:, 0]
-            corners = zip(start[:, place].tolist(), extent[:, place].tolist(), strict=True)
-            for first, sides in uncovered(part["shape"], list(corners)):
-                yield list(first), np.zeros(sides, part["dtype"])
-        for index, (low, high) in enumerate(boxes):
+        stored = self._cells.boxes(number)
+        boxes = (stored - np.array(level["start"]))[:, :, place]
+
+        def read(index: int) -> np.ndarray:
             values = self._cells.read_box(number, index, field)
-            values = values.reshape((high - low)[::-1]).transpose()  # now x first
-            start = low - level["start"]
-            yield [int(start[k]) for k in place], values.transpose(place)
+            sides = stored[index, 1] - stored[index, 0]
+            return values.reshape(sides[::-1]).transpose().transpose(place)  # x first, then theirs
 
-
-def _bytes_of(description: Mapping[str, Any]) -> int:
-    records = [*description["meshes"]["records"].values()]
-    for species in description["particles"]["species"].values():
-        records += species["records"].values()
-    return sum(
-        int(np.prod(part["shape"])) * np.dtype(part["dtype"]).itemsize
-        for record in records
-        for part in record["components"].values()
-        if "constant" not in part
-    )
+        shape = part["shape"]
+        covered = int((boxes[:, 1] - boxes[:, 0]).prod(axis=1).sum())
+        is_partial = covered < int(np.prod(shape))
+        if not (is_partial and (level["are_others_zero"] or self._is_hdf5)):
+            for index, (low, _) in enumerate(boxes):
+                yield low.tolist(), read(index)
+            return
+        side = round((SLAB_BYTES // 16) ** (1 / len(shape)))
+        for start, sides in tiles_of([0] * len(shape), shape, side):
+            tile = np.zeros(sides, part["dtype"])
+            for index, own, theirs in overlaps(boxes, start, sides):
+                tile[own] = read(index)[theirs]
+            yield list(start), tile

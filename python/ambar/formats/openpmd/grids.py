@@ -104,7 +104,7 @@ class CellLevel:
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellMeshes:
     """The meshes that form the cells of a snapshot."""
 
     levels: list[CellLevel]
@@ -117,7 +117,7 @@ class Cells:
         return self.levels[0].grid
 
 
-def cells_of(meshes: Mapping[str, Any]) -> Cells | None:
+def cells_of(meshes: Mapping[str, Any]) -> CellMeshes | None:
     """Return the fields that share a grid on each level: the largest such set; None for none."""
     found: dict[int, dict[str, tuple[MeshComponent, Grid]]] = {}
     for name, mesh in meshes.items():
@@ -151,7 +151,7 @@ def cells_of(meshes: Mapping[str, Any]) -> Cells | None:
         chosen = {
             name: [*chosen[name], place] for name, (place, own) in finer.items() if own == grid
         }
-    return Cells(levels, chosen)
+    return CellMeshes(levels, chosen)
 
 
 def _most_common(pairs: Iterable[tuple[MeshComponent, Grid]]) -> Grid:
@@ -245,31 +245,38 @@ def tiles_of(start: Sequence[int], extent: Sequence[int], side: int = _SIDE) -> 
         )
 
 
-def uncovered(shape: Sequence[int], boxes: Sequence[Corners]) -> Iterator[Corners]:
-    """Yield tiles of the part of an array that no box covers."""
-    edges = [
-        np.unique([0, side, *(end for lo, n in boxes for end in (lo[d], lo[d] + n[d]))])
-        for d, side in enumerate(shape)
-    ]
-    mask = np.ones([len(ends) - 1 for ends in edges], bool)
-    for start, extent in boxes:
-        ends = zip(edges, start, extent, strict=True)
-        mask[tuple(slice(*np.searchsorted(own, [a, a + n])) for own, a, n in ends)] = False
-    for start, extent in _filled(mask, tuple([0] * mask.ndim)):
-        first = [int(own[a]) for own, a in zip(edges, start, strict=True)]
-        last = [int(own[a + n]) for own, a, n in zip(edges, start, extent, strict=True)]
-        yield from tiles_of(first, [b - a for a, b in zip(first, last, strict=True)])
+def overlaps(
+    boxes: np.ndarray, start: Sequence[int], sides: Sequence[int]
+) -> Iterator[tuple[int, tuple[slice, ...], tuple[slice, ...]]]:
+    """Yield the boxes that overlap a tile: index, and the overlap as a part of tile and box.
+
+    `boxes` is (boxes, 2, ndim): the first and the last index + 1 of each.
+    """
+    corner = np.array(start)
+    low, high = np.maximum(boxes[:, 0], corner), np.minimum(boxes[:, 1], corner + sides)
+    for index in np.flatnonzero(np.all(low < high, axis=1)).tolist():
+        ends = low[index], high[index]
+        own, theirs = (
+            tuple(map(slice, *(end - first for end in ends))) for first in (corner, boxes[index, 0])
+        )
+        yield index, own, theirs
 
 
 def _are_disjoint(parts: Sequence[Corners], shape: Sequence[int]) -> bool:
+    """Whether parts of an array are in it, and none overlaps another."""
     parts = list(dict.fromkeys(parts))
     start = np.array([lower for lower, _ in parts], np.int64).reshape(-1, len(shape))
     stop = start + np.array([extent for _, extent in parts], np.int64).reshape(-1, len(shape))
     if not parts or np.any(start < 0) or np.any(start >= stop) or np.any(stop > shape):
         return False
-    return all(
-        np.count_nonzero(np.all((start < stop[i]) & (start[i] < stop), axis=1)) == 1
-        for i in range(len(parts))
+    # Only parts that begin before the end of a part along this axis can overlap it.
+    axis = int(np.argmax([len(np.unique(column)) for column in start.T]))
+    order = np.argsort(start[:, axis])
+    start, stop = start[order], stop[order]
+    ends = np.searchsorted(start[:, axis], stop[:, axis])
+    return not any(
+        np.any(np.all((start[i + 1 : end] < stop[i]) & (start[i] < stop[i + 1 : end]), axis=1))
+        for i, end in enumerate(ends)
     )
 
 

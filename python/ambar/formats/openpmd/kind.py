@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ambar import _core
 from ambar._util.progress import Progress, progress_function
-from ambar.formats.openpmd.conversion import IterationImport
+from ambar.formats.openpmd.conversion import DESCRIPTION, IterationImport
 from ambar.formats.openpmd.files import check_file, files_of, is_openpmd, openpmd_api, size_of
 from ambar.formats.openpmd.source import (
     IterationReader,
-    check_series,
+    SeriesCheck,
     datasets_left_out,
+    is_file_based,
     iterations_of,
     open_series,
 )
 from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion, ConvertRequest, OnError
 from ambar.kinds.request import Path as AnyPath
-from ambar.snapshot.code_info import CodeInfo
-from ambar.snapshot.kind import warn_of_loose_bounds
+from ambar.snapshot.kind import check_series, warn_of_loose_bounds
+from ambar.snapshot.series import Series
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
 from ambar.store.writer import Writer, create
 
 _PARTS = 1000
-"""The progress of one iteration."""
-Found = list[tuple[Path, Mapping[int, Sequence[str]]]]
-"""Files, and the iterations and meshes of each."""
+"""The progress of one file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,37 +49,18 @@ def _match(paths: Sequence[AnyPath]) -> bool:
 def _convert(request: OpenpmdRequest) -> Conversion:
     openpmd_api()
     start = time.perf_counter()
-    known = _known(request)
-    failures = _Failures(request.on_error)
-    found = _scan(request.paths, failures)
-    check_series(found)
-    numbers = [number for _, own in found for number in own]
-    new = sorted(set(numbers) - set(known))
-    conversion = _SeriesConversion(request, new, failures)
-    if new:
-        with (
-            progress_function(request.progress, f"converting {Path(request.name).name}") as report,
-            create(
-                request.target,
-                request.mode,
-                profile=request.profile,
-                threads=request.threads,
-                fsync=request.fsync,
-            ) as writer,
-        ):
-            is_series = request.mode == "a" or len(numbers) > 1
-            if is_series and not known:
-                writer._create_group("/", {"ambar": {"version": 1, "kind": "series"}})
-            conversion.write(writer, found, report, is_series=is_series)
-        warn_of_loose_bounds(request.target, conversion.bounds)
+    conversion = _SeriesConversion(request)
+    with progress_function(request.progress, f"converting {Path(request.name).name}") as report:
+        conversion.run(report)
+    warn_of_loose_bounds(request.target, conversion.bounds)
     return Conversion(
         target=os.fspath(request.target),
-        source_bytes=sum(size_of(path) for path, own in found if set(own) & set(new)),
+        source_bytes=conversion.source_bytes,
         stored_bytes=size_of(Path(request.target)),
         seconds=time.perf_counter() - start,
         converted=conversion.converted,
-        skipped=[_name(number) for number in numbers if number in known],
-        failed=failures.messages,
+        skipped=conversion.skipped,
+        failed=conversion.failures.messages,
         left_out=conversion.left_out,
     )
 
@@ -101,57 +83,83 @@ class _Failures:
         self.first = self.first or error
 
 
-def _scan(paths: Sequence[AnyPath], failures: _Failures) -> Found:
-    """Return the files, and the iterations of each."""
-    found: Found = []
-    for path in files_of(paths):
-        try:
-            check_file(path)
-            found.append((path, iterations_of(path)))
-        except (_core.AmbarError, OSError) as error:
-            failures.add(path.name, error)
-    if not found and failures.first is not None:
-        raise failures.first
-    return found
-
-
 class _SeriesConversion:
-    """Writes iterations to a store, and commits each."""
+    """Converts the files in their order, and commits each iteration."""
 
-    def __init__(self, request: OpenpmdRequest, new: Sequence[int], failures: _Failures) -> None:
-        self._new, self._failures = new, failures
+    def __init__(self, request: OpenpmdRequest) -> None:
+        self._request = request
+        self.failures = _Failures(request.on_error)
         self.bounds = listed_bounds(request.error_bound)
         self.converted: list[str] = []
+        self.skipped: list[str] = []
         self.left_out: dict[str, str] = {}
+        self.source_bytes = 0
+        check_series(request, "openpmd")
+        self._known, self._check = _stored(request)
 
-    def write(
-        self, writer: Writer, found: Found, report: Progress | None, *, is_series: bool
+    def run(self, report: Progress | None) -> None:
+        """Convert the iterations that the target lacks; unknown files only are opened."""
+        request, files = self._request, files_of(self._request.paths)
+        numbers = _numbers_of(files) if self._known else {}
+        new = [path for path in files if numbers.get(path) not in self._known]
+        self.skipped = [_name(numbers[path]) for path in files if path not in new]
+        if not new:
+            return
+        with create(
+            request.target,
+            request.mode,
+            profile=request.profile,
+            threads=request.threads,
+            fsync=request.fsync,
+        ) as writer:
+            for index, path in enumerate(new):
+                try:
+                    check_file(path)
+                    own = iterations_of(path)
+                    self._check.add(path, own)
+                except (_core.AmbarError, OSError) as error:
+                    self.failures.add(path.name, error)
+                    continue
+                is_series = request.mode == "a" or len(files) > 1 or len(own) > 1
+                part = _scaled(report, index, len(new))
+                self._convert_file(writer, path, sorted(own), part, is_series=is_series)
+            if not self.converted and self.failures.first is not None:
+                raise self.failures.first
+
+    def _convert_file(
+        self,
+        writer: Writer,
+        path: Path,
+        numbers: Sequence[int],
+        report: Progress | None,
+        *,
+        is_series: bool,
     ) -> None:
-        """Write the iterations of all files that are new."""
-        done = 0
-        for path, own in found:
-            numbers = sorted(set(own) & set(self._new))
-            if not numbers:
-                continue
-            with open_series(path) as series:
-                for number in numbers:
-                    size = max(size_of(path) // len(own), 1)
-                    count = _counter(report, done, len(self._new), size)
-                    group = f"/{_name(number)}" if is_series else ""
-                    try:
-                        self._write(writer, IterationReader(path, series, number, count), group)
-                    except (_core.AmbarError, OSError) as error:
-                        self._failures.add(f"iteration {number} of {path.name}", error)
-                        if not is_series:
-                            raise
-                        if group in writer:
-                            writer.remove(group)
-                    done += 1
-        if not self.converted and self._failures.first is not None:
-            raise self._failures.first
+        """Write the iterations of a file that are new."""
+        self.skipped += [_name(number) for number in numbers if number in self._known]
+        new = [number for number in numbers if number not in self._known]
+        if not new:
+            return
+        self.source_bytes += size_of(path)
+        if is_series and not self._known and not self.converted:
+            writer._create_group("/", {"ambar": {"version": 1, "kind": "series"}})
+        with open_series(path) as series:
+            for index, number in enumerate(new):
+                group = f"/{_name(number)}" if is_series else ""
+                progress = _scaled(report, index, len(new))
+                try:
+                    self._write(writer, IterationReader(path, series, number), group, progress)
+                except (_core.AmbarError, OSError) as error:
+                    self.failures.add(f"iteration {number} of {path.name}", error)
+                    if not is_series:
+                        raise
+                    if group in writer:
+                        writer.remove(group)
 
-    def _write(self, writer: Writer, reader: IterationReader, group: str) -> None:
-        IterationImport(writer, group, reader, self.bounds).write()
+    def _write(
+        self, writer: Writer, reader: IterationReader, group: str, progress: Progress | None
+    ) -> None:
+        IterationImport(writer, group, reader, self.bounds, progress).write()
         reader.close()
         for name in datasets_left_out(reader.path, reader.description):
             self.left_out[f"{reader.path.name}/{name}"] = "it is not defined by openPMD"
@@ -163,38 +171,40 @@ def _name(number: int) -> str:
     return f"output_{number:05}"
 
 
-def _known(request: ConvertRequest) -> list[int]:
-    """Return the iterations that the target has, for mode "a"; ValueError for another kind."""
+def _stored(request: ConvertRequest) -> tuple[set[int], SeriesCheck]:
+    """Return the iterations that the target has, for mode "a", and a check of further ones."""
     if request.mode != "a" or not Path(request.target).exists():
-        return []
-    from ambar.snapshot.series import Series
-
+        return set(), SeriesCheck()
     store = Store._open(request.target)
-    about = store._ambar_attributes()
-    found = f"a store of the kind {about.get('kind', 'arrays')!r}"
-    if about.get("kind") == "series" and "of" not in about:
-        series = Series(store)
-        codes = {info.code for one in series[:1] if isinstance(info := one.info, CodeInfo)}
-        if len(series) == 0 or codes == {"openpmd"}:
-            return series.outputs
-        found = "a series of another code"
-    raise _core.InvalidError(
-        f'{os.fspath(request.target)}: expected a series of openPMD for mode="a", found {found}; '
-        'choose another name, or replace the store with mode="w"'
-    )
+    series = Series(store)
+    if not len(series):
+        return set(), SeriesCheck()
+    description = json.loads(str(store[f"{_name(series.outputs[0])}/{DESCRIPTION}"][0]))
+    meshes = sorted(description["meshes"]["records"])
+    return set(series.outputs), SeriesCheck((series.outputs[0], meshes))
 
 
-def _counter(report: Progress | None, done: int, all_: int, size: int) -> Callable[[int], None]:
-    """Return a function that counts the bytes read of one iteration, and reports the progress."""
-    read = 0
+def _numbers_of(files: Sequence[Path]) -> dict[Path, int]:
+    """Return the iteration of each file, by its name, of a series with a file for each iteration.
 
-    def count(values: int) -> None:
-        nonlocal read
-        read += values
-        if report is not None:
-            report(done * _PARTS + min(read * _PARTS // size, _PARTS), all_ * _PARTS)
+    Empty for other files. Only the first one is opened.
+    """
+    numbers = {path: int(found[-1]) for path in files if (found := re.findall(r"\d+", path.stem))}
+    if len(set(numbers.values())) < len(files):
+        return {}
+    first = files[0]
+    try:
+        is_named = is_file_based(first) and list(iterations_of(first)) == [numbers[first]]
+    except (_core.AmbarError, OSError):
+        return {}  # the conversion reports it
+    return numbers if is_named else {}
 
-    return count
+
+def _scaled(report: Progress | None, index: int, count: int) -> Progress | None:
+    """Return a function that reports the progress of one of several parts."""
+    if report is None:
+        return None
+    return lambda done, all_: report(index * _PARTS + done * _PARTS // all_, count * _PARTS)
 
 
 OPENPMD = Kind(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ from ambar._util.optional import require
 from ambar.formats.openpmd.description import (
     SCALAR,
     attributes_of,
+    component_of,
     components_of,
     describe_records,
     encoded,
@@ -42,13 +44,11 @@ class IterationReader:
         The file.
     series, number
         The open series of openpmd_api, and the number of the iteration.
-    count
-        Called with the number of bytes after each read.
     """
 
-    def __init__(self, path: Path, series: Any, number: int, count: Callable[[int], None]) -> None:
+    def __init__(self, path: Path, series: Any, number: int) -> None:
         self.path, self.number = path, number
-        self._series, self._iteration, self._count = series, series.iterations[number], count
+        self._series, self._iteration = series, series.iterations[number]
         self._lock = Lock()  # openpmd_api queues reads in the series
         with reading(path):
             self.description = self._describe()
@@ -111,11 +111,11 @@ class IterationReader:
 
     def mesh(self, mesh: str, component: str) -> Any:
         """Return the object of a component of a mesh."""
-        return self._iteration.meshes[mesh][component]
+        return component_of(self._iteration.meshes[mesh], component)
 
     def record(self, species: str, record: str, component: str) -> Any:
         """Return the object of a component of a record of particles."""
-        return self._iteration.particles[species][record][component]
+        return component_of(self._iteration.particles[species][record], component)
 
     def load(self, part: Any, corners: Corners) -> np.ndarray:
         """Return the values of a part of a component; of a constant one as many equal values.
@@ -128,17 +128,18 @@ class IterationReader:
         with self._lock, reading(self.path):
             values = part.load_chunk(list(start), list(extent))
             self._series.flush()
-        self._count(values.nbytes)
         return np.asarray(values)
 
-    def slabs(self, part: Any, rows: int = 1) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield a component in parts along its first dimension, each a multiple of `rows`."""
+    def pieces(
+        self, part: Any, chunks: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+        """Yield a component in pieces of whole chunks: start and values, `SLAB_BYTES` at most."""
         shape = [int(side) for side in part.shape]
-        row = max(math.prod(shape[1:]), 1) * np.dtype(part.dtype).itemsize
-        step = max(SLAB_BYTES // (row * rows), 1) * rows
-        for start in range(0, shape[0], step):
-            extent = (min(step, shape[0] - start), *shape[1:])
-            yield start, self.load(part, ((start, *[0] * len(shape[1:])), extent))
+        sides = piece_sides(shape, chunks, np.dtype(part.dtype).itemsize)
+        for start in itertools.product(*map(range, [0] * len(shape), shape, sides)):
+            ends = zip(start, sides, shape, strict=True)
+            extent = tuple(min(side, length - first) for first, side, length in ends)
+            yield start, self.load(part, (start, extent))
 
     def chunks(self, part: Any) -> list[Corners]:
         """Return the chunks of a component in the file, as start and shape."""
@@ -151,6 +152,18 @@ class IterationReader:
                 for one in part.available_chunks()
             ]
         return table or [whole]
+
+
+def piece_sides(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> list[int]:
+    """Return the sides of pieces of an array that are read in one call.
+
+    They are multiples of those of the chunks, or the whole side, of the last dimensions first.
+    """
+    sides = [max(min(pair), 1) for pair in zip(chunks, shape, strict=True)]
+    for axis in reversed(range(len(shape))):
+        times = max(SLAB_BYTES // (math.prod(sides) * itemsize), 1)
+        sides[axis] = max(min(sides[axis] * times, shape[axis]), 1)
+    return sides
 
 
 @contextmanager
@@ -188,26 +201,43 @@ def iterations_of(path: Path) -> dict[int, list[str]]:
     return found
 
 
-def check_series(iterations: Sequence[tuple[Path, Mapping[int, Sequence[str]]]]) -> None:
-    """Raise ValueError if files have the same iteration, or iterations have different meshes."""
-    seen: dict[int, Path] = {}
-    first: tuple[int, Sequence[str]] | None = None
-    for path, found in iterations:
-        for number, meshes in found.items():
-            if number in seen:
+def is_file_based(path: Path) -> bool:
+    """Return whether a file is one of a series with a file for each iteration."""
+    with open_series(path) as series, reading(path):
+        return bool(value_of(attributes_of(series), "iterationEncoding") == "fileBased")
+
+
+class SeriesCheck:
+    """Checks that iterations have different numbers and the same meshes.
+
+    Parameters
+    ----------
+    meshes
+        The number of an iteration and the names of its meshes; by default of the first.
+    """
+
+    def __init__(self, meshes: tuple[int, Sequence[str]] | None = None) -> None:
+        self._first = meshes
+        self._paths: dict[int, Path] = {}
+
+    def add(self, path: Path, iterations: Mapping[int, Sequence[str]]) -> None:
+        """Add the iterations of a file; raises ValueError if they do not fit."""
+        for number, meshes in iterations.items():
+            if number in self._paths:
                 raise _core.InvalidError(
-                    f"{path}: expected other iterations than in {seen[number]}, found iteration "
-                    f"{number} in both; convert each series to a store of its own"
+                    f"{path}: expected other iterations than in {self._paths[number]}, found "
+                    f"iteration {number} in both; convert each series to a store of its own"
                 )
-            seen[number] = path
-            first = first or (number, meshes)
-            if list(meshes) != list(first[1]):
+            self._first = self._first or (number, meshes)
+            first, expected = self._first
+            if list(meshes) != list(expected):
                 raise _core.InvalidError(
-                    f"{path}: expected the meshes of iteration {first[0]} "
-                    f"({', '.join(first[1]) or 'none'}), found in iteration {number} "
+                    f"{path}: expected the meshes of iteration {first} "
+                    f"({', '.join(expected) or 'none'}), found in iteration {number} "
                     f"{', '.join(meshes) or 'none'}; convert the files of each set of meshes to a "
                     "store of its own"
                 )
+        self._paths |= dict.fromkeys(iterations, path)
 
 
 def datasets_left_out(path: Path, description: Mapping[str, Any]) -> list[str]:

@@ -24,6 +24,7 @@ from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (
     FileCounts,
+    check_series,
     count_files,
     kind_of_snapshots,
     summarize_run,
@@ -88,7 +89,7 @@ def _convert(request: RamsesRequest) -> Conversion:
     if is_ramses(path):
         request.refuse_append()
     else:
-        _check_series(request)
+        check_series(request, "ramses")
     _check_levels(request, path)
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     halos = _halos(request, path, left_out)
@@ -184,19 +185,6 @@ def _other_sources(folder: Path) -> dict[str, str]:
     why = "it is not an output of RAMSES; convert it to a store of its own"
     names = sorted(path.name for path in folder.iterdir())
     return {name: why for name in names if Path(name).suffix.lower() in SUFFIXES}
-
-
-def _check_series(request: RamsesRequest) -> None:
-    """Raise ValueError for mode "a" if the target is not a series of snapshots."""
-    if request.mode != "a" or not Path(request.target).exists():
-        return
-    about = Store._open(request.target)._ambar_attributes()
-    if about.get("kind") != "series" or "of" in about:
-        raise _core.InvalidError(
-            f'{os.fspath(request.target)}: expected a series of outputs for mode="a", found a '
-            f"store of the kind {about.get('kind', 'arrays')!r}; choose another name, or replace "
-            'the store with mode="w"'
-        )
 
 
 def _check_levels(request: RamsesRequest, path: AnyPath) -> None:
