@@ -497,6 +497,14 @@ int32_t ambar_begin_step(ambar_writer *writer,
                          char *path,
                          size_t room);
 
+/// Begins the output `number` of the series of snapshots at the root, and writes the path of its group, such as `output_00010`,
+/// with a terminating zero to `path`, a buffer of `room` bytes, at least 20. An output of this number that the store has is
+/// replaced. All ranks call it with equal arguments; it does not communicate. The next commit ends the output.
+int32_t ambar_begin_output(ambar_writer *writer,
+                           uint32_t number,
+                           char *path,
+                           size_t room);
+
 /// Defines an array, to be written before the next commit. All ranks define equal arrays in equal order; it does not
 /// communicate. `blocks` is the decomposition; null: rank 0 writes the whole array. Values that no rank writes read as the fill
 /// value, and the array's attribute `ambar.unwritten_values` has their number.

@@ -78,14 +78,7 @@ class _PlotfileLevel(TypedDict):
     """The number of the file of each box."""
     ratio: list[int]
 
-class _AmrexReport(TypedDict):
-    source_bytes: int
-    stored_bytes: int
-    seconds: float
-    converted: list[str]
-    left_out: dict[str, str]
-
-class _RamsesReport(TypedDict):
+class _ConversionReport(TypedDict):
     source_bytes: int
     stored_bytes: int
     seconds: float
@@ -93,6 +86,7 @@ class _RamsesReport(TypedDict):
     replaced: list[str]
     skipped: list[str]
     failed: dict[str, str]
+    left_out: dict[str, str]
 
 class AmbarError(Exception): ...
 class CorruptError(AmbarError): ...
@@ -903,35 +897,25 @@ def codec_tune(
 ) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
 def convert_amrex(
-    source: _Path | Patches,
+    paths: Sequence[_Path],
     target: _Path,
     *,
-    components: Sequence[str] | None,
-    fields: Sequence[str] | None,
-    covered: Literal["auto", "drop", "keep"],
-    profile: _Profile,
-    error_bounds: Sequence[tuple[str, str]],
-    durability: _Durability,
-    overwrite: bool,
+    is_series: bool,
+    open_file: Callable[[_Path], Patches],
+    options: Mapping[str, object],
+    store: Mapping[str, object],
     threads: int | None,
     progress: _Progress | None,
-) -> _AmrexReport: ...
+) -> _ConversionReport: ...
 def convert_ramses(
     path: _Path,
     target: _Path,
     *,
-    components: Sequence[str] | None,
-    fields: Sequence[str] | None,
-    levels: tuple[int, int] | None,
-    max_level: int | None,
-    profile: _Profile,
-    error_bounds: Sequence[tuple[str, str]],
-    durability: _Durability,
-    overwrite: bool,
-    on_error: Literal["stop", "skip"],
+    options: Mapping[str, object],
+    store: Mapping[str, object],
     threads: int | None,
     progress: _Progress | None,
-) -> _RamsesReport: ...
+) -> _ConversionReport: ...
 def memory_limit() -> int:
     """Return the memory limit of this process in bytes."""
 

@@ -281,3 +281,40 @@ def test_options_that_differ_between_ranks_are_an_error(
     assert len(found) == 2
     assert all("rank 1: the options differ from those of rank 0" in line for line in found)
     assert list(tmp_path.iterdir()) == []
+
+
+@each_mpi
+def test_steps_are_added_to_one_store(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
+    """Killed writers leave the steps before; a step that a restarted run reaches is replaced."""
+    path = tmp_path / "run.ambar"
+    assert plotfile_program(mpi, folder, "series:0:die", path, 9.0) == []
+    assert not path.exists()
+    for step, value in ((0, 1.0), (10, 2.0), (100000, 4.0)):
+        assert plotfile_program(mpi, folder, f"series:{step}", path, value) == []
+    assert plotfile_program(mpi, folder, "series:20:die", path, 9.0) == []
+    series = ambar.open_series(path)
+    assert series.outputs == [0, 10, 100000]
+    assert plotfile_program(mpi, folder, "series:10", path, 3.0) == []
+    assert list(series.times) == [1.0, 2.0, 4.0]  # of the commit that was opened
+    series = ambar.open_series(path)
+    assert list(series.times) == [1.0, 3.0, 4.0]
+    for snapshot in series:
+        assert snapshot.amr.read(["phi"])["phi"].min() == snapshot.info.time
+    series.store.verify()
+    ambar.export(path, tmp_path / "plotfiles")
+    names = sorted(place.name for place in (tmp_path / "plotfiles").iterdir())
+    assert names == ["plt00000", "plt00010", "plt100000"]
+    again = ambar.open_snapshot(tmp_path / "plotfiles" / "plt00010")
+    assert again.amr.read(["phi"])["phi"].min() == again.info.time == 3.0
+    # Stores of other kinds stay.
+    single = tmp_path / "plt.ambar"
+    plotfile_program(mpi, folder, "keep", single, 1.0)
+    found = plotfile_program(mpi, folder, "series:10", single, 2.0)
+    assert len(found) == 2
+    assert all("expected a series of outputs, found a store" in line for line in found)
+    assert time_of(single) == 1.0
+    assert sorted(place.name for place in tmp_path.iterdir()) == [
+        "plotfiles",
+        "plt.ambar",
+        "run.ambar",
+    ]

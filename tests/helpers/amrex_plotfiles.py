@@ -39,6 +39,8 @@ def write_plotfile(
     fields: dict[str, Field] | None = None,
     dtype: str = "<f8",
     domain: Corner = (32, 16, 16),
+    time: float | None = None,
+    step: int = 5,
 ) -> Path:
     """Write a plotfile of ratio 2 and return its folder; each box has a file of its own."""
     chosen = fields or FIELDS
@@ -51,5 +53,7 @@ def write_plotfile(
         return np.array([field(*centres) for field in chosen.values()])
 
     unit = ((0.0,) * len(domain), (1.0,) * len(domain))
-    plotfile = Plotfile([*chosen], domain, *unit, boxes or BOXES_3D, values, dtype, files=True)
+    plotfile = Plotfile(
+        [*chosen], domain, *unit, boxes or BOXES_3D, values, dtype, files=True, time=time, step=step
+    )
     return plotfile.write(folder)

@@ -30,6 +30,10 @@ class Plotfile:
     dtype: str = "<f8"
     files: bool = False
     """Whether each box has a file of its own."""
+    time: float | None = None
+    """TIME by default."""
+    step: int = 5
+    """The step of the coarsest level."""
 
     @property
     def ndim(self) -> int:
@@ -51,18 +55,19 @@ class Plotfile:
     def _header(self) -> str:
         levels = range(len(self.boxes))
         lines = ["HyperCLaw-V1.1", str(len(self.names)), *self.names, str(self.ndim)]
-        lines += [_number(TIME), str(len(self.boxes) - 1)]
+        time = _number(TIME if self.time is None else self.time)
+        lines += [time, str(len(self.boxes) - 1)]
         lines += [" ".join(map(_number, corner)) + " " for corner in (self.lower, self.upper)]
         domains = [
             ((0,) * self.ndim, tuple(n * RATIO**level - 1 for n in self.shape)) for level in levels
         ]
         lines.append("".join(f"{RATIO} " for _ in levels[1:]))
         lines.append("".join(f"{_text(domain)} " for domain in domains))
-        lines.append("".join(f"{5 * RATIO**level} " for level in levels))
+        lines.append("".join(f"{self.step * RATIO**level} " for level in levels))
         lines += [" ".join(map(_number, self.sizes(level))) + " " for level in levels]
         lines += ["0", "0"]
         for level, boxes in enumerate(self.boxes):
-            lines += [f"{level} {len(boxes)} {_number(TIME)}", str(5 * RATIO**level)]
+            lines += [f"{level} {len(boxes)} {time}", str(self.step * RATIO**level)]
             for lo, hi in boxes:
                 places = zip(self.lower, lo, hi, self.sizes(level), strict=True)
                 for start, a, b, size in places:

@@ -21,14 +21,29 @@ use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::select::Selection;
 use ambar::store::{Store, StoreWriter};
-use ambar_formats::amrex::{ConvertOptions, Plotfile, SourceInfo, convert, convert_source, export};
+use ambar_formats::amrex::{self, ConvertOptions, Input, Plotfile, SourceInfo, export};
+use ambar_formats::series::{ConvertReport, StoreOptions};
 use amrex_common::{read, sample, tree};
 
 fn options() -> ConvertOptions {
     ConvertOptions {
-        durability: Durability::None,
+        store: StoreOptions {
+            durability: Durability::None,
+            ..StoreOptions::default()
+        },
         ..ConvertOptions::default()
     }
+}
+
+/// The options with `change` made to those of the store.
+fn with(change: impl FnOnce(&mut StoreOptions)) -> ConvertOptions {
+    let mut options = options();
+    change(&mut options.store);
+    options
+}
+
+fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> ambar::Result<ConvertReport> {
+    amrex::convert(&Input::open(path)?, target, options)
 }
 
 fn same_files(one: &Path, other: &Path) {
@@ -49,16 +64,15 @@ fn samples_round_trip_byte_for_byte() {
         let target = folder.path().join("run.ambar");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let reported = Arc::clone(&seen);
-        let options = ConvertOptions {
-            progress: Some(Arc::new(move |done, total| {
+        let options = with(|store| {
+            store.progress = Some(Arc::new(move |done, total| {
                 reported.lock().unwrap().push(done);
                 assert!(done <= total && total == 100);
                 Ok(())
-            })),
-            ..options()
-        };
+            }));
+        });
         let converted = convert(&path, &target, &options).unwrap();
-        assert_eq!(converted.name, name);
+        assert_eq!(converted.converted, [name]);
         assert_eq!(
             converted.source_bytes,
             Plotfile::open(&path).unwrap().usage().bytes
@@ -124,8 +138,7 @@ fn parts_and_other_boxes_are_converted() {
     assert_eq!(read(&again, 2, 5, "gradx"), read(&plotfile, 2, 5, "gradx"));
     let particles = ConvertOptions {
         components: Some(vec!["particles".into()]),
-        overwrite: true,
-        ..options()
+        ..with(|store| store.overwrite = true)
     };
     convert(&path, &target, &particles).unwrap();
     let store = Store::open(&target).unwrap();
@@ -139,12 +152,14 @@ fn parts_and_other_boxes_are_converted() {
         ..SourceInfo::default()
     };
     let target = folder.path().join("boxes.ambar");
-    convert_source(&plotfile, &about, &target, &options()).unwrap();
+    let plotfile = Arc::new(plotfile);
+    let input = Input::Patches(Arc::clone(&plotfile) as _, Box::new(about));
+    amrex::convert(&input, &target, &options()).unwrap();
     let again = folder.path().join("boxes");
     export(&Store::open(&target).unwrap(), "/", &again, None).unwrap();
     let again = Plotfile::open(&again).unwrap();
     assert_eq!(again.run(), plotfile.run());
-    assert_eq!(read(&again, 1, 3, "phi"), read(&plotfile, 1, 3, "phi"));
+    assert_eq!(read(&again, 1, 3, "phi"), read(&*plotfile, 1, 3, "phi"));
 }
 
 #[test]
@@ -173,13 +188,12 @@ fn missing_and_invalid_arguments_are_errors() {
         ..options()
     };
     assert_eq!(kind(bound), ErrorKind::NotFound);
-    let stopped = ConvertOptions {
-        progress: Some(Arc::new(|done, _| match done {
+    let stopped = with(|store| {
+        store.progress = Some(Arc::new(|done, _| match done {
             0..80 => Ok(()),
             _ => Err(ambar::Error::new(ErrorKind::Interrupted, "stop")),
-        })),
-        ..options()
-    };
+        }));
+    });
     assert_eq!(kind(stopped), ErrorKind::Interrupted);
     assert!(!target.exists());
 }
@@ -222,10 +236,7 @@ fn invalid_rows_and_layouts_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("run.ambar");
     let write = |name: &str, spec: &ArraySpec, data: ArrayData<'_>| {
-        let overwrite = ConvertOptions {
-            overwrite: true,
-            ..options()
-        };
+        let overwrite = with(|store| store.overwrite = true);
         convert(&path, &target, &overwrite).unwrap();
         let mut writer = StoreWriter::append(&target, Durability::None).unwrap();
         writer.write_array(name, spec, data).unwrap();

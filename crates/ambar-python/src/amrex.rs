@@ -1,8 +1,8 @@
 //! AMReX plotfiles: reading, conversion to stores and export; patches whose values Python reads.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{
@@ -11,20 +11,22 @@ use ambar::kinds::amr::patches::{
 use ambar::kinds::particles::Particles;
 use ambar::{Column, DataType, Error};
 use ambar_formats::amrex::{
-    self, ConvertOptions, FolderUsage, Plotfile, RunInfo, SourceInfo, json,
+    self, ConvertOptions, FileUsage, Input, Plotfile, RunInfo, SourceInfo, json,
 };
+use ambar_formats::series::{StoreOptions, name_of};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::cells::Amr;
+use crate::conversion::{ConversionReport, StoreArguments};
 use crate::errors::OrRaise;
 use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
 use crate::memory::{BorrowedBuffer, to_numpy};
 use crate::progress::{Progress, check_cancelled};
 use crate::threads::detached;
-use crate::writer::{compression, durability};
+use crate::writer::compression;
 
 /// An AMReX plotfile.
 #[pyclass(frozen, module = "ambar._core")]
@@ -114,12 +116,9 @@ struct PatchDescription {
     /// `float32` or `float64`, of each field.
     dtypes: Vec<String>,
     levels: Vec<LevelDescription>,
+    /// The file, if the patches are those of a file.
     #[serde(default)]
-    name: String,
-    #[serde(default)]
-    files: u64,
-    #[serde(default)]
-    bytes: u64,
+    path: Option<PathBuf>,
     #[serde(default)]
     info: Map<String, Value>,
     #[serde(default)]
@@ -262,6 +261,19 @@ pub struct Patches {
     info: SourceInfo,
 }
 
+impl Patches {
+    /// The boxes and their values.
+    pub fn source(&self) -> &dyn PatchSource {
+        &*self.inner
+    }
+
+    /// The input of a conversion.
+    fn input(&self) -> Input {
+        let patches = Arc::clone(&self.inner) as Arc<dyn PatchSource>;
+        Input::Patches(patches, Box::new(self.info.clone()))
+    }
+}
+
 #[pymethods]
 impl Patches {
     /// `description` has the members of `PatchDescription`.
@@ -299,6 +311,7 @@ impl Patches {
             renamed: amrex::renamed(&fields, &found.fields),
             ..found.run
         };
+        let usage = found.path.as_deref().map(FileUsage::of).transpose();
         Ok(Self {
             inner: Arc::new(PythonPatches {
                 hierarchy,
@@ -308,13 +321,10 @@ impl Patches {
                 read,
             }),
             info: SourceInfo {
-                name: found.name,
+                name: found.path.as_deref().map(name_of).unwrap_or_default(),
                 info: found.info,
                 run,
-                usage: FolderUsage {
-                    files: found.files,
-                    bytes: found.bytes,
-                },
+                usage: usage.or_raise()?.unwrap_or_default(),
             },
         })
     }
@@ -331,84 +341,72 @@ impl Patches {
     }
 }
 
-impl Patches {
-    /// The boxes and their values.
-    pub fn source(&self) -> &dyn PatchSource {
-        &*self.inner
+/// The options of a conversion, but for those of `conversion::StoreArguments`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct AmrexOptions {
+    components: Option<Vec<String>>,
+    fields: Option<Vec<String>>,
+    covered: String,
+    profile: String,
+    error_bounds: Vec<(String, String)>,
+}
+
+impl AmrexOptions {
+    fn with(self, store: StoreOptions) -> PyResult<ConvertOptions> {
+        Ok(ConvertOptions {
+            components: self.components,
+            fields: self.fields,
+            covered: covered(&self.covered)?,
+            compression: compression(&self.profile, self.error_bounds)?,
+            store,
+        })
     }
 }
 
-/// The source of a conversion.
-#[derive(FromPyObject)]
-pub enum ConvertSource {
-    /// Patches whose values Python reads.
-    #[pyo3(transparent)]
-    Patches(Py<Patches>),
-    /// The folder of a plotfile.
-    #[pyo3(transparent)]
-    Folder(PathBuf),
+/// Opens a file with a Python callable that returns `Patches`.
+fn open_file(open: &Py<PyAny>, path: &Path) -> ambar::Result<Input> {
+    Python::attach(|py| {
+        let opened = open.bind(py).call1((path,))?;
+        Ok(opened.cast::<Patches>()?.get().input())
+    })
+    .map_err(|error: PyErr| Error::corrupt(Python::attach(|py| error.value(py).to_string())))
 }
 
-/// Converts a plotfile to a store. Returns a report.
+/// Converts a plotfile, or several of one run to a series, to a store. `open_file` returns `Patches` of a
+/// path that is a file. Returns a report.
+#[pyfunction]
+#[pyo3(signature = (paths, target, *, is_series, open_file, options, store, threads, progress))]
 #[expect(
     clippy::too_many_arguments,
     reason = "arguments of the Python function"
 )]
-#[pyfunction]
-#[pyo3(signature = (source, target, *, components, fields, covered, profile, error_bounds, durability, overwrite, threads, progress))]
 pub fn convert_amrex(
     py: Python<'_>,
-    source: ConvertSource,
+    paths: Vec<PathBuf>,
     target: PathBuf,
-    components: Option<Vec<String>>,
-    fields: Option<Vec<String>>,
-    covered: &str,
-    profile: &str,
-    error_bounds: Vec<(String, String)>,
-    durability: &str,
-    overwrite: bool,
+    is_series: bool,
+    open_file: Py<PyAny>,
+    options: AmrexOptions,
+    store: StoreArguments,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<ConvertReport> {
-    let start = std::time::Instant::now();
+) -> PyResult<ConversionReport> {
+    let start = Instant::now();
     let progress = Arc::new(Progress::new(progress));
-    let reported = Arc::clone(&progress);
-    let options = ConvertOptions {
-        components,
-        fields,
-        covered: self::covered(covered)?,
-        compression: compression(profile, error_bounds)?,
-        durability: self::durability(durability)?,
-        overwrite,
-        progress: Some(Arc::new(move |done, total| {
-            check_cancelled(reported.report(done, total))
-        })),
-    };
-    let report = progress.run(py, threads, || match &source {
-        ConvertSource::Folder(path) => amrex::convert(path, &target, &options),
-        ConvertSource::Patches(patches) => {
-            let patches = patches.get();
-            amrex::convert_source(patches.source(), &patches.info, &target, &options)
+    let options = options.with(store.options(&progress)?)?;
+    let open = |path: &Path| self::open_file(&open_file, path);
+    let report = progress.run(py, threads, || match (is_series, paths.as_slice()) {
+        (false, [path]) => {
+            let input = match path.is_dir() {
+                true => Input::open(path)?,
+                false => open(path)?,
+            };
+            amrex::convert(&input, &target, &options)
         }
+        _ => amrex::convert_run(&paths, &open, &target, &options),
     })?;
-    let ignored = report.ignored.into_iter();
-    Ok(ConvertReport {
-        source_bytes: report.source_bytes,
-        stored_bytes: report.stored_bytes,
-        seconds: start.elapsed().as_secs_f64(),
-        converted: vec![report.name],
-        left_out: ignored.map(|entry| (entry.name, entry.why)).collect(),
-    })
-}
-
-/// The report of a conversion, as a dictionary.
-#[derive(IntoPyObject)]
-pub struct ConvertReport {
-    source_bytes: u64,
-    stored_bytes: u64,
-    seconds: f64,
-    converted: Vec<String>,
-    left_out: BTreeMap<String, String>,
+    Ok(ConversionReport::new(report, start))
 }
 
 /// How covered cells are stored, by its name.

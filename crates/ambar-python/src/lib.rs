@@ -7,6 +7,7 @@ mod cells;
 mod codec;
 mod computed;
 mod condition;
+mod conversion;
 mod errors;
 mod exclusive_writer;
 mod json;

@@ -1,27 +1,27 @@
 //! RAMSES outputs: reading and conversion to stores.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
 use ambar::{Column, Error};
 use ambar_formats::ramses::{
-    self, CellsRequest, ComponentKind, ConvertOptions, OnError, Output, OutputCells,
-    ParticlesRequest, json,
+    self, CellsRequest, ComponentKind, ConvertOptions, Output, OutputCells, ParticlesRequest, json,
 };
 use pyo3::prelude::*;
 
 use crate::cells::Amr;
+use crate::conversion::{ConversionReport, StoreArguments};
 use crate::errors::OrRaise;
 use crate::json::{Json, JsonObject};
 use crate::kinds::Table;
 use crate::progress::{Progress, check_cancelled};
 use crate::region::Region;
 use crate::threads::detached;
-use crate::writer::{compression, durability};
+use crate::writer::compression;
 
 /// A RAMSES output.
 #[pyclass(frozen, module = "ambar._core")]
@@ -157,76 +157,40 @@ fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
     Ok(Table::of_rows(Rows::from_columns(columns).or_raise()?))
 }
 
-fn on_error(name: &str) -> PyResult<OnError> {
-    match name {
-        "stop" => Ok(OnError::Stop),
-        "skip" => Ok(OnError::Skip),
-        other => Err(Error::invalid(format!(
-            "invalid on_error={other:?}; must be \"stop\" or \"skip\""
-        )))
-        .or_raise(),
-    }
-}
-
-/// Converts an output, or a folder of outputs, to a store. Returns a report.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "arguments of the Python function"
-)]
-#[pyfunction]
-#[pyo3(signature = (path, target, *, components, fields, levels, max_level, profile, error_bounds, durability, overwrite, on_error, threads, progress))]
-pub fn convert_ramses(
-    py: Python<'_>,
-    path: PathBuf,
-    target: PathBuf,
+/// The options of a conversion, but for those of `conversion::StoreArguments`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct RamsesOptions {
     components: Option<Vec<String>>,
     fields: Option<Vec<String>>,
     levels: Option<(u8, u8)>,
     max_level: Option<u8>,
-    profile: &str,
+    profile: String,
     error_bounds: Vec<(String, String)>,
-    durability: &str,
-    overwrite: bool,
-    on_error: &str,
-    threads: Option<usize>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<ConvertReport> {
-    let start = std::time::Instant::now();
-    let progress = Arc::new(Progress::new(progress));
-    let reported = Arc::clone(&progress);
-    let options = ConvertOptions {
-        components: kinds(components)?,
-        fields,
-        levels,
-        max_level,
-        compression: compression(profile, error_bounds)?,
-        durability: self::durability(durability)?,
-        overwrite,
-        on_error: self::on_error(on_error)?,
-        progress: Some(Arc::new(move |done, total| {
-            check_cancelled(reported.report(done, total))
-        })),
-    };
-    let report = progress.run(py, threads, || ramses::convert(&path, &target, &options))?;
-    Ok(ConvertReport {
-        source_bytes: report.source_bytes,
-        stored_bytes: report.stored_bytes,
-        seconds: start.elapsed().as_secs_f64(),
-        converted: report.converted,
-        replaced: report.replaced,
-        skipped: report.skipped,
-        failed: report.failed.into_iter().collect(),
-    })
 }
 
-/// The report of a conversion, as a dictionary.
-#[derive(IntoPyObject)]
-pub struct ConvertReport {
-    source_bytes: u64,
-    stored_bytes: u64,
-    seconds: f64,
-    converted: Vec<String>,
-    replaced: Vec<String>,
-    skipped: Vec<String>,
-    failed: BTreeMap<String, String>,
+/// Converts an output, or a folder of outputs, to a store. Returns a report.
+#[pyfunction]
+#[pyo3(signature = (path, target, *, options, store, threads, progress))]
+pub fn convert_ramses(
+    py: Python<'_>,
+    path: PathBuf,
+    target: PathBuf,
+    options: RamsesOptions,
+    store: StoreArguments,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<ConversionReport> {
+    let start = Instant::now();
+    let progress = Arc::new(Progress::new(progress));
+    let options = ConvertOptions {
+        components: kinds(options.components)?,
+        fields: options.fields,
+        levels: options.levels,
+        max_level: options.max_level,
+        compression: compression(&options.profile, options.error_bounds)?,
+        store: store.options(&progress)?,
+    };
+    let report = progress.run(py, threads, || ramses::convert(&path, &target, &options))?;
+    Ok(ConversionReport::new(report, start))
 }

@@ -152,7 +152,7 @@ def _check(place: Path, *, replace: bool) -> None:
         if os.path.lexists(place) and not is_empty:
             raise target_exists(place)
     elif is_folder and not (
-        _core.is_plotfile(place) or _is_bp(place) or all(map(_is_export, place.iterdir()))
+        _is_of_amrex(place) or _is_bp(place) or all(map(_is_export, place.iterdir()))
     ):
         raise _core.InvalidError(
             f"{place} is a folder with other files than those of an export, which stay; "
@@ -163,10 +163,12 @@ def _check(place: Path, *, replace: bool) -> None:
 def _is_export(path: Path) -> bool:
     """Return whether a path is a file of an export, or a folder of only these.
 
-    That is a NetCDF file, an openPMD file, a Zarr store, a folder of ADIOS2, or a mesh step.
+    That is a NetCDF file, an openPMD file, a Zarr store, a folder of ADIOS2, a plotfile or
+    checkpoint of AMReX, or a mesh step.
     """
     if path.is_dir():
-        return path.suffix == ".zarr" or _is_bp(path) or all(map(_is_export, path.iterdir()))
+        is_whole = path.suffix == ".zarr" or _is_bp(path) or _is_of_amrex(path)
+        return is_whole or all(map(_is_export, path.iterdir()))
     if path.suffix == ".h5" and path.stat().st_size:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return data.find(b"openPMD") >= 0  # an attribute of the root, anywhere in the file
@@ -175,6 +177,15 @@ def _is_export(path: Path) -> bool:
 
 def _is_bp(folder: Path) -> bool:
     return (folder / "md.idx").is_file()
+
+
+def _is_of_amrex(path: Path) -> bool:
+    return _core.is_plotfile(path) or has_multifabs(path)
+
+
+def has_multifabs(path: Path) -> bool:
+    """Return whether a folder has a header and MultiFabs, as plotfiles and checkpoints of AMReX."""
+    return any(path.glob("*Header")) and any(path.glob("Level_0/*_H"))
 
 
 _ADVICE = "free some, or choose another disk"

@@ -87,3 +87,12 @@ def _progress_bar(title: str) -> Iterator[Progress]:
             is_done = True
             if bar.live.is_started:
                 bar.stop()
+
+
+def part_of_progress(progress: Progress, done: int, parts: int) -> Progress:
+    """Return a function for the progress of one of several equal parts, `done` before it."""
+
+    def report(own: int, total: int) -> None:
+        progress(100 * done + 100 * own // max(total, 1), 100 * parts)
+
+    return report

@@ -41,7 +41,7 @@ def convert(
     paths: Annotated[
         list[str],
         typer.Argument(
-            help="A RAMSES output, a folder of them, a plotfile, or a snapshot of particles; or "
+            help="A RAMSES output or a plotfile, or a folder of them; a snapshot of particles; "
             "files of openPMD, a folder of them, or a pattern with %T; or files of NetCDF and Zarr "
             "stores, folders of them, and globs; or a mesh, or the files of its time steps; or an "
             "output of another code that yt reads; or a store.",
@@ -185,8 +185,11 @@ def convert(
 
     Nothing is lost, unless an error bound is given.
 
-    A folder of outputs becomes a series; with --resume, it converts the outputs that are new, and
-    those whose files have changed. An output that is not complete is an error.
+    A folder of outputs, or plotfiles of one run, become a series; with --resume, it converts those
+    that are new, and those whose files have changed. An output that is not complete is an error;
+    a plotfile that a run is writing is left out.
+
+    A checkpoint of AMReX becomes a store of its files; ambar export writes them again.
 
     A snapshot of particles is an HDF5 file of Gadget-2, 3 or 4, AREPO, GIZMO or SWIFT, one of its
     files, or their folder. Each type of particles becomes a table that regions read in parts.
@@ -208,6 +211,8 @@ def convert(
     ambar convert output_00300 gas.ambar --components hydro --max-level 10 --profile small
     ambar convert /scratch/run42 run42.ambar --resume --on-error skip
     ambar convert plt00200 plt.ambar
+    ambar convert "plt*" run.ambar --resume
+    ambar convert chk00100 chk.ambar
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
     ambar convert snapdir_010 snap.ambar --halos groups_010/fof_subhalo_tab_010.0.hdf5
     ambar convert snap_010.hdf5 gas.ambar --components gas --fields mass,Density,InternalEnergy
@@ -347,6 +352,10 @@ def export(
             "if they were converted from it."
         ),
     ] = None,
+    output: Annotated[
+        int | None,
+        option("Of a series of plotfiles, the number of the only one to write.", min=0),
+    ] = None,
     where: Annotated[
         str | None,
         option("Which datasets of a collection: 'platform == \"argo\"'; by default all."),
@@ -360,7 +369,8 @@ def export(
 ) -> None:
     """Write a store of a plotfile as a native plotfile again, a collection or a mesh as files.
 
-    A plotfile that was converted as a whole becomes the same files, byte by byte.
+    A plotfile that was converted as a whole becomes the same files, byte by byte. A series of
+    plotfiles becomes a folder of them, a checkpoint its folder.
 
     Outputs of openPMD become a folder of HDF5 files, or one file if TARGET ends in .h5 or .bp.
 
@@ -375,6 +385,9 @@ def export(
     [bold]Examples[/bold]
     ambar export plt.ambar plt00200
     ambar export run.ambar files --format openpmd
+    ambar export run.ambar plotfiles
+    ambar export run.ambar plt00200 --output 200
+    ambar export chk.ambar chk00100
     ambar export profiles.ambar files
     ambar export profiles.ambar argo --format zarr --where 'platform == "argo"'
     ambar export wing.ambar wing.vtkhdf
@@ -394,6 +407,6 @@ def export(
             mode=mode_of(overwrite=overwrite),
             threads=threads,
             progress=progress,
-            **without_none(format=format, datasets=where, processes=processes),
+            **without_none(format=format, datasets=where, processes=processes, output=output),
         )
     show_report(done, as_json=json)

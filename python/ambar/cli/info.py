@@ -207,6 +207,21 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     _show_arrays(found["arrays"], every=every)
 
 
+def _show_checkpoint(found: dict[str, Any], *, every: bool) -> None:
+    source = found["source"]
+    smaller = change(source["bytes"], found["bytes"])
+    what = f"checkpoint of AMReX, {size(found['bytes'])}, {smaller} than its source"
+    show_head(found, what)
+    show_pairs([("name", source["name"]), ("files", f"{source['files']:,}")])
+    table = plain_table("MultiFab", "FABs", "components", "index type", "values", left=1)
+    for name, about in found["multifabs"].items():
+        kind = "cells" if set(about["type"].split(",")) == {"0"} else f"nodes ({about['type']})"
+        counts = [f"{about[key]:,}" for key in ("fabs", "components", "values")]
+        table.add_row(escape(name), *counts[:2], kind, counts[2])
+    show_table(table)
+    _show_arrays(found["arrays"], every=every)
+
+
 def _given_bounds(found: dict[str, Any]) -> dict[str, str]:
     """Return the error bounds that were given, by group and target, and those of arrays."""
     given: dict[str, str] = {}
@@ -228,7 +243,7 @@ def _show_steps(snapshots: list[dict[str, Any]]) -> None:
         info = snapshot["info"]
         table.add_row(
             snapshot["path"],
-            f"{info['time']:.6g}",
+            f"{float(info['time']):.6g}",
             f"{info['aexp']:.6g}" if info.get("aexp") is not None else "",
             ", ".join(snapshot.get("components", {})),
         )
@@ -283,7 +298,7 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
             console.print(f"incomplete: {path}: {missing:,} of {total:,} values were not written")
 
 
-_SHOWN = {"ramses": _show_output, "amrex": _show_output}
+_SHOWN = {"ramses": _show_output, "amrex": _show_output, "checkpoint": _show_checkpoint}
 """The functions that print summaries, by kind; other kinds are printed as a table."""
 _REPRESENTED = ("collection", "mesh", "mesh series")
 """The kinds of which the text representation is printed."""

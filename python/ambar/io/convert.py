@@ -52,6 +52,10 @@ def convert(
         - a folder of such outputs: a series. Each output is committed when it is converted. An
           output that RAMSES has not finished writing is an error;
         - a plotfile of AMReX, a folder or a file of HDF5: a snapshot;
+        - plotfiles of one run, as a list, a folder or a glob: a series, as of RAMSES. Unfinished
+          ones are left out;
+        - a checkpoint of AMReX: a store of its files, which `ambar.export` writes again, bit for
+          bit;
         - a snapshot of particles in HDF5 (Gadget, AREPO, GIZMO, SWIFT), as a file, one of several
           files, or their folder: a snapshot;
         - files of openPMD in HDF5 or ADIOS2, as one file, a list, a folder or a pattern such as
@@ -71,8 +75,8 @@ def convert(
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
         to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs
-        of RAMSES whose files have changed since (names, sizes, times of modification) replace their
-        steps.
+        and plotfiles whose files have changed since (names, sizes, times of modification) replace
+        their steps.
     profile : {"fast", "balanced", "small", "raw"}, optional
         "fast" reads fastest, "small" is smallest, "raw" does not compress. "balanced" by default;
         of a store, arrays keep their encoding. A profile applies to arrays without an error bound.
@@ -127,7 +131,8 @@ def convert(
         the averages of the finer cells reproduce all of them, bit for bit or within the error
         bound. "drop" leaves them out and uses the averages. "keep" keeps them.
     on_error : {"stop", "skip"}, default "stop"
-        Of RAMSES, openPMD and NetCDF: what happens if one of several sources cannot be converted.
+        Of RAMSES, AMReX, openPMD and NetCDF: what happens if one of several sources cannot be
+        converted.
         "stop" raises the error; what is committed stays. "skip" converts the others and lists the
         failed ones in `Conversion.failed`; it raises the first error if none could be converted.
     reorder : bool, default False
@@ -293,8 +298,8 @@ def _kind_to_convert(paths: Sequence[AnyPath]) -> Kind:
         )
     raise _core.NotFoundError(
         f"{paths[0]}: expected a RAMSES output (with info_NNNNN.txt), a folder of outputs "
-        "(output_NNNNN), a plotfile of AMReX (with Header), a snapshot of particles in HDF5, "
-        "openPMD, an output that yt reads, NetCDF files, Zarr stores or a mesh; "
+        "(output_NNNNN), a plotfile or checkpoint of AMReX (with Header), a snapshot of "
+        "particles in HDF5, openPMD, an output that yt reads, NetCDF files, Zarr stores or a mesh; "
         f"found {contents_of(Path(paths[0]))}; check the path"
     )
 
@@ -322,6 +327,8 @@ def export(
         The file or folder to write:
 
         - cells of a plotfile: the plotfile's folder;
+        - a series of plotfiles: a folder with all plotfiles;
+        - a checkpoint: its folder;
         - what was converted from openPMD: a folder of HDF5 files, or a file if `target` ends in
           ``.h5`` or ``.bp`` (ADIOS2);
         - cells of outputs and plotfiles, and of series of outputs: AMR data for VTK, if `target`
@@ -356,6 +363,8 @@ def export(
         Of a collection: which datasets, as for `Collection.read`. All by default.
     processes : int, optional
         Of a collection: how many processes write; one per core by default.
+    output : int, optional
+        Of a series of outputs or plotfiles: the number of the only one to write. All by default.
 
     Raises
     ------

@@ -45,6 +45,7 @@ _STORED = {
     "mesh": "ambar.mesh.kind:MESH",
     "mesh series": "ambar.mesh.kind:MESH_SERIES",
     "collection": "ambar.collection.kind:COLLECTION",
+    "checkpoint": "ambar.formats.amrex.checkpoint:CHECKPOINT",
 }
 """Kinds of stores, by the name of the kind in the root's attribute ``ambar``."""
 _ARRAYS = "ambar.store.kind:ARRAYS"
@@ -52,7 +53,13 @@ _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
 _OPENPMD = "ambar.formats.openpmd.kind:OPENPMD"
-_CONVERTED = (_OPENPMD, *_MESHES, *reversed(_OPENED), "ambar.formats.gadget.kind:GADGET")
+_CONVERTED = (
+    _OPENPMD,
+    *_MESHES,
+    _STORED["checkpoint"],
+    *reversed(_OPENED),
+    "ambar.formats.gadget.kind:GADGET",
+)
 _CONVERTED_LAST = ("ambar.formats.yt.kind:YT", _STORED["collection"])
 """The last candidates: files of these kinds may have any name."""
 

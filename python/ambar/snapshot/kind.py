@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ambar import _core
 from ambar._util.figures import save_figure
-from ambar._util.progress import progress_function
+from ambar._util.progress import part_of_progress, progress_function
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
     Conversion,
@@ -21,6 +21,7 @@ from ambar.kinds.request import (
     CopyRequest,
     ExportRequest,
     MergeRequest,
+    OnError,
     PlotRequest,
     as_list,
 )
@@ -35,6 +36,7 @@ from ambar.store.copies.selection import Positions, select_steps
 from ambar.store.error_bounds import listed_bounds, loose_bound
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
+from ambar.store.writer import durability
 
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
@@ -80,6 +82,13 @@ class SnapshotExport(ExportRequest):
 
     format: Literal["openpmd"] | None = None
     """By default openPMD for what was converted from it, unless the target ends in ``.vtkhdf``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesExport(SnapshotExport):
+    """The options of `ambar.export` for a series of outputs."""
+
+    output: int | None = None
 
 
 FileCounts: TypeAlias = dict[str, dict[str, int]]
@@ -232,16 +241,30 @@ def _merge(request: MergeRequest) -> None:
 
 
 def _export_snapshot(request: SnapshotExport) -> None:
-    _export(request, lambda: _steps(Snapshot(StoredSource(request.opened, "/"))), ["/"])
+    _export(request, lambda: _steps(_stored(request.opened, "/")), ["/"])
 
 
-def _export_series(request: SnapshotExport) -> None:
+def _export_series(request: SeriesExport) -> None:
     series = Series(request.opened)
-    _export(request, lambda: _steps_of_series(series), series._groups)
+    if request.output is not None:
+        path = series.path_of(request.output)
+        _export(request, lambda: _steps(_stored(request.opened, path)), [path])
+        return
+    _export(request, lambda: _steps_of_series(series), series._groups, is_series=True)
 
 
-def _export(request: SnapshotExport, steps: Callable[[], Steps], groups: Sequence[str]) -> None:
-    """Write a plotfile, files of openPMD, or AMR data for VTK."""
+def _stored(store: Store, path: str) -> Snapshot:
+    return Snapshot(StoredSource(store, path))
+
+
+def _export(
+    request: SnapshotExport,
+    steps: Callable[[], Steps],
+    groups: Sequence[str],
+    *,
+    is_series: bool = False,
+) -> None:
+    """Write a plotfile, a folder of them, files of openPMD, or AMR data for VTK."""
     target = request.target
     if request.format not in (None, "openpmd"):
         raise _core.InvalidError(
@@ -258,10 +281,26 @@ def _export(request: SnapshotExport, steps: Callable[[], Steps], groups: Sequenc
             from ambar.mesh.files.export import export_amr
 
             export_amr(request, steps(), report)
-        else:
-            _core.export_amrex(
-                request.opened._core, "/", os.fspath(target), request.threads, report
-            )
+            return
+        if is_series:
+            target.mkdir()
+        for done, group in enumerate(groups):
+            place = target / _plotfile_name(request.opened, group) if is_series else target
+            part = report and part_of_progress(report, done, len(groups))
+            _core.export_amrex(request.opened._core, group, os.fspath(place), request.threads, part)
+
+
+def _plotfile_name(store: Store, path: str) -> str:
+    """Return the name of the plotfile that was converted to the step at `path`."""
+    source = store._ambar_attributes(path).get("source")
+    stored = source.get("name") if isinstance(source, dict) else None
+    name = str(stored or path.replace("/output_", "plt")).removesuffix(".h5")
+    if name in ("", ".", "..") or Path(name).name != name or "\0" in name:
+        raise _core.CorruptError(
+            f"{store.location} {path}: expected the name of a folder as the name of the plotfile, "
+            f"found {name!r}; restore the file from a copy"
+        )
+    return name
 
 
 def _is_openpmd(store: Store, groups: Sequence[str]) -> bool:
@@ -300,7 +339,7 @@ SERIES = Kind(
     copy_request=SeriesRequest,
     merge=_merge,
     export=_export_series,
-    export_request=SnapshotExport,
+    export_request=SeriesExport,
     steps=_steps_of_series,
     compare=_compare_series,
     plot=_plot_series,
@@ -365,3 +404,12 @@ def check_series(request: ConvertRequest, code: str, ndim: int | None = None) ->
             f"{target}: expected a series of outputs of {ndim} dimensions, found one of "
             f"{series[0].info.ndim}; choose another name"
         )
+
+
+def series_options(request: ConvertRequest, on_error: OnError) -> dict[str, object]:
+    """Return the options of the functions of the core that write a store of outputs."""
+    return {
+        "durability": durability(request.fsync),
+        "overwrite": request.mode == "w",
+        "on_error": on_error,
+    }

@@ -23,7 +23,8 @@ _STEP = re.compile(r"output_(\d+)")
 class Series(Sequence[Snapshot], Refreshable):
     """The outputs of one run in a store: a sequence of snapshots, ordered by output number.
 
-    `ambar.open_series` returns it; `ambar.convert` writes it from a folder of RAMSES outputs.
+    `ambar.open_series` returns it; `ambar.convert` writes it from RAMSES outputs or AMReX plotfiles
+    of one run.
 
     Examples
     --------
@@ -75,12 +76,13 @@ class Series(Sequence[Snapshot], Refreshable):
         return np.array([snapshot.info.time for snapshot in self], dtype=np.float64)
 
     def output(self, number: int) -> Snapshot:
-        """Return the snapshot of an output of RAMSES.
+        """Return the snapshot of an output.
 
         Parameters
         ----------
         number : int
-            The number of the output, such as 2 for ``output_00002``.
+            The number of the output, such as 2 for ``output_00002`` of RAMSES, and 10 for
+            ``plt00010`` of AMReX.
 
         Returns
         -------
@@ -98,12 +100,41 @@ class Series(Sequence[Snapshot], Refreshable):
         >>> ambar.open_series("sedov.ambar").output(2).info.output
         2
         """
+        return self[self._position(number)]
+
+    def path_of(self, number: int) -> str:
+        """Return the path of the group of an output in the store.
+
+        Parameters
+        ----------
+        number : int
+            The number of the output.
+
+        Returns
+        -------
+        str
+            A path such as "/output_00002".
+
+        Raises
+        ------
+        KeyError
+            If the series does not have this output.
+
+        Examples
+        --------
+        >>> _ = ambar.convert("sedov", "sedov.ambar")
+        >>> ambar.open_series("sedov.ambar").path_of(2)
+        '/output_00002'
+        """
+        return f"/{self._steps[self._position(number)][1]}"
+
+    def _position(self, number: int) -> int:
         if number not in self.outputs:
             raise _core.NotFoundError(
                 f"{self.location}: no output {number}; available: "
                 f"{', '.join(map(str, self.outputs)) or 'none'}"
             )
-        return self[self.outputs.index(number)]
+        return self.outputs.index(number)
 
     def __len__(self) -> int:
         """Return the number of outputs."""

@@ -1,11 +1,13 @@
 // Writes two boxes on each level with ambar_amrex.H, on two ranks: one level, or two for bounds of levels and boxes.
 //
 //     plotfile <store> <value> keep|replace|unknown|unknown_particles|wrong|differ|class|bounded
+//     plotfile <store> <value> series:<step>[:die]
 //     plotfile <store> <value> 'KEY=BOUND;KEY=BOUND...'
 //
 // keep and replace: what becomes of a store that exists. unknown: a bound of a variable that does not exist. differ: rank 1
 // asks for a bound, rank 0 for none. class: as keep, with AmrexPlotfile. unknown_particles: a bound of particles that are not
 // written. wrong: a bound that is not valid. bounded: a bound that depends on the range of all ranks' values.
+// series: adds a step to a store; with `:die`, exits before the commit.
 // KEY=BOUND; two levels of noise with these error bounds, separated by semicolons.
 #include <cmath>
 #include <cstdio>
@@ -43,13 +45,17 @@ int main (int argc, char** argv) {
         geometry.push_back({{{{0, 0, 0}}, {{(32 << level) - 1, (16 << level) - 1, (16 << level) - 1}}}});
     }
     const amrex::Vector<amrex::IntVect> ratios = {{{2, 2, 2}}};
-    const amrex::Vector<int> steps = {0, 0};
+    amrex::Vector<int> steps = {0, 0};
     ambar::AmrexOptions options;
     options.store.overwrite = mode == "replace";
     if (mode == "unknown") options.error_bounds["phi2"] = 1e-3;
     if (mode == "unknown_particles") options.error_bounds["tracers/mass"] = "12 bits";
     if (mode == "wrong") options.error_bounds["phi"] = "1e-3 of rnage";
     if (mode == "bounded") options.error_bounds["*"] = "1e-3 of range";
+    if (mode.rfind("series:", 0) == 0) {
+        options.series = "plt";
+        steps[0] = std::atoi(mode.c_str() + 7);
+    }
     if (mode == "differ" && amrex::ParallelDescriptor::MyProc() == 1) options.error_bounds["*"] = "1e-3 relative";
     if (has_bounds) options.covered = AMBAR_COVERED_KEEP;
     std::istringstream pairs(has_bounds ? mode : "");
@@ -61,6 +67,7 @@ int main (int argc, char** argv) {
     } else {
         ambar::AmrexPlotfile file(argv[1], options);
         file.cells(levels, mf, {"phi"}, geometry, value, steps, ratios);
+        if (mode.find(":die") != std::string::npos) std::_Exit(0);
         if (file.commit()) {
             std::printf("rank %d: %s\n", amrex::ParallelDescriptor::MyProc(), file.error().c_str());
         }

@@ -175,25 +175,61 @@ pub unsafe extern "C" fn ambar_begin_step(
     let body = |writer: &mut ambar_writer| {
         from_c!(series = text(series, "the series"));
         // A slash, `step_`, the number and the terminating zero fit into 20 bytes.
-        if path.is_null() || room < series.len() + 20 {
-            let message = format!(
-                "expected a buffer of at least {} bytes for the path, found {room}",
-                series.len() + 20
-            );
-            return Err(Error::invalid(message));
-        }
+        check_room(path, room, series.len() + 20)?;
         let step = writer.ranks.begin_step(series, time)?;
-        let bytes = step.as_bytes();
-        let count = bytes.len().min(room - 1);
-        // SAFETY: `path` is not null and has `room` bytes, which the caller promises; `count` is less than `room`. `bytes` is
-        // memory of this function, so they do not overlap.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), path.cast(), count);
-            path.add(count).write(0);
-        }
+        // SAFETY: `path` is not null and has `room` bytes, which the caller promises.
+        unsafe { copy_path(&step, path, room) };
         Ok(())
     };
     with_writer!(writer, body)
+}
+
+/// Begins the output `number` of the series of snapshots at the root, and writes the path of its group, such as `output_00010`,
+/// with a terminating zero to `path`, a buffer of `room` bytes, at least 20. An output of this number that the store has is
+/// replaced. All ranks call it with equal arguments; it does not communicate. The next commit ends the output.
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_begin_output(
+    writer: *mut ambar_writer,
+    number: u32,
+    path: *mut c_char,
+    room: usize,
+) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        check_room(path, room, 20)?;
+        let step = writer.ranks.begin_output(number)?;
+        // SAFETY: `path` is not null and has `room` bytes, which the caller promises.
+        unsafe { copy_path(&step, path, room) };
+        Ok(())
+    };
+    with_writer!(writer, body)
+}
+
+/// Checks the buffer for the path of a group.
+fn check_room(path: *mut c_char, room: usize, least: usize) -> Result<()> {
+    if path.is_null() || room < least {
+        return Err(Error::invalid(format!(
+            "expected a buffer of at least {least} bytes for the path, found {room}"
+        )));
+    }
+    Ok(())
+}
+
+/// Copies the path of a group, and a terminating zero.
+///
+/// # Safety
+/// `path` is not null and has `room` bytes, at least 1.
+unsafe fn copy_path(step: &str, path: *mut c_char, room: usize) {
+    let bytes = step.as_bytes();
+    let count = bytes.len().min(room - 1);
+    // SAFETY: this function has the same contract; `count` is less than `room`. `bytes` is memory of the library, so they do not
+    // overlap.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), path.cast(), count);
+        path.add(count).write(0);
+    }
 }
 
 /// Defines an array, to be written before the next commit. All ranks define equal arrays in equal order; it does not

@@ -14,9 +14,9 @@ mod plotfile;
 mod write;
 
 pub use crate::progress::Progress;
-pub use convert::{ConvertOptions, ConvertReport, SourceInfo, convert, convert_source, export};
+pub use convert::{ConvertOptions, Input, OpenFile, SourceInfo, convert, convert_run, export};
 pub use files::cell_header::Extrema;
-pub use files::folder::{FolderUsage, IgnoredEntry};
+pub use files::folder::{FileUsage, IgnoredEntry};
 pub use files::names::{field_names, renamed};
 pub use layout::PlotfileLayout;
 pub use layout::run::{RunInfo, RunLevel};

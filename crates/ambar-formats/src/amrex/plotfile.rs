@@ -8,7 +8,7 @@ use ambar::{Column, DataType, Error, ErrorKind, Result};
 
 use super::files::cell_header::Extrema;
 use super::files::fab::swap_bytes;
-use super::files::folder::{self, FolderContents, FolderUsage, IgnoredEntry};
+use super::files::folder::{self, FileUsage, FolderContents, IgnoredEntry};
 use super::files::header::PlotfileHeader;
 use super::files::level::{ExpectedLevel, LevelFiles};
 use super::files::names::field_names;
@@ -111,7 +111,7 @@ pub fn is_plotfile(path: &Path) -> bool {
     );
     let is_version = !version.trim().is_empty()
         && !version.starts_with("Version_")
-        && !version.starts_with("CheckPointVersion");
+        && !version.to_ascii_lowercase().starts_with("checkpoint");
     bytes.is_empty() || is_version && fields.trim().parse::<u32>().is_ok()
 }
 
@@ -264,9 +264,9 @@ impl Plotfile {
         &self.contents.ignored
     }
 
-    /// Number and bytes of all files of the plotfile.
-    pub fn usage(&self) -> FolderUsage {
-        self.contents.usage
+    /// Number, bytes and fingerprint of all files of the plotfile.
+    pub fn usage(&self) -> &FileUsage {
+        &self.contents.usage
     }
 
     fn component(&self, field: &str) -> Result<usize> {

@@ -16,7 +16,7 @@ mod tree;
 
 pub use crate::progress::Progress;
 pub use component::{Component, ComponentKind, Field, MissingReason};
-pub use convert::{ConvertOptions, ConvertReport, OnError, convert};
+pub use convert::{ConvertOptions, convert};
 pub use files::info::Info;
 pub use output::Output;
 pub use read::on_demand::{OutputCells, particles_on_demand};

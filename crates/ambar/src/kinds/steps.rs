@@ -1,4 +1,4 @@
-//! Series of steps that a running program writes: one group a step, and the list of their times.
+//! Series that grow by one group at a time: arrays of a running program, and snapshots of a run.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,60 @@ pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<S
     Ok(step)
 }
 
+/// The name of the output `number` of a run as a step of a series of snapshots.
+pub fn output_name(number: u32) -> String {
+    format!("output_{number:05}")
+}
+
+/// Begins the step `output_name(number)` of the series of snapshots at the root, and creates the series if
+/// the store is empty. A step that exists is removed: the next commit replaces it. Returns the path of the
+/// step, whose group does not exist yet.
+///
+/// # Errors
+/// `Invalid` if the root is of another kind.
+pub fn begin_output(writer: &mut StoreWriter, number: u32) -> Result<String> {
+    let root = writer.attributes("/")?.unwrap_or_default();
+    match root.get(KEY) {
+        None => {
+            let mut root = root;
+            root.extend(attributes::group("series", Attributes::new()));
+            writer.group("/", root)?;
+        }
+        Some(own) if is_series_of_snapshots(own) => {}
+        Some(own) => {
+            let found = own.get("kind").and_then(Value::as_str).unwrap_or("?");
+            return Err(Error::invalid(format!(
+                "expected a series of outputs, found a store of the kind {found:?}; choose another file"
+            )));
+        }
+    }
+    let step = output_name(number);
+    if writer.attributes(&step)?.is_some() {
+        writer.remove(&step)?;
+    }
+    Ok(step)
+}
+
+/// True for the `ambar` attributes of a series of snapshots, which has no key `of`.
+pub fn is_series_of_snapshots(own: &Value) -> bool {
+    own.get("kind").and_then(Value::as_str) == Some("series") && own.get("of").is_none()
+}
+
 impl RankWriter {
+    /// Begins an output of the series of snapshots at the root, as [`begin_output`], on rank 0; only
+    /// returns the path on other ranks.
+    ///
+    /// # Errors
+    /// As [`begin_output`].
+    pub fn begin_output(&mut self, number: u32) -> Result<String> {
+        self.check_usable()?;
+        if self.rank() != 0 {
+            return Ok(output_name(number));
+        }
+        let begun = begin_output(self.store()?, number);
+        self.record_failure(begun)
+    }
+
     /// Creates the group of the next step of a series, as [`begin_step`], on rank 0. The caller sends
     /// the returned path to the other ranks.
     ///
@@ -76,6 +129,37 @@ mod tests {
     use super::*;
     use crate::container::{CreateOptions, Durability};
     use crate::store::Store;
+
+    #[test]
+    fn an_output_is_added_or_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let snapshot = || attributes::group("snapshot", Attributes::new());
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        let step = begin_output(&mut writer, 7).unwrap();
+        assert_eq!(step, "output_00007");
+        writer.group(&step, snapshot()).unwrap();
+        writer.group("output_00007/old", Attributes::new()).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let mut writer = StoreWriter::append(&path, Durability::Full).unwrap();
+        for number in [7, 100_000] {
+            let step = begin_output(&mut writer, number).unwrap();
+            writer.group(&step, snapshot()).unwrap();
+        }
+        writer.commit().unwrap();
+        drop(writer);
+        let store = Store::open(&path).unwrap();
+        let steps: Vec<_> = store.children("/").unwrap().into_iter().collect();
+        let names: Vec<_> = steps.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names.len(), 2);
+        assert!(names.iter().all(|name| name.contains("output_")));
+        assert!(store.children("output_00007").unwrap().is_empty());
+        let other = folder.path().join("other.ambar");
+        let mut writer = StoreWriter::create(&other, &CreateOptions::default()).unwrap();
+        begin_step(&mut writer, "", 0.0).unwrap();
+        assert!(begin_output(&mut writer, 0).is_err());
+    }
 
     #[test]
     fn steps_are_counted_on() {

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
 from ambar._util.progress import progress_function
-from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
+from ambar._util.text import plural
+from ambar.formats.amrex.run import PlotfileRun, has_plotfiles, run_of
+from ambar.formats.amrex.source import AmrexSource, is_amrex, open_plotfile
 from ambar.kinds.registry import Resource
-from ambar.kinds.request import Conversion, ConvertRequest, as_list
-from ambar.snapshot.kind import count_files, kind_of_snapshots, summarize_run, warn_of_loose_bounds
+from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list
+from ambar.kinds.request import Path as AnyPath
+from ambar.snapshot.kind import (
+    check_series,
+    count_files,
+    is_series,
+    kind_of_snapshots,
+    series_options,
+    summarize_run,
+    warn_of_loose_bounds,
+)
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
-from ambar.store.writer import durability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +36,21 @@ class AmrexRequest(ConvertRequest):
     components: Iterable[str] | None = None
     fields: Iterable[str] | None = None
     covered: Literal["auto", "drop", "keep"] = "auto"
+    on_error: OnError = "stop"
+
+
+def _match(paths: Sequence[AnyPath]) -> bool:
+    return (len(paths) == 1 and is_amrex(paths[0])) or has_plotfiles(paths)
 
 
 def _open(resource: Resource) -> Snapshot:
+    path = resource.location
+    if not is_amrex(path):
+        found = run_of([path]).paths
+        raise _core.InvalidError(
+            f"{path} has {plural(len(found), 'plotfile')} of AMReX: use one, for example "
+            f"{str(found[0])!r}, or convert all to a series: ambar.convert({path!r}, 'run.ambar')"
+        )
     return Snapshot(AmrexSource(resource.location))
 
 
@@ -43,31 +65,54 @@ def _summarize(resource: Resource) -> dict[str, Any]:
 
 
 def _convert(request: AmrexRequest) -> Conversion:
-    request.refuse_append()
     bounds = listed_bounds(request.error_bound)
-    (path,) = request.paths
-    with progress_function(request.progress, f"converting {Path(path).name}") as progress:
+    run, is_series = _sources(request)
+    with progress_function(request.progress, f"converting {request.name}") as progress:
         report = _core.convert_amrex(
-            source_of(path),
+            [os.fspath(path) for path in run.paths],
             os.fspath(request.target),
-            components=as_list(request.components),
-            fields=as_list(request.fields),
-            covered=request.covered,
-            profile=request.profile,
-            error_bounds=bounds,
-            durability=durability(request.fsync),
-            overwrite=request.mode == "w",
+            is_series=is_series,
+            open_file=_patches,
+            options={
+                "components": as_list(request.components),
+                "fields": as_list(request.fields),
+                "covered": request.covered,
+                "profile": request.profile,
+                "error_bounds": bounds,
+            },
+            store=series_options(request, request.on_error),
             threads=request.threads,
             progress=progress,
         )
     warn_of_loose_bounds(request.target, bounds)
+    report["left_out"] = run.left_out | report["left_out"]
     return Conversion(target=os.fspath(request.target), **report)
+
+
+def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:
+    """Return the plotfiles to convert, and whether they become a series."""
+    path = request.paths[0]
+    is_one = len(request.paths) == 1 and is_amrex(path)
+    if is_one and not (request.mode == "a" and is_series(request.target)):
+        request.refuse_append()
+        return PlotfileRun([Path(path)]), False
+    run = run_of(request.paths)
+    check_series(request, "amrex", run.ndim)
+    return run, True
+
+
+def _patches(path: AnyPath) -> _core.Patches:
+    """Open a plotfile that is a file of HDF5."""
+    core = open_plotfile(path).core
+    if not isinstance(core, _core.Patches):
+        raise _core.InvalidError(f"{path}: expected a file of HDF5, found a folder")
+    return core
 
 
 AMREX = kind_of_snapshots(
     _open,
     name="AMReX plotfile",
-    match_source=lambda paths: len(paths) == 1 and is_amrex(paths[0]),
+    match_source=_match,
     summarize=_summarize,
     convert=_convert,
     convert_request=AmrexRequest,

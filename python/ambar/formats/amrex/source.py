@@ -109,9 +109,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
     description = shared | {
         "dtypes": [str(file.dtype)] * len(file.names),
         "levels": described,
-        "name": file.path.name,
-        "files": 1,
-        "bytes": file.path.stat().st_size,
+        "path": os.fspath(file.path),
         "info": info,
         "run": run,
     }
@@ -152,8 +150,3 @@ class AmrexSource(Source):
         if isinstance(self._core, _core.Patches):
             return None
         return self._core.particles(name.removeprefix(SPECIES))
-
-
-def source_of(path: str | os.PathLike[str]) -> Any:
-    """Return the source of `_core.convert_amrex`: the path of a folder, or an open HDF5 file."""
-    return open_plotfile(path).core if Path(path).is_file() else os.fspath(path)

@@ -27,6 +27,7 @@ from ambar.snapshot.kind import (
     check_series,
     count_files,
     kind_of_snapshots,
+    series_options,
     summarize_run,
     warn_of_loose_bounds,
 )
@@ -35,7 +36,7 @@ from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
-from ambar.store.writer import create, durability
+from ambar.store.writer import create
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 
@@ -102,15 +103,15 @@ def _convert(request: RamsesRequest) -> Conversion:
         report = _core.convert_ramses(
             os.fspath(path),
             os.fspath(target),
-            components=as_list(request.components),
-            fields=None if names is None else resolve_all(names, known),
-            levels=checked_levels(request.levels),
-            max_level=request.max_level,
-            profile=request.profile,
-            error_bounds=bounds,
-            durability=durability(request.fsync),
-            overwrite=request.mode == "w",
-            on_error=request.on_error,
+            options={
+                "components": as_list(request.components),
+                "fields": None if names is None else resolve_all(names, known),
+                "levels": checked_levels(request.levels),
+                "max_level": request.max_level,
+                "profile": request.profile,
+                "error_bounds": bounds,
+            },
+            store=series_options(request, request.on_error),
             threads=request.threads,
             progress=progress,
         )
@@ -118,7 +119,8 @@ def _convert(request: RamsesRequest) -> Conversion:
             _add_halos(request, target, halos)
             report["stored_bytes"] = target.stat().st_size
     warn_of_loose_bounds(request.target, bounds)
-    return Conversion(target=os.fspath(request.target), **report, left_out=left_out)
+    report["left_out"] |= left_out
+    return Conversion(target=os.fspath(request.target), **report)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ambar::array::{ArrayData, ArraySpec, Strings};
-use ambar::container::CreateOptions;
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, PatchHierarchy, PatchOptions, PatchSource};
 use ambar::kinds::attributes::VERSION;
@@ -15,104 +14,182 @@ use ambar::store::{Store, StoreWriter};
 use ambar::{Column, DataType, Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::options::{ConvertOptions, ConvertReport, SourceInfo};
+use super::options::{ConvertOptions, SourceInfo};
 use super::stored::{LAYOUT, ORDER, RUN};
 use crate::amrex::json;
 use crate::amrex::plotfile::Plotfile;
 use crate::progress::{ConversionProgress, Phase};
+use crate::series::{ConvertReport, name_of};
 
 /// The name of the component with the fields of cells.
 const CELLS: &str = "cells";
 
+/// A plotfile to convert.
+pub enum Input {
+    /// A native plotfile.
+    Native(Box<Plotfile>),
+    /// Patches without particles, such as those of an HDF5 plotfile.
+    Patches(Arc<dyn PatchSource>, Box<SourceInfo>),
+}
+
+impl Input {
+    /// Opens a native plotfile.
+    ///
+    /// # Errors
+    /// As `Plotfile::open`.
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(Self::Native(Box::new(Plotfile::open(path)?)))
+    }
+
+    fn plotfile(&self) -> Option<&Plotfile> {
+        match self {
+            Self::Native(plotfile) => Some(plotfile),
+            Self::Patches(..) => None,
+        }
+    }
+
+    fn patches(&self) -> &dyn PatchSource {
+        match self {
+            Self::Native(plotfile) => &**plotfile,
+            Self::Patches(patches, _) => &**patches,
+        }
+    }
+
+    fn info(&self) -> SourceInfo {
+        match self {
+            Self::Native(plotfile) => SourceInfo {
+                name: name_of(plotfile.path()),
+                info: json::info(plotfile),
+                run: plotfile.run(),
+                usage: plotfile.usage().clone(),
+            },
+            Self::Patches(_, info) => (**info).clone(),
+        }
+    }
+}
+
 /// Converts a plotfile to a store at `target`, which appears when it is complete.
 ///
 /// # Errors
-/// As `Plotfile::open`; `NotFound` for a component or field that does not exist; `Corrupt` for a damaged
+/// `NotFound` for a component or field that does not exist; `Corrupt` for a damaged
 /// species among the components; `Exists` if `target` exists; `Io`.
-pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
-    let plotfile = Plotfile::open(path)?;
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let info = SourceInfo {
-        name: name.unwrap_or_default().into_owned(),
-        info: json::info(&plotfile),
-        run: plotfile.run(),
-        usage: plotfile.usage(),
+pub fn convert(input: &Input, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
+    let selection = ComponentSelection::new(input.plotfile(), options)?;
+    let mut writer = options.store.create(target)?;
+    let progress = ConversionProgress::new(options.store.progress.clone(), 0, 1);
+    let mut report = ConvertReport::default();
+    let snapshot = SnapshotWriter {
+        input,
+        info: input.info(),
+        selection,
+        options,
+        progress: &progress,
     };
-    write_store(&plotfile, Some(&plotfile), &info, target, options)
+    snapshot.write(&mut writer, "/", &mut report)?;
+    writer.commit()?;
+    progress.report(100)?;
+    report.source_bytes = snapshot.info.usage.bytes;
+    report.stored_bytes = Store::open(target)?.usage()?.total;
+    report.converted.push(snapshot.info.name);
+    Ok(report)
 }
 
-/// Converts patches without particles, such as those of an HDF5 plotfile, to a store at `target`.
+/// Writes a plotfile whose files have the fingerprint `fingerprint` as a step of a series, in the group at
+/// `path`.
 ///
 /// # Errors
 /// As `convert`.
-pub fn convert_source(
-    source: &dyn PatchSource,
-    info: &SourceInfo,
-    target: &Path,
+pub fn write_step(
+    (input, fingerprint): &(Input, String),
+    (writer, path): (&mut StoreWriter, &str),
     options: &ConvertOptions,
-) -> Result<ConvertReport> {
-    write_store(source, None, info, target, options)
+    progress: &ConversionProgress,
+    report: &mut ConvertReport,
+) -> Result<()> {
+    let mut info = input.info();
+    info.usage.fingerprint.clone_from(fingerprint);
+    let snapshot = SnapshotWriter {
+        input,
+        info,
+        selection: ComponentSelection::new(input.plotfile(), options)?,
+        options,
+        progress,
+    };
+    snapshot.write(writer, path, report)
 }
 
-fn write_store(
-    source: &dyn PatchSource,
-    plotfile: Option<&Plotfile>,
-    info: &SourceInfo,
-    target: &Path,
-    options: &ConvertOptions,
-) -> Result<ConvertReport> {
-    let selection = ComponentSelection::new(plotfile, options)?;
-    let mut writer = StoreWriter::create(
-        target,
-        &CreateOptions {
-            durability: options.durability,
-            overwrite: options.overwrite,
-            ..CreateOptions::default()
-        },
-    )?;
-    let progress = ConversionProgress::new(options.progress.clone(), 0, 1);
-    progress.report(0)?;
-    let mut components = Map::new();
-    writer.group("/", Attributes::new())?;
-    if selection.cells {
-        let end = if selection.species.is_empty() { 99 } else { 70 };
-        let fields = options.fields.as_deref().unwrap_or(source.fields());
-        components.insert(CELLS.into(), json!(fields));
-        let phase = progress.phase(Phase::new(0, end));
-        write_cells(&mut writer, source, phase, options)?;
-        write_texts(&mut writer, plotfile, info, options)?;
-    }
-    if let Some(plotfile) = plotfile {
-        let count = selection.species.len() as u64;
-        for (place, name) in (0u64..).zip(&selection.species) {
-            let phase = Phase::new(70 + 29 * place / count, 70 + 29 * (place + 1) / count);
-            let species = SpeciesImport {
-                plotfile,
-                name,
-                options,
-            };
-            let columns = species.write(&mut writer, &progress, phase)?;
-            components.insert(format!("particles/{name}"), json!(columns));
+/// Writes one plotfile as a snapshot.
+struct SnapshotWriter<'a> {
+    input: &'a Input,
+    info: SourceInfo,
+    selection: ComponentSelection,
+    options: &'a ConvertOptions,
+    progress: &'a ConversionProgress,
+}
+
+impl SnapshotWriter<'_> {
+    /// Writes the group at `path`, and adds the files that it lacks to the report.
+    fn write(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        report: &mut ConvertReport,
+    ) -> Result<()> {
+        let Self {
+            info,
+            selection,
+            options,
+            progress,
+            ..
+        } = self;
+        let (source, plotfile) = (self.input.patches(), self.input.plotfile());
+        let below = path.trim_end_matches('/');
+        progress.report(0)?;
+        let mut components = Map::new();
+        writer.group(path, Attributes::new())?;
+        if selection.cells {
+            let end = if selection.species.is_empty() { 99 } else { 70 };
+            let fields = options.fields.as_deref().unwrap_or(source.fields());
+            components.insert(CELLS.into(), json!(fields));
+            let phase = progress.phase(Phase::new(0, end));
+            write_cells(writer, &format!("{below}/amr"), source, phase, options)?;
+            write_texts(writer, below, plotfile, info, options)?;
         }
+        if let Some(plotfile) = plotfile {
+            let count = selection.species.len() as u64;
+            for (place, name) in (0u64..).zip(&selection.species) {
+                let phase = Phase::new(70 + 29 * place / count, 70 + 29 * (place + 1) / count);
+                let species = SpeciesImport {
+                    plotfile,
+                    name,
+                    options,
+                };
+                let group = format!("{below}/particles/{name}");
+                let columns = species.write(writer, &group, progress, phase)?;
+                components.insert(format!("particles/{name}"), json!(columns));
+            }
+        }
+        let usage = &info.usage;
+        let attributes = json!({"ambar": {
+            "version": VERSION,
+            "kind": "snapshot",
+            "source": {
+                "format": "amrex",
+                "name": info.name,
+                "files": usage.files,
+                "bytes": usage.bytes,
+                "fingerprint": usage.fingerprint,
+            },
+            "info": info.info,
+            "components": components,
+            "missing": missing(plotfile),
+        }});
+        writer.set_attributes(path, object(attributes))?;
+        for entry in plotfile.iter().flat_map(|plotfile| plotfile.ignored()) {
+            report.leave_out(&entry.name, &entry.why);
+        }
+        progress.report(99)
     }
-    let usage = info.usage;
-    let attributes = json!({"ambar": {
-        "version": VERSION,
-        "kind": "snapshot",
-        "source": {"format": "amrex", "name": info.name, "files": usage.files, "bytes": usage.bytes},
-        "info": info.info,
-        "components": components,
-        "missing": missing(plotfile),
-    }});
-    writer.group("/", object(attributes))?;
-    writer.commit()?;
-    progress.report(100)?;
-    Ok(ConvertReport {
-        name: info.name.clone(),
-        source_bytes: usage.bytes,
-        stored_bytes: Store::open(target)?.usage()?.total,
-        ignored: plotfile.map_or_else(Vec::new, |plotfile| plotfile.ignored().to_vec()),
-    })
 }
 
 fn object(value: Value) -> Attributes {
@@ -227,6 +304,7 @@ fn of_species(compression: &Compression, species: &str) -> Compression {
 
 fn write_cells(
     writer: &mut StoreWriter,
+    path: &str,
     source: &dyn PatchSource,
     progress: impl Fn(u64, u64) -> Result<()> + Send + Sync + 'static,
     options: &ConvertOptions,
@@ -238,12 +316,13 @@ fn write_cells(
         progress: Some(Arc::new(progress)),
         ..PatchOptions::default()
     };
-    PatchAmr::write(writer, "/amr", source, &patches)
+    PatchAmr::write(writer, path, source, &patches)
 }
 
 /// Writes what is needed to export the plotfile, as text in an array, which can be long.
 fn write_texts(
     writer: &mut StoreWriter,
+    group: &str,
     plotfile: Option<&Plotfile>,
     info: &SourceInfo,
     options: &ConvertOptions,
@@ -267,7 +346,11 @@ fn write_texts(
     };
     let texts: Strings = [text].into_iter().collect();
     let spec = ArraySpec::new(DataType::String, &[1]).profile(options.compression.profile);
-    writer.write_array(&format!("/{path}"), &spec, ArrayData::Strings(&texts))
+    writer.write_array(
+        &format!("{group}/{path}"),
+        &spec,
+        ArrayData::Strings(&texts),
+    )
 }
 
 /// The cube around the domain (lower corner and side), for the Morton curve of particles.
@@ -284,10 +367,11 @@ struct SpeciesImport<'a> {
 }
 
 impl SpeciesImport<'_> {
-    /// Writes the species along the Morton curve, and returns the names of its columns.
+    /// Writes the species along the Morton curve to the group at `path`, and returns the names of its columns.
     fn write(
         &self,
         writer: &mut StoreWriter,
+        path: &str,
         progress: &ConversionProgress,
         phase: Phase,
     ) -> Result<Vec<String>> {
@@ -312,10 +396,9 @@ impl SpeciesImport<'_> {
             "species": name,
             "format": version.map(|species| species.version()),
         }));
-        let path = format!("/particles/{name}");
         let compression = of_species(&self.options.compression, name);
         compression.check_names(&names)?;
-        write::particles(writer, &path, &columns, ndim, side, more, &compression)?;
+        write::particles(writer, path, &columns, ndim, side, more, &compression)?;
         writer.observe(None);
         Ok(names)
     }

@@ -3,8 +3,10 @@
 mod export;
 mod import;
 mod options;
+mod run;
 mod stored;
 
 pub use export::export;
-pub use import::{convert, convert_source};
-pub use options::{ConvertOptions, ConvertReport, SourceInfo};
+pub use import::{Input, convert};
+pub use options::{ConvertOptions, SourceInfo};
+pub use run::{OpenFile, convert_run};

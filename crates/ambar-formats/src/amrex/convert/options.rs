@@ -1,15 +1,12 @@
-//! Options, inputs and results of a conversion.
+//! Options and inputs of a conversion.
 
-use std::sync::Arc;
-
-use ambar::container::Durability;
 use ambar::kinds::amr::patches::Covered;
 use ambar::kinds::bound::Compression;
 use serde_json::{Map, Value};
 
-use crate::amrex::files::folder::{FolderUsage, IgnoredEntry};
+use crate::amrex::files::folder::FileUsage;
 use crate::amrex::layout::run::RunInfo;
-use crate::progress::Progress;
+use crate::series::StoreOptions;
 
 /// Options of `convert`.
 #[derive(Clone, Default)]
@@ -23,25 +20,8 @@ pub struct ConvertOptions {
     /// Compression of the arrays. Error bounds are named after fields of cells, or `species/column` of
     /// particles; `*` matches the fields of cells only.
     pub compression: Compression,
-    /// Whether the commit waits for the disk.
-    pub durability: Durability,
-    /// Replaces an existing store.
-    pub overwrite: bool,
-    /// Called with the work done, in hundredths.
-    pub progress: Option<Arc<Progress<'static>>>,
-}
-
-/// The result of a conversion.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConvertReport {
-    /// Name of the plotfile.
-    pub name: String,
-    /// Bytes of its files.
-    pub source_bytes: u64,
-    /// Bytes of the store.
-    pub stored_bytes: u64,
-    /// Entries of its folder that are not in the store.
-    pub ignored: Vec<IgnoredEntry>,
+    /// How the store is written.
+    pub store: StoreOptions,
 }
 
 /// Information on the source of patches, besides their values.
@@ -54,5 +34,5 @@ pub struct SourceInfo {
     /// The run information that a plotfile needs.
     pub run: RunInfo,
     /// Files of the source.
-    pub usage: FolderUsage,
+    pub usage: FileUsage,
 }

@@ -2,12 +2,14 @@
 //! read.
 
 use std::collections::BTreeMap;
+use std::fs::{DirEntry, Metadata};
 use std::io::Read;
 use std::path::Path;
 
 use ambar::{Error, Result};
 
 use super::header::PlotfileHeader;
+use crate::series::Fingerprint;
 
 /// Maximum bytes of a text that is read.
 const TEXT_LIMIT: u64 = 1 << 20;
@@ -24,13 +26,65 @@ pub struct IgnoredEntry {
     pub why: String,
 }
 
-/// Files below a folder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FolderUsage {
+/// The files of a plotfile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileUsage {
     /// Number of files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Changes with their names, sizes and modification times.
+    pub fingerprint: String,
+}
+
+impl FileUsage {
+    /// Sizes a file, or all files below a folder. Symbolic links in a folder are not followed.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn of(path: &Path) -> Result<Self> {
+        let io = |e| Error::io(e, path, "sizing a plotfile");
+        let mut usage = Self::default();
+        let mut fingerprint = Fingerprint::default();
+        let metadata = std::fs::metadata(path).map_err(io)?;
+        if metadata.is_dir() {
+            usage.add_folder(path, "", 0, &mut fingerprint)?;
+        } else {
+            usage.add("", &metadata, &mut fingerprint);
+        }
+        usage.fingerprint = fingerprint.text();
+        Ok(usage)
+    }
+
+    fn add(&mut self, name: &str, metadata: &Metadata, fingerprint: &mut Fingerprint) {
+        self.files += 1;
+        self.bytes += metadata.len();
+        fingerprint.add_file(name, metadata);
+    }
+
+    /// Adds the files below a folder, whose names begin with `prefix`.
+    fn add_folder(
+        &mut self,
+        path: &Path,
+        prefix: &str,
+        depth: usize,
+        fingerprint: &mut Fingerprint,
+    ) -> Result<()> {
+        let io = |e| Error::io(e, path, "sizing a plotfile");
+        let entries = std::fs::read_dir(path).map_err(io)?;
+        let mut entries: Vec<DirEntry> = entries.collect::<std::io::Result<_>>().map_err(io)?;
+        entries.sort_by_key(DirEntry::file_name);
+        for entry in entries {
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let metadata = entry.metadata().map_err(io)?;
+            if metadata.is_file() {
+                self.add(&name, &metadata, fingerprint);
+            } else if metadata.is_dir() && depth < DEPTH {
+                self.add_folder(&entry.path(), &format!("{name}/"), depth + 1, fingerprint)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The entries of a plotfile's folder.
@@ -43,7 +97,7 @@ pub struct FolderContents {
     /// Entries that are not read.
     pub ignored: Vec<IgnoredEntry>,
     /// All files below the folder.
-    pub usage: FolderUsage,
+    pub usage: FileUsage,
 }
 
 impl FolderContents {
@@ -52,13 +106,14 @@ impl FolderContents {
     /// # Errors
     /// `Io`.
     pub fn list(path: &Path, header: &PlotfileHeader) -> Result<Self> {
-        let mut contents = Self::default();
+        let mut contents = Self {
+            usage: FileUsage::of(path)?,
+            ..Self::default()
+        };
         let io = |e| Error::io(e, path, "listing a plotfile's folder");
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            contents.count(&entry.path(), 0)?;
-            names.push(entry.file_name());
+            names.push(entry.map_err(io)?.file_name());
         }
         names.sort();
         let levels: Vec<_> = header
@@ -117,21 +172,6 @@ impl FolderContents {
             },
             Err(error) => self.ignore(name, format!("it cannot be read: {error}")),
         }
-    }
-
-    /// Counts a file, or the files of a folder. Symbolic links are not followed.
-    fn count(&mut self, path: &Path, depth: usize) -> Result<()> {
-        let io = |e| Error::io(e, path, "sizing a plotfile");
-        let metadata = std::fs::symlink_metadata(path).map_err(io)?;
-        if metadata.is_file() {
-            self.usage.files += 1;
-            self.usage.bytes += metadata.len();
-        } else if metadata.is_dir() && depth < DEPTH {
-            for entry in std::fs::read_dir(path).map_err(io)? {
-                self.count(&entry.map_err(io)?.path(), depth + 1)?;
-            }
-        }
-        Ok(())
     }
 }
 

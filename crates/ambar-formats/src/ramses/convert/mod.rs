@@ -2,7 +2,7 @@
 
 mod completeness;
 mod options;
-mod series;
+mod run;
 mod snapshot;
 
 use std::path::{Path, PathBuf};
@@ -12,9 +12,11 @@ use ambar::{Error, Result};
 
 use super::files::folder::Folder;
 use crate::progress::ConversionProgress;
-use snapshot::{SurveyedOutput, create, write_snapshot};
+use crate::series::{self, ConvertReport};
+use run::RamsesRun;
+use snapshot::{SurveyedOutput, write_snapshot};
 
-pub use options::{ConvertOptions, ConvertReport, OnError};
+pub use options::ConvertOptions;
 
 /// Converts an output, or a folder with `output_NNNNN` folders in it, to a store at `target`.
 ///
@@ -29,11 +31,15 @@ pub use options::{ConvertOptions, ConvertReport, OnError};
 /// writing elsewhere; `Io`. With `OnError::Skip` the errors of outputs are listed instead, unless all
 /// outputs fail.
 pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
-    let outputs = outputs_in(path)?;
-    let mut report = if outputs.is_empty() {
+    let found = outputs_in(path)?;
+    let mut report = if found.is_empty() {
         convert_one(path, target, options)?
     } else {
-        series::convert(&outputs, target, options)?
+        let run = RamsesRun {
+            outputs: &found,
+            options,
+        };
+        series::convert(&run, target, &options.store)?
     };
     report.stored_bytes = Store::open(target)?.usage()?.total;
     Ok(report)
@@ -41,15 +47,16 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<C
 
 fn convert_one(path: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
     let found = SurveyedOutput::new(Folder::open(path)?)?;
+    let identity = found.identity()?;
     let source = found.open(options, None)?;
-    let mut writer = create(target, options)?;
-    let progress = ConversionProgress::new(options.progress.clone(), 0, 1);
+    let mut writer = options.store.create(target)?;
+    let progress = ConversionProgress::new(options.store.progress.clone(), 0, 1);
     write_snapshot(&mut writer, "/", &source, options, &progress)?;
     writer.commit()?;
     progress.report(100)?;
     Ok(ConvertReport {
-        converted: vec![source.name()],
-        source_bytes: source.survey.bytes,
+        converted: vec![identity.name],
+        source_bytes: identity.bytes,
         ..ConvertReport::default()
     })
 }

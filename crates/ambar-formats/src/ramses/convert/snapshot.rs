@@ -1,19 +1,18 @@
 //! Writing one output as a snapshot.
 
 use ambar::codec::Profile;
-use ambar::container::CreateOptions;
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::attributes::VERSION;
 use ambar::kinds::bound::{
     BoundTarget, Compression, ErrorBound, FieldBounds, Selected, missing_target,
 };
+use ambar::kinds::steps::output_name;
 use ambar::kinds::streamed::StreamedColumns;
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
 use ambar::store::StoreWriter;
 use ambar::{DataType, Error, Result};
 use serde_json::{Map, Value, json};
-use std::path::Path;
 
 use super::completeness::{self, FileKinds};
 use super::options::ConvertOptions;
@@ -25,6 +24,7 @@ use crate::ramses::output::{Output, read_info};
 use crate::ramses::read::cells::LeafCellReader;
 use crate::ramses::read::request::{CellsRequest, ParticlesRequest};
 use crate::ramses::read::sorted_particles::SortedParticles;
+use crate::series::OutputIdentity;
 
 /// An output's folder, listed but not opened as an output.
 pub struct SurveyedOutput {
@@ -42,6 +42,20 @@ impl SurveyedOutput {
     pub fn new(folder: Folder) -> Result<Self> {
         let survey = folder.survey()?;
         Ok(Self { folder, survey })
+    }
+
+    /// What identifies the output.
+    ///
+    /// # Errors
+    /// `Invalid` for a number above `u32::MAX`.
+    pub fn identity(&self) -> Result<OutputIdentity> {
+        let number = self.folder.number()?;
+        Ok(OutputIdentity {
+            name: output_name(number),
+            number,
+            bytes: self.survey.bytes,
+            fingerprint: self.survey.fingerprint.clone(),
+        })
     }
 
     /// Opens the output, which must be complete; `previous` is as for `completeness::check`.
@@ -69,34 +83,6 @@ pub struct CompleteOutput {
     pub output: Output,
     /// Its files before they were read.
     pub survey: Survey,
-}
-
-impl CompleteOutput {
-    /// The name as a step of a series: `output_NNNNN`.
-    pub fn name(&self) -> String {
-        step_name(self.output.info().number)
-    }
-}
-
-/// The name of an output as a step of a series.
-pub fn step_name(number: u32) -> String {
-    format!("output_{number:05}")
-}
-
-/// Creates a store.
-///
-/// # Errors
-/// `Exists` if it exists and is not to be replaced; `Io`.
-pub fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
-    let (durability, overwrite) = (options.durability, options.overwrite);
-    StoreWriter::create(
-        target,
-        &CreateOptions {
-            durability,
-            overwrite,
-            ..CreateOptions::default()
-        },
-    )
 }
 
 /// The members of a JSON object; empty for any other value.

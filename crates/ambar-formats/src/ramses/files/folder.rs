@@ -1,12 +1,12 @@
 //! The folder of an output: its files, including those in `group_XXXXX` folders.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ambar::{Error, Result};
 
 use crate::ramses::component::MissingReason;
+use crate::series::Fingerprint;
 
 /// Maximum bytes of a text file (info, descriptor, namelist, sinks, clumps).
 const TEXT_LIMIT: u64 = 1 << 30;
@@ -98,7 +98,7 @@ impl Folder {
         let mut names: Vec<&String> = self.names.keys().collect();
         names.sort();
         let mut survey = Survey::default();
-        let mut hash = Fnv::default();
+        let mut fingerprint = Fingerprint::default();
         for name in names {
             let Some(path) = self.file(name) else {
                 continue;
@@ -110,19 +110,13 @@ impl Folder {
             survey.files += 1;
             survey.bytes += metadata.len();
             if is_output_file(name) {
-                let numbers = [
-                    metadata.len(),
-                    metadata.mtime().cast_unsigned(),
-                    metadata.mtime_nsec().cast_unsigned(),
-                ];
-                hash.add(name.as_bytes());
-                hash.add(&numbers.map(u64::to_le_bytes).concat());
+                fingerprint.add_file(name, &metadata);
                 if metadata.len() == 0 && has_domain(name) {
                     survey.empty.push(name.clone());
                 }
             }
         }
-        survey.fingerprint = format!("{:016x}", hash.0);
+        survey.fingerprint = fingerprint.text();
         Ok(survey)
     }
 
@@ -254,25 +248,6 @@ fn is_output_file(name: &str) -> bool {
 fn has_domain(name: &str) -> bool {
     let (_, end) = name.rsplit_once(".out").unwrap_or_default();
     !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The hash function FNV-1a of 64 bits. It detects changes; it is not cryptographic.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
-        // The length delimits the parts that are added.
-        let len = (bytes.len() as u64).to_le_bytes();
-        for byte in len.iter().chain(bytes) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
 }
 
 /// The text of a file.

@@ -1,0 +1,169 @@
+//! Converting the outputs of a run to a series: one step per output, committed one by one, so that an
+//! interrupted conversion can be resumed. Outputs whose files have changed are converted again.
+
+mod fingerprint;
+mod identity;
+mod options;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use ambar::kinds::steps::output_name;
+use ambar::store::StoreWriter;
+use ambar::{Error, ErrorKind, Result};
+
+use crate::progress::ConversionProgress;
+use target::SeriesTarget;
+
+pub use fingerprint::Fingerprint;
+pub use identity::OutputIdentity;
+pub use options::{ConvertReport, OnError, StoreOptions};
+
+/// An output that was opened, unless the run has not finished writing it.
+pub enum Opening<T> {
+    /// It can be converted.
+    Ready(T),
+    /// It is left out, for this reason.
+    Unfinished(String),
+}
+
+/// The outputs of one run, in the order of their numbers.
+pub trait Run {
+    /// An output whose files are listed.
+    type Surveyed;
+    /// An output that can be converted.
+    type Opened;
+
+    /// Paths of the outputs.
+    fn paths(&self) -> &[PathBuf];
+
+    /// Lists the files of an output.
+    ///
+    /// # Errors
+    /// Those of the format; `Io`.
+    fn survey(&self, index: usize) -> Result<(OutputIdentity, Self::Surveyed)>;
+
+    /// Opens an output, which must be complete.
+    ///
+    /// # Errors
+    /// Those of the format; `Io`.
+    fn open(&self, index: usize, surveyed: Self::Surveyed) -> Result<Opening<Self::Opened>>;
+
+    /// Writes an output as a snapshot in the group at `path`, with its fingerprint in the attribute
+    /// `ambar.source.fingerprint`. Adds files that the snapshot lacks to `report.left_out`.
+    ///
+    /// # Errors
+    /// Those of the format; `Io`.
+    fn write(
+        &self,
+        output: &Self::Opened,
+        writer: &mut StoreWriter,
+        path: &str,
+        progress: &ConversionProgress,
+        report: &mut ConvertReport,
+    ) -> Result<()>;
+}
+
+/// Converts the outputs of a run to a series at `target`, which is created or extended.
+///
+/// # Errors
+/// Those of the outputs; `Invalid` if `target` is a store of another kind, or has another output of the same
+/// number; `Exists` if it exists, `Busy` if it is open for writing elsewhere; `Io`. With `OnError::Skip` the
+/// errors of outputs are listed instead, unless all outputs fail. `Corrupt` if all outputs are unfinished.
+pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result<ConvertReport> {
+    let paths = run.paths();
+    let mut series = SeriesTarget::open(target, options)?;
+    let mut report = ConvertReport::default();
+    let mut first_error = None;
+    for (done, path) in paths.iter().enumerate() {
+        let count = paths.len() as u64;
+        let progress = ConversionProgress::new(options.progress.clone(), done as u64, count);
+        match convert_output(run, done, &mut series, &progress, &mut report) {
+            Ok(()) => {}
+            Err(error) if options.on_error == OnError::Stop || is_final(&error, target) => {
+                return Err(error);
+            }
+            Err(error) => {
+                report.failed.push((name_of(path), error.to_string()));
+                first_error.get_or_insert(error);
+                series.discard()?;
+            }
+        }
+        progress.report(100)?;
+    }
+    let stored = [&report.converted, &report.replaced, &report.skipped];
+    if stored.iter().any(|names| !names.is_empty()) {
+        return Ok(report);
+    }
+    match (first_error, report.left_out.first()) {
+        (Some(error), _) => Err(error),
+        (None, Some((name, why))) => Err(Error::corrupt(why.clone()).in_file(name)),
+        (None, None) => Ok(report),
+    }
+}
+
+/// The name of an output's files.
+pub fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// True for errors that do not concern the output: the conversion was cancelled, or the store cannot be
+/// written.
+fn is_final(error: &Error, target: &Path) -> bool {
+    let target = target.to_string_lossy();
+    error.kind() == ErrorKind::Interrupted || error.file().starts_with(&*target)
+}
+
+/// Converts one output, unless the series has it and its files are unchanged.
+fn convert_output<R: Run>(
+    run: &R,
+    index: usize,
+    series: &mut SeriesTarget<'_>,
+    progress: &ConversionProgress,
+    report: &mut ConvertReport,
+) -> Result<()> {
+    let (identity, surveyed) = run.survey(index)?;
+    let stored = series.stored(&output_name(identity.number))?;
+    if let Some(other) = stored.as_ref().and_then(|stored| stored.name.as_ref())
+        && *other != identity.name
+    {
+        return Err(Error::invalid(format!(
+            "expected an output of the run in the series, whose output {} is {other:?}, found {:?}; \
+             convert it to another store",
+            identity.number, identity.name
+        ))
+        .in_file(run.paths()[index].display()));
+    }
+    let is_replaced = match stored {
+        Some(stored) if stored.fingerprint == identity.fingerprint => {
+            report.skipped.push(identity.name);
+            report.source_bytes += identity.bytes;
+            return Ok(());
+        }
+        stored => stored.is_some(),
+    };
+    let output = match run.open(index, surveyed)? {
+        Opening::Ready(output) => output,
+        Opening::Unfinished(why) => {
+            report.leave_out(&identity.name, &why);
+            return Ok(());
+        }
+    };
+    let mut left_out = ConvertReport::default();
+    series.add(&identity, |writer, path| {
+        run.write(&output, writer, path, progress, &mut left_out)
+    })?;
+    for (name, why) in &left_out.left_out {
+        report.leave_out(name, why);
+    }
+    let names = match is_replaced {
+        true => &mut report.replaced,
+        false => &mut report.converted,
+    };
+    names.push(identity.name);
+    report.source_bytes += identity.bytes;
+    Ok(())
+}

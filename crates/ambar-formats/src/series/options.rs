@@ -1,0 +1,77 @@
+//! Options and report of a conversion of one or several outputs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ambar::Result;
+use ambar::container::{CreateOptions, Durability};
+use ambar::store::StoreWriter;
+
+use crate::progress::Progress;
+
+/// What a conversion of several outputs does if one of them cannot be converted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// Stops, and returns the error. Committed outputs stay in the store.
+    #[default]
+    Stop,
+    /// Lists the output with the reason, and converts the others.
+    Skip,
+}
+
+/// How a store of outputs is written.
+#[derive(Clone, Default)]
+pub struct StoreOptions {
+    /// Whether commits wait for the disk.
+    pub durability: Durability,
+    /// Replaces an existing store. Without it, an existing series is extended, and the existing store of
+    /// a single output is an error.
+    pub overwrite: bool,
+    /// What happens if one of several outputs cannot be converted.
+    pub on_error: OnError,
+    /// Called with the work done and the total work, in hundredths of an output.
+    pub progress: Option<Arc<Progress<'static>>>,
+}
+
+impl StoreOptions {
+    /// Creates a store.
+    ///
+    /// # Errors
+    /// `Exists` if it exists and is not to be replaced; `Io`.
+    pub fn create(&self, target: &Path) -> Result<StoreWriter> {
+        let options = CreateOptions {
+            durability: self.durability,
+            overwrite: self.overwrite,
+            ..CreateOptions::default()
+        };
+        StoreWriter::create(target, &options)
+    }
+}
+
+/// The outputs that were converted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConvertReport {
+    /// Names of converted outputs that were not in the store before.
+    pub converted: Vec<String>,
+    /// Names of outputs converted again because their files have changed.
+    pub replaced: Vec<String>,
+    /// Names of outputs that were already in the store.
+    pub skipped: Vec<String>,
+    /// Names of outputs that could not be converted, and the reasons.
+    pub failed: Vec<(String, String)>,
+    /// Names of unfinished outputs, and of files of outputs, that are not in the store, and the reasons.
+    pub left_out: Vec<(String, String)>,
+    /// Bytes of all files of the converted, replaced and skipped outputs.
+    pub source_bytes: u64,
+    /// Bytes of the store.
+    pub stored_bytes: u64,
+}
+
+impl ConvertReport {
+    /// Adds a name to `left_out`, unless it is there.
+    pub fn leave_out(&mut self, name: &str, why: &str) {
+        if self.left_out.iter().all(|(other, _)| other != name) {
+            self.left_out.push((name.to_owned(), why.to_owned()));
+        }
+    }
+}
