@@ -191,8 +191,14 @@ def test_units_and_offsets_of_picongpu(tmp_path: Path, name: str) -> None:
     assert_equal(expected, contents(exported))
 
 
-def test_modes_and_lines_are_arrays_with_coordinates(tmp_path: Path) -> None:
+def test_modes_and_lines_are_arrays_with_coordinates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     xr = pytest.importorskip("xarray")
+    # Arrays are read in pieces along all dimensions.
+    monkeypatch.setattr("ambar.formats.openpmd.conversion._CHUNK_BYTES", 128)
+    for module in ("conversion", "source"):
+        monkeypatch.setattr(f"ambar.formats.openpmd.{module}.SLAB_BYTES", 256)
     source = write_modes(tmp_path / "modes.h5")
     ambar.convert(source, tmp_path / "modes.ambar", fsync=False)
     snapshot = ambar.open_snapshot(tmp_path / "modes.ambar")
