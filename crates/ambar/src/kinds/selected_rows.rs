@@ -9,7 +9,7 @@ use crate::kinds::streamed::StreamedColumns;
 use crate::memory::Column;
 
 /// Rows of the chunks that are read together.
-const BATCH_ROWS: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+const BATCH_ROWS: u64 = if cfg!(test) { 1 << 7 } else { 1 << 20 };
 
 /// Reads columns of the rows of a selection.
 pub(crate) type SelectionReader<'a> =

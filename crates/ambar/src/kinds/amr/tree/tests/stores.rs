@@ -5,6 +5,7 @@ use crate::array::{ArrayData, ArraySpec};
 use crate::container::CreateOptions;
 use crate::error::ErrorKind;
 use crate::kinds::bound::Compression;
+use crate::kinds::region::Region;
 use crate::kinds::select::Selection;
 use crate::store::{Store, StoreWriter};
 
@@ -69,6 +70,45 @@ proptest! {
         let all = Selection::default();
         let (a, b) = (stored.cells(&names, &all).unwrap(), memory.cells(&names, &all).unwrap());
         for ((name, a), (_, b)) in a.iter().zip(&b) {
+            prop_assert_eq!(a.bytes(), b.bytes(), "{}", name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+    #[test]
+    fn selected_cells_are_written_in_batches(
+        recipe in recipes(12),
+        coarsest in 0u8..4,
+        radius in 0.1f64..0.9,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let sample = Sample::new(&recipe);
+        let tree = sample.tree(recipe.chunk_rows);
+        let selection = Selection {
+            region: Some(Region::sphere(&[0.3; 3][..recipe.ndim], radius).unwrap()),
+            levels: Some((coarsest, 30)),
+            ..Selection::default()
+        };
+        let names: Vec<String> = crate::kinds::select::Rows::names(&tree);
+        let names: Vec<&str> = names.iter().map(|name| &name[..]).collect();
+        let expected = tree.cells(&names, &selection).unwrap();
+        let path = folder.path().join("run.ambar");
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        let (fields, more) = (["density", "mass"], Attributes::new());
+        let compression = Compression::default();
+        let written =
+            tree.write_selected(&mut writer, "/amr", &fields, &selection, more, &compression);
+        if expected[0].1.rows() == 0 {
+            prop_assert_eq!(written.unwrap_err().kind(), ErrorKind::Invalid);
+            return Ok(());
+        }
+        written.unwrap();
+        let store = open(&mut writer, &folder);
+        let stored = AmrTree::open(&store, "/amr").unwrap();
+        let found = stored.cells(&names, &Selection::default()).unwrap();
+        for ((name, a), (_, b)) in found.iter().zip(&expected) {
             prop_assert_eq!(a.bytes(), b.bytes(), "{}", name);
         }
     }
