@@ -176,7 +176,7 @@ struct PythonPatches {
     original: Vec<String>,
     dtypes: Vec<DataType>,
     /// `read(level, box, field, start, stop)` returns a contiguous array of the values of consecutive cells of the
-    /// box, x fastest.
+    /// box, x fastest. Its exceptions are damage, except those of `errors::is_raised_itself`.
     read: Py<PyAny>,
 }
 
@@ -249,7 +249,7 @@ impl PatchSource for PythonPatches {
                  cells in the declared type",
                 slab.cells() * size
             ))),
-            Err(error) => Err(Error::corrupt(error.to_string())),
+            Err(error) => Err(Error::corrupt(error.to_string()).caused_by(error)),
         }
     }
 }
@@ -296,10 +296,16 @@ impl Patches {
             )))
             .or_raise();
         }
-        let dtypes = found.dtypes.iter().map(|dtype| match dtype.as_str() {
-            "float32" => DataType::Float32,
-            _ => DataType::Float64,
-        });
+        let dtype = |dtype: &String| match dtype.as_str() {
+            "float32" => Ok(DataType::Float32),
+            "float64" => Ok(DataType::Float64),
+            other => Err(Error::invalid(format!(
+                "invalid description of patches: expected the dtypes \"float32\" or \"float64\", \
+                 found {other:?}; convert the values"
+            ))),
+        };
+        let dtypes: ambar::Result<Vec<_>> = found.dtypes.iter().map(dtype).collect();
+        let dtypes = dtypes.or_raise()?;
         let hierarchy = PatchHierarchy {
             ndim: found.ndim,
             lower: point(&found.lower, 0.0),
@@ -317,7 +323,7 @@ impl Patches {
                 hierarchy,
                 fields,
                 original: found.fields,
-                dtypes: dtypes.collect(),
+                dtypes,
                 read,
             }),
             info: SourceInfo {

@@ -2,7 +2,9 @@
 
 use ambar::ErrorKind;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyFileExistsError, PyKeyError, PyOSError, PyValueError};
+use pyo3::exceptions::{
+    PyException, PyFileExistsError, PyKeyError, PyMemoryError, PyOSError, PyValueError,
+};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -95,8 +97,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NotFoundError", not_found(py)?)
 }
 
-/// The exception for `error`. An exception of a Python function that caused it is its cause, and is raised itself if it is
-/// not an `Exception`, as `KeyboardInterrupt`. Errors of the operating system become an `OSError` with their
+/// The exception for `error`. An exception of a Python function that caused it is its cause, or is
+/// raised itself (`is_raised_itself`). Errors of the operating system become an `OSError` with their
 /// number, which Python maps to `FileNotFoundError`, `PermissionError` and so on.
 pub fn exception(error: &ambar::Error) -> PyErr {
     let Some(cause) = error.cause::<PyErr>() else {
@@ -104,13 +106,22 @@ pub fn exception(error: &ambar::Error) -> PyErr {
     };
     Python::attach(|py| {
         let cause = cause.clone_ref(py);
-        if !cause.is_instance_of::<PyException>(py) {
+        if is_raised_itself(py, &cause) {
             return cause;
         }
         let raised = without_cause(error);
         raised.set_cause(py, Some(cause));
         raised
     })
+}
+
+/// Whether an exception is not about the data: `KeyboardInterrupt` and others that are no `Exception`, a lack of memory,
+/// and errors of the operating system, which have a number. Those of HDF5 for damaged files have none.
+fn is_raised_itself(py: Python<'_>, error: &PyErr) -> bool {
+    let number = || error.value(py).getattr("errno");
+    !error.is_instance_of::<PyException>(py)
+        || error.is_instance_of::<PyMemoryError>(py)
+        || error.is_instance_of::<PyOSError>(py) && number().is_ok_and(|number| !number.is_none())
 }
 
 fn without_cause(error: &ambar::Error) -> PyErr {
