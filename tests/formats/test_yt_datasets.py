@@ -357,6 +357,24 @@ def test_particles_in_bounded_memory(tmp_path: Path) -> None:
     )
 
 
+def test_bounds_and_units_of_particles(tmp_path: Path) -> None:
+    generator = np.random.default_rng(5)
+    data: dict[Any, Any] = {
+        f"particle_position_{axis}": (10.0 * generator.random(50), "cm") for axis in "xyz"
+    }
+    data["particle_mass"] = generator.random(50)
+    box = np.array([[0.0, 10.0]] * 3)
+    dataset = yt.load_particles(data, length_unit=10.0, mass_unit=1.0, time_unit=1.0, bbox=box)
+    target = tmp_path / "a.ambar"
+    with pytest.raises(KeyError, match="not converted"):
+        ambar.convert(dataset, target, error_bound=0.1)
+    ambar.convert(dataset, target, error_bound={"io/mass": 0.1})
+    table = ambar.open_snapshot(target).species["io"].read(["position_x", "mass"])
+    found = np.sort(np.asarray(table.column("position_x", "cm")))
+    expected = dataset.all_data()["io", "particle_position_x"].to_value("cm")
+    np.testing.assert_allclose(found, np.sort(expected), rtol=1e-12)
+
+
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     path = athena(tmp_path)
     with h5py.File(path, "r+") as file:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ambar import _core
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import suggestion
+from ambar.formats.particle_tables import names_species
 from ambar.formats.yt.cells import Cells, GridCells, OctreeCells
 from ambar.formats.yt.particles import particles_outside, write_species
 from ambar.formats.yt.source import (
@@ -140,7 +141,7 @@ def _parts(dataset: Any, request: YtRequest) -> _Parts:
                 f"{name_of(dataset)}: no component {name!r}; {suggestion(name, known)}"
             )
     chosen = known if wanted is None else wanted
-    entries = None if request.fields is None else _listed(request.fields)
+    entries = None if request.fields is None else _listed(dataset, request.fields)
     columns = {
         name: _columns(column_fields(dataset, name), name, entries)
         for name in species
@@ -168,10 +169,9 @@ def _names(components: Iterable[str] | None) -> list[str] | None:
     return [name.removeprefix(SPECIES) for name in listed]
 
 
-def _listed(fields: Iterable[str | Key]) -> list[str | Key]:
-    if isinstance(fields, str) or (
-        isinstance(fields, tuple) and len(fields) == 2 and fields[0] in ("gas", "stream")
-    ):
+def _listed(dataset: Any, fields: Iterable[str | Key]) -> list[str | Key]:
+    is_key = isinstance(fields, tuple) and fields in dataset.field_info
+    if isinstance(fields, str) or is_key:
         return [fields]  # type: ignore[list-item]
     return list(fields)
 
@@ -199,9 +199,7 @@ def _columns(
                 f"no column {name!r} of {species!r}; {suggestion(name, known_names)}"
             )
     return [
-        column
-        for column in columns
-        if column.name.startswith("position_") or {column.name, column.key[1]} & {*own}
+        column for column in columns if column.is_position or {column.name, column.key[1]} & {*own}
     ]
 
 
@@ -214,7 +212,9 @@ def _check_bounds(dataset: Any, bounds: Sequence[tuple[str, str]], parts: _Parts
             for column in columns
         ]
     for rule in bounds:
-        if not any(select_bounds([rule], spellings) for spellings in names):
+        of_species = names_species(rule[0])
+        alike = [spellings for spellings in names if names_species(spellings[0]) == of_species]
+        if not any(select_bounds([rule], spellings) for spellings in alike):
             raise _core.NotFoundError(
                 f"{name_of(dataset)}: an error bound is given for {rule[0]!r}, which is not "
                 "converted; name a field of cells, or a column such as 'io/mass'"
@@ -233,7 +233,13 @@ def _write(
 ) -> dict[str, list[str]]:
     """Write everything; return the components, which stretched grids are not."""
     components: dict[str, list[str]] = {}
-    cell_bounds = [rule for rule in bounds if "/" not in rule[0]]
+    cell_bounds = [rule for rule in bounds if not names_species(rule[0])]
+    column_bounds = [rule for rule in bounds if names_species(rule[0])]
+    if parts.cells is not None and parts.cells.has_parents and request.covered == "keep":
+        raise _core.InvalidError(
+            f"{name_of(dataset)}: expected the default of covered, found 'keep': the output has no "
+            "values of cells under finer ones"
+        )
     share = _CELL_SHARE if parts.species else 1.0
     if parts.cells is not None:
         components[CELLS] = _write_cells(
@@ -250,7 +256,7 @@ def _write(
             write_grids(writer, dataset, parts.fields, cell_bounds, advance)
     with _steps(_scaled(progress, share, 1.0), parts.columns) as advance:
         for species, columns in parts.species.items():
-            rows = write_species(writer, dataset, species, columns, info, bounds, advance)
+            rows = write_species(writer, dataset, species, columns, info, column_bounds, advance)
             components[component_of(species)] = [column.name for column in columns]
             outside = particles_outside(dataset, species, rows)
             if outside:

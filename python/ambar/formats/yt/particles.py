@@ -32,7 +32,7 @@ def write_species(
     def read(column: YtField) -> np.ndarray:
         with reading(dataset, f"{species}/{column.name}"):
             values = data[column.key]
-        if column.name.startswith("position_"):
+        if column.is_position:
             values = values.to("code_length")
         found = np.asarray(values)
         data.clear_data()

@@ -34,6 +34,7 @@ _USUAL_NAMES = re.compile(r"\.(athdf|phdf|gdf)$|hdf5_(plt_cnt|chk)_\d+$|^plt\d+.
 _PARTICLE = "particle_"
 _PARTICLE_NAMES = {"index": "id"}
 """Names of columns that differ from those of yt without "particle_"."""
+_POSITIONS = [f"position_{axis}" for axis in AXES]
 _LONGEST_PARAMETER = 256
 """Most values of a list among the parameters of a run."""
 
@@ -50,6 +51,11 @@ class YtField:
     """Its unit in yt."""
     part: int | None = None
     """Which component of a vector it is."""
+
+    @property
+    def is_position(self) -> bool:
+        """Whether it is a coordinate of a particle, which is stored in code lengths."""
+        return self.name in _POSITIONS
 
 
 def is_dataset(source: object) -> bool:
@@ -112,9 +118,11 @@ def reading(dataset: Any, what: str) -> Iterator[None]:
     """Raise CorruptError, which names the dataset and what is read, for errors of yt."""
     try:
         yield
-    except _core.AmbarError:
+    except (_core.AmbarError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # h5py raises errors without a number for damaged files
         raise _core.CorruptError(
             f"{getattr(dataset, 'filename', None) or name_of(dataset)}: yt cannot read {what}: "
             f"{error!r:.500}; check that all files of the output are there and complete"
@@ -237,7 +245,7 @@ def column_fields(dataset: Any, species: str) -> list[YtField]:
     for name, key in _unique(keys, name_of_key):
         unit, parts = _unit(dataset, key), _parts_of(dataset, key)
         columns += [
-            YtField(part_name, key, unit, part)
+            YtField(part_name, key, "code_length" if part_name in _POSITIONS else unit, part)
             for part, part_name in _part_names(name, parts, dataset.dimensionality)
         ]
     known = {column.name for column in columns}
@@ -250,7 +258,7 @@ def column_fields(dataset: Any, species: str) -> list[YtField]:
                     f"{', '.join(sorted(known))}; leave the species out with components=[...]"
                 )
             columns.append(YtField(f"position_{axis}", key, "code_length"))
-    return sorted(columns, key=lambda column: not column.name.startswith("position_"))
+    return sorted(columns, key=lambda column: not column.is_position)
 
 
 def _parts_of(dataset: Any, key: Key) -> int:

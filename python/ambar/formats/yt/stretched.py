@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ambar import _core
 from ambar.formats.yt.source import YtField, reading
 from ambar.snapshot.regions import AXES
 from ambar.store.error_bounds import select_bounds
@@ -46,7 +47,12 @@ def write_grids(
                 values = np.asarray(grid[field.key])
             values = values.reshape(values.shape[:ndim])
             grid.clear_data()
-            parts = select_bounds(bounds, [field.name])
+            parts = select_bounds(bounds, [field.name]) or []
+            if any(part.levels or part.region for part in parts):
+                raise _core.InvalidError(
+                    f"{field.name}: expected one error bound for a stretched grid, found "
+                    f"that of a part, {parts[0].target!r}; leave out the part"
+                )
             writer.create_array(
                 f"{group}/{field.name}",
                 values,
