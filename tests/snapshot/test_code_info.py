@@ -29,7 +29,7 @@ INFO = ambar.CodeInfo(
     field_units={
         "particles/gas/mass": f"{MASS}*g",
         "particles/gas/Temperature": "K",
-        "particles/gas/current": "A/m**2",
+        "particles/gas/current": "cd/m**2",
         "cells/mass": "kg",
     },
     parameters={"Redshift": 3.0, "names": ["a", "b"]},
@@ -73,9 +73,9 @@ def test_fields_have_units_of_their_own(gas: ambar.Particles) -> None:
     assert [labels[name].attrs["units"] for name in ("mass", "Temperature", "current")] == [
         f"{MASS}*g",
         "K",
-        "A/m**2",
+        "cd/m**2",
     ]
-    with pytest.raises(ambar.UnsupportedError, match=r"'A/m\*\*2', which is not a unit"):
+    with pytest.raises(ambar.UnsupportedError, match=r"'cd/m\*\*2', which is not a unit"):
         rows.column("current", "g")
     # Formulas whose constants assume code units would be wrong.
     assert "G" not in gas._constants
