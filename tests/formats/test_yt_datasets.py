@@ -357,6 +357,13 @@ def test_particles_in_bounded_memory(tmp_path: Path) -> None:
     )
 
 
+def test_a_store_of_another_code_is_no_plotfile(tmp_path: Path) -> None:
+    ambar.convert(athena(tmp_path), tmp_path / "a.ambar")
+    with pytest.raises(ambar.UnsupportedError, match="found one of 'athena_pp'.*vtkhdf"):
+        ambar.export(tmp_path / "a.ambar", tmp_path / "plt")
+    assert not (tmp_path / "plt").exists()
+
+
 def test_bounds_and_units_of_particles(tmp_path: Path) -> None:
     generator = np.random.default_rng(5)
     data: dict[Any, Any] = {

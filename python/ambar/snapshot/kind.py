@@ -26,6 +26,7 @@ from ambar.kinds.request import (
     as_list,
 )
 from ambar.kinds.targets import copying, merging, open_existing
+from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.copies.series import SeriesMerge, copy_series, steps_in, steps_of_target
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
 from ambar.snapshot.field_names import resolve
@@ -282,12 +283,24 @@ def _export(
 
             export_amr(request, steps(), report)
             return
+        for group in groups:
+            _check_plotfile(request.opened, group)
         if is_series:
             target.mkdir()
         for done, group in enumerate(groups):
             place = target / _plotfile_name(request.opened, group) if is_series else target
             part = report and part_of_progress(report, done, len(groups))
             _core.export_amrex(request.opened._core, group, os.fspath(place), request.threads, part)
+
+
+def _check_plotfile(store: Store, path: str) -> None:
+    """Raise UnsupportedError for cells in patches whose code has no plotfiles."""
+    info = Snapshot(StoredSource(store, path)).info
+    if isinstance(info, CodeInfo):
+        raise _core.UnsupportedError(
+            f"{store.location} {path}: expected an output of AMReX for a plotfile, found one of "
+            f"{info.code!r}; export its cells to a file with the suffix .vtkhdf"
+        )
 
 
 def _plotfile_name(store: Store, path: str) -> str:
