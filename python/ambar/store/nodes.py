@@ -15,7 +15,17 @@ def absolute(path: str) -> str:
 
 
 _RESERVED_KINDS = frozenset(
-    ["snapshot", "series", "amr", "particles", "table", "collection", "family", "mesh"]
+    [
+        "snapshot",
+        "series",
+        "amr",
+        "checkpoint",
+        "particles",
+        "table",
+        "collection",
+        "family",
+        "mesh",
+    ]
 )
 """The kinds of groups that docs/format.md defines (chapter 4)."""
 

@@ -420,7 +420,7 @@ class IterationImport:
         if len(lengths) > 1:
             raise _core.CorruptError(
                 f"{self._reader.path}: particles/{name}: expected records of equal length, found "
-                f"{sorted(lengths)}; copy the file again"
+                f"{sorted(lengths)}; restore the file from a copy"
             )
         known = records.get("position", {}).get("components", {})
         absent = [axis for axis in axes if axis not in known]

@@ -21,7 +21,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _PATTERN = re.compile(r"%0?\d*T")
 _METADATA = 1 << 20
 """Bytes at the start and the end of metadata of ADIOS2 in which attributes are searched."""
-_AGAIN = "copy the file again"
+_AGAIN = "restore it from a copy"
 
 
 def openpmd_api() -> Any:
