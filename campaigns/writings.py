@@ -6,6 +6,7 @@ A writing prepares a folder, then acts in it, and calls `done` after each acknow
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,7 +165,11 @@ def _convert(path: Path, done: Done) -> None:
 
 
 def _plotfile(path: Path) -> None:
-    plotfiles.write(path.with_name("plotfile"))
+    """Write a plotfile with constant modification times, which the store's fingerprint contains."""
+    folder = path.with_name("plotfile")
+    plotfiles.write(folder)
+    for file in folder.rglob("*"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
 
 
 def _ingest(path: Path, done: Done) -> None:
