@@ -145,6 +145,26 @@ def test_damaged_checkpoints_leave_nothing_behind(case: str, why: str, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["chk"]
 
 
+@pytest.mark.parametrize(
+    ("box", "components"),
+    [
+        ("((0,0,0) (4294967295,2147483647,0) (0,0,0))", 1),  # 2^63 values
+        ("((0,0) (1,1,1) (0,0,0))", 1),
+        ("((0,0,) (1,1,1) (0,0,0))", 1),
+        ("((4,0,0) (1,1,1) (0,0,0))", 1),
+        ("((0,0,0) (1,1,1) (0,0,0))", 0),
+    ],
+)
+def test_invalid_headers_of_fabs_are_refused(box: str, components: int, tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "chk")
+    place = folder / "Level_0" / "SD_0_New_MF_D_00000"
+    head = f"FAB {_precision(np.dtype('<f8'))}{box} {components}\n"
+    place.write_bytes(head.encode() + bytes(64))
+    with pytest.raises(ambar.CorruptError, match="SD_0_New_MF_D_00000: expected"):
+        ambar.convert(folder, tmp_path / "x.ambar")
+    assert not (tmp_path / "x.ambar").exists()
+
+
 def test_invalid_requests_and_stores_are_refused(checkpoint: Path, tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
     with pytest.raises(ValueError, match="without loss"):
@@ -155,6 +175,13 @@ def test_invalid_requests_and_stores_are_refused(checkpoint: Path, tmp_path: Pat
     ambar.convert(checkpoint, target)
     with pytest.raises(ValueError, match="as a whole"):
         ambar.convert(checkpoint, target, mode="a")
+    with pytest.raises(ValueError, match="without loss"):
+        ambar.convert(target, tmp_path / "z.ambar", error_bound=1e-3)
+    with pytest.raises(ValueError, match="fields does not apply"):
+        ambar.convert(target, tmp_path / "z.ambar", fields=["values/0"])
+    ambar.convert(target, tmp_path / "z.ambar", profile="small")
+    ambar.export(tmp_path / "z.ambar", tmp_path / "copy")
+    same_files(checkpoint, tmp_path / "copy")
     names = ambar.open_store(target)["files"][:]
     for name in ("../outside", "/outside"):
         with ambar.create(tmp_path / "y.ambar", "w") as writer:

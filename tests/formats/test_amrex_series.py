@@ -160,7 +160,20 @@ def test_unfinished_plotfiles_are_left_out_until_they_are_complete(tmp_path: Pat
     np.testing.assert_array_equal(series[1].amr.read(["density"])["density"], expected)
     later = write_step(folder, 50)
     (later / "job_info").write_text("a run\n")
-    assert ambar.convert(later, target, mode="a").converted == ["plt00050"]
+    (later / "notes.txt").write_text("files of users do not count\n")
+    newest = write_step(folder, 60)
+    (newest / "job_info").write_text("a run\n")
+    both = [later, newest]
+    assert ambar.convert(both, target, mode="a").converted == ["plt00050", "plt00060"]
+    # A step without a fingerprint was written in situ, and is not replaced.
+    with ambar.create(target, "a") as writer:
+        attributes = writer._core.attributes("/output_00060")
+        del attributes["ambar"]["source"]["fingerprint"]
+        writer._core.set_attributes("/output_00060", attributes)
+    shutil.rmtree(newest)
+    (write_step(folder, 60, later=3.0) / "job_info").write_text("a run\n")
+    done = ambar.convert(both, target, mode="a")
+    assert (done.skipped, done.replaced) == (["plt00050", "plt00060"], [])
 
 
 def damage(plotfile: Path) -> None:

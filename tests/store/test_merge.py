@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ambar
+from tests.helpers.paths import RAMSES
 from tests.helpers.sample_outputs import output
 from tests.helpers.store_chunks import are_equal, chunks
 
@@ -200,6 +201,12 @@ def test_refusals(stores: dict[str, Path], tmp_path: Path) -> None:
         ambar.merge([plain, tmp_path / "none.ambar"], target)
     with pytest.raises(ValueError, match="expected a series of outputs to add to"):
         ambar.merge([stores["sedov"]], plain, mode="a")
+    flat = tmp_path / "flat.ambar"
+    ambar.convert(RAMSES / "sedov2d_small" / "output_00002", flat, fsync=False)
+    with pytest.raises(ValueError, match="expected outputs of ramses in 3 dimensions"):
+        ambar.merge([stores["sedov"], flat], target, on_conflict="skip")
+    with pytest.raises(ValueError, match="expected a store of arrays to add to"):
+        ambar.merge([plain], flat, mode="a")
     (tmp_path / "foreign.ambar").write_bytes(b"PK no store")
     with pytest.raises(ambar.CorruptError, match=r"foreign\.ambar"):
         ambar.merge([plain, tmp_path / "foreign.ambar"], target)

@@ -286,6 +286,31 @@ def test_steps_of_a_series(tmp_path: Path) -> None:
         ambar.convert(source, tmp_path / "y.ambar", steps=slice(2, None))
 
 
+def test_nodes_beside_steps_of_arrays_are_copied(tmp_path: Path) -> None:
+    path, whole, part = (tmp_path / f"{name}.ambar" for name in ("s", "whole", "part"))
+    with ambar.create(path) as writer:
+        writer.create_array("mesh/x", np.arange(4.0))
+        writer.create_group("empty", {"note": "kept"})
+        for number in range(3):
+            writer.create_array(f"step_{number:06d}/u", np.full(4, float(number)))
+        writer._create_group(
+            "",
+            {"ambar": {"version": 1, "kind": "series", "of": "arrays", "times": [0.0, 1.0, 2.0]}},
+        )
+    ambar.convert(path, whole)
+    assert are_equal(path, whole)
+    ambar.convert(path, part, steps=[2])
+    found = ambar.open_store(part)
+    assert sorted(found) == ["mesh/x", "step_000000/u"]
+    assert found["step_000000/u"][0] == 2.0
+    assert found["empty"].attrs["note"] == "kept"
+
+
+def test_one_bound_for_all_fields_of_a_snapshot(stores: dict[str, Path], tmp_path: Path) -> None:
+    ambar.convert(stores["gravpart"], tmp_path / "x.ambar", error_bound="1e-3 of range")
+    assert ambar.compare(stores["gravpart"], tmp_path / "x.ambar").held
+
+
 def test_snapshots_of_particles_and_halos(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     from tests.helpers.particle_snapshots import particles, write_gadget, write_subfind
@@ -447,6 +472,8 @@ def test_datasets_of_a_collection(tmp_path: Path) -> None:
     assert all(
         np.abs(found[name].t.values - datasets[name].t.values).max() <= 0.0101 for name in datasets
     )
+    with pytest.raises(ValueError, match="found none that match"):
+        ambar.convert(source, tmp_path / "y.ambar", datasets='platform == "none"')
     with pytest.raises(ValueError, match="was created with encoding="):
         ambar.convert(source, target, mode="a", error_bound={"t": 0.1})
     with pytest.raises(ValueError, match="s has the error bound '1e-2', and a second one"):
@@ -577,6 +604,7 @@ def test_the_command_line(
         (("convert", source, tmp_path / "y.ambar", "--region", "0.3"), "is not X0:X1"),
         (("merge", *parts, parts[0], tmp_path / "y.ambar"), "--on-conflict skip"),
         (("merge", parts[0]), "expected stores and a target"),
+        (("convert", run_store, tmp_path / "y.ambar", "--steps", "7"), "one of 2 steps"),
     ):
         code, _, error = run(capsys, *arguments)
         assert (code, expected in error) == (2, True), error

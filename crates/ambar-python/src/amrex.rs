@@ -347,7 +347,7 @@ impl Patches {
     }
 }
 
-/// The options of a conversion, but for those of `conversion::StoreArguments`.
+/// The options of a conversion, except those of `conversion::StoreArguments`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct AmrexOptions {

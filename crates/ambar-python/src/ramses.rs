@@ -157,7 +157,7 @@ fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
     Ok(Table::of_rows(Rows::from_columns(columns).or_raise()?))
 }
 
-/// The options of a conversion, but for those of `conversion::StoreArguments`.
+/// The options of a conversion, except those of `conversion::StoreArguments`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct RamsesOptions {

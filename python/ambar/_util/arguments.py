@@ -95,6 +95,10 @@ def check_mode(mode: str, accepted: Any = WriteMode) -> None:
         raise ValueError(f"invalid mode {mode!r}: must be one of {expected}")
 
 
+class PositionError(IndexError):
+    """A position that a sequence does not have."""
+
+
 def checked_position(index: object, count: int, owner: str, item: str) -> int:
     """Return the position of an item from 0 to `count` - 1; negative ones count from the end.
 
@@ -112,7 +116,7 @@ def checked_position(index: object, count: int, owner: str, item: str) -> int:
             f"{owner}: expected the position of one {item}, an integer, or a slice; found {index!r}"
         ) from None
     if not -count <= number < count:
-        raise IndexError(
+        raise PositionError(
             f"{owner}: expected the position of one of {count} {item}s, from 0 to {count - 1} or "
             f"from -{count} to -1; found {number}"
             if count

@@ -131,12 +131,14 @@ def _message(error: Exception) -> str:
 def _code(error: Exception) -> Exit | None:
     """Return the exit code for an expected error; None for any other."""
     from ambar import _core
+    from ambar._util.arguments import PositionError
 
     kinds: list[tuple[type[Exception], Exit]] = [
         (_core.CorruptError, Exit.DAMAGE),
         (_core.NotFoundError, Exit.NOT_FOUND),
         (FileNotFoundError, Exit.NOT_FOUND),
         (_core.InvalidError, Exit.USAGE),
+        (PositionError, Exit.USAGE),
         (_core.AmbarError, Exit.REFUSED),
         (OSError, Exit.REFUSED),
         (ImportError, Exit.REFUSED),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import is_source
@@ -104,6 +105,11 @@ def _copy(request: CollectionCopy) -> Conversion | None:
         return None
     known = set() if existing is None else set(_opened(existing).names)
     names = source.choose(request.datasets)
+    if request.datasets is not None and not names:
+        raise _core.InvalidError(
+            f"{source.location}: expected datasets to copy, found none that match "
+            f"{request.datasets!r:.200}; check the condition or the names"
+        )
     new = [name for name in names if name not in known]
     # The bounds of an existing collection cannot change.
     options: dict[str, Any] = {"encoding": bounds} if bounds else {}

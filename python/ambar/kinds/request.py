@@ -103,7 +103,7 @@ class Export:
     """The arrays and parts of a mesh that the file does not hold unchanged, and the reasons."""
 
     def __str__(self) -> str:
-        """Return the target, the number of datasets, the time, and what is left out."""
+        """Return the target, the number of datasets, the time, and `left_out`."""
         count = f"{len(self.exported):,} datasets " if self.exported or self.failed else ""
         lines = [
             f"{self.target}: {count}written in {self.seconds:.2f} s",

@@ -27,7 +27,14 @@ from ambar.kinds.request import (
 )
 from ambar.kinds.targets import copying, merging, open_existing
 from ambar.snapshot.code_info import CodeInfo
-from ambar.snapshot.copies.series import SeriesMerge, copy_series, steps_in, steps_of_target
+from ambar.snapshot.copies.series import (
+    SeriesMerge,
+    check_same_code,
+    copy_beside_steps,
+    copy_series,
+    steps_in,
+    steps_of_target,
+)
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
 from ambar.snapshot.field_names import resolve
 from ambar.snapshot.regions import Levels, Region
@@ -218,10 +225,13 @@ def _copy_series(request: SeriesRequest) -> Conversion:
     steps = select_steps(steps_in(store), request.steps, store.location)
     known = set() if existing is None else set(steps_of_target(existing))
     new = [name for name in steps if name not in known]
+    if existing is not None:
+        check_same_code([(existing, next(iter(known), None)), (store, next(iter(steps), None))])
     folder = Path(request.target).absolute().parent
     with copying(request) as (writer, report):
         copy_series(store, writer, new, request.selection, folder, report)
         if existing is None:
+            copy_beside_steps(store, writer)
             writer._create_group("", store._attributes(""))
     warn_of_loose_bounds(request.target, listed_bounds(request.error_bound))
     return Conversion(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ambar import _core
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import CopyRequest, MergeRequest, as_list
 from ambar.kinds.targets import copying, merging, open_existing
@@ -79,11 +80,20 @@ def _copy(request: ArraysCopy) -> None:
 
 
 def _merge(request: MergeRequest) -> None:
+    existing = open_existing(request)
+    about = {} if existing is None else existing._ambar_attributes()
+    if about.get("kind") not in (None, "series") or (
+        about.get("kind") == "series" and about.get("of") != "arrays"
+    ):
+        raise _core.InvalidError(
+            f"{request.target}: expected a store of arrays to add to, found a store of the kind "
+            f"{about['kind']!r}; choose another name"
+        )
     with merging(request) as (writer, report):
         merge_arrays(
             request.stores,
             writer,
-            open_existing(request),
+            existing,
             on_conflict=request.on_conflict,
             report=report,
         )

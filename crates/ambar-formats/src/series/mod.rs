@@ -15,7 +15,7 @@ use ambar::store::StoreWriter;
 use ambar::{Error, ErrorKind, Result};
 
 use crate::progress::ConversionProgress;
-use target::SeriesTarget;
+use target::{SeriesTarget, StoredStep};
 
 pub use fingerprint::Fingerprint;
 pub use identity::OutputIdentity;
@@ -138,7 +138,12 @@ fn convert_output<R: Run>(
         .in_file(run.paths()[index].display()));
     }
     let is_replaced = match stored {
-        Some(stored) if stored.fingerprint == identity.fingerprint => {
+        // A step that a running program wrote has no fingerprint, and may hold more than the files.
+        Some(StoredStep { fingerprint, .. })
+            if fingerprint
+                .as_ref()
+                .is_none_or(|known| *known == identity.fingerprint) =>
+        {
             report.skipped.push(identity.name);
             report.source_bytes += identity.bytes;
             return Ok(());

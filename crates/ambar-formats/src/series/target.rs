@@ -23,8 +23,8 @@ pub struct SeriesTarget<'a> {
 
 /// What a series knows of the source of a step.
 pub struct StoredStep {
-    /// Empty if the step has none.
-    pub fingerprint: String,
+    /// `None` for a step that was not converted from files.
+    pub fingerprint: Option<String>,
     /// The name of the output's files, if the step has it.
     pub name: Option<String>,
 }
@@ -89,7 +89,7 @@ impl<'a> SeriesTarget<'a> {
             let own = attributes.get(KEY).and_then(|own| own.get("source"));
             let text = |key: &str| own.and_then(|own| own.get(key)).and_then(Value::as_str);
             StoredStep {
-                fingerprint: text("fingerprint").unwrap_or_default().to_owned(),
+                fingerprint: text("fingerprint").map(str::to_owned),
                 name: text("name").map(str::to_owned),
             }
         }))

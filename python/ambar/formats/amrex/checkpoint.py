@@ -8,6 +8,7 @@ of values.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -22,7 +23,9 @@ from ambar import _core
 from ambar._util.output_files import has_multifabs
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ConvertRequest, ExportRequest
+from ambar.kinds.request import Conversion, ConvertRequest, CopyRequest, ExportRequest
+from ambar.kinds.targets import copying
+from ambar.store.copies.arrays import copy_arrays
 from ambar.store.kind import ARRAYS, summarize_store
 from ambar.store.store import Store
 from ambar.store.writer import Writer, create
@@ -153,7 +156,8 @@ def _check_complete(path: Path, names: set[str]) -> None:
         parent = PurePosixPath(name).parent
         for line in (path / name).read_bytes().splitlines():
             if line.startswith(b"FabOnDisk: "):
-                data = (parent / line.split()[1].decode(errors="replace")).as_posix()
+                fab = line.split()[1:2]
+                data = (parent / b"".join(fab).decode(errors="replace")).as_posix()
                 if data not in names:
                     raise _core.CorruptError(
                         f"{path / data}: the file does not exist, but {name} names it; {_AGAIN}"
@@ -196,12 +200,18 @@ class _CheckpointWriter:
                     f"{file.name}: expected the header of a FAB at byte {start}; {_AGAIN}"
                 )
             file.seek(start + head.end())
-            lo, hi = (np.array(head[end].split(b","), np.int64) for end in ("lo", "hi"))
-            components = int(head["components"])
-            shape = tuple(int(n) for n in (hi - lo + 1)[::-1])
-            values = components * int(np.prod(shape))
-            length = values * int(head["bytes"])
-            if min(shape) <= 0 or file.tell() + length > size:
+            shape = _shape_of(head)
+            components, width = int(head["components"]), int(head["bytes"])
+            # Integers of Python do not overflow.
+            values = components * math.prod(shape)
+            length = values * width
+            is_valid = components > 0 and len(head["order"].split()) == width
+            if not shape or not is_valid:
+                raise _core.CorruptError(
+                    f"{file.name}: expected a box of cells and their components in the header at "
+                    f"byte {start}, found {head[0].decode().strip()!r:.200}; {_AGAIN}"
+                )
+            if file.tell() + length > size:
                 raise _core.CorruptError(
                     f"{file.name}: expected {length} bytes of the FAB at byte {start}, found "
                     f"{size - file.tell()}; {_AGAIN}"
@@ -283,6 +293,16 @@ class _CheckpointWriter:
         self._writer._create_group("/", {"ambar": own})
 
 
+def _shape_of(head: re.Match[bytes]) -> tuple[int, ...]:
+    """Return the cells of a FAB in each dimension, z first; () for an invalid box."""
+    try:
+        lo, hi = ([int(each) for each in head[end].split(b",")] for end in ("lo", "hi"))
+    except ValueError:
+        return ()
+    sides = tuple(b - a + 1 for a, b in zip(lo, hi, strict=False))[::-1]
+    return sides if len(lo) == len(hi) <= 3 and min(sides) > 0 else ()
+
+
 def _dtype_of(folder: Path, name: str) -> np.dtype[Any]:
     """Return the type of the values in a file without headers of FABs."""
     place = PurePosixPath(name)
@@ -357,6 +377,25 @@ class _Arrays:
         return sum(values.nbytes for values in self._read.values())
 
 
+def _copy(request: CopyRequest) -> None:
+    request.refuse_append()
+    if request.error_bound is not None:
+        raise _core.InvalidError(
+            f"{request.opened.location}: checkpoints are stored without loss, so that a run "
+            "continues bit for bit; copy it without an error bound"
+        )
+    with copying(request) as (writer, report):
+        copy_arrays(
+            request.opened,
+            writer,
+            fields=None,
+            steps=None,
+            profile=request.new_profile,
+            error_bound=None,
+            report=report,
+        )
+
+
 def _summarize(resource: Resource) -> dict[str, Any]:
     found = summarize_store(resource)
     own = resource.store._ambar_attributes()
@@ -370,5 +409,7 @@ CHECKPOINT = Kind(
     summarize=_summarize,
     compare=ARRAYS.compare,
     convert=_convert,
+    copy=_copy,
+    copy_request=CopyRequest,
     export=_export,
 )

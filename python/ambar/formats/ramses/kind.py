@@ -138,7 +138,7 @@ def _target(request: RamsesRequest, halos: Sequence[HaloTable]) -> Iterator[Path
 
 
 def _halos(request: RamsesRequest, path: AnyPath, left_out: dict[str, str]) -> list[HaloTable]:
-    """Return the catalogues of an output, before it is converted; notes what is left out."""
+    """Return the catalogues of an output, before it is converted; adds to `left_out`."""
     paths = as_paths(request.halos)
     if not paths:
         return []

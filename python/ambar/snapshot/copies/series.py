@@ -11,7 +11,12 @@ from ambar._util.progress import Progress
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
 from ambar.snapshot.series import Series
 from ambar.store.copies.copier import Copier
-from ambar.store.copies.merging import OnConflict, assign_owners, check_conflicts
+from ambar.store.copies.merging import (
+    OnConflict,
+    assign_owners,
+    check_conflicts,
+    merged_attributes,
+)
 from ambar.store.group_description import Description
 from ambar.store.store import Store
 from ambar.store.writer import Writer
@@ -53,9 +58,40 @@ def copy_series(
     copier.finish()
 
 
+def copy_beside_steps(source: Store, writer: Writer) -> None:
+    """Copy the nodes at the root of a series that are not outputs."""
+    outputs = set(steps_in(source))
+    copier = Copier(source, writer, None, None)
+    for path, _ in source._core.children("/"):
+        if path.strip("/") not in outputs:
+            copier.add(path)
+    copier.finish()
+
+
 def _report_step(report: Progress, number: int, count: int, done: int, total: int) -> None:
     """Report the progress of one of several steps."""
     report(number * total + done, count * total)
+
+
+def check_same_code(outputs: Sequence[tuple[Store, str | None]]) -> None:
+    """Raise ValueError if outputs of one series are of several codes, or of several dimensions.
+
+    `outputs` are stores with the path of an output, None for a store without any.
+    """
+    expected: tuple[object, object] | None = None
+    for store, path in outputs:
+        if path is None:
+            continue
+        about = Description(store._ambar_attributes(path), store.location)
+        source, info = about.object("source"), about.object("info")
+        found = (source.optional_string("format"), info.integer("ndim"))
+        expected = expected or found
+        if found != expected:
+            raise _core.InvalidError(
+                f"{store.location}: expected outputs of {expected[0]} in {expected[1]} dimensions "
+                f"like those of {outputs[0][0].location}, found {found[0]} in {found[1]}; a series "
+                "has the outputs of one run"
+            )
 
 
 class SeriesMerge:
@@ -79,6 +115,9 @@ class SeriesMerge:
             (store.location, outputs) for store, outputs in zip(stores, self._outputs, strict=True)
         ]
         known = [] if existing is None else steps_of_target(existing)
+        paths = [next(iter(outputs.values()), None) for outputs in self._outputs]
+        first = [] if existing is None else [(existing, next(iter(known), None))]
+        check_same_code([*first, *zip(stores, paths, strict=True)])
         self._owners = assign_owners(named, known, on_conflict)
         check_conflicts(self._owners.conflicts, "outputs")
 
@@ -92,7 +131,9 @@ class SeriesMerge:
                 copier.add(self._outputs[number][name], name)
             copier.finish()
         if self._existing is None:
-            writer._create_group("", {"ambar": {"version": 1, "kind": "series"}})
+            roots = [(store.location, store._attributes("")) for store in self._stores]
+            attributes, _ = merged_attributes(roots)
+            writer._create_group("", {**attributes, "ambar": {"version": 1, "kind": "series"}})
 
 
 def _outputs_of(store: Store) -> dict[str, str]:

@@ -308,7 +308,10 @@ class _SnapshotCopy:
                 self._used.add(target)
         if parts is None:
             return []
-        is_named = any("*" not in part.target for part in parts)
+        is_named = any(
+            "*" not in target and select_bounds([(target, bound)], names) is not None
+            for target, bound in rules
+        )
         if group.dtype(field) not in ("float32", "float64") and not is_named:
             return []
         found = []

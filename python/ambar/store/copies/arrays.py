@@ -15,7 +15,13 @@ from ambar.store.copies.merging import (
     joined_times,
     merged_attributes,
 )
-from ambar.store.copies.selection import Positions, select_names, select_steps, step_name
+from ambar.store.copies.selection import (
+    STEP,
+    Positions,
+    select_names,
+    select_steps,
+    step_name,
+)
 from ambar.store.error_bounds import ErrorBound, listed_bounds, targets_of
 from ambar.store.store import Store
 from ambar.store.writer import Profile, Writer
@@ -64,37 +70,49 @@ def copy_arrays(
     """
     copier = Copier(source, writer, profile, report)
     groups = _step_groups(source, steps)
-    names = {path: path.partition("/")[2] if groups is not None else path for path in source}
+    names = {path: _in_step(source, path) for path in source}
     bounds = _bounds(source, names, error_bound)
-    if fields is None and groups is None and not bounds:
+    if fields is None and steps is None and not bounds:
         copier.add("/")
         copier.finish()
         return
     known = list(dict.fromkeys(names.values()))
     wanted = set(select_names(known, fields, source.location, "array"))
-    targets = groups or {}
-    kept = {"": ""}
+    kept = {} if fields is not None else {group: _renamed(group, groups) for group in source.groups}
     for path in source:
-        step, _, below = path.partition("/")
-        if names[path] not in wanted or (groups is not None and step not in targets):
+        to = _renamed(path, groups)
+        if names[path] not in wanted or to is None:
             continue
-        to = path if groups is None else f"{targets[step]}/{below}"
-        parents = zip(_parents(path), _parents(to), strict=True)
-        kept.update(parents)
+        kept.update(zip(_parents(path), _parents(to), strict=True))
         if path in bounds:
             encode(source._array(path), writer, to, profile=profile, error_bound=bounds[path])
         else:
             copier.add(path, to)
-    kept.update(targets)
-    for group, to in kept.items():
-        copier.set_attributes(to, source._attributes(group))
+    kept |= {"": "", **(groups or {})}
+    for group, place in kept.items():
+        if place is not None:
+            copier.set_attributes(place, source._attributes(group))
     if groups is not None:
         about = source._ambar_attributes()
-        numbers = [int(step.removeprefix("step_")) for step in groups]
+        numbers = [int(step.removeprefix(STEP)) for step in groups]
         times = [about["times"][number] for number in numbers]
         attributes = {**source._attributes(""), "ambar": {**about, "times": times}}
         copier.set_attributes("", attributes)
     copier.finish()
+
+
+def _in_step(source: Store, path: str) -> str:
+    """Return the path of an array below its step; its whole path if it is in none."""
+    step, slash, below = path.partition("/")
+    return below if slash and is_series(source) and step.startswith(STEP) else path
+
+
+def _renamed(path: str, groups: Mapping[str, str] | None) -> str | None:
+    """Return the path of a node in the copy; None for a node of a step that is not copied."""
+    step, slash, below = path.partition("/")
+    if groups is None or not step.startswith(STEP):
+        return path
+    return f"{groups[step]}{slash}{below}" if step in groups else None
 
 
 def _parents(path: str) -> list[str]:
@@ -225,6 +243,12 @@ def _merge_steps(
 ) -> None:
     """Append the steps of series to one series."""
     every = [*([existing] if existing is not None else []), *stores]
+    for store in every:
+        if not is_series(store):
+            raise _core.InvalidError(
+                f"{store.location}: expected a series of steps of arrays like the other stores, "
+                "found a store without steps; merge stores of one kind"
+            )
     times = joined_times([(store.location, _times(store)) for store in every])
     first = len(_times(existing)) if existing is not None else 0
     for store in stores:
@@ -234,7 +258,8 @@ def _merge_steps(
             first += 1
         copier.finish()
     about: dict[str, Any] = {**every[0]._ambar_attributes(), "times": times}
-    writer._create_group("", {**every[0]._attributes(""), "ambar": about})
+    attributes, _ = merged_attributes([(store.location, store._attributes("")) for store in every])
+    writer._create_group("", {**attributes, "ambar": about})
 
 
 def _times(store: Store) -> list[Any]:

@@ -14,11 +14,13 @@ Positions: TypeAlias = int | slice | Iterable[int] | None
 """Positions of steps: one, negative ones from the end, a slice or several; None for all."""
 
 Item = TypeVar("Item")
+STEP = "step_"
+"""The start of the name of a step of arrays or of a mesh."""
 
 
 def step_name(number: int) -> str:
     """Return the name of the group of a step of arrays or of a mesh."""
-    return f"step_{number:06d}"
+    return f"{STEP}{number:06d}"
 
 
 def select_steps(steps: Sequence[Item], wanted: Positions, where: str) -> list[Item]:

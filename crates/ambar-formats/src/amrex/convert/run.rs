@@ -79,9 +79,15 @@ impl PlotfileRun<'_> {
         let before = index.checked_sub(1)?;
         let entries = |index: usize| -> Option<BTreeSet<String>> {
             let found = std::fs::read_dir(&self.paths[index]).ok()?;
-            let names = found.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-            // The number of levels changes.
-            Some(names.filter(|name| !name.starts_with("Level_")).collect())
+            let names = found.filter_map(|entry| {
+                let entry = entry.ok()?;
+                let name = entry.file_name().into_string().ok()?;
+                // Codes write these; the number of levels changes, and users add files of their own.
+                let is_known = name.ends_with("Header") || name.ends_with("job_info");
+                let is_folder = !name.starts_with("Level_") && entry.path().is_dir();
+                (is_known || is_folder).then_some(name)
+            });
+            Some(names.collect())
         };
         let own = entries(index)?;
         let missing = entries(before)?
