@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar._util.foreign_files import EMPTY, is_empty_file
 from ambar._util.optional import missing
 from ambar._util.text import suggestion
 from ambar.snapshot.code_info import CodeInfo, stated_units
@@ -100,6 +101,8 @@ def open_output(path: str | os.PathLike[str]) -> Any:
         raise missing("yt", purpose="reading this output", install="ambar[yt]")
     import yt
 
+    if is_empty_file(path):
+        raise _core.CorruptError(f"{os.fspath(path)}: {EMPTY}")
     try:
         with _quiet():
             dataset = yt.load(os.fspath(path))
