@@ -164,7 +164,7 @@ def draw(snapshot: ambar.Snapshot) -> None:
 
 def paint(axes: Axes, image: DataArray, colors: str) -> None:
     """Draw a field of two dimensions."""
-    image.plot.imshow(ax=axes, x="x", cmap=colors)
+    image.plot.imshow(ax=axes, cmap=colors)
     axes.set_aspect("equal")
 
 

@@ -305,7 +305,7 @@ def test_plot_writes_fits(store: Path, tmp_path: Path, capsys: pytest.CaptureFix
     options = ["--axis", "1,1,1", "--resolution", "16"]
     assert run(capsys, "plot", store, target, *options)[0] == 0
     expected = ambar.open_snapshot(store).amr.map("density", axis=(1, 1, 1), resolution=16)
-    np.testing.assert_array_equal(fits.getdata(target), expected.to_numpy().T)
+    np.testing.assert_array_equal(fits.getdata(target), expected.to_numpy())
     assert run(capsys, "plot", store, target, "--slice", "0.5")[0] == 0
     assert fits.getheader(target)["AT"] == 0.5
 

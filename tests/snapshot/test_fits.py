@@ -26,7 +26,10 @@ def physical(stores: dict[str, Path]) -> ambar.Snapshot:
 
 def check(hdu: Any, array: Any) -> None:
     """The file has the values of the array at the positions of its coordinates."""
-    dims = sorted(array.dims, key=lambda dim: dim == "velocity")
+    horizontal, vertical = array.dims[-1], array.dims[-2]
+    dims = [horizontal, vertical, *array.dims[:-2]]
+    if array.dims == ("x", "y", "z"):
+        dims = [*array.dims]
     np.testing.assert_array_equal(hdu.data, array.transpose(*reversed(dims)).to_numpy())
     wcs = WCS(hdu.header)
     assert wcs.naxis == len(dims)
@@ -59,7 +62,7 @@ def test_maps_are_at_their_coordinates(physical: ambar.Snapshot, axis: Any, tmp_
         resolution=20,
         unit="Msol/pc2",
     )
-    assert image.shape == (20, 12)
+    assert image.shape == (12, 20)
     ambar.write_fits(image, path)
     (hdu,) = fits.open(path)
     check(hdu, image)

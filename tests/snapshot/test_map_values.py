@@ -22,7 +22,7 @@ SIDE = 16
 def histogram(cells: ambar.Table, weights: np.ndarray) -> np.ndarray:
     """Return sums over the cells in each pixel of a map along z."""
     edges = np.linspace(0, 1, SIDE + 1)
-    return np.histogram2d(cells["x"], cells["y"], (edges, edges), weights=weights)[0]
+    return np.histogram2d(cells["y"], cells["x"], (edges, edges), weights=weights)[0]
 
 
 @pytest.mark.parametrize("region", [None, BALL, CUT, BALL - CUT], ids=str)
@@ -49,7 +49,7 @@ def test_selected_cells_equal_numpy(
         found = amr.map("vz", statistic="dispersion", **options).to_numpy()[covered]
         np.testing.assert_allclose(found**2, square - mean**2, rtol=1e-8, atol=1e-10)
     largest = np.full((SIDE, SIDE), np.nan)
-    pixels = [(cells[axis] * SIDE).astype(int) for axis in "xy"]
+    pixels = [(cells[axis] * SIDE).astype(int) for axis in "yx"]
     np.fmax.at(largest, tuple(pixels), cells["vz"])
     found = amr.map("vz", statistic="maximum", resolution=SIDE, **selection)
     np.testing.assert_array_equal(found, largest)
@@ -63,7 +63,7 @@ def test_fields_and_pixels_of_one_pass(gravpart: ambar.Snapshot) -> None:
         alone = amr.map(field, resolution=30, **options)
         np.testing.assert_allclose(both[field], alone, rtol=1e-12)
         by_size = amr.map(field, pixel_size=0.02, **options)
-        assert by_size.shape == (30, 20)
+        assert by_size.shape == (20, 30)
         np.testing.assert_allclose(by_size, alone, rtol=1e-9)
 
 
@@ -73,7 +73,7 @@ def test_cubes_equal_numpy(gravpart: ambar.Snapshot) -> None:
         "density", axis="z", bins=12, range=(-1, 1), resolution=SIDE, where=CONDITION
     )
     edges = np.linspace(0, 1, SIDE + 1)
-    points = np.stack([cells["vz"], cells["x"], cells["y"]], 1)
+    points = np.stack([cells["vz"], cells["y"], cells["x"]], 1)
     bins = (np.linspace(-1, 1, 13), edges, edges)
     expected, _ = np.histogramdd(points, bins, weights=cells["mass"])
     np.testing.assert_allclose(cube / SIDE**2, expected, rtol=1e-10, atol=1e-14)
@@ -81,7 +81,7 @@ def test_cubes_equal_numpy(gravpart: ambar.Snapshot) -> None:
 
 
 def rays(image: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pixels of a map, and the points where `count`**2 rays in each of them begin."""
+    """Return rows and columns of pixels of a map, and the points where `count`**2 rays in each of them begin."""
     up, sight = (np.array(image.attrs[name]) for name in ("up", "axis"))
     right = np.cross(up, sight)
     numbers = np.random.default_rng(4).integers(0, image.sizes["right"], (40, 2))
@@ -89,7 +89,7 @@ def rays(image: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     a, b = np.meshgrid(offsets, offsets, indexing="ij")
     x = image["right"].to_numpy()[numbers[:, 0], None] + a.ravel()
     y = image["up"].to_numpy()[numbers[:, 1], None] + b.ravel()
-    return numbers, x[..., None] * right + y[..., None] * up, sight
+    return numbers[:, ::-1], x[..., None] * right + y[..., None] * up, sight
 
 
 def test_lengths_through_the_box_are_analytical(gravpart: ambar.Snapshot) -> None:
@@ -129,7 +129,7 @@ def test_clouds_of_particles_equal_numpy(gravpart: ambar.Snapshot) -> None:
     for a in (0, 1):
         for b in (0, 1):
             share = np.abs(1 - a - (x - i)) * np.abs(1 - b - (y - j))
-            np.add.at(expected, (i + a, j + b), rows["mass"] * share)
+            np.add.at(expected, (j + b, i + a), rows["mass"] * share)
     # Without what crosses the faces of the box.
     inner = expected[2:-2, 2:-2]
     found = image.fillna(0).to_numpy()[1:-1, 1:-1] * image.attrs["pixel_size"] ** 2
@@ -172,6 +172,6 @@ def test_oblique_maps_are_those_of_yt(stores: dict[str, Path]) -> None:
     )
     amr = ambar.open_snapshot(stores["gravpart"]).amr
     ours = amr.map("density", axis=sight, up=up, width=0.5, resolution=256)
-    assert np.corrcoef(np.asarray(theirs).ravel(), ours.values.ravel())[0, 1] > 0.985
-    turned = np.asarray(theirs).T.ravel()
+    assert np.corrcoef(np.asarray(theirs).T.ravel(), ours.values.ravel())[0, 1] > 0.985
+    turned = np.asarray(theirs).ravel()
     assert np.corrcoef(turned, ours.values.ravel())[0, 1] < 0.9

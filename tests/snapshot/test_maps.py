@@ -132,7 +132,7 @@ def test_orientations_take_all_centers(gravpart: ambar.Snapshot) -> None:
     peak = np.array(amr.find_center("max:density"))
     for center in (peak, tuple(peak), "max:density"):
         image = amr.map("density", axis="edgeon", center=center, width=0.3, resolution=8)
-        assert image.dims == ("right", "up")
+        assert image.dims == ("up", "right")
         # Rays are parallel to no face of cells.
         assert np.abs(image.attrs["axis"]).min() > 1e-3
     stars = gravpart.particles.map("mass", axis="faceon", width=0.5, resolution=8)
@@ -228,13 +228,13 @@ def test_nearest_particles_equal_a_histogram(gravpart: ambar.Snapshot) -> None:
         rows["position_x"], rows["position_y"], bins=(edges, edges), weights=rows["mass"]
     )
     area = image.attrs["pixel_size"] ** 2
-    np.testing.assert_allclose(image.fillna(0) * area, expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(image.fillna(0) * area, expected.T, rtol=1e-12, atol=1e-15)
 
 
 def test_cubes_of_velocity_sum_to_the_map(gravpart: ambar.Snapshot) -> None:
     amr = gravpart.amr
     cube = amr.velocity_cube("density", axis=TILTED, resolution=24, bins=20)
-    assert cube.dims == ("velocity", "right", "up")
+    assert cube.dims == ("velocity", "up", "right")
     assert cube.sizes["velocity"] == 20
     image = amr.map("density", axis=TILTED, resolution=24)
     np.testing.assert_allclose(cube.sum("velocity"), image.fillna(0), rtol=1e-10, atol=1e-14)

@@ -105,16 +105,16 @@ def test_phase_diagrams(cells: ambar.Amr) -> None:
     mass = table["density"] * table["dx"] ** 3
     options: dict[str, Any] = {"bins": (12, [1e-3, 0.1, 1.0, 20.0]), "where": "pressure > 0"}
     found = cells.phase("density", "pressure", **options)
-    assert (found.dims, found.shape) == (("density", "pressure"), (12, 3))
-    edges = [np.append(found[f"{n}_lower"], found[f"{n}_upper"][-1]) for n in found.dims]
+    assert (found.dims, found.shape) == (("pressure", "density"), (3, 12))
+    edges = [np.append(found[f"{n}_lower"], found[f"{n}_upper"][-1]) for n in found.dims[::-1]]
     expected = np.histogram2d(table["density"], table["pressure"], edges, weights=mass)[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    np.testing.assert_allclose(found.T, expected, rtol=1e-11)
     mean = cells.phase("density", "pressure", field="vx", weight="mass", **options)
     moving = np.histogram2d(table["density"], table["pressure"], edges, weights=mass * table["vx"])[
         0
     ]
     with np.errstate(invalid="ignore"):
-        np.testing.assert_allclose(mean, moving / expected, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(mean.T, moving / expected, rtol=1e-9, atol=1e-11)
     whole = cells.phase("radius", "density", center="max:density")
     np.testing.assert_allclose(whole.sum(), cells.sum("mass"), rtol=1e-12)
 
@@ -262,4 +262,4 @@ def test_yt_agrees(gravpart: ambar.Snapshot) -> None:
         region=BALL,
     )
     expected = diagram["gas", "cell_mass"].to("code_mass").d
-    np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(own.T, expected, rtol=1e-9, atol=1e-15)

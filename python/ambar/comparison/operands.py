@@ -266,7 +266,8 @@ class Cells(Operand):
         level = self._amr.levels[1]
         while level > 0 and (box / self._amr.cell_size(level) > side * (1 + 1e-9)).any():
             level -= 1
-        values = self._amr.grid(name, level=level, threads=self._threads).to_numpy()
+        grid = self._amr.grid(name, level=level, threads=self._threads)
+        values = grid.transpose(*AXES[: self.ndim]).to_numpy()
         return Grid(level, values, list(self._amr.cell_size(level)))
 
 

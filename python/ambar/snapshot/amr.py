@@ -58,7 +58,7 @@ class Amr(FieldRows, CellMaps):
     >>> dense = amr.read(["x", "y", "z", "rho"], where="rho > 2")
     >>> image = amr.project("rho", axis="z", level=5)
     >>> image.sizes
-    Frozen({'x': 32, 'y': 32})
+    Frozen({'y': 32, 'x': 32})
     """
 
     _component = "amr"
@@ -320,7 +320,7 @@ class Amr(FieldRows, CellMaps):
         unit : str, default "code"
             Unit of the values: "code", or a unit of the quantity of the field ("g/cm3", "km/s").
         chunks : int, tuple of int or "auto", optional
-            The shape of the chunks of a dask array, in grid cells; "auto" for about 16 MiB per
+            The shape of the chunks of a dask array, in grid cells by dimension; "auto" for about 16 MiB per
             chunk. A chunk is read when it is computed. By default values are read into memory.
         threads : int, optional
             Number of threads; all cores by default.
@@ -328,7 +328,8 @@ class Amr(FieldRows, CellMaps):
         Returns
         -------
         xarray.DataArray
-            float64; dimensions x, y, z, as many as the data have; coordinates in code length.
+            float64; coordinates in code length. The dimensions are x, y, z in three dimensions. In
+            two they are y, x: an image, whose rows are lines of pixels from the lowest upwards.
 
         Raises
         ------
@@ -393,7 +394,8 @@ class Amr(FieldRows, CellMaps):
         Returns
         -------
         xarray.DataArray
-            float64; the other dimensions; coordinates in code length.
+            float64, an image: the other dimensions in the order z, y, x, whose last one is
+            horizontal; coordinates in code length.
 
         Raises
         ------
@@ -406,7 +408,7 @@ class Amr(FieldRows, CellMaps):
         --------
         >>> image = ambar.open_snapshot("run.ambar").amr.slice("p", axis="y", at=0.25, level=5)
         >>> image.dims, image.shape
-        (('x', 'z'), (32, 32))
+        (('z', 'x'), (32, 32))
         """
         number, others = self._axis(axis)
         if at_unit == "box":
@@ -456,7 +458,8 @@ class Amr(FieldRows, CellMaps):
         Returns
         -------
         xarray.DataArray
-            float64; the other dimensions; coordinates in code length.
+            float64, an image: the other dimensions in the order z, y, x, whose last one is
+            horizontal; coordinates in code length.
 
         Raises
         ------

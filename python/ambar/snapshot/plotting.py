@@ -251,7 +251,7 @@ def _in_length_unit(image: xr.DataArray, info: RunInfo, unit: str) -> xr.DataArr
 
 def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPlot) -> None:
     """Draw an image with a colour bar and a scale bar."""
-    values = np.ma.masked_invalid(image.to_numpy().T)
+    values = np.ma.masked_invalid(image.to_numpy())
     norm, colors = _norm_of(values.compressed(), request.log, request.limits)
     left, right, bottom, top = extent = _extent_of(image)
     unit = image[image.dims[0]].attrs["units"].replace("_", " ")
@@ -259,8 +259,8 @@ def _draw_image(axes: Axes, image: xr.DataArray, info: RunInfo, request: CellsPl
         values, origin="lower", extent=extent, norm=norm, cmap=request.colors or colors
     )
     axes.set_facecolor("0.15")
-    axes.set_xlabel(f"{image.dims[0]} [{unit}]")
-    axes.set_ylabel(f"{image.dims[1]} [{unit}]")
+    axes.set_xlabel(f"{image.dims[1]} [{unit}]")
+    axes.set_ylabel(f"{image.dims[0]} [{unit}]")
     beside = axes.inset_axes((1.03, 0.0, 0.05, 1.0))
     shown = values.compressed()
     low, high = picture.get_clim()
@@ -336,7 +336,7 @@ def axis_name(axis: str | Sequence[float]) -> str:
 def _extent_of(image: xr.DataArray) -> Extent:
     """Return the coordinates of the left, right, lower and upper edge of a picture."""
     sides = []
-    for dim in image.dims:
+    for dim in image.dims[::-1]:
         places = image[dim].to_numpy()
         cell = places[1] - places[0] if len(places) > 1 else 1.0
         sides += [float(places[0] - cell / 2), float(places[-1] + cell / 2)]

@@ -94,7 +94,7 @@ class Ambar(Tool):
         found = self._amr.phase(
             "density", "pressure", bins=BINS, range=ranges, log=True, threads=self.threads
         )
-        return found.values
+        return found.values.T
 
     def derived(self) -> Any:
         """Return the total kinetic energy."""
@@ -102,14 +102,14 @@ class Ambar(Tool):
 
     def map(self) -> Any:
         """Return the surface densities of all pixels."""
-        return self._amr.project("density", level=self.level, threads=self.threads).values
+        return self._amr.project("density", level=self.level, threads=self.threads).values.T
 
     def oblique(self) -> Any:
         """Return the surface densities of all pixels."""
         image = self._amr.map(
             "density", axis=(1, 1, 1), width=0.5, resolution=PIXELS, threads=self.threads
         )
-        return image.values
+        return image.values.T
 
     @property
     def _amr(self) -> Any:

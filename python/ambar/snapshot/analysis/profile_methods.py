@@ -183,8 +183,8 @@ class ProfileMethods:
         Returns
         -------
         xarray.DataArray
-            The dimensions `x` and `y`, with coordinates as of `profile`. Means of empty bins are
-            NaN.
+            The dimensions `y` and `x`, as an image of which `x` is horizontal, with coordinates as
+            of `profile`. Means of empty bins are NaN.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class ProfileMethods:
         >>> amr = ambar.open_snapshot("run.ambar").amr
         >>> diagram = amr.phase("density", "pressure", bins=(32, 16), log=(True, False))
         >>> diagram.dims, diagram.shape
-        (('density', 'pressure'), (32, 16))
+        (('pressure', 'density'), (16, 32))
         >>> abs(diagram.sum().item() / amr.sum("mass") - 1) < 1e-12
         True
         """

@@ -313,8 +313,8 @@ def phase(
     found = binned(rows, both, [field], weight, selection)
     values = found.totals if weight is None else found.means
     return xr.DataArray(
-        (values[0] * factor).reshape(both[0].count, both[1].count),
-        dims=(x, y),
+        (values[0] * factor).reshape(both[0].count, both[1].count).T,
+        dims=(y, x),
         coords=both[0].coordinates | both[1].coordinates,
         name=field,
         attrs={

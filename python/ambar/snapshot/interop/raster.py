@@ -76,9 +76,12 @@ def raster(
     lower, sizes = np.array(amr.lower), np.array(amr.cell_size(level))
     values: Any
     origin: Any
+    is_image = len(axes) == 2
     if chunks is None:
         values, origin = read(lo, hi)
     else:
+        if is_image and isinstance(chunks, tuple):
+            chunks = chunks[::-1]
         values, origin = _lazy(read, lo, hi, lower, sizes, list(axes), chunks)
     dims = [AXES[axis] for axis in axes]
     coords = {
@@ -97,6 +100,8 @@ def raster(
     }
     if factor != 1.0:
         values = values * factor
+    if is_image:  # a row of an image is a line of pixels
+        values, dims = values.T, dims[::-1]
     return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
 
 

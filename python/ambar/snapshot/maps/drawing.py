@@ -425,7 +425,7 @@ def as_arrays(
     default_weight: str,
     integral: str,
 ) -> dict[str, xr.DataArray]:
-    """Return maps as xarray arrays, in units given as names and factors from code units.
+    """Return maps (up, right) as xarray arrays, in units given as names and factors from code units.
 
     `integral` follows the name of a field in the long name of an integral.
     """
@@ -445,9 +445,9 @@ def as_arrays(
         unit, factor = units[field]
         own = {"long_name": field.replace("_", " ") + ending, "units": unit, **attrs}
         found[field] = xr.DataArray(
-            image if factor == 1.0 else image * factor,
+            (image if factor == 1.0 else image * factor).T,
             coords=view.coordinates(),
-            dims=view.dims,
+            dims=view.dims[::-1],
             name=field,
             attrs=own,
         )
@@ -482,16 +482,16 @@ def as_cube(
     unit: tuple[str, float],
     velocity_unit: str,
 ) -> xr.DataArray:
-    """Return a cube (velocity, right, up) as an xarray array; `edges` are in `velocity_unit`."""
+    """Return a cube (velocity, up, right) as an xarray array; `edges` are in `velocity_unit`."""
     import xarray as xr
 
     field, view = request.fields[0], request.view
     middles = (edges[1:] + edges[:-1]) / 2
     coords: dict[str, Any] = {"velocity": ("velocity", middles, {"units": velocity_unit})}
     return xr.DataArray(
-        values * unit[1],
+        values.transpose(0, 2, 1) * unit[1],
         coords=coords | view.coordinates(),
-        dims=("velocity", *view.dims),
+        dims=("velocity", *view.dims[::-1]),
         name=field,
         attrs={
             "long_name": field.replace("_", " "),

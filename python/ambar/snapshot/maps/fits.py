@@ -17,6 +17,7 @@ from ambar._util.arguments import check_mode
 from ambar._util.optional import require
 from ambar._util.output_files import published
 from ambar.snapshot.physics.unit_expressions import parse_unit
+from ambar.snapshot.regions import AXES
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,6 +35,8 @@ _NAMES = {
 """Names of units in the FITS standard, where they differ from those of pint."""
 _CODE_UNITS = ("code", "code_length", "code_velocity", "dimensionless", "")
 _NUMBER = re.compile(r"([0-9.]+(?:e[-+]?[0-9]+)?)\*(?=\D)")
+_ORDER = ("right", "up", *AXES, "velocity")
+"""Dimensions in the order of the axes of files."""
 _SHORT = 30
 """The longest string, in characters, that has a comment in a header card."""
 _CARDS = {
@@ -62,8 +65,7 @@ def write_fits(
 ) -> None:
     """Write a map, a slice, a projection, a grid or a velocity cube as a FITS file.
 
-    The first dimension is axis 1, to the right, and the second one axis 2, upwards. The velocity of
-    a cube is axis 3, with the opposite sign: FITS counts velocities away from the viewer as
+    Axis 1 is to the right, and axis 2 upwards. The velocity of a cube is axis 3, with the opposite sign: FITS counts velocities away from the viewer as
     positive. Pixel centers are in the header as linear world coordinates.
 
     Parameters
@@ -123,7 +125,7 @@ def write_fits(
 
 def _with_image(hdu: Any, array: xr.DataArray) -> Any:
     """Return an image HDU of an array."""
-    dims = sorted(array.dims, key=lambda dim: dim == "velocity")
+    dims = sorted(array.dims, key=_ORDER.index)
     values = array.transpose(*reversed(dims)).to_numpy()
     unit, factor = _fits_unit(str(array.attrs.get("units", "")))
     made = hdu(values if factor == 1.0 else values * factor)

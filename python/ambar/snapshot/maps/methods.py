@@ -122,7 +122,7 @@ class CellMaps:
         xarray.DataArray or xarray.Dataset
             float64 by position; NaN in pixels without cells. A Dataset for a sequence of fields.
             Along "x", "y" and "z" without `up`, dimensions and coordinates are those of `project`.
-            Otherwise dimensions are "right" and "up", with distances from `center` in code length,
+            Otherwise dimensions are "up" and "right", with distances from `center` in code length,
             and the line of sight points to the viewer.
 
         Raises
@@ -140,7 +140,7 @@ class CellMaps:
         >>> amr = ambar.open_snapshot("run.ambar").amr
         >>> tilted = amr.map("rho", axis=(1, 1, 1), width=0.5, resolution=64)
         >>> tilted.dims, tilted.shape
-        (('right', 'up'), (64, 64))
+        (('up', 'right'), (64, 64))
         >>> both = amr.map(["vx", "vz"], weight="rho", statistic="dispersion", resolution=32)
         >>> sorted(both.data_vars), both.sizes["x"]
         (['vx', 'vz'], 32)
@@ -233,7 +233,7 @@ class CellMaps:
         >>> amr = ambar.open_snapshot("run.ambar").amr
         >>> cube = amr.velocity_cube("rho", axis="x", bins=16, resolution=32)
         >>> dict(cube.sizes)
-        {'velocity': 16, 'y': 32, 'z': 32}
+        {'velocity': 16, 'z': 32, 'y': 32}
         """
         rows = cast("FieldRows", self)
         if not isinstance(field, str):
