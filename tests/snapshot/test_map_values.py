@@ -81,7 +81,7 @@ def test_cubes_equal_numpy(gravpart: ambar.Snapshot) -> None:
 
 
 def rays(image: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows and columns of pixels of a map, and the points where `count`**2 rays in each of them begin."""
+    """Return rows and columns of pixels, and where `count`**2 rays in each of them begin."""
     up, sight = (np.array(image.attrs[name]) for name in ("up", "axis"))
     right = np.cross(up, sight)
     numbers = np.random.default_rng(4).integers(0, image.sizes["right"], (40, 2))

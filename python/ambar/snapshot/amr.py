@@ -320,8 +320,9 @@ class Amr(FieldRows, CellMaps):
         unit : str, default "code"
             Unit of the values: "code", or a unit of the quantity of the field ("g/cm3", "km/s").
         chunks : int, tuple of int or "auto", optional
-            The shape of the chunks of a dask array, in grid cells by dimension; "auto" for about 16 MiB per
-            chunk. A chunk is read when it is computed. By default values are read into memory.
+            The shape of the chunks of a dask array, in grid cells by dimension; "auto" for about
+            16 MiB per chunk. A chunk is read when it is computed. By default values are read into
+            memory.
         threads : int, optional
             Number of threads; all cores by default.
 

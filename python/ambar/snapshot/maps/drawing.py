@@ -425,7 +425,7 @@ def as_arrays(
     default_weight: str,
     integral: str,
 ) -> dict[str, xr.DataArray]:
-    """Return maps (up, right) as xarray arrays, in units given as names and factors from code units.
+    """Return maps (up, right) as xarray arrays, in units: names, and factors from code units.
 
     `integral` follows the name of a field in the long name of an integral.
     """

@@ -65,8 +65,9 @@ def write_fits(
 ) -> None:
     """Write a map, a slice, a projection, a grid or a velocity cube as a FITS file.
 
-    Axis 1 is to the right, and axis 2 upwards. The velocity of a cube is axis 3, with the opposite sign: FITS counts velocities away from the viewer as
-    positive. Pixel centers are in the header as linear world coordinates.
+    Axis 1 is to the right, and axis 2 upwards. The velocity of a cube is axis 3, with the opposite
+    sign: FITS counts velocities away from the viewer as positive. Pixel centers are in the header
+    as linear world coordinates.
 
     Parameters
     ----------
