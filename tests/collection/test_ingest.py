@@ -685,3 +685,21 @@ def test_what_is_missing_is_named(
     (tmp_path / "x.nc").write_bytes(b"CDF\x01")
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[netcdf\]'"):
         ambar.ingest(tmp_path / "x.nc", tmp_path / "x.ambar")
+
+
+@needs_netcdf4
+def test_groups_beside_variables_are_listed(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    for number, suffix in enumerate(("nc", "nc", "zarr", "cdf")):
+        path = write(profile(number), folder / f"p{number}.{suffix}")
+        extra = xr.Dataset({"q": ("x", np.arange(3))})
+        if suffix == "nc":
+            extra.to_netcdf(path, mode="a", group="quality/flags")
+            xr.Dataset(attrs={"note": "no variables"}).to_netcdf(path, mode="a", group="empty")
+        elif suffix == "zarr":
+            extra.to_zarr(path, mode="a", group="more")
+    done = ambar.ingest(folder, tmp_path / "x.ambar", **QUICK)
+    assert done.converted == ["p0", "p1", "p2", "p3"]
+    assert list(done.left_out) == ["the group 'quality'", "the group 'more'"]
+    assert done.left_out["the group 'quality'"].startswith(f"of 2 files ({folder / 'p0.nc'}, ...)")
+    assert "left out: the group 'more', of 1 file" in str(done)

@@ -478,6 +478,13 @@ def test_datasets_of_a_collection(tmp_path: Path) -> None:
         ambar.convert(source, target, mode="a", error_bound={"t": 0.1})
     with pytest.raises(ValueError, match="s has the error bound '1e-2', and a second one"):
         ambar.convert(source, tmp_path / "y.ambar", error_bound={"s": 0.1})
+    with ambar.open_collection(tmp_path / "exact.ambar", "w-", fsync=False) as collection:
+        collection.add_many({"e0": datasets["d0"], "e1": datasets["d1"]})
+    ambar.merge([source, tmp_path / "exact.ambar"], tmp_path / "both.ambar", fsync=False)
+    ambar.convert(tmp_path / "both.ambar", target, mode="w", datasets=["d0", "e0"], fsync=False)
+    stated = ambar.open_collection(target)
+    assert "lossy_compression" in stated["d0"].s.attrs
+    xr.testing.assert_identical(stated["e0"].load(), datasets["d0"])
 
 
 def test_damage_is_named_and_leaves_nothing(plain: Path, tmp_path: Path) -> None:

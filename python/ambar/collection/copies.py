@@ -66,8 +66,8 @@ def copy_datasets(
             raise source._families.unknown(name)
     losses = losses_of(source)
     for name in bounds:
-        if name in losses:
-            raise bounded_already(source.store, name, losses[name]["lossy_compression_error_bound"])
+        if loss := next((of[name] for of in losses.values() if name in of), None):
+            raise bounded_already(source.store, name, loss["lossy_compression_error_bound"])
     positions = np.array([source._catalogue.position(name) for name in names], np.int64)
     places = source._catalogue.places_at(positions)
     whole = [
@@ -84,7 +84,7 @@ def copy_datasets(
         if family in numbers:
             target._catalogue.add(name, numbers[family], row)
         else:
-            target._add(_decoded(source._record(name), wanted, losses))
+            target._add(_decoded(source._record(name), wanted, losses[family]))
         if report is not None and len(numbers) < len(source._families):
             report(done, len(names))
     target._changing.pending = True
@@ -108,14 +108,19 @@ def _wanted(
             yield name
 
 
-def losses_of(source: Collection) -> dict[str, dict[str, Any]]:
-    """Return the attributes that state the loss of variables that have an error bound."""
-    found: dict[str, dict[str, Any]] = {}
-    for family in source._families:
-        for name in family.columns:
-            if loss := dict(source.store._array(family.path(name)).lossy_attrs):
-                found.setdefault(name, loss)
-    return found
+def losses_of(source: Collection) -> dict[int, dict[str, dict[str, Any]]]:
+    """Return the attributes that state the loss of variables, by the number of the family.
+
+    A variable may have an error bound in one family, and none in another one.
+    """
+    return {
+        family.number: {
+            name: loss
+            for name in family.columns
+            if (loss := dict(source.store._array(family.path(name)).lossy_attrs))
+        }
+        for family in source._families
+    }
 
 
 def _copy_family(copier: Copier, family: Family, target: Collection) -> int:

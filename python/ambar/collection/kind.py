@@ -114,10 +114,10 @@ def _copy(request: CollectionCopy) -> Conversion | None:
     # The bounds of an existing collection cannot change.
     options: dict[str, Any] = {"encoding": bounds} if bounds else {}
     if existing is None:
-        losses = losses_of(source)
+        bounded = {name for losses in losses_of(source).values() for name in losses}
         options = source.settings
         options["encoding"] = {
-            name: {k: v for k, v in encoding.items() if k != "error_bound" or name not in losses}
+            name: {k: v for k, v in encoding.items() if k != "error_bound" or name not in bounded}
             for name, encoding in options["encoding"].items()
         }
         for name, encoding in bounds.items():

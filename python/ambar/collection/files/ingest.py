@@ -64,7 +64,8 @@ class Ingest(Conversion):
             text += f", {len(self.skipped):,} already there"
         if self.converted:
             text += f"; {size(self.source_bytes)} read, the store has {size(self.stored_bytes)}"
-        return f"{text}, in {self.seconds:.2f} s"
+        lines = (f"left out: {name}, {why}" for name, why in self.left_out.items())
+        return "\n".join([f"{text}, in {self.seconds:.2f} s", *lines])
 
 
 def ingest(
@@ -137,8 +138,8 @@ def ingest(
     Returns
     -------
     Ingest
-        The names of the new datasets (`converted`) and of existing ones (`skipped`), and the errors
-        of files (`failed`).
+        The names of the new datasets (`converted`) and of existing ones (`skipped`), the errors of
+        files (`failed`), and the groups of files that are not converted (`left_out`).
 
     Raises
     ------
@@ -205,6 +206,7 @@ def ingest(
         run.added,
         run.skipped,
         failed=run.failed,
+        left_out=run.left_out,
     )
 
 
@@ -223,10 +225,21 @@ class _Run:
         self.added: list[str] = []
         self.failed: dict[str, str] = {}
         self.bytes = 0
+        self._groups: dict[str, list[Path]] = {}
         self._first_error: Exception | None = None
         self._committed = 0
         self._waiting_bytes = 0
         self._last = time.monotonic()
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The groups of files that are not in the collection, by name."""
+        return {
+            f"the group {name!r}": f"of {plural(len(paths), 'file')} ({paths[0]}"
+            f"{', ...' if len(paths) > 1 else ''}): a dataset has the variables of the root group; "
+            "read a group with xarray.open_dataset(path, group=...), and add it"
+            for name, paths in self._groups.items()
+        }
 
     def check_bounds(self, targets: Iterable[str], workers: Workers, reading: Reading) -> None:
         """Raise KeyError if no file has the variable of an error bound.
@@ -298,6 +311,8 @@ class _Run:
             self._fail(path, Failure.of(error))
             return
         self.added.append(name)
+        for group in record.groups:
+            self._groups.setdefault(group, []).append(path)
         self.bytes += size
         self._waiting_bytes += record.nbytes
         if (

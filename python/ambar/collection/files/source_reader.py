@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,30 +52,51 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
         store its content.
     """
     with _opened(path, reading) as dataset:
-        if not dataset.variables and path.is_file():
-            _refuse_groups(path)
+        groups = groups_of(path)
+        if groups and not dataset.variables:
+            raise _core.UnsupportedError(
+                f"expected variables in the root group, found only the groups {', '.join(groups)}; "
+                "open a group with xarray.open_dataset(path, group=...), and add it to a collection"
+            )
         content = _without_calendars(_selected(dataset, reading.variables))
         # Reading makes arrays that nothing else refers to.
         record = as_record(name, content, copy=False, deferred=_deferred(content, whole))
+        record = record._replace(groups=groups)
     if path.is_dir():
         # The order of the arrays differs between Zarr stores.
         return record._replace(variables=dict(sorted(record.variables.items())))
     return record
 
 
-def _refuse_groups(path: Path) -> None:
-    """Raise UnsupportedError for a file of HDF5 whose values are all in groups."""
-    if not find_spec("netCDF4") or engine_of(path) != "netcdf4":
-        return
+def groups_of(path: Path) -> tuple[str, ...]:
+    """Return the groups in the root of a file of HDF5 or a Zarr store that have variables."""
+    if path.is_dir():
+        return tuple(sorted(place.name for place in path.iterdir() if _is_zarr_group(place)))
+    with path.open("rb") as file:
+        start = file.read(len(_HDF5))
+    if start != _HDF5 or not find_spec("netCDF4"):
+        return ()
     import netCDF4
 
     with netCDF4.Dataset(path) as file:
-        groups = list(file.groups)
-    if groups:
-        raise _core.UnsupportedError(
-            f"expected variables in the root group, found only the groups {', '.join(groups)}; "
-            "open a group with xarray.open_dataset(path, group=...), and add it to a collection"
-        )
+        return tuple(name for name, group in file.groups.items() if _has_variables(group))
+
+
+def _has_variables(group: Any) -> bool:
+    """Whether a group of netCDF4, or a group in it, has variables."""
+    return bool(group.variables) or any(map(_has_variables, group.groups.values()))
+
+
+def _is_zarr_group(path: Path) -> bool:
+    """Whether a folder in a Zarr store is a group with arrays or groups."""
+    if not path.is_dir():
+        return False
+    document = path / "zarr.json"
+    if document.exists():
+        is_group = json.loads(document.read_bytes()).get("node_type") == "group"
+    else:
+        is_group = (path / ".zgroup").exists()
+    return is_group and any(place.is_dir() for place in path.iterdir())
 
 
 def _deferred(dataset: xr.Dataset, whole: int) -> list[str]:

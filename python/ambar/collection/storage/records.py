@@ -97,6 +97,8 @@ class Record(NamedTuple):
     """The lengths of the dimensions."""
     read: PartReader | None = None
     """Reads parts of a variable whose values are `Deferred`."""
+    groups: tuple[str, ...] = ()
+    """The groups of the file that have variables, which the record lacks."""
 
     @property
     def has_deferred(self) -> bool:

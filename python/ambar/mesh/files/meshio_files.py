@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+import numpy as np
+
 from ambar import _core
 from ambar.mesh.files.formats import meshio_formats
 from ambar.mesh.vtk.meshio_objects import from_meshio, pyvista
@@ -66,6 +68,8 @@ def write_by_meshio(mesh: Any, path: Path) -> None:
     name = "gmsh" if "gmsh" in names else names[0]
     with _silence():
         pyvista().save_meshio(path, mesh, file_format=name)
+    if name == "exodus":
+        _complete_exodus(path)
 
 
 @contextmanager
@@ -98,6 +102,20 @@ def _format_of(path: Path) -> str:
         )
     _check_ansys(path)
     return "ansys"
+
+
+def _complete_exodus(path: Path) -> None:
+    """Add what the current layout of Exodus files has and those of meshio lack.
+
+    meshio writes an array for each variable, but one for all coordinates. VTK and ParaView read
+    other values from such files, without an error.
+    """
+    import netCDF4
+
+    with netCDF4.Dataset(path, "a") as file:
+        file.file_size = np.int32(1)
+        for axis, values in zip("xyz", file["coord"][:], strict=False):
+            file.createVariable(f"coord{axis}", values.dtype, ("num_nodes",))[:] = values
 
 
 @contextmanager

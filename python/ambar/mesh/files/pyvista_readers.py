@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +34,7 @@ HDF_TIME = "Time"
 _TRUNCATED = re.compile(r"Error reading|No [xyz] coordinates read")
 # Where in its source VTK reports an error or a warning.
 _VTK_PLACE = re.compile(r"^(?:ERROR|Generic Warning|Warning): In \w+\.cxx, line \d+ ")
+_ROUNDED = "rounded to float32 by VTK's reader of this format"
 _MISSING_FILE = re.compile(r"Error opening file\s+(.+)")
 
 
@@ -115,7 +117,9 @@ class MeshFile:
         if self._is_of_pyvista:
             try:
                 with self._explain_errors():
-                    return self._read_by_pyvista(step)
+                    mesh = self._read_by_pyvista(step)
+                self.left_out.update(self._rounded(mesh))
+                return mesh
             except _core.CorruptError as error:
                 if self.times or not self._has_other:
                     raise
@@ -148,6 +152,15 @@ class MeshFile:
         if not is_vtk_format(self._suffix) and not _point_count(mesh):
             raise ValueError("it contains no points")
         return mesh
+
+    def _rounded(self, mesh: Any) -> dict[str, str]:
+        """Return what VTK's reader has rounded to float32, and why."""
+        name = getattr(getattr(self._reader, "reader", None), "GetClassName", str)()
+        if name == "vtkTecplotReader":
+            return dict.fromkeys(["points", *_float32_arrays(mesh)], _ROUNDED)
+        if name.endswith("ExodusIIReader") and not _has_float32_points(self.path):
+            return {"points": _ROUNDED}
+        return {}
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -224,6 +237,29 @@ def _point_count(mesh: Any) -> int:
         return int(mesh.GetNumberOfPoints())
     counts = (mesh.GetNumberOfElements(kind) for kind in range(mesh.NUMBER_OF_ATTRIBUTE_TYPES))
     return max(counts, default=0)
+
+
+def _float32_arrays(mesh: Any) -> Iterator[str]:
+    """Yield the names of float32 arrays of a mesh and its blocks."""
+    if mesh is None:
+        return
+    if mesh.IsA("vtkCompositeDataSet"):
+        for block in mesh:
+            yield from _float32_arrays(block)
+        return
+    for data in (mesh.point_data, mesh.cell_data):
+        yield from (name for name, values in data.items() if values.dtype.name == "float32")
+
+
+def _has_float32_points(path: Path) -> bool:
+    """Whether the coordinates in an Exodus file are float32; False if no library can tell."""
+    if find_spec("netCDF4") is None:
+        return False
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        found = [name for name in file.variables if re.fullmatch("coord[xyz]?", name)]
+        return all(file[name].dtype == "f4" for name in found)
 
 
 def _times_of(source: Any) -> list[float]:
