@@ -118,12 +118,13 @@ class MeshFile:
             try:
                 with self._explain_errors():
                     mesh = self._read_by_pyvista(step)
-                self.left_out.update(self._rounded(mesh))
-                return mesh
             except _core.CorruptError as error:
                 if self.times or not self._has_other:
                     raise
                 failure = error
+            else:
+                self.left_out.update(self._rounded(mesh))
+                return mesh
         try:
             with self._explain_errors():
                 mesh = read_by_meshio(self.path, self.left_out)
