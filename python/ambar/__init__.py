@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ambar.io.openers import open_series as open_series
     from ambar.io.openers import open_snapshot as open_snapshot
     from ambar.io.openers import open_store as open_store
+    from ambar.io.view import view as view
     from ambar.kinds.request import Conversion as Conversion
     from ambar.kinds.request import Export as Export
     from ambar.mesh import Mesh as Mesh
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from ambar.store.store import Store as Store
     from ambar.store.writer import Writer as Writer
     from ambar.store.writer import create as create
+    from ambar.viewer.viewer import Viewer as Viewer
 
     __version__: str
 
@@ -99,6 +101,7 @@ _MODULES = {
     "ambar.io.follow": "follow",
     "ambar.io.merge": "merge",
     "ambar.io.openers": "open open_mesh open_mesh_series open_series open_snapshot open_store",
+    "ambar.io.view": "view",
     "ambar.kinds.request": "Conversion Export",
     "ambar.mesh": "Mesh MeshArray MeshSeries read_mesh write_mesh",
     "ambar.snapshot.amr": "Amr",
@@ -121,6 +124,7 @@ _MODULES = {
     "ambar.store.maintenance": "compact repair",
     "ambar.store.store": "Group Store",
     "ambar.store.writer": "Writer create",
+    "ambar.viewer.viewer": "Viewer",
 }
 """The names that each module provides."""
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import compare, convert, history, info, maintenance, paraview, plot
+from ambar.cli import compare, convert, history, info, maintenance, paraview, plot, view
 from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
 from ambar.cli.output import console, errors, print_json
 
@@ -54,6 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "diff": history.diff,
     "verify": maintenance.verify,
     "plot": plot.plot,
+    "view": view.view,
     "compare": compare.compare,
     "compact": maintenance.compact,
     "repair": maintenance.repair,

@@ -11,6 +11,7 @@ from ambar.kinds.request import (
     ExportRequest,
     MergeRequest,
     PlotRequest,
+    ViewRequest,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "MergeRequest",
     "PlotRequest",
     "Resource",
+    "ViewRequest",
 ]

@@ -30,6 +30,7 @@ from ambar.kinds.request import (
     MergeRequest,
     Path,
     PlotRequest,
+    ViewRequest,
 )
 from ambar.store.commit import CommitName
 from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
@@ -51,6 +52,7 @@ _STORED = {
 _ARRAYS = "ambar.store.kind:ARRAYS"
 _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
+_VIEWER = "ambar.viewer.viewer:Viewer"
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
 _OPENPMD = "ambar.formats.openpmd.kind:OPENPMD"
 _CONVERTED = (
@@ -126,6 +128,8 @@ class Kind:
     """Draw a picture of the opened object for a request, and return the path of its file."""
     plot_request: type[PlotRequest] = PlotRequest
     """The class of the request, whose fields are the options of ``ambar plot``."""
+    view: Callable[[Any, ViewRequest], Any] | None = None
+    """Return the page of the opened object in the browser, which Panel can show."""
     steps: Callable[[Any], Any] | None = None
     """Return the `ambar.mesh.steps.Steps` of the opened object, for PyVista and ParaView."""
     compare: Callable[[Any, int | None, int | None], Any] | None = None
@@ -186,6 +190,35 @@ def open_path(
     return kind, kind.open(resource)
 
 
+def viewer_of(kind: Kind | str, opened: Any, request: ViewRequest) -> Any:
+    """Return the `ambar.Viewer` of an opened object.
+
+    Parameters
+    ----------
+    kind
+        The kind, or the name of a kind of stores.
+    opened
+        What `Kind.open` returned.
+    request
+        Where the data are, and what they are compared with.
+
+    Raises
+    ------
+    UnsupportedError
+        If the kind has no page.
+    ModuleNotFoundError
+        If Panel is not installed.
+    """
+    if isinstance(kind, str):
+        kind = _load(_STORED[kind])
+    page = kind.view
+    if page is None:
+        raise _core.UnsupportedError(
+            f"{request.location}: the kind {kind.name!r} has no page for the viewer"
+        )
+    return _load_object(_VIEWER)(lambda: page(opened, request), request.title)
+
+
 def kind_of_store(store: Store) -> Kind:
     """Return the kind of a store; "arrays" if the root names no known kind."""
     about = store._ambar_attributes()
@@ -244,8 +277,12 @@ def _source_kinds() -> Iterator[Kind]:
 
 
 def _load(reference: str) -> Kind:
+    return cast(Kind, _load_object(reference))
+
+
+def _load_object(reference: str) -> Any:
     module, _, name = reference.partition(":")
-    return cast(Kind, getattr(importlib.import_module(module), name))
+    return getattr(importlib.import_module(module), name)
 
 
 def overview(path: str | os.PathLike[str], commit: CommitName | None = None) -> dict[str, Any]:

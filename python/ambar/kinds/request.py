@@ -207,6 +207,31 @@ class PlotRequest:
         return self.target or pathlib.Path("_".join([stem, *names]) + ".png")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ViewRequest:
+    """A call of ``ambar view``: where the data are, and what they are compared with."""
+
+    location: str
+    """The path or the URL, for titles and for calls of Python."""
+    against: Any = None
+    """The other object of a comparison."""
+    against_location: str = ""
+
+    @classmethod
+    def of(cls, opened: Any, against: Any = None) -> ViewRequest:
+        """Return the request for an opened object, which has a location, and another one."""
+        other = "" if against is None else against.location
+        return cls(location=opened.location, against=against, against_location=other)
+
+    @property
+    def title(self) -> str:
+        """The title of the page."""
+        name = pathlib.PurePath(self.location.rstrip("/")).name or self.location
+        if self.against is None:
+            return name
+        return f"{name} against {pathlib.PurePath(self.against_location.rstrip('/')).name}"
+
+
 class InvalidOptionError(_core.InvalidError):
     """An option that a kind lacks: for callers an `ambar.InvalidError`, which tracebacks show."""
 

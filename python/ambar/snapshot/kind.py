@@ -23,6 +23,7 @@ from ambar.kinds.request import (
     MergeRequest,
     OnError,
     PlotRequest,
+    ViewRequest,
     as_list,
 )
 from ambar.kinds.targets import copying, merging, open_existing
@@ -180,6 +181,12 @@ def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
 def _plot_series(series: Series, request: SeriesPlot) -> Path:
     output = request.output
     return _plot(series[-1] if output is None else series.output(output), request)
+
+
+def _view(opened: Snapshot | Series, request: ViewRequest) -> Any:
+    from ambar.viewer.cells.page import page
+
+    return page(opened, request)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +347,7 @@ def kind_of_snapshots(open_snapshot: Callable[[Resource], Snapshot], **fields: A
         compare=_compare,
         plot=_plot,
         plot_request=CellsPlot,
+        view=_view,
         **fields,
     )
 
@@ -367,6 +375,7 @@ SERIES = Kind(
     compare=_compare_series,
     plot=_plot_series,
     plot_request=SeriesPlot,
+    view=_view,
 )
 
 

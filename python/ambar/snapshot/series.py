@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
+from ambar.kinds.registry import viewer_of
+from ambar.kinds.request import ViewRequest
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.store import Refreshable, Store
+
+if TYPE_CHECKING:
+    from ambar.viewer.viewer import Viewer
 
 _MOST_ROWS = 40
 _OPEN_ROWS = 12
@@ -155,6 +160,32 @@ class Series(Sequence[Snapshot], Refreshable):
         if number not in self._opened:
             self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}"))
         return self._opened[number]
+
+    def view(self, *, against: Series | None = None) -> Viewer:
+        """Show the outputs, with a slider of time in the browser, or as a widget in a notebook.
+
+        Parameters
+        ----------
+        against : Series, optional
+            Another one to compare with.
+
+        Returns
+        -------
+        Viewer
+            Its method `serve` opens the page; a notebook shows it by itself.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If Panel is not installed.
+
+        Examples
+        --------
+        >>> ambar.open_series("sedov.ambar").view()
+        <ambar.Viewer> sedov.ambar: not served yet
+        """
+        viewer: Viewer = viewer_of("series", self, ViewRequest.of(self, against))
+        return viewer
 
     def __repr__(self) -> str:
         """Return sizes, and a line per output: number and time."""

@@ -9,6 +9,8 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
+from ambar.kinds.registry import viewer_of
+from ambar.kinds.request import ViewRequest
 from ambar.snapshot.amr import Amr
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.field_rows import StoredFields, code_unit, describe_fields, field_details
@@ -29,6 +31,7 @@ from ambar.snapshot.units import Units
 from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
+    from ambar.viewer.viewer import Viewer
     import xarray as xr
 
     from ambar.snapshot.amrex_info import AmrexInfo
@@ -360,6 +363,32 @@ class Snapshot:
         from ambar.snapshot.interop.yt.datasets import dataset_of
 
         return dataset_of(self, **options)
+
+    def view(self, *, against: Snapshot | None = None) -> Viewer:
+        """Show this snapshot in the browser, or as a widget in a notebook.
+
+        Parameters
+        ----------
+        against : Snapshot, optional
+            Another one to compare with.
+
+        Returns
+        -------
+        Viewer
+            Its method `serve` opens the page; a notebook shows it by itself.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If Panel is not installed.
+
+        Examples
+        --------
+        >>> ambar.open("run.ambar").view()
+        <ambar.Viewer> run.ambar: not served yet
+        """
+        viewer: Viewer = viewer_of("snapshot", self, ViewRequest.of(self, against))
+        return viewer
 
     def __repr__(self) -> str:
         """Return box, time, levels and sizes, and the fields of each component."""

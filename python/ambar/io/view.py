@@ -1,0 +1,72 @@
+"""Showing data at a path or a URL in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ambar import _core
+from ambar.kinds.registry import open_path, viewer_of
+from ambar.kinds.request import ViewRequest
+from ambar.store.commit import CommitName
+from ambar.store.locations import Place, normalize_location
+
+if TYPE_CHECKING:
+    from ambar.viewer.viewer import Viewer
+
+
+def view(
+    path: Place,
+    *,
+    against: Place | None = None,
+    commit: CommitName | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Viewer:
+    """Show data in the browser, or as a widget in a notebook; nothing is read before that.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `ambar.open` opens: a store, its URL, a RAMSES output or a plotfile.
+    against : str or path-like, optional
+        Other data of the same kind, to compare with: for example a store with an error bound.
+    commit : int, str or datetime, optional
+        An earlier commit of the store at `path`, as for `ambar.open`.
+    storage_options : mapping, optional
+        For URLs, as for `ambar.open`.
+
+    Returns
+    -------
+    Viewer
+        Its method `serve` opens the page; a notebook shows it by itself.
+
+    Raises
+    ------
+    ValueError
+        If the two are of different kinds.
+    UnsupportedError
+        If the kind has no page.
+    ModuleNotFoundError
+        If Panel is not installed.
+    AmbarError, OSError
+        As for `ambar.open`.
+
+    Examples
+    --------
+    >>> viewer = ambar.view("run.ambar")
+    >>> viewer
+    <ambar.Viewer> run.ambar: not served yet
+    """
+    kind, opened = open_path(path, storage_options, commit)
+    location = str(normalize_location(path))
+    if against is None:
+        return viewer_of(kind, opened, ViewRequest(location=location))
+    other_location = str(normalize_location(against))
+    _, other = open_path(against, storage_options)
+    if type(other) is not type(opened):
+        raise _core.InvalidError(
+            f"{other_location}: expected a {type(opened).__name__} to compare with {location}, "
+            f"found a {type(other).__name__}"
+        )
+    request = ViewRequest(location=location, against=other, against_location=other_location)
+    return viewer_of(kind, opened, request)

@@ -1,0 +1,1 @@
+"""The viewer in the browser: a server, and a page for each kind."""

@@ -1,0 +1,1 @@
+"""The pages of the other kinds: arrays, collections and meshes."""

@@ -1,0 +1,146 @@
+"""The HTTP server of a viewer: on the loopback interface, with a token in its URL."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hmac
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from bokeh.server.auth_provider import AuthProvider
+from panel.io.server import get_server
+from tornado.ioloop import IOLoop
+from tornado.web import RequestHandler
+
+ADDRESS = "127.0.0.1"
+
+
+class Server:
+    """A server of one page, in a thread; each visitor gets a page of their own.
+
+    Requests without the token get the status 403: pages and websockets. Any origin is accepted,
+    because a page of another site does not know the token, and ports differ behind a tunnel.
+
+    Parameters
+    ----------
+    make_page
+        Returns what Panel can show; called for each visitor, in the thread of the server.
+    title
+        The title of the page.
+    port
+        The port; 0 for a free one.
+
+    Raises
+    ------
+    OSError
+        If the port is in use.
+    """
+
+    def __init__(self, make_page: Callable[[], Any], title: str, port: int = 0) -> None:
+        self._token = secrets.token_urlsafe(24)
+        self._thread = threading.Thread(
+            target=self._run, args=(make_page, title, port), name="ambar-viewer", daemon=True
+        )
+        self._has_started = threading.Event()
+        self._error: OSError | None = None
+        self._loop: IOLoop
+        self.port = port
+        self._thread.start()
+        self._has_started.wait()
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def url(self) -> str:
+        """The URL of the page, with the token."""
+        return f"http://{ADDRESS}:{self.port}/?token={self._token}"
+
+    def wait(self) -> None:
+        """Wait until the server ends."""
+        while self._thread.is_alive():
+            self._thread.join(0.2)  # lets Ctrl-C through
+
+    def stop(self) -> None:
+        """End the server."""
+        self._loop.add_callback(self._loop.stop)
+        self._thread.join()
+
+    def _run(self, make_page: Callable[[], Any], title: str, port: int) -> None:
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        self._loop = IOLoop.current()
+        try:
+            server = get_server(
+                {"/": make_page},
+                port=port,
+                address=ADDRESS,
+                loop=self._loop,
+                title=title,
+                websocket_origin="*",
+                auth_provider=_TokenAuth(self._token),
+                websocket_max_message_size=16 << 20,
+            )
+        except OSError as error:
+            self._error = error
+            if error.errno == errno.EADDRINUSE:
+                message = f"the port {port} is in use; choose another port, or 0 for a free one"
+                self._error = OSError(error.errno, message)
+            self._has_started.set()
+            return
+        self.port = server.port
+        server.start()
+        self._loop.add_callback(self._has_started.set)
+        self._loop.start()
+        server.stop()
+
+
+class _TokenAuth(AuthProvider):  # type: ignore[misc]
+    """Accepts the requests whose query has the token; Bokeh repeats it for the websocket."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        super().__init__()
+
+    @property
+    def get_user(self) -> Callable[[RequestHandler], str | None]:
+        return self._user
+
+    @property
+    def login_url(self) -> str:
+        return "/refused"
+
+    @property
+    def login_handler(self) -> type[RequestHandler]:
+        return _Refusal
+
+    @property
+    def get_user_async(self) -> None:
+        return None
+
+    @property
+    def get_login_url(self) -> None:
+        return None
+
+    @property
+    def logout_url(self) -> None:
+        return None
+
+    @property
+    def logout_handler(self) -> None:
+        return None
+
+    def _user(self, request: RequestHandler) -> str | None:
+        given = request.get_query_argument("token", "")
+        return "owner" if hmac.compare_digest(given.encode(), self._token.encode()) else None
+
+
+class _Refusal(RequestHandler):
+    """The answer to requests without the token."""
+
+    def get(self) -> None:
+        self.set_status(403)
+        self.finish(
+            "ambar: the URL has no valid token. Open the complete URL that `ambar view` printed."
+        )
