@@ -27,7 +27,7 @@ PAGES = {
         "Opening",
         "Functions that open a path or a URL. All are lazy: they read no values.",
         ["open", "open_store", "open_snapshot", "open_series", "open_mesh", "open_mesh_series",
-         "open_collection", "follow", "limits", "get_limits"],
+         "open_collection", "follow", "limits", "get_limits", "view", "Viewer"],
     ),
     "stores": (
         "Stores",

@@ -59,8 +59,10 @@ def view(
     """
     kind, opened = open_path(path, storage_options, commit)
     location = str(normalize_location(path))
+    viewer: Viewer
     if against is None:
-        return viewer_of(kind, opened, ViewRequest(location=location))
+        viewer = viewer_of(kind, opened, ViewRequest(location=location))
+        return viewer
     other_location = str(normalize_location(against))
     _, other = open_path(against, storage_options)
     if type(other) is not type(opened):
@@ -69,4 +71,5 @@ def view(
             f"found a {type(other).__name__}"
         )
     request = ViewRequest(location=location, against=other, against_location=other_location)
-    return viewer_of(kind, opened, request)
+    viewer = viewer_of(kind, opened, request)
+    return viewer

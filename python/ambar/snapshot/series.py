@@ -181,6 +181,7 @@ class Series(Sequence[Snapshot], Refreshable):
 
         Examples
         --------
+        >>> _ = ambar.convert("sedov", "sedov.ambar")
         >>> ambar.open_series("sedov.ambar").view()
         <ambar.Viewer> sedov.ambar: not served yet
         """

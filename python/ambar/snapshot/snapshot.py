@@ -31,7 +31,6 @@ from ambar.snapshot.units import Units
 from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
-    from ambar.viewer.viewer import Viewer
     import xarray as xr
 
     from ambar.snapshot.amrex_info import AmrexInfo
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.regions import Region
     from ambar.snapshot.run_info import RamsesInfo
     from ambar.store.store import Store
+    from ambar.viewer.viewer import Viewer
 
 
 class StoredSource(Source):

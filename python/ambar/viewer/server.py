@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import hmac
+import logging
 import secrets
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
 ADDRESS = "127.0.0.1"
+logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # it warns of the origin "*"
 
 
 class Server:
@@ -136,7 +138,7 @@ class _TokenAuth(AuthProvider):  # type: ignore[misc]
         return "owner" if hmac.compare_digest(given.encode(), self._token.encode()) else None
 
 
-class _Refusal(RequestHandler):
+class _Refusal(RequestHandler):  # type: ignore[misc]
     """The answer to requests without the token."""
 
     def get(self) -> None:

@@ -1,0 +1,198 @@
+"""The colours of a picture: colour map, scale and limits, with their controls and the colour bar.
+
+The browser gets values that are already scaled, and colours them linearly. Ticks of the colour bar
+have the true values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import panel as pn
+from bokeh import palettes
+from bokeh.models import ColorBar, FixedTicker, LinearColorMapper
+
+from ambar import _core
+
+PALETTES: dict[str, tuple[str, ...]] = {
+    "viridis": palettes.Viridis256,
+    "inferno": palettes.Inferno256,
+    "magma": palettes.Magma256,
+    "plasma": palettes.Plasma256,
+    "cividis": palettes.Cividis256,
+    "turbo": palettes.Turbo256,
+    "greys": palettes.Greys256,
+    "red-blue": palettes.interp_palette(palettes.RdBu[11], 256),
+    "purple-green": palettes.interp_palette(palettes.PRGn[11], 256),
+}
+SCALES = ("linear", "log", "symlog")
+_DECADES = 12
+"""Decades below the maximum that a logarithmic scale shows."""
+_LINEAR_PART = 1e-3
+"""Where symlog changes from linear to logarithmic, relative to the largest absolute value."""
+
+
+class Colors:
+    """The colour controls of a picture, its colour mapper and its colour bar.
+
+    Parameters
+    ----------
+    changed : callable
+        Called after the scale or the limits changed: the picture sends its values again.
+    palette : str, default "viridis"
+        The first colour map.
+
+    Examples
+    --------
+    >>> from ambar.viewer.colors import Colors
+    >>> colors = Colors(lambda: None)
+    >>> colors.scale.value = "log"
+    >>> colors.apply(np.array([[1.0, 10.0], [100.0, 0.0]])).tolist()
+    [[0.0, 1.0], [2.0, nan]]
+    >>> colors.low.value, colors.high.value
+    (1.0, 100.0)
+    """
+
+    def __init__(self, changed: Callable[[], None], palette: str = "viridis") -> None:
+        self._changed = changed
+        self._is_following = False
+        self.palette = pn.widgets.Select(
+            name="Colour map", options=list(PALETTES), value=palette, width=130
+        )
+        self.scale = pn.widgets.RadioButtonGroup(
+            name="Scale", options=list(SCALES), value="linear", sizing_mode="stretch_width"
+        )
+        self.low = pn.widgets.FloatInput(name="From", width=125, format="0.[000000]e+0")
+        self.high = pn.widgets.FloatInput(name="To", width=125, format="0.[000000]e+0")
+        self.follow = pn.widgets.Checkbox(name="Limits follow the view", value=True)
+        self.mapper = LinearColorMapper(PALETTES[palette], nan_color="rgba(128, 128, 128, 0.25)")
+        self.bar = ColorBar(
+            color_mapper=self.mapper, ticker=FixedTicker(ticks=[]), padding=8, width=16
+        )
+        self.palette.param.watch(self._recolor, "value")
+        self.scale.param.watch(lambda _: changed(), "value")
+        self.follow.param.watch(self._follow, "value")
+        for limit in (self.low, self.high):
+            limit.param.watch(self._fix, "value")
+
+    @property
+    def controls(self) -> Any:
+        """The controls, for the side bar."""
+        return pn.Column(
+            self.palette,
+            self.scale,
+            pn.Row(self.low, self.high, margin=0),
+            self.follow,
+            margin=0,
+        )
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """Return values on the scale, as the browser colours them; sets limits that follow.
+
+        Raises ValueError if the limits are not in order, or not positive on a log scale.
+        """
+        if self.follow.value:
+            self._show_limits(*limits_of(values, self.scale.value))
+        low, high = self.low.value, self.high.value
+        check(low, high, self.scale.value)
+        scaled, ends, ticks = (
+            scale_values(part, self.scale.value, max(abs(low), abs(high)))
+            for part in (values, np.array([low, high]), ticks_between(low, high, self.scale.value))
+        )
+        self.mapper.update(low=float(ends[0]), high=float(ends[1]))
+        labels = [f"{tick:g}" for tick in ticks_between(low, high, self.scale.value)]
+        self.bar.ticker = FixedTicker(ticks=ticks.tolist())
+        self.bar.major_label_overrides = dict(zip(ticks.tolist(), labels, strict=True))
+        return scaled
+
+    def _show_limits(self, low: float, high: float) -> None:
+        self._is_following = True
+        self.low.value, self.high.value = low, high
+        self._is_following = False
+
+    def _follow(self, event: Any) -> None:
+        if event.new:
+            self._changed()
+
+    def _fix(self, _: object) -> None:
+        """Keep limits that were typed."""
+        if not self._is_following:
+            self.follow.value = False
+            self._changed()
+
+    def _recolor(self, _: object) -> None:
+        self.mapper.palette = PALETTES[self.palette.value]
+
+
+def limits_of(values: np.ndarray, scale: str) -> tuple[float, float]:
+    """Return the smallest and the largest value that a scale shows; they differ."""
+    shown = values[np.isfinite(values)]
+    if scale == "log":
+        shown = shown[shown > 0]
+    if not shown.size:
+        return (1.0, 10.0) if scale == "log" else (0.0, 1.0)
+    low, high = float(shown.min()), float(shown.max())
+    if scale == "log":
+        low = max(low, high / 10**_DECADES)
+    if low == high:
+        return (low / 2, high * 2) if scale == "log" else (low - 0.5, high + 0.5)
+    return low, high
+
+
+def check(low: float, high: float, scale: str) -> None:
+    """Raise ValueError for limits that a scale cannot have."""
+    if not -math.inf < low < high < math.inf:
+        raise _core.InvalidError(
+            f"invalid limits of the colours: {low:g} to {high:g}; expected two numbers, the lower "
+            "one first"
+        )
+    if scale == "log" and low <= 0:
+        raise _core.InvalidError(
+            f"invalid limits of a log scale: {low:g} to {high:g}; expected positive numbers, or "
+            "choose symlog"
+        )
+
+
+def scale_values(values: np.ndarray, scale: str, largest: float) -> np.ndarray:
+    """Return values on a scale; NaN where a log scale has no value."""
+    if scale == "linear":
+        return values
+    if scale == "symlog":
+        return np.arcsinh(values / (_LINEAR_PART * largest))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.log10(values)
+    return np.where(np.isfinite(scaled), scaled, np.nan)
+
+
+def ticks_between(low: float, high: float, scale: str) -> np.ndarray:
+    """Return about five round numbers between two limits.
+
+    Examples
+    --------
+    >>> ticks_between(0.0, 1.0, "linear").tolist()
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    >>> ticks_between(0.02, 500.0, "log").tolist()
+    [0.1, 1.0, 10.0, 100.0]
+    >>> ticks_between(-50.0, 100.0, "symlog").tolist()
+    [-10.0, -1.0, 0.0, 1.0, 10.0, 100.0]
+    """
+    if scale == "symlog":
+        largest = max(abs(low), abs(high))
+        decades = _decades(largest * _LINEAR_PART * 3, largest)
+        ticks = np.concatenate([-decades[::-1], [0.0], decades])
+        return ticks[(ticks >= low) & (ticks <= high)]
+    if scale == "log" and high / low >= 100:
+        return _decades(low, high)
+    step = 10 ** math.floor(math.log10(high - low))
+    step = next(step * m for m in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * m) <= 6)
+    counts = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return np.array([float(f"{count * step:.10g}") for count in counts])
+
+
+def _decades(low: float, high: float) -> np.ndarray:
+    """Return powers of ten between two positive numbers, at most seven."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    return 10.0 ** np.arange(first, last + 1, max((last - first) // 6, 1))
