@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import CopyRequest, MergeRequest, as_list
+from ambar.kinds.request import CopyRequest, MergeRequest, ViewRequest, as_list
 from ambar.kinds.targets import copying, merging, open_existing
 from ambar.store.copies.arrays import copy_arrays, merge_arrays
 from ambar.store.copies.selection import Positions
 from ambar.store.group_description import Description
-from ambar.store.store import Store
+from ambar.store.store import Group, Store
 
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
@@ -105,6 +105,12 @@ def _compare(store: Store, _: int | None, threads: int | None) -> Operand:
     return Arrays(store, threads)
 
 
+def _view(group: Group, request: ViewRequest) -> Any:
+    from ambar.viewer.pages.arrays import page
+
+    return page(group, request)
+
+
 ARRAYS = Kind(
     name="arrays",
     open=lambda resource: resource.store,
@@ -113,4 +119,5 @@ ARRAYS = Kind(
     copy_request=ArraysCopy,
     merge=_merge,
     compare=_compare,
+    view=_view,
 )

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import panel as pn
 from bokeh import palettes
-from bokeh.models import ColorBar, FixedTicker, LinearColorMapper
+from bokeh.models import ColorBar, CustomJSTickFormatter, FixedTicker, LinearColorMapper
 
 from ambar import _core
+from ambar.viewer.layout import text_color
 
 PALETTES: dict[str, tuple[str, ...]] = {
     "viridis": palettes.Viridis256,
@@ -29,6 +30,12 @@ PALETTES: dict[str, tuple[str, ...]] = {
     "purple-green": palettes.interp_palette(palettes.PRGn[11], 256),
 }
 SCALES = ("linear", "log", "symlog")
+_TRUE_VALUES = {
+    "linear": "return String(Number(tick.toPrecision(6)))",
+    "log": "return String(Number((10 ** tick).toPrecision(6)))",
+    "symlog": "return String(Number((Math.sinh(tick) * {unit}).toPrecision(6)))",
+}
+"""Code that returns the true value of a tick of the colour bar."""
 _DECADES = 12
 """Decades below the maximum that a logarithmic scale shows."""
 _LINEAR_PART = 1e-3
@@ -60,17 +67,27 @@ class Colors:
         self._changed = changed
         self._is_following = False
         self.palette = pn.widgets.Select(
-            name="Colour map", options=list(PALETTES), value=palette, width=130
+            name="Colour map", options=list(PALETTES), value=palette, sizing_mode="stretch_width"
         )
         self.scale = pn.widgets.RadioButtonGroup(
             name="Scale", options=list(SCALES), value="linear", sizing_mode="stretch_width"
         )
-        self.low = pn.widgets.FloatInput(name="From", width=125, format="0.[000000]e+0")
-        self.high = pn.widgets.FloatInput(name="To", width=125, format="0.[000000]e+0")
+        self.low = pn.widgets.FloatInput(name="From", sizing_mode="stretch_width")
+        self.high = pn.widgets.FloatInput(name="To", sizing_mode="stretch_width")
         self.follow = pn.widgets.Checkbox(name="Limits follow the view", value=True)
         self.mapper = LinearColorMapper(PALETTES[palette], nan_color="rgba(128, 128, 128, 0.25)")
+        # The colour bar does not notice another ticker or formatter, so these change.
+        self._ticker = FixedTicker(ticks=[])
+        self._formatter = CustomJSTickFormatter()
         self.bar = ColorBar(
-            color_mapper=self.mapper, ticker=FixedTicker(ticks=[]), padding=8, width=16
+            color_mapper=self.mapper,
+            ticker=self._ticker,
+            formatter=self._formatter,
+            padding=8,
+            width=16,
+            background_fill_color=None,
+            major_label_text_color=text_color(),
+            major_label_text_font_size="12px",
         )
         self.palette.param.watch(self._recolor, "value")
         self.scale.param.watch(lambda _: changed(), "value")
@@ -96,21 +113,18 @@ class Colors:
         """
         if self.follow.value:
             self._show_limits(*limits_of(values, self.scale.value))
-        low, high = self.low.value, self.high.value
-        check(low, high, self.scale.value)
-        scaled, ends, ticks = (
-            scale_values(part, self.scale.value, max(abs(low), abs(high)))
-            for part in (values, np.array([low, high]), ticks_between(low, high, self.scale.value))
-        )
+        low, high, scale = self.low.value, self.high.value, self.scale.value
+        check(low, high, scale)
+        largest = max(abs(low), abs(high))
+        ends = scale_values(np.array([low, high]), scale, largest)
+        self._formatter.code = _TRUE_VALUES[scale].format(unit=_LINEAR_PART * largest)
+        self._ticker.ticks = scale_values(ticks_between(low, high, scale), scale, largest).tolist()
         self.mapper.update(low=float(ends[0]), high=float(ends[1]))
-        labels = [f"{tick:g}" for tick in ticks_between(low, high, self.scale.value)]
-        self.bar.ticker = FixedTicker(ticks=ticks.tolist())
-        self.bar.major_label_overrides = dict(zip(ticks.tolist(), labels, strict=True))
-        return scaled
+        return scale_values(values, scale, largest)
 
     def _show_limits(self, low: float, high: float) -> None:
         self._is_following = True
-        self.low.value, self.high.value = low, high
+        self.low.value, self.high.value = (float(f"{limit:.6g}") for limit in (low, high))
         self._is_following = False
 
     def _follow(self, event: Any) -> None:

@@ -101,9 +101,14 @@ def is_dark() -> bool:
     return bool(pn.config.theme == "dark")
 
 
+def text_color() -> str:
+    """Return the colour of text on the current page."""
+    return "#e4e8ed" if is_dark() else "#1d232b"
+
+
 def style(plot: Any) -> Any:
     """Return a figure of Bokeh in the colours and the type of the page; it is changed."""
-    text, faint = ("#e4e8ed", "#5b6470") if is_dark() else ("#1d232b", "#b4bcc6")
+    text, faint = text_color(), "#5b6470" if is_dark() else "#b4bcc6"
     plot.background_fill_color = plot.border_fill_color = None
     plot.outline_line_color = faint
     for axis in plot.axis:

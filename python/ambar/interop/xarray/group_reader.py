@@ -112,11 +112,16 @@ class GroupStore(AbstractDataStore):
             "preferred_chunks": dict(zip(dims, array.shards or array.chunks, strict=True)),
             "fill_value": array.fill_value,
         }
-        attributes = {**array.attrs, **array.lossy_attrs}
-        if "_FillValue" in attributes:
-            attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(self.opened, node, array))
-        return xr.Variable(dims, data, attributes, encoding)
+        return xr.Variable(dims, data, attributes_of(array), encoding)
+
+
+def attributes_of(array: Array) -> dict[str, Any]:
+    """Return the attributes of an array as xarray decodes them, with those of the loss."""
+    attributes = {**array.attrs, **array.lossy_attrs}
+    if "_FillValue" in attributes:
+        attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
+    return attributes
 
 
 def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:

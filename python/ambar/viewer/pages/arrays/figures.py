@@ -1,0 +1,315 @@
+"""Figures of plain arrays: an image of two dimensions, and a line along one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.core.property.descriptors import UnsetValueError
+from bokeh.events import RangesUpdate, Tap
+from bokeh.models import (
+    BasicTicker,
+    ColumnDataSource,
+    CustomJSHover,
+    CustomJSTickFormatter,
+    DataRange1d,
+    HoverTool,
+    Range1d,
+)
+from bokeh.plotting import figure
+
+from ambar.store.array import Array
+from ambar.viewer.background import Background
+from ambar.viewer.colors import Colors
+from ambar.viewer.layout import style
+from ambar.viewer.message import Message
+from ambar.viewer.pages.arrays.axes import Axis
+from ambar.viewer.pages.arrays.windows import read_image, read_line
+
+_MARGIN = 0.15
+"""What is read around the view, as a fraction of it: small pans show values at once."""
+_MOST_TICKS = 20_000
+"""Labels of positions that the browser gets."""
+_PIXELS = (1000, 600)
+"""The size of a figure before the browser reports it."""
+
+
+class ImageFigure:
+    """The image of two dimensions of an array; it reads what is visible.
+
+    Parameters
+    ----------
+    array : Array
+        The array.
+    axes : sequence of Axis
+        Its axes.
+    rows, columns : int
+        The dimensions along the y and the x axis.
+    indices : sequence of int
+        The indices of the other dimensions; ignored for `rows` and `columns`.
+    colors : Colors
+        The colours; `recolor` is called when they change.
+    message : Message
+        Where errors are shown.
+    tapped : callable
+        Called with the indices of the value that was clicked.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        axes: Sequence[Axis],
+        rows: int,
+        columns: int,
+        indices: Sequence[int],
+        colors: Colors,
+        message: Message,
+        tapped: Callable[[list[int]], None],
+    ) -> None:
+        self._array = array
+        self._rows, self._columns = rows, columns
+        self._y, self._x = axes[rows].even(), axes[columns].even()
+        self._indices = list(indices)
+        self._colors, self._message, self._tapped = colors, message, tapped
+        self._background = Background(self._show, message.fail)
+        self._key: list[Any] = []
+        self._values: np.ndarray | None = None
+        self._source = ColumnDataSource({"image": [], "value": []})
+        self._place: dict[str, float] = {}
+        self.figure = _figure(self._x, self._y, tools="pan,wheel_zoom,box_zoom,reset,save")
+        self._image = self.figure.image(
+            "image", source=self._source, x=0, y=0, dw=1, dh=1, color_mapper=colors.mapper
+        )
+        self.figure.add_layout(colors.bar, "right")
+        self._hover = HoverTool(
+            tooltips=[
+                (self._x.name, "$x{custom}"),
+                (self._y.name, "$y{custom}"),
+                ("value", "@value{custom}"),
+            ],
+            formatters={
+                "$x": _hover(self._x),
+                "$y": _hover(self._y),
+                "@image": _number(),
+                "@value": _number(),
+            },
+            point_policy="follow_mouse",
+        )
+        self.figure.add_tools(self._hover)
+        _on_view(self.figure, self.refresh)
+        self.figure.on_event(Tap, self._tap)
+
+    def select(self, indices: Sequence[int]) -> None:
+        """Show other indices of the dimensions that are not axes."""
+        self._indices = list(indices)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what is visible, unless it is shown already."""
+        width, height = _size(self.figure)
+        key: list[Any] = list(self._indices)
+        key[self._rows] = _window(self._y, self.figure.y_range, height)
+        key[self._columns] = _window(self._x, self.figure.x_range, width)
+        if key != self._key:
+            self._key = key
+            self._background.submit(lambda: read_image(self._array, key, self._rows))
+
+    def recolor(self) -> None:
+        """Show the values with other limits or another scale."""
+        if self._values is not None:
+            self._show(self._values)
+
+    def wait(self) -> None:
+        """Wait until the values are read."""
+        self._background.wait()
+
+    def _show(self, values: np.ndarray) -> None:
+        self._values = values
+        try:
+            shown = self._colors.apply(values)
+        except ValueError as error:
+            self._message.fail(error)
+            return
+        self._message.clear()
+        flip = np.s_[:: -1 if self._y.step < 0 else 1, :: -1 if self._x.step < 0 else 1]
+        is_linear = shown is values
+        # A linear image is its own column of values.
+        columns = {"image": [_narrow(shown[flip])]}
+        if not is_linear:
+            columns["value"] = [_narrow(values[flip])]
+        self._hover.tooltips[2] = ("value", "@image{custom}" if is_linear else "@value{custom}")
+        (x, width), (y, height) = (
+            self._x.span(self._key[self._columns]),
+            self._y.span(self._key[self._rows]),
+        )
+        self._image.glyph.update(x=x, y=y, dw=width, dh=height)
+        self._source.data = columns
+
+    def _tap(self, event: Any) -> None:
+        indices = list(self._indices)
+        indices[self._rows] = self._y.index(event.y)
+        indices[self._columns] = self._x.index(event.x)
+        self._tapped(indices)
+
+
+class LineFigure:
+    """The values along a dimension of an array; of each pixel the smallest and the largest.
+
+    Parameters
+    ----------
+    array : Array
+        The array.
+    title : str
+        The label of the values.
+    axis : Axis
+        The axis of the dimension.
+    dimension : int
+        The dimension.
+    indices : sequence of int
+        The indices of the other dimensions; ignored for `dimension`.
+    message : Message
+        Where errors are shown.
+    height : int, optional
+        The height in pixels; by default that of the page.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        title: str,
+        axis: Axis,
+        dimension: int,
+        indices: Sequence[int],
+        message: Message,
+        height: int | None = None,
+    ) -> None:
+        self._array, self._axis, self._message = array, axis, message
+        self._dimension, self._indices = dimension, list(indices)
+        self._background = Background(self._show, message.fail)
+        self._key: list[Any] = []
+        self._source = ColumnDataSource({"position": [], "value": [], "label": []})
+        self.figure = _figure(axis, None, tools="xpan,xwheel_zoom,box_zoom,reset,save")
+        self.figure.yaxis.axis_label = title
+        if height is not None:
+            self.figure.update(sizing_mode="stretch_width", height=height)
+        line = self.figure.line("position", "value", source=self._source, line_width=1.5)
+        self.figure.add_tools(
+            HoverTool(
+                tooltips=[(axis.name, "@label"), ("value", "@value{custom}")],
+                formatters={"@value": _number()},
+                renderers=[line],
+                mode="vline",
+            )
+        )
+        _on_view(self.figure, self.refresh)
+
+    def refresh(self) -> None:
+        """Read what is visible, unless it is shown already."""
+        key: list[Any] = list(self._indices)
+        window = _window(self._axis, self.figure.x_range, 1)
+        key[self._dimension] = slice(window.start, window.stop)
+        if key != self._key:
+            self._key = key
+            bins = _size(self.figure)[0]
+            self._background.submit(lambda: read_line(self._array, key, bins))
+
+    def wait(self) -> None:
+        """Wait until the values are read."""
+        self._background.wait()
+
+    def _show(self, line: tuple[np.ndarray, np.ndarray]) -> None:
+        indices, values = line
+        self._message.clear()
+        self._source.data = {
+            "position": self._axis.at(indices),
+            "value": values,
+            "label": [self._axis.label(index) for index in indices.tolist()],
+        }
+
+
+def _figure(x: Axis, y: Axis | None, *, tools: str) -> Any:
+    """Return an empty figure with the axes of an array; without `y` it follows the values."""
+    made = figure(
+        x_range=Range1d(*x.ends),
+        y_range=DataRange1d() if y is None else Range1d(*y.ends),
+        x_axis_type="datetime" if x.is_time else "auto",
+        y_axis_type="datetime" if y is not None and y.is_time else "auto",
+        tools=tools,
+        active_scroll="xwheel_zoom" if y is None else "wheel_zoom",
+        toolbar_location="above",
+        sizing_mode="stretch_both",
+    )
+    for axis, drawn in ((x, made.xaxis), (y, made.yaxis)):
+        if axis is not None:
+            drawn.axis_label = axis.title
+            _label(drawn, axis)
+    return style(made)
+
+
+def _label(drawn: Any, axis: Axis) -> None:
+    """Set the tick labels of an axis whose positions are indices."""
+    if _has_labels(axis):
+        labels = [axis.label(index) for index in range(axis.size)]
+        drawn.ticker = BasicTicker(min_interval=1)
+        drawn.formatter = CustomJSTickFormatter(
+            args={"labels": labels}, code="return labels[Math.round(tick)] ?? ''"
+        )
+
+
+def _has_labels(axis: Axis) -> bool:
+    """Whether positions are indices, and coordinates are their labels."""
+    is_index = (axis.start, axis.step, axis.uneven) == (0.0, 1.0, None)
+    return is_index and axis.labels is not None and axis.size <= _MOST_TICKS
+
+
+def _hover(axis: Axis) -> CustomJSHover:
+    """Return the formatter of the position under the pointer: the coordinate of the value there."""
+    code = "const i = Math.min(Math.max(Math.round((value - start) / step), 0), size - 1); "
+    args: dict[str, Any] = {"start": axis.start, "step": axis.step, "size": axis.size}
+    if axis.is_time:
+        code += "return new Date(start + i * step).toISOString().replace('T', ' ').slice(0, 19)"
+    elif _has_labels(axis):
+        args["labels"] = [axis.label(index) for index in range(axis.size)]
+        code += "return labels[i]"
+    else:
+        code += "return String(Number((start + i * step).toPrecision(7)))"
+    return CustomJSHover(args=args, code=code)
+
+
+def _number() -> CustomJSHover:
+    """Return the formatter of a value under the pointer."""
+    code = "return Number.isNaN(value) ? 'none' : String(Number(value.toPrecision(7)))"
+    return CustomJSHover(code=code)
+
+
+def _on_view(made: Any, refresh: Callable[[], None]) -> None:
+    """Call a function after pans, zooms and changes of the size."""
+    made.on_event(RangesUpdate, lambda _: refresh())
+    for size in ("inner_width", "inner_height"):
+        made.on_change(size, lambda attr, old, new: refresh())  # noqa: ARG005 - Bokeh's names
+
+
+def _size(made: Any) -> tuple[int, int]:
+    """Return the width and the height of the frame of a figure in pixels."""
+    try:
+        return made.inner_width, made.inner_height
+    except UnsetValueError:
+        return _PIXELS
+
+
+def _window(axis: Axis, view: Any, pixels: int) -> slice:
+    """Return the indices to read for the range of a figure, with a margin."""
+    low, high = sorted((view.start, view.end))
+    margin = (high - low) * _MARGIN
+    return axis.window(low - margin, high + margin, round(pixels * (1 + 2 * _MARGIN)))
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    """Return values as float32 if this keeps their differences, for less traffic."""
+    if values.dtype == np.float32:
+        return values
+    shown = values[np.isfinite(values)]
+    if not shown.size or abs(shown).max() * 1e-4 <= np.ptp(shown) < 1e30:
+        return values.astype(np.float32)
+    return values
