@@ -10,13 +10,14 @@ from ambar.kinds.registry import open_path, viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.store.commit import CommitName
 from ambar.store.locations import Place, normalize_location
+from ambar.store.store import Group
 
 if TYPE_CHECKING:
     from ambar.viewer.viewer import Viewer
 
 
 def view(
-    path: Place,
+    path: Place | Group,
     *,
     against: Place | None = None,
     commit: CommitName | None = None,
@@ -26,8 +27,9 @@ def view(
 
     Parameters
     ----------
-    path : str or path-like
-        What `ambar.open` opens: a store, its URL, a RAMSES output or a plotfile.
+    path : str, path-like, Store or Group
+        What `ambar.open` opens: a store, its URL, a RAMSES output or a plotfile. The arrays of an
+        open store or group, of any kind.
     against : str or path-like, optional
         Other data of the same kind, to compare with: for example a store with an error bound.
     commit : int, str or datetime, optional
@@ -57,9 +59,13 @@ def view(
     >>> viewer
     <ambar.Viewer> run.ambar: not served yet
     """
+    viewer: Viewer
+    if isinstance(path, Group):
+        location = f"{path._commit.core.location}/{path.path}".rstrip("/")
+        viewer = viewer_of("arrays", path, ViewRequest(location=location))
+        return viewer
     kind, opened = open_path(path, storage_options, commit)
     location = str(normalize_location(path))
-    viewer: Viewer
     if against is None:
         viewer = viewer_of(kind, opened, ViewRequest(location=location))
         return viewer

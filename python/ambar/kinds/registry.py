@@ -210,7 +210,7 @@ def viewer_of(kind: Kind | str, opened: Any, request: ViewRequest) -> Any:
         If Panel is not installed.
     """
     if isinstance(kind, str):
-        kind = _load(_STORED[kind])
+        kind = _load(_STORED.get(kind, _ARRAYS))
     page = kind.view
     if page is None:
         raise _core.UnsupportedError(

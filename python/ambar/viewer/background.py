@@ -51,6 +51,10 @@ class Background:
         """Wait for the tasks that were submitted."""
         self._threads.submit(int).result()
 
+    def stop(self) -> None:
+        """End the task: nothing of it is shown any more."""
+        self._last += 1
+
     def _run(
         self, number: int, task: Callable[[], Iterator[Any]], document: Document | None
     ) -> None:

@@ -67,14 +67,14 @@ class Colors:
         self._changed = changed
         self._is_following = False
         self.palette = pn.widgets.Select(
-            name="Colour map", options=list(PALETTES), value=palette, sizing_mode="stretch_width"
+            label="Colour map", options=list(PALETTES), value=palette, sizing_mode="stretch_width"
         )
         self.scale = pn.widgets.RadioButtonGroup(
-            name="Scale", options=list(SCALES), value="linear", sizing_mode="stretch_width"
+            label="Scale", options=list(SCALES), value="linear", sizing_mode="stretch_width"
         )
-        self.low = pn.widgets.FloatInput(name="From", sizing_mode="stretch_width")
-        self.high = pn.widgets.FloatInput(name="To", sizing_mode="stretch_width")
-        self.follow = pn.widgets.Checkbox(name="Limits follow the view", value=True)
+        self.low = pn.widgets.FloatInput(label="From", sizing_mode="stretch_width")
+        self.high = pn.widgets.FloatInput(label="To", sizing_mode="stretch_width")
+        self.follow = pn.widgets.Checkbox(label="Limits follow the view", value=True)
         self.mapper = LinearColorMapper(PALETTES[palette], nan_color="rgba(128, 128, 128, 0.25)")
         # The colour bar does not notice another ticker or formatter, so these change.
         self._ticker = FixedTicker(ticks=[])

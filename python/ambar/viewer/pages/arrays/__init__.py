@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import html
+import math
 from typing import Any
 
 import panel as pn
 
 from ambar import _core
 from ambar._util import text
+from ambar.kinds.request import ViewRequest
 from ambar.store.array import Array
 from ambar.store.store import Group
-from ambar.kinds.request import ViewRequest
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import frame
 from ambar.viewer.message import Message
@@ -33,7 +34,7 @@ class ArraysPage:
             placeholder="Find a variable", sizing_mode="stretch_width", visible=len(group) > 10
         )
         self._variable = pn.widgets.Select(
-            name=f"Variable ({len(group):,})", size=8, sizing_mode="stretch_width"
+            label=f"Variable ({len(group):,})", size=8, sizing_mode="stretch_width"
         )
         self._controls = pn.Column(margin=0, sizing_mode="stretch_width")
         self._about = pn.pane.HTML(sizing_mode="stretch_width")
@@ -43,6 +44,7 @@ class ArraysPage:
         self.main = pn.Column(self._message.pane, self._picture, sizing_mode="stretch_both")
         self._find.param.watch(self._list, "value_input")
         self._variable.param.watch(self._show, "value")
+        self._shown: Any = None
         self._list()
 
     def _list(self, _: object = None) -> None:
@@ -59,17 +61,20 @@ class ArraysPage:
         self._message.clear()
         self._controls[:] = []
         self._picture[:] = []
+        if self._shown is not None:
+            self._shown.stop()
+            self._shown = None
         if self._variable.value is None:
             return
         try:
             array = self._group[self._variable.value]
             self._about.object = array._repr_html_()
-            picture = picture_of(self._group, array, self._message)
+            self._shown = picture_of(self._group, array, self._message)
         except (_core.AmbarError, OSError) as error:
             self._message.fail(error)
             return
-        self._controls[:] = [picture.controls]
-        self._picture[:] = [picture.main]
+        self._controls[:] = [self._shown.controls]
+        self._picture[:] = [self._shown.main]
 
 
 def _first(group: Group, paths: list[str]) -> str | None:
@@ -82,7 +87,7 @@ def _first(group: Group, paths: list[str]) -> str | None:
 
 
 def picture_of(group: Group, array: Array, message: Message) -> Any:
-    """Return the picture of an array: an object with `controls` and `main`."""
+    """Return the picture of an array: an object with `controls`, `main` and `stop`."""
     axes = axes_of(group, array)
     if array.dtype.kind not in "biufcmM" or not axes or 0 in array.shape:
         return Listing(array)
@@ -95,29 +100,34 @@ def picture_of(group: Group, array: Array, message: Message) -> Any:
 class Listing:
     """The first values of an array that cannot be drawn, as text."""
 
-    controls = pn.Spacer(height=0)
-
     def __init__(self, array: Array) -> None:
+        self.controls = pn.Spacer(height=0)
         values = array.read(tuple(slice(0, _MOST_LISTED) for _ in array.shape[:1]))
         listed = decoded(array, values).reshape(-1)[:_MOST_LISTED]
         lines = [html.escape(text_of(value)) for value in listed]
-        more = array.size - len(lines) if hasattr(array, "size") else 0
+        more = math.prod(array.shape) - len(lines)
         self.main = pn.pane.HTML(
             "<br>".join(lines) + (f"<br>... and {more:,} more" if more else ""),
             sizing_mode="stretch_both",
             styles={"overflow": "auto", "font-family": "monospace"},
         )
 
+    def stop(self) -> None:
+        """Do nothing: the values have been read."""
+
 
 class LinePicture:
     """A one-dimensional array as a line."""
 
-    controls = pn.Spacer(height=0)
-
     def __init__(self, array: Array, title: str, axis: Axis, message: Message) -> None:
+        self.controls = pn.Spacer(height=0)
         self.line = LineFigure(array, title, axis, 0, [0], message)
         self.main = pn.pane.Bokeh(self.line.figure)
         self.line.refresh()
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self.line.stop()
 
 
 class ImagePicture:
@@ -129,16 +139,16 @@ class ImagePicture:
     def __init__(self, array: Array, title: str, axes: list[Axis], message: Message) -> None:
         self._array, self._title, self._axes, self._message = array, title, axes, message
         self.colors = Colors(lambda: self.image.recolor())  # noqa: PLW0108 - the image changes
-        names = {axis.title: number for number, axis in enumerate(axes)}
+        names = {axis.name: number for number, axis in enumerate(axes)}
         if len(names) < len(axes):
-            names = {f"{number}: {axis.title}": number for number, axis in enumerate(axes)}
+            names = {f"{number}: {axis.name}": number for number, axis in enumerate(axes)}
         last = len(axes) - 1
         half = {"options": names, "sizing_mode": "stretch_width"}
-        self.columns = pn.widgets.Select(name="Horizontal", value=last, **half)
-        self.rows = pn.widgets.Select(name="Vertical", value=last - 1, **half)
-        self.swap = pn.widgets.Button(name="Transpose", sizing_mode="stretch_width")
+        self.columns = pn.widgets.Select(label="Horizontal", value=last, **half)
+        self.rows = pn.widgets.Select(label="Vertical", value=last - 1, **half)
+        self.swap = pn.widgets.Button(label="Transpose", sizing_mode="stretch_width")
         self.along = pn.widgets.Select(
-            name="Line through a click along", options=names, value=0, sizing_mode="stretch_width"
+            label="Line through a click along", options=names, value=0, sizing_mode="stretch_width"
         )
         self.sliders = [self._slider(number) for number in range(len(axes))]
         self._sliding = pn.Column(margin=0, sizing_mode="stretch_width")
@@ -154,19 +164,27 @@ class ImagePicture:
             sizing_mode="stretch_width",
         )
         self.main = pn.Column(self._image, self._line, sizing_mode="stretch_both", margin=0)
+        self.image: ImageFigure
+        self.line: LineFigure | None = None
         self.columns.param.watch(lambda event: self._choose(self.rows, event), "value")
         self.rows.param.watch(lambda event: self._choose(self.columns, event), "value")
         self.swap.on_click(lambda _: setattr(self.columns, "value", self.rows.value))
         self._draw()
 
+    def stop(self) -> None:
+        """Stop reading."""
+        self.image.stop()
+        if self.line is not None:
+            self.line.stop()
+
     def _slider(self, number: int) -> Any:
         axis = self._axes[number]
         if axis.size == 1:
-            return pn.widgets.StaticText(name=axis.title, value=axis.label(0))
+            return pn.widgets.StaticText(label=axis.title, value=axis.label(0))
         slider = pn.widgets.IntSlider(start=0, end=axis.size - 1, sizing_mode="stretch_width")
 
         def moved(_: object = None) -> None:
-            slider.name = f"{axis.title} = {axis.label(slider.value)}, index"
+            slider.label = f"{axis.title} = {axis.label(slider.value)}, index"
 
         slider.param.watch(moved, "value")
         slider.param.watch(lambda _: self.image.select(self._indices), "value")
@@ -189,6 +207,8 @@ class ImagePicture:
 
     def _draw(self) -> None:
         """Draw the image along the chosen dimensions."""
+        if self._image.objects:
+            self.stop()
         rows, columns = self.rows.value, self.columns.value
         self._sliding[:] = [s for n, s in enumerate(self.sliders) if n not in (rows, columns)]
         self.image = ImageFigure(
@@ -208,18 +228,20 @@ class ImagePicture:
 
     def _draw_line(self, indices: list[int]) -> None:
         """Draw the line through the place of a click."""
-        number = self.along.value
-        line = LineFigure(
-            self._array, self._title, self._axes[number], number, indices, self._message, 250
+        number, axis = self.along.value, self._axes[self.along.value]
+        if self.line is not None:
+            self.line.stop()
+        self.line = LineFigure(
+            self._array, self._title, axis, number, indices, self._message, height=250
         )
         places = [
-            f"{axis.name} {axis.label(index)}"
-            for other, (axis, index) in enumerate(zip(self._axes, indices, strict=True))
-            if other != number
+            f"{other.name} {other.label(index)}"
+            for other, index in zip(self._axes, indices, strict=True)
+            if other is not axis
         ]
-        line.figure.title.text = "at " + ", ".join(places)
-        self._line[:] = [pn.pane.Bokeh(line.figure)]
-        line.refresh()
+        self.line.figure.title.text = "at " + ", ".join(places)
+        self._line[:] = [pn.pane.Bokeh(self.line.figure)]
+        self.line.refresh()
 
 
 def page(opened: Group, request: ViewRequest) -> Any:

@@ -120,9 +120,9 @@ class ImageFigure:
         if self._values is not None:
             self._show(self._values)
 
-    def wait(self) -> None:
-        """Wait until the values are read."""
-        self._background.wait()
+    def stop(self) -> None:
+        """Stop reading, before another figure takes the place of this one."""
+        self._background.stop()
 
     def _show(self, values: np.ndarray) -> None:
         self._values = values
@@ -214,9 +214,9 @@ class LineFigure:
             bins = _size(self.figure)[0]
             self._background.submit(lambda: read_line(self._array, key, bins))
 
-    def wait(self) -> None:
-        """Wait until the values are read."""
-        self._background.wait()
+    def stop(self) -> None:
+        """Stop reading, before another figure takes the place of this one."""
+        self._background.stop()
 
     def _show(self, line: tuple[np.ndarray, np.ndarray]) -> None:
         indices, values = line

@@ -1,0 +1,72 @@
+"""A headless Chromium that shows pages of the viewer, and collects what goes wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ambar
+
+CHROMIUM = "/usr/bin/chromium"
+"""The browser of the Debian package chromium."""
+ARGUMENTS = ["--no-sandbox", "--enable-unsafe-swiftshader"]
+"""For containers, and for WebGL without a graphics card."""
+
+
+class Screen:
+    """A page of the viewer in the browser.
+
+    Parameters
+    ----------
+    page : playwright.sync_api.Page
+        The page.
+    """
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        """Errors of the console, uncaught exceptions, and failed requests."""
+        page.on("console", self._log)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("requestfailed", lambda request: self.errors.append(f"failed: {request.url}"))
+
+    def _log(self, message: Any) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def wait_for(self, selector: str) -> Any:
+        """Return the first element that matches a selector, when it is visible."""
+        found = self.page.locator(selector).first
+        found.wait_for(state="visible", timeout=30_000)
+        return found
+
+    def tooltip(self, x: float, y: float) -> dict[str, str]:
+        """Return what is shown under the pointer at a place of the figure, in fractions of it."""
+        box = self.wait_for(".bk-Figure").bounding_box()
+        rows = self.page.locator(".bk-tooltip-row-value")
+        for step in range(60):  # a figure that is not drawn yet misses movements
+            self.page.mouse.move(
+                box["x"] + x * box["width"] + step % 2, box["y"] + y * box["height"]
+            )
+            self.page.wait_for_timeout(250)
+            if step and rows.count():
+                break
+        labels, values = (
+            self.page.locator(f".bk-tooltip-row-{part}").all_inner_texts()
+            for part in ("label", "value")
+        )
+        names = (label.strip().rstrip(":") for label in labels)
+        return dict(zip(names, (value.strip() for value in values), strict=True))
+
+
+@contextmanager
+def shown(browser: Any, path: Any, size: tuple[int, int] = (1200, 800)) -> Iterator[Screen]:
+    """Show data in the browser; the errors of the page must be none at the end."""
+    with ambar.view(path).serve(browser=False) as viewer:
+        page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+        screen = Screen(page)
+        page.goto(viewer.url)
+        yield screen
+        page.close()
+    assert screen.errors == []

@@ -1,0 +1,144 @@
+"""The page of plain arrays, in a browser; values are compared with those of the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+import ambar.xarray
+from ambar.viewer.pages.arrays.axes import Axis, axes_of
+from ambar.viewer.pages.arrays.windows import envelope, read_image, read_line
+from tests.helpers.browser import shown
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def weather(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]:
+    """Return a store with coordinates that ascend, descend, are uneven, and times."""
+    latitudes, longitudes = np.linspace(60, -60, 61), np.arange(0.0, 360.0, 3.0)
+    fields = RNG.normal(280, 5, (6, 3, 61, 120)).astype("f4")
+    packed = RNG.integers(0, 900, (6, 61, 120)) / 100
+    dataset = xr.Dataset(
+        {
+            "temperature": (("time", "level", "lat", "lon"), fields, {"units": "K"}),
+            "rain": (("time", "lat", "lon"), packed, {"units": "mm"}),
+            "station": ("time", np.arange(6.0)),
+        },
+        coords={
+            "time": np.datetime64("2020-01-01", "ns") + np.arange(6) * np.timedelta64(6, "h"),
+            "level": [1000.0, 850.0, 100.0],
+            "lat": ("lat", latitudes, {"units": "degrees_north"}),
+            "lon": longitudes,
+        },
+    )
+    dataset["rain"][0, 0, 0] = np.nan
+    path = tmp_path_factory.mktemp("arrays") / "weather.ambar"
+    encoding = {"rain": {"dtype": "i2", "scale_factor": 0.01, "_FillValue": -1}}
+    dataset.ambar.write(path, encoding=encoding, fsync=False)
+    return path, dataset
+
+
+def test_the_value_under_the_pointer_is_that_of_the_data(
+    browser: Any, weather: tuple[Path, xr.Dataset]
+) -> None:
+    path, dataset = weather
+    with shown(browser, path) as screen:
+        screen.page.wait_for_timeout(1500)
+        found = screen.tooltip(0.4, 0.3)
+        place = {"lat": float(found["lat"]), "lon": float(found["lon"])}
+        field = dataset.temperature.sel(place)
+        assert float(found["value"]) == pytest.approx(float(field[0, 0]), rel=1e-6)
+        # The sliders choose indices of the other dimensions; the first one has the focus.
+        handles = screen.page.locator(".noUi-handle")
+        for handle, steps in ((0, 4), (1, 2)):
+            for _ in range(steps):
+                handles.nth(handle).press("ArrowRight")
+        screen.page.wait_for_timeout(1500)
+        found = screen.tooltip(0.4, 0.3)
+        assert float(found["value"]) == pytest.approx(float(field[4, 2]), rel=1e-6)
+        assert screen.wait_for("text=2020-01-02")
+        # A click draws the line along the time.
+        screen.page.mouse.down()
+        screen.page.mouse.up()
+        screen.page.locator(".bk-Figure").nth(1).wait_for()
+        # Another variable, which is decoded, on a logarithmic scale.
+        screen.page.locator("select").first.select_option("rain")
+        screen.page.wait_for_timeout(1000)
+        screen.page.locator("text=log").first.click()
+        screen.page.wait_for_timeout(1000)
+        found = screen.tooltip(0.5, 0.5)
+        place = {"lat": float(found["lat"]), "lon": float(found["lon"])}
+        assert float(found["value"]) == pytest.approx(float(dataset.rain[0].sel(place)), rel=1e-5)
+
+
+def test_damaged_chunks_give_a_message(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", RNG.random((300, 300)), dims=("y", "x"))
+        writer.create_array("b", RNG.random((30, 30)))
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 3] ^= 4
+    path.write_bytes(damaged)
+    with shown(browser, path) as screen:
+        screen.wait_for("text=checksum")
+        # The other variables can still be seen.
+        screen.page.locator("select").first.select_option("b")
+        screen.page.locator(".alert-danger").wait_for(state="hidden")
+        assert "value" in screen.tooltip(0.5, 0.5)
+
+
+def test_windows_of_images_are_read_in_pieces(tmp_path: Path, monkeypatch: Any) -> None:
+    values = RNG.random((3, 200, 140))
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", values, chunks=(1, 16, 32))
+        writer.create_array("complex", values[0] + 1j * values[1])
+    store = ambar.open_store(path)
+    monkeypatch.setattr("ambar.viewer.pages.arrays.windows._PIECE", 1 << 14)
+    rows, columns = slice(12, 192, 4), slice(2, 140, 2)
+    images = list(read_image(store["a"], [2, rows, columns], 1))
+    assert len(images) > 3
+    np.testing.assert_array_equal(images[-1], values[2, rows, columns])
+    [*_, turned] = read_image(store["a"], [2, rows, columns], 2)
+    np.testing.assert_array_equal(turned, values[2, rows, columns].T)
+    [*_, magnitude] = read_image(store["complex"], [slice(0, 200, 1), slice(0, 140, 1)], 0)
+    np.testing.assert_array_equal(magnitude, abs(values[0] + 1j * values[1]))
+
+
+def test_lines_keep_the_extremes_of_each_pixel(tmp_path: Path) -> None:
+    values = RNG.normal(size=1_000_000)
+    values[123_456] = 99
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", values)
+    array = ambar.open_store(path)["a"]
+    [*_, (indices, shown_values)] = read_line(array, [slice(0, 1_000_000)], 500)
+    assert len(indices) == 1000
+    assert shown_values.max() == 99
+    np.testing.assert_array_equal(values[indices], shown_values)
+    places, found = envelope(np.array([1.0, np.nan, 3.0, np.nan]), 3)
+    assert places.tolist() == [0, 2, 3, 3]
+    assert found[:2].tolist() == [1.0, 3.0]
+
+
+def test_axes_have_the_coordinates_of_the_store(weather: tuple[Path, xr.Dataset]) -> None:
+    path, dataset = weather
+    store = ambar.open_store(path)
+    time, level, lat, lon = axes_of(store, store["temperature"])
+    assert time.is_time
+    assert time.label(1) == "2020-01-01 06:00"
+    assert (lat.start, lat.step, lat.title) == (60, -2, "lat (degrees_north)")
+    assert lat.index(-59.2) == 60
+    assert level.uneven is not None
+    assert [level.index(position) for position in (900.0, 20.0)] == [1, 2]
+    assert level.even().step == 1
+    assert lon.span(slice(0, 120, 4)) == (-1.5, 360)
+    assert lat.span(slice(0, 61, 1)) == (-61, 122)
+    assert Axis("x", 10, "x").window(-5, 20, 1000) == slice(0, 10, 1)
+    assert np.array_equal(lat.at(np.arange(61)), dataset.lat)
