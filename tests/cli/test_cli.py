@@ -8,9 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -341,37 +339,6 @@ def test_limits_of_colours(store: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert message in " ".join(error.split())
 
 
-def test_labels_of_a_picture() -> None:
-    pytest.importorskip("matplotlib")
-    from ambar.snapshot.kind import CellsPlot
-    from ambar.snapshot.plotting import draw
-
-    snapshot = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
-    request = CellsPlot(path="x", limits=(0.5, 2.0), level=5)
-    axes = draw(snapshot, "density", request).axes[0]
-    assert axes.get_title().endswith(" code units")
-    assert axes.images[0].get_clim() == (0.5, 2.0)
-    untitled = draw(snapshot, "density", CellsPlot(path="x", level=5, title=False))
-    assert untitled.axes[0].get_title() == ""
-    galaxy = ambar.open_snapshot(RAMSES.parent / "ramses_cases" / "stars_3d" / "output_00002")
-    picture = draw(galaxy, "density", CellsPlot(path="x", level=4)).axes[0]
-    scale: Any = picture.artists[0]
-    bar = scale.txt_label.get_text().split()[1]
-    assert picture.get_xlabel() == f"x [{bar}]"
-    request = CellsPlot(path="x", axis="edgeon", length_unit="kpc", resolution=8)
-    tilted = draw(galaxy, "density", request).axes[0]
-    assert tilted.get_xlabel() == "right [kpc]"
-    assert tilted.get_title().startswith("density edge-on, time ")
-    assert tilted.child_axes[0].get_ylabel() == (
-        "density, integrated along the line of sight [Msun/pc2]"
-    )
-    stars = CellsPlot(path="x", particles=True, axis=(1.0, 1.0, 0.0), resolution=8)
-    seen = draw(galaxy, "mass", stars).axes[0]
-    assert seen.get_title().startswith("mass along (1, 1, 0), time ")
-    assert seen.child_axes[0].get_ylabel() == "mass per area [Msun/pc2]"
-    assert stars.target_of("mass", "(1, 1, 0)").name == "x_mass_1-1-0.png"
-
-
 def test_plot_of_two_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     source, target = RAMSES / "sedov2d_small" / "output_00002", tmp_path / "picture.png"
@@ -435,86 +402,6 @@ def test_messages_name_options_of_the_command_line(
         True,
         True,
     )
-
-
-@pytest.mark.parametrize(
-    ("field", "norm", "colors"),
-    [("density", "LogNorm", "inferno"), ("velocity_x", "CenteredNorm", "RdBu_r")],
-)
-def test_colours_suit_the_values(field: str, norm: str, colors: str) -> None:
-    """Values of both signs had logarithmic colours, and negative ones none."""
-    from ambar.snapshot.kind import CellsPlot
-    from ambar.snapshot.plotting import draw
-
-    snapshot = ambar.open_snapshot(output("sedov"))
-    figure = draw(snapshot, field, CellsPlot(path="sedov", slice_at=0.5))
-    image: Any
-    (image,) = figure.axes[0].get_images()
-    assert (type(image.norm).__name__, image.cmap.name) == (norm, colors)
-    if field == "velocity_x":
-        assert image.norm.vmin == -image.norm.vmax
-
-
-def test_logarithmic_colours_leave_out_extremes() -> None:
-    """Maps along a diagonal have values close to 0 at the edges of the box."""
-    pytest.importorskip("matplotlib")
-    from ambar.snapshot.kind import CellsPlot
-    from ambar.snapshot.plotting import draw
-
-    snapshot = ambar.open_snapshot(RAMSES / "gravpart_small" / "output_00002")
-    options: dict[str, Any] = {"path": "x", "axis": (1.0, 1.0, 1.0), "resolution": 64}
-    picture = draw(snapshot, "density", CellsPlot(**options, log=True)).axes[0]
-    shown: Any = picture.images[0].get_array()
-    values = shown.compressed()
-    low, high = picture.images[0].get_clim()
-    assert values.min() < low < np.percentile(values, 2)
-    assert np.percentile(values, 99) < high < values.max()
-    given = draw(snapshot, "density", CellsPlot(**options, limits=(1e-9, 1e3))).axes[0]
-    assert given.images[0].get_clim() == (1e-9, 1e3)
-
-
-def test_pictures_of_few_particles_have_few_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    from ambar.snapshot import plotting
-    from ambar.snapshot.kind import CellsPlot
-
-    snapshot = ambar.open_snapshot(RAMSES / "gravpart_small" / "output_00002")
-
-    def shape(**options: Any) -> tuple[int, ...]:
-        request = CellsPlot(path="x", particles=True, **options)
-        return plotting.image_of(snapshot, "mass", request).shape
-
-    assert shape() == (64, 64)
-    assert shape(resolution=16) == (16, 16)
-    monkeypatch.setattr(plotting, "_PARTICLES_PER_PIXEL", len(snapshot.particles) / 256**2)
-    assert shape() == (256, 256)
-    half = snapshot.info.boxlen / 2
-    assert shape(width=half, length_unit="code") == shape(width=0.5) == (128, 128)
-    assert shape(where="position_x < 0.2") == (64, 64)
-
-
-def test_a_species_is_chosen() -> None:
-    pytest.importorskip("matplotlib")
-    from ambar.snapshot import plotting
-    from ambar.snapshot.kind import CellsPlot
-
-    several: Any = SimpleNamespace(species={"electrons": "e", "ions": "i"}, location="run")
-    request = CellsPlot(path="x", particles=True)
-    assert plotting.particles_of(several, replace(request, species="ions")) == "i"
-    with pytest.raises(ValueError, match="choose one of electrons, ions with --species"):
-        plotting.particles_of(several, request)
-    with pytest.raises(ValueError, match="'dust' does not exist; available: electrons, ions"):
-        plotting.particles_of(several, replace(request, species="dust"))
-
-
-def test_a_slice_has_no_weight() -> None:
-    pytest.importorskip("matplotlib")
-    from ambar.snapshot import plotting
-    from ambar.snapshot.kind import CellsPlot
-
-    snapshot = ambar.open_snapshot(output("sedov"))
-    with pytest.raises(ValueError, match="a weight applies to projections"):
-        plotting.image_of(snapshot, "p", CellsPlot(path="x", slice_at=0.5, weight="density"))
 
 
 def test_as_a_program() -> None:

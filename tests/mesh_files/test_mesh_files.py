@@ -138,7 +138,7 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyError, match="no array 'pressure'.*number, temperature"):
         from ambar.mesh.drawing import MeshPlot, draw_mesh
 
-        plot = MeshPlot(path="wing.ambar", target=target, field="pressure")
+        plot = MeshPlot(path="wing.ambar", target=target, fields=("pressure",))
         draw_mesh(ambar.open_mesh(tmp_path / "wing.ambar"), plot)
     assert run(capsys, *arguments[:2], tmp_path / "wing.xyz")[0] == 2
     ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", fsync=False)

@@ -164,7 +164,7 @@ def _is_export(path: Path) -> bool:
     """Return whether a path is a file of an export, or a folder of only these.
 
     That is a NetCDF file, an openPMD file, a Zarr store, a folder of ADIOS2, a plotfile or
-    checkpoint of AMReX, or a mesh step.
+    checkpoint of AMReX, a mesh step, or a frame of a movie.
     """
     if path.is_dir():
         is_whole = path.suffix == ".zarr" or _is_bp(path) or _is_of_amrex(path)
@@ -172,7 +172,7 @@ def _is_export(path: Path) -> bool:
     if path.suffix == ".h5" and path.stat().st_size:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return data.find(b"openPMD") >= 0  # an attribute of the root, anywhere in the file
-    return path.suffix == ".nc" or path.name.startswith("step_")
+    return path.suffix == ".nc" or path.name.startswith(("step_", "frame_"))
 
 
 def _is_bp(folder: Path) -> bool:

@@ -103,6 +103,18 @@ def parse_list(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+def split_names(text: str) -> list[str]:
+    """Return the parts of "a,hypot(b, c)", which commas outside of parentheses separate."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
 def parse_center(text: str | None) -> str | list[float] | None:
     """Return the numbers in "0.5,0.5,0.5"; names such as "bc" and "max:density" unchanged."""
     if text is None or text[:1].isalpha():

@@ -1,9 +1,9 @@
-"""`ambar plot`: a picture of cells, particles or a mesh."""
+"""`ambar plot`: a picture of anything that ambar opens."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,9 +20,14 @@ from ambar.cli.options import (
     parse_axis,
     parse_center,
     parse_limits,
+    parse_region,
+    split_names,
     without_none,
 )
 from ambar.cli.output import show_result
+
+if TYPE_CHECKING:
+    from ambar.kinds.registry import Kind
 
 
 def plot(
@@ -37,15 +42,32 @@ def plot(
         ),
     ] = None,
     field: Annotated[
-        str | None,
+        list[str] | None,
         option(
-            "What to draw: a field or arithmetic; by default density (else the first field), mass "
-            "of particles, or a mesh's active array.",
+            "What to draw: a field or arithmetic; several beside each other as A,B or -f A -f B. "
+            "By default density (else the first field), mass of particles, a mesh's active array, "
+            "the largest array of a store.",
             "--field",
             "--scalars",
             "-f",
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        option(
+            "Another version of the same data: draw both, and the error with colours that end at "
+            "the error bound.",
+            metavar="PATH",
+        ),
+    ] = None,
+    movie: Annotated[
+        Path | None,
+        option(
+            "Write a movie of a series: .mp4 or .webm (needs ffmpeg or imageio-ffmpeg), .gif, or a "
+            "folder of numbered PNG files."
+        ),
+    ] = None,
+    rate: Annotated[float | None, option("Frames of the movie per second; 10 by default.")] = None,
     slice_at: Annotated[
         float | None, option("Draw a slice, at this fraction of the box.", "--slice", metavar="AT")
     ] = None,
@@ -69,7 +91,20 @@ def plot(
         option("Along the line of sight; by default integral, or mean with --weight."),
     ] = None,
     where: Annotated[
-        str | None, option("Draw only rows under a condition, such as 'T > 1e4 K'.")
+        str | None,
+        option(
+            "Draw only rows, or datasets of a collection, under a condition, such as 'T > 1e4 K'."
+        ),
+    ] = None,
+    region: Annotated[
+        str | None,
+        option("Draw a part of the box: X0:X1,Y0:Y1,Z0:Z1 in fractions.", metavar="BOX"),
+    ] = None,
+    cut: Annotated[
+        Literal["center", "whole", "fraction"] | None,
+        option(
+            "How cells at the surface of --region count; by default those whose centre is in it."
+        ),
     ] = None,
     center: Annotated[
         str | None,
@@ -96,6 +131,7 @@ def plot(
             min=1,
         ),
     ] = None,
+    levels: Annotated[bool, flag("--levels", "Draw the borders of levels.")] = False,
     unit: Annotated[
         str | None, option("Unit of the values, or 'code'; by default a usual one.")
     ] = None,
@@ -114,7 +150,11 @@ def plot(
     ] = None,
     colors: Annotated[
         str | None,
-        option("A colour map of matplotlib; by default inferno, or RdBu_r for both signs."),
+        option(
+            "A colour map of matplotlib; by default inferno, or RdBu_r for both signs.",
+            "--colors",
+            "--cmap",
+        ),
     ] = None,
     output: Annotated[int | None, option("Which output of a series.")] = None,
     dpi: Annotated[int, option("Dots per inch.", min=1, max=1000)] = 150,
@@ -125,19 +165,23 @@ def plot(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Draw a projection, a map, or with --slice a slice of a field. Needs matplotlib.
+    """Draw anything that ambar opens. Needs matplotlib, and PyVista for meshes.
+
+    Without options: cells as a map, a slice or a line by their dimensions; a series as a row of its
+    outputs; a mesh as its surface; a collection as positions and profiles; arrays as an image or a
+    line. Fields, units, colours and limits are chosen by the values.
 
     A target that ends in .fits becomes a FITS file with world coordinates. Needs astropy.
 
-    Of a mesh: its surface, drawn by PyVista.
-
     [bold]Examples[/bold]
     ambar plot run.ambar
-    ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
+    ambar plot run.ambar gas.png --field density,pressure --slice 0.5 --axis x --levels
     ambar plot run.ambar core.png --center max:density --width 0.1
     ambar plot run.ambar hot.png -f "density**2" --axis 1,1,1 --where "T > 1e6"
     ambar plot run.ambar sigma.pdf -f vz --weight mass --statistic dispersion
     ambar plot run.ambar stars.fits --particles --axis faceon --resolution 1024
+    ambar plot output_00002 error.png --against small.ambar
+    ambar plot run.ambar --movie run.mp4
     ambar plot wing.ambar --scalars pressure
     """
     from ambar.kinds.registry import open_path
@@ -157,21 +201,46 @@ def plot(
         weight=weight,
         statistic=statistic,
         where=where,
+        region=parse_region(region),
+        cut=cut,
         center=parse_center(center),
         width=width,
         depth=depth,
         length_unit=length_unit,
         level=level,
         resolution=resolution,
+        levels=levels or None,
         unit=unit,
         log=log,
         limits=parse_limits(limits),
         colors=colors,
         output=output,
     )
-    common: dict[str, Any] = {"path": path, "target": target, "field": field, "threads": threads}
-    common |= {"dpi": dpi, "title": title}
-    request = build(kind.plot_request, kind.name, path, options, **common)
-    with progress_function(progress, f"drawing {Path(path).name}"):
-        made = kind.plot(opened, request)
+    with progress_function(progress, f"drawing {Path(path).name}") as report:
+        common: dict[str, Any] = {
+            "path": path,
+            "target": target,
+            "fields": tuple(name for text in field or () for name in split_names(text)),
+            "against": None if against is None else _other(against, kind),
+            "movie": movie,
+            "rate": 10.0 if rate is None else rate,
+            "threads": threads,
+            "dpi": dpi,
+            "title": title,
+            "report": report,
+        }
+        made = kind.plot(opened, build(kind.plot_request, kind.name, path, options, **common))
     show_result(str(made), {"target": str(made)}, as_json=json)
+
+
+def _other(path: str, kind: Kind) -> Any:
+    """Return the opened object of another path, which the same function draws."""
+    from ambar.kinds.registry import open_path
+
+    other, opened = open_path(path)
+    if other.plot is not kind.plot:
+        raise _core.InvalidError(
+            f"{path}: expected a version of the same data for --against, found the kind "
+            f"{other.name!r} instead of {kind.name!r}; give another path"
+        )
+    return opened

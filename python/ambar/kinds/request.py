@@ -195,10 +195,19 @@ class PlotRequest:
 
     path: Path
     target: pathlib.Path | None = None
-    field: str | None = None
+    fields: tuple[str, ...] = ()
+    """What to draw; empty for what the kind draws by default."""
+    against: Any = None
+    """The opened object of another path, of a kind with the same function; None without one."""
+    movie: pathlib.Path | None = None
+    """The movie of a series; None for a picture."""
+    rate: float = 10.0
+    """Frames of a movie per second."""
     threads: int | None = None
     dpi: int = 150
     title: bool = True
+    report: Progress | None = None
+    """Called with the part of a movie that is done."""
 
     def target_of(self, *parts: str) -> pathlib.Path:
         """Return the file of the picture; by default named after the path and `parts`."""

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar._util.figures import check_colors, check_limits, save_figure
 from ambar._util.optional import require
 from ambar._util.text import suggestion
+from ambar.figures.colors import check_colors, check_limits
+from ambar.figures.files import save_figure
 from ambar.kinds.request import PlotRequest
 from ambar.mesh.mesh import Mesh
 
@@ -45,7 +46,8 @@ def draw_mesh(mesh: Mesh, request: MeshPlot, title: str = "") -> Path:
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.figure import Figure
 
-    scalars, colors, limits = request.field, request.colors, request.limits
+    scalars = request.fields[0] if request.fields else None
+    colors, limits = request.colors, request.limits
     wanted: dict[str, Any] = {}
     if scalars is not None:
         known = {(info.association, info.name) for info in mesh.arrays}

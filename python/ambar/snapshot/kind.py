@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ambar import _core
-from ambar._util.figures import save_figure
+from ambar._util.optional import require
 from ambar._util.progress import part_of_progress, progress_function
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
@@ -22,7 +22,6 @@ from ambar.kinds.request import (
     ExportRequest,
     MergeRequest,
     OnError,
-    PlotRequest,
     ViewRequest,
     as_list,
 )
@@ -37,7 +36,7 @@ from ambar.snapshot.copies.series import (
     steps_of_target,
 )
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
-from ambar.snapshot.field_names import resolve
+from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot
 from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
@@ -50,39 +49,6 @@ from ambar.store.writer import durability
 if TYPE_CHECKING:
     from ambar.comparison.operands import Operand
     from ambar.mesh.steps import Steps
-    from ambar.snapshot.maps.drawing import Statistic
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellsPlot(PlotRequest):
-    """The options of ``ambar plot`` for cells and particles."""
-
-    slice_at: float | None = None
-    axis: str | Sequence[float] = "z"
-    up: str | Sequence[float] | None = None
-    particles: bool = False
-    species: str | None = None
-    """The species of particles, where there are several."""
-    weight: str | None = None
-    statistic: Statistic | None = None
-    where: str | None = None
-    center: str | Sequence[float] = "bc"
-    width: float | None = None
-    depth: float | None = None
-    length_unit: str = "box"
-    level: int | None = None
-    resolution: int | None = None
-    unit: str | None = None
-    log: bool | None = None
-    limits: tuple[float, float] | None = None
-    colors: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeriesPlot(CellsPlot):
-    """The options of ``ambar plot`` for a series of outputs."""
-
-    output: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,28 +125,12 @@ def _compare_series(series: Series, output: int | None, threads: int | None) -> 
     return _compare(series[0] if output is None else series.output(output), None, threads)
 
 
-def _plot(snapshot: Snapshot, request: CellsPlot) -> Path:
-    """Write a map, a projection or a slice of a field as a picture or a FITS file."""
-    from ambar.snapshot.plotting import axis_name, draw, image_of, particles_of
+def _plot(opened: Snapshot | Series, request: CellsPlot) -> Path:
+    """Write a picture, a movie or a FITS file; matplotlib is imported here."""
+    require("matplotlib", purpose="ambar plot", install="ambar[plot]")
+    from ambar.snapshot.pictures.drawing import write_picture
 
-    field = request.field
-    if field is None:
-        rows = particles_of(snapshot, request) if request.particles else snapshot.amr
-        usual = "mass" if request.particles else "density"
-        usual = resolve(usual, rows.fields)  # snapshots of Gadget have "Masses"
-        field = usual if usual in rows.fields else next(iter(rows.fields), usual)
-    target = request.target_of(field, axis_name(request.axis))
-    if target.suffix.lower() in (".fits", ".fit"):
-        from ambar.snapshot.maps.fits import write_fits
-
-        write_fits(image_of(snapshot, field, request), target, mode="w")
-        return target
-    return save_figure(draw(snapshot, field, request), target, request.dpi)
-
-
-def _plot_series(series: Series, request: SeriesPlot) -> Path:
-    output = request.output
-    return _plot(series[-1] if output is None else series.output(output), request)
+    return write_picture(opened, request)
 
 
 def _view(opened: Snapshot | Series, request: ViewRequest) -> Any:
@@ -373,7 +323,7 @@ SERIES = Kind(
     export_request=SeriesExport,
     steps=_steps_of_series,
     compare=_compare_series,
-    plot=_plot_series,
+    plot=_plot,
     plot_request=SeriesPlot,
     view=_view,
 )

@@ -15,8 +15,9 @@ from ambar._util.text import Summary
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.code_info import CELLS, CodeInfo
 from ambar.snapshot.field_names import CELL_COMPONENTS
-from ambar.snapshot.physics.constants import LENGTHS, TIMES
+from ambar.snapshot.physics.constants import TIMES
 from ambar.snapshot.physics.cosmology import Cosmology
+from ambar.snapshot.physics.readable import readable_length, readable_time
 from ambar.snapshot.units import Units
 
 # Types of values in JSON, by the annotation of a field.
@@ -318,20 +319,3 @@ def units_of(info: RunInfo, component: str) -> Units:
     if not isinstance(info, CodeInfo):
         return info.units
     return info.units_of(CELLS if component == "amr" or component in CELL_COMPONENTS else component)
-
-
-def readable_length(cm: float) -> str:
-    """Return a length as text in the largest unit that it exceeds: "3.2 kpc"."""
-    names = ("cm", "m", "km", "Au", "pc", "kpc", "Mpc")
-    return _readable(cm, {name: LENGTHS[name] for name in names})
-
-
-def readable_time(seconds: float) -> str:
-    """Return a time as text in the largest unit that it exceeds: "14.2 Myr"."""
-    return _readable(seconds, {name: TIMES[name] for name in ("s", "day", "yr", "Myr", "Gyr")})
-
-
-def _readable(value: float, units: Mapping[str, float]) -> str:
-    fitting = [name for name, size in units.items() if abs(value) >= size]
-    name = fitting[-1] if fitting else next(iter(units))
-    return f"{value / units[name]:.4g} {name}"

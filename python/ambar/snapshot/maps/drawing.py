@@ -24,6 +24,7 @@ from ambar.snapshot.analysis.batches import (
 from ambar.snapshot.analysis.columns import units_of
 from ambar.snapshot.regions import (
     AXES,
+    Box,
     Cut,
     Direction,
     OrientedBox,
@@ -65,13 +66,17 @@ class View:
     """The unit of the coordinates of the result."""
     length: float
     """One of these units."""
+    ndim: int = 3
+    """Dimensions of the data; those of two are in the plane through 0."""
 
     def camera(self, info: RunInfo) -> _core.Camera:
         """Return the view for the extension module."""
         periodic = info.periodic or (False,) * 3
         periods = [
-            size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
+            size if wraps else math.inf
+            for size, wraps in zip(info.box_size, periodic, strict=False)
         ]
+        periods += [math.inf] * (3 - len(periods))
         return _core.Camera(
             center=self.center,
             axes=[axis.tolist() for axis in self.axes],
@@ -88,6 +93,9 @@ class View:
         """
         beyond = margin if is_by_volume else 0.0
         width, height = (side * self.pixel + 2 * (margin + beyond) for side in self.shape)
+        if self.ndim == 2:
+            half = (width / 2, height / 2)
+            return Box([-side for side in half], half, "code", center=self.center[:2])
         right, up, _ = (tuple(axis.tolist()) for axis in self.axes)
         sides = (width, height, self.depth * (1 + 1e-9) + 2 * beyond)
         return OrientedBox(self.center, sides, axis=right, towards=up, unit="code")
@@ -103,7 +111,7 @@ class View:
     def attributes(self) -> dict[str, Any]:
         """Return what the map shows for xarray."""
         return {
-            "center": [place / self.length for place in self.center],
+            "center": [place / self.length for place in self.center[: self.ndim]],
             "axis": self.axes[2].tolist(),
             "up": self.axes[1].tolist(),
             "pixel_size": self.pixel / self.length,
@@ -122,22 +130,29 @@ def view_of(
     length_unit: str,
     resolution: int,
     pixel_size: float | None,
+    is_of_cells: bool,
 ) -> View:
     """Return what a map shows; `center` is in code length.
 
-    Raises ValueError if an argument is invalid, or the data do not have three dimensions.
+    Raises ValueError if an argument is invalid, or the data do not have three dimensions, or two
+    of particles.
     """
-    if info.ndim != 3:
+    if info.ndim != 3 and (is_of_cells or info.ndim != 2):
         raise InvalidError(
-            f"expected data of three dimensions for a map, found {info.ndim}; use grid"
+            f"expected data of three dimensions for a map, found {info.ndim}; use "
+            f"{'grid' if is_of_cells else 'histogram'}"
+        )
+    if info.ndim == 2 and (axis != "z" or up is not None or depth is not None):
+        raise InvalidError(
+            "particles of two dimensions are seen along z; leave axis, up and depth out"
         )
     scale = length_of_unit(info, length_unit)
-    middle = _inside(center, info)
+    middle = (*_inside(center, info), 0.0)[:3]
     axes, dims = _axes(axis, up)
     diagonal = math.hypot(*info.box_size)
     if width is None:
         # Each side of the box, seen from the direction.
-        sides = [float(np.abs(a) @ np.array(info.box_size)) for a in axes[:2]]
+        sides = [float(np.abs(a[: info.ndim]) @ np.array(info.box_size)) for a in axes[:2]]
     else:
         both = np.ravel(width).astype(float)
         if len(both) not in (1, 2) or not all(0 < side < math.inf for side in both):
@@ -173,6 +188,7 @@ def view_of(
         origin=(origin[0], origin[1]),
         length_unit="code_length" if length_unit in ("box", "code") else length_unit,
         length=1.0 if length_unit in ("box", "code") else scale,
+        ndim=info.ndim,
     )
 
 
@@ -398,6 +414,7 @@ class ParticleFootprint(Footprint):
     def of(self, columns: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
         """Return positions and the form."""
         positions = [columns[name] for name in self._positions]
+        positions += [np.zeros(len(positions[0]))] * (3 - len(positions))
         if self._method == "spline":
             return positions, [np.full(len(positions[0]), self.margin)]
         return positions, self._method

@@ -335,7 +335,7 @@ class ParticleMaps:
         Returns
         -------
         xarray.DataArray or xarray.Dataset
-            As for `Amr.map`.
+            As for `Amr.map`. Particles of two dimensions are seen along z.
 
         Raises
         ------
@@ -382,7 +382,7 @@ class ParticleMaps:
         reach = (radius or 0.0) * length_of_unit(rows._info, length_unit)
         if reach < 0:
             raise InvalidError(f"invalid radius: {radius!r}; expected a length >= 0")
-        footprint = maps.ParticleFootprint(AXES, method, max(reach, view.pixel))
+        footprint = maps.ParticleFootprint(AXES[: view.ndim], method, max(reach, view.pixel))
         exponent = -2 if request.statistic == "integral" else 0
         units = maps.units_of_fields(rows, names, unit, exponent)
         images = maps.draw(rows, request, footprint)
@@ -424,6 +424,7 @@ def _view_of(
         center=middle,
         width=width,
         length_unit=length_unit,
+        is_of_cells=not isinstance(rows, ParticleMaps),
         **rest,
     )
 

@@ -126,7 +126,16 @@ _PINT_NAMES = {
 """Names of units in pint's notation, where they differ. pint does not define masses of bodies."""
 NOT_EXPRESSIONS = {"nH": "1/cm**3", "NH": "1/cm**2", "T_mu": "K", "K_mu": "K"}
 """Units of RAMSES that are not expressions, in pint's notation."""
-_SI_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
+_SI_PREFIXES = {
+    "f": 1e-15,
+    "p": 1e-12,
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+}
 _WITH_PREFIXES = ("m", "g", "s", "K", "Hz", "J", "eV", "N", "W", "Pa", "bar", "V", "C", "A")
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_]+)(?P<digits>[+-]?[0-9]+)?"

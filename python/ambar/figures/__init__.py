@@ -1,0 +1,1 @@
+"""Figures: colour scales, panels, pictures and movies in files, thumbnails."""

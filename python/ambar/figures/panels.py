@@ -1,0 +1,346 @@
+"""Panels of a figure: images, lines, points and rendered views, with colour and scale bars."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ambar.figures.colors import ColorScale
+from ambar.figures.labels import round_down, unit_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Extent: TypeAlias = tuple[float, float, float, float]
+"""The coordinates of the left, right, lower and upper edge of an image."""
+
+_STYLE: dict[Any, Any] = {
+    "axes.formatter.limits": (-3, 4),
+    "axes.formatter.use_mathtext": True,
+    "axes.labelsize": 10,
+    "axes.linewidth": 0.8,
+    "axes.titlesize": 10,
+    "figure.dpi": 100,
+    "figure.titlesize": 11,
+    "font.size": 10,
+    "image.interpolation": "nearest",
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "mathtext.default": "regular",
+    "pdf.fonttype": 42,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+}
+_HEIGHT = 4.4
+"""The height of the axes of a panel in a figure of few panels, inches."""
+_BAR = 0.95
+"""The width of a colour bar with its labels, inches."""
+_MARGIN = 0.75
+"""The space for the labels of an axis, inches."""
+_WIDEST = 16.0
+"""The largest width of a figure, inches."""
+_ASPECTS = (0.25, 4.0)
+"""The least and the largest ratio of the height of axes to their width."""
+_MOST_LABELS = 12
+"""The largest number of lines that a legend lists."""
+
+
+@dataclass(kw_only=True)
+class Panel(ABC):
+    """A part of a figure with axes of its own."""
+
+    title: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    scale: ColorScale | None = None
+    """The colours of values, for the colour bar; None without one."""
+    bar_label: str = ""
+    has_bar: bool = True
+    """Whether the panel has a colour bar: not if that of a neighbour applies to it."""
+
+    @property
+    def aspect(self) -> float:
+        """The ratio of the height of the axes to their width."""
+        return 1.0
+
+    @abstractmethod
+    def draw(self, axes: Axes) -> Any:
+        """Draw the panel without its labels and bars; return what a colour bar describes."""
+
+
+@dataclass(kw_only=True)
+class ImagePanel(Panel):
+    """An image on pixels of equal size, or, with `corners`, of any form."""
+
+    scale: ColorScale
+
+    values: np.ndarray
+    """Rows of pixels, from the lowest upwards; NaN in pixels without a value."""
+    extent: Extent
+    corners: tuple[np.ndarray, np.ndarray] | None = None
+    """The horizontal and vertical coordinates of the corners of pixels, of one more row and column.
+
+    `extent` contains them."""
+    is_equal: bool = True
+    """Whether both axes have the same scale."""
+    bar_unit: str | None = None
+    """The unit of a scale bar; None without one."""
+    is_sparse: bool = False
+    """Whether pixels without a value have the lowest one, as those without particles."""
+    levels: np.ndarray | None = None
+    """The level of each pixel, whose borders are drawn; None without them."""
+
+    @property
+    def aspect(self) -> float:
+        """The ratio of the height of the axes to their width."""
+        left, right, bottom, top = self.extent
+        ratio = (top - bottom) / (right - left) if self.is_equal else 0.8
+        return float(np.clip(ratio, *_ASPECTS))
+
+    def draw(self, axes: Axes) -> Any:
+        """Draw the image, its scale bar and the borders of levels."""
+        values = np.ma.masked_invalid(self.values)
+        options: dict[str, Any] = {"norm": self.scale.norm, "cmap": self.scale.colors}
+        if self.corners is None:
+            picture: Any = axes.imshow(
+                values,
+                origin="lower",
+                extent=self.extent,
+                aspect="equal" if self.is_equal else "auto",
+                interpolation="auto" if max(values.shape) > 300 else "nearest",
+                **options,
+            )
+            axes.set_facecolor(picture.cmap(0.0) if self.is_sparse else "0.15")
+        else:
+            picture = axes.pcolormesh(*self.corners, values, rasterized=True, **options)
+            axes.set_aspect("equal" if self.is_equal else "auto")
+        axes.set(xlim=self.extent[:2], ylim=self.extent[2:])
+        if self.levels is not None:
+            self._draw_levels(axes, self.levels)
+        if self.bar_unit is not None:
+            self._draw_bar(axes, self.bar_unit)
+        return picture
+
+    def _draw_levels(self, axes: Axes, levels: np.ndarray) -> None:
+        found = np.unique(levels[np.isfinite(levels)])
+        if len(found) < 2:
+            return
+        left, right, bottom, top = self.extent
+        height, width = levels.shape
+        x, y = (
+            start + (np.arange(count) + 0.5) * (end - start) / count
+            for start, end, count in ((left, right, width), (bottom, top, height))
+        )
+        between = (found[1:] + found[:-1]) / 2
+        axes.contour(x, y, levels, levels=between, colors="white", linewidths=0.5, alpha=0.7)
+
+    def _draw_bar(self, axes: Axes, unit: str) -> None:
+        """Draw a bar of a round length, about a fifth of the picture wide, on a dark box."""
+        from mpl_toolkits.axes_grid1.anchored_artists import AnchoredSizeBar
+
+        left, right, bottom, top = self.extent
+        length = round_down((right - left) / 5)
+        bar = AnchoredSizeBar(
+            axes.transData,
+            length,
+            f"{length:g} {unit_text(unit)}",
+            "lower left",
+            sep=4,
+            borderpad=0.8,
+            pad=0.4,
+            color="white",
+            size_vertical=0.006 * (top - bottom),
+            label_top=True,
+        )
+        bar.patch.set(facecolor="black", alpha=0.55, linewidth=0)
+        axes.add_artist(bar)
+
+
+@dataclass(kw_only=True)
+class Line:
+    """A line of a panel: its points, and its name in the legend."""
+
+    x: np.ndarray
+    y: np.ndarray
+    label: str = ""
+    style: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class LinePanel(Panel):
+    """Lines over one axis."""
+
+    lines: Sequence[Line]
+    is_log: tuple[bool, bool] = (False, False)
+    """Whether the horizontal and the vertical axis are logarithmic."""
+    limits: tuple[float, float] | None = None
+    """The ends of the vertical axis; by default those of the lines."""
+    is_downward: bool = False
+    """Whether the vertical axis increases downwards, as depth does."""
+    height: float = 0.6
+    """The height of the axes, in their width, unless `is_downward`."""
+
+    @property
+    def aspect(self) -> float:
+        """The ratio of the height of the axes to their width."""
+        return 1.2 if self.is_downward else self.height
+
+    def draw(self, axes: Axes) -> Any:
+        """Draw the lines and their legend."""
+        for line in self.lines:
+            axes.plot(line.x, line.y, label=line.label or None, **line.style)
+        axes.set(xscale="log" if self.is_log[0] else "linear")
+        axes.set(yscale="log" if self.is_log[1] else "linear")
+        if self.limits is not None:
+            axes.set(ylim=self.limits)
+        if self.is_downward:
+            axes.invert_yaxis()
+        axes.margins(x=0.02)
+        named = [line for line in self.lines if line.label]
+        if 1 < len(named) <= _MOST_LABELS:
+            axes.legend()
+        axes.grid(alpha=0.25, linewidth=0.5)
+
+
+@dataclass(kw_only=True)
+class PointPanel(Panel):
+    """Points in a plane, coloured by a value."""
+
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray | None = None
+    size: float = 12.0
+    """The area of a marker, points squared."""
+    is_equal: bool = False
+    """Whether both axes have the same scale."""
+    stretch: float = 1.0
+    """The length of a unit of the vertical axis over that of the horizontal one."""
+    is_log: tuple[bool, bool] = (False, False)
+
+    @property
+    def aspect(self) -> float:
+        """The ratio of the height of the axes to their width."""
+        if not self.is_equal:
+            return 0.8
+        ratio: float = float(np.ptp(self.y)) * self.stretch / (float(np.ptp(self.x)) or 1.0)
+        return float(np.clip(ratio, 0.4, 1.6))
+
+    def draw(self, axes: Axes) -> Any:
+        """Draw the points."""
+        options: dict[str, Any] = {
+            "s": self.size,
+            "linewidths": 0,
+            "rasterized": len(self.x) > 5000,
+        }
+        if self.scale is not None and self.values is not None:
+            options |= {"c": self.values, "norm": self.scale.norm, "cmap": self.scale.colors}
+        points = axes.scatter(self.x, self.y, **options)
+        axes.set(xscale="log" if self.is_log[0] else "linear")
+        axes.set(yscale="log" if self.is_log[1] else "linear")
+        if self.is_equal:
+            axes.set_aspect(self.stretch, adjustable="datalim")
+        axes.grid(alpha=0.25, linewidth=0.5)
+        return points
+
+
+@dataclass(kw_only=True)
+class ViewPanel(Panel):
+    """A rendered view: pixels with colours."""
+
+    pixels: np.ndarray
+    """Colours of shape (height, width, 3), from the highest row downwards."""
+
+    @property
+    def aspect(self) -> float:
+        """The ratio of the height of the axes to their width."""
+        height, width = self.pixels.shape[:2]
+        return float(height / width)
+
+    def draw(self, axes: Axes) -> Any:
+        """Draw the pixels; there are no axes."""
+        from matplotlib.cm import ScalarMappable
+
+        axes.imshow(self.pixels, interpolation="antialiased")
+        axes.set_axis_off()
+        return self.scale and ScalarMappable(self.scale.norm, self.scale.colors)
+
+
+Grid: TypeAlias = Sequence[Sequence[Panel]]
+"""Rows of panels."""
+
+
+def style() -> AbstractContextManager[None]:
+    """Return a context in which figures of matplotlib are drawn for papers."""
+    import matplotlib
+
+    return matplotlib.rc_context(_STYLE)
+
+
+def draw_grid(grid: Grid, title: str = "", figure: Figure | None = None) -> Figure:
+    """Draw rows of panels on a figure, by default a new one, and return it."""
+    from matplotlib.figure import Figure as NewFigure
+
+    with style():
+        width, heights = _size_of(grid)
+        if figure is None:
+            figure = NewFigure()
+        figure.set_size_inches(width, sum(heights) + (0.3 if title else 0.0))
+        figure.set_layout_engine("constrained")
+        columns = max(map(len, grid))
+        axes = figure.subplots(len(grid), columns, squeeze=False, height_ratios=heights)
+        for panels, row in zip(grid, axes, strict=True):
+            for panel, one in zip(panels, row, strict=False):
+                draw_panel(panel, one)
+            for one in row[len(panels) :]:
+                one.remove()
+        if title:
+            figure.suptitle(title)
+    return figure
+
+
+def draw_panel(panel: Panel, axes: Axes) -> None:
+    """Draw a panel with its labels and its colour bar on axes."""
+    picture = panel.draw(axes)
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
+    # Panels without a label share the axis of a neighbour.
+    axes.tick_params(labelbottom=bool(panel.x_label), labelleft=bool(panel.y_label))
+    if picture is None or panel.scale is None or not panel.has_bar:
+        return
+    values = getattr(panel, "values", None)
+    extend = "neither" if values is None else panel.scale.extend(values[np.isfinite(values)])
+    width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
+    beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
+    axes.figure.colorbar(picture, cax=beside, label=panel.bar_label, extend=extend)
+
+
+def _size_of(grid: Grid) -> tuple[float, list[float]]:
+    """Return the width of a figure and the heights of its rows, in inches."""
+    columns = max(map(len, grid))
+    heights = [_HEIGHT if columns == 1 else 3.6 if columns == 2 else 3.2 for _ in grid]
+    widths = []
+    for panels, height in zip(grid, heights, strict=True):
+        own = [
+            min(height / panel.aspect, 7.0)
+            + (_MARGIN if panel.y_label else 0.2)
+            + (_BAR if panel.scale is not None and panel.has_bar else 0.1)
+            for panel in panels
+        ]
+        widths.append(sum(own))
+    width = max(widths)
+    for number, panels in enumerate(grid):
+        # Wide panels are as high as their width permits.
+        room = width / columns - _MARGIN - _BAR
+        heights[number] = max(min(room * panel.aspect, heights[number]) for panel in panels)
+        heights[number] += 0.3 + 0.25 * any(one.title for one in panels)
+        heights[number] += 0.25 * any(one.x_label for one in panels)
+    factor = min(_WIDEST / width, 1.0)
+    return width * factor, [height * factor for height in heights]

@@ -1,0 +1,1 @@
+"""Pictures of snapshots and series: what to draw, images and lines of it, and panels of these."""

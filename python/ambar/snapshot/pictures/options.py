@@ -1,0 +1,54 @@
+"""The options of pictures of cells and particles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ambar.kinds.request import PlotRequest
+from ambar.snapshot.regions import Center, Cut, Direction, Region
+
+if TYPE_CHECKING:
+    from ambar.snapshot.maps.drawing import Statistic
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsPlot(PlotRequest):
+    """The options of ``ambar plot`` for cells and particles."""
+
+    slice_at: float | None = None
+    axis: Direction = "z"
+    up: Direction | None = None
+    particles: bool = False
+    species: str | None = None
+    """The species of particles, where there are several."""
+    weight: str | None = None
+    statistic: Statistic | None = None
+    where: str | None = None
+    region: Region | None = None
+    cut: Cut | None = None
+    center: Center = "bc"
+    width: float | None = None
+    depth: float | None = None
+    length_unit: str = "box"
+    level: int | None = None
+    resolution: int | None = None
+    levels: bool = False
+    """Whether borders of levels are drawn."""
+    unit: str | None = None
+    log: bool | None = None
+    limits: tuple[float, float] | None = None
+    colors: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesPlot(CellsPlot):
+    """The options of ``ambar plot`` for a series of outputs."""
+
+    output: int | None = None
+
+
+def axis_name(axis: str | Sequence[float] | Direction) -> str:
+    """Return an axis as text, for titles and names of files."""
+    return axis if isinstance(axis, str) else "(" + ", ".join(f"{part:g}" for part in axis) + ")"

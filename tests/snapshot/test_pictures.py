@@ -1,0 +1,232 @@
+"""Pictures of snapshots and series: what is drawn without options, labels, colours and errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers.paths import RAMSES
+from tests.helpers.sample_outputs import output
+
+pytest.importorskip("matplotlib")
+
+from ambar.figures.colors import color_scale
+from ambar.figures.labels import unit_text
+from ambar.snapshot.pictures import drawing, images
+from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot
+
+CASES = RAMSES.parent / "ramses_cases"
+TUBE = CASES / "tube_1d_walls" / "output_00002"
+GALAXY = CASES / "stars_3d" / "output_00002"
+
+draw: Any = drawing.draw
+
+
+def plot(**options: Any) -> CellsPlot:
+    return CellsPlot(path="x", **options)
+
+
+def test_labels_are_those_of_papers() -> None:
+    flat = ambar.open_snapshot(RAMSES / "sedov2d_small" / "output_00002")
+    axes = draw(flat, plot(limits=(0.5, 2.0), level=5)).axes[0]
+    assert axes.images[0].get_clim() == (0.5, 2.0)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x [code length]", "y [code length]")
+    figure = draw(flat, plot(level=5, title=False))
+    assert figure.axes[0].get_title() == figure.get_suptitle() == ""
+    galaxy = ambar.open_snapshot(GALAXY)
+    figure = draw(galaxy, plot(level=4))
+    assert figure.get_suptitle() == "along z, time 187.1 kyr"
+    picture: Any = figure.axes[0]
+    assert picture.get_xlabel() == "x [$\\mathrm{pc}$]"
+    assert picture.artists[0].txt_label.get_text() == "100 $\\mathrm{pc}$"
+    surface = "surface density [$\\mathrm{M_\\odot\\,pc^{-2}}$]"
+    assert picture.child_axes[0].get_ylabel() == surface
+    figure = draw(galaxy, plot(axis="edgeon", length_unit="kpc", resolution=8))
+    assert figure.axes[0].get_xlabel() == "right [$\\mathrm{kpc}$]"
+    assert figure.get_suptitle().startswith("edge-on, time ")
+    figure = draw(galaxy, plot(particles=True, axis=(1.0, 1.0, 0.0), resolution=8))
+    assert figure.get_suptitle().startswith("along (1, 1, 0), time ")
+    bar = figure.axes[0].child_axes[0]
+    assert bar.get_ylabel() == "mass per area [$\\mathrm{M_\\odot\\,pc^{-2}}$]"
+    assert plot().target_of("mass", "(1, 1, 0)").name == "x_mass_1-1-0.png"
+
+
+@pytest.mark.parametrize(
+    ("unit", "text"),
+    [
+        ("km/s/kpc", "$\\mathrm{km\\,s^{-1}\\,kpc^{-1}}$"),
+        ("1/cm**3", "$\\mathrm{cm^{-3}}$"),
+        ("g/(cm*s**2)", "$\\mathrm{g\\,cm^{-1}\\,s^{-2}}$"),
+        ("3.5e+21*K*cm", "$\\mathrm{3.5\\times 10^{21}\\,K\\,cm}$"),
+        ("um", "$\\mathrm{\\mu m}$"),
+        ("degrees_north", "$\\mathrm{degrees\\_north}$"),
+        ("m s-1 $", "m s-1 \\$"),
+        ("dimensionless", ""),
+    ],
+)
+def test_units_are_written_as_in_papers(unit: str, text: str) -> None:
+    assert unit_text(unit) == text
+
+
+def test_fields_are_seen_as_is_usual(gravpart: ambar.Snapshot) -> None:
+    """Densities are integrated, others averaged by density, or cut where there is no density."""
+    amr = gravpart.amr
+    found = images.image_of(gravpart, "density", plot(level=4))
+    np.testing.assert_array_equal(found, amr.project("density", level=4))
+    found = images.image_of(gravpart, "velocity_x", plot(level=4))
+    np.testing.assert_array_equal(found, amr.project("velocity_x", level=4, weight="density"))
+    found = images.image_of(gravpart, "density**2", plot(level=4))
+    np.testing.assert_array_equal(found, amr.project("density**2", level=4))
+    alone = gravpart.load(["velocity_x"])
+    found = images.image_of(alone, "velocity_x", plot(level=4))
+    np.testing.assert_array_equal(found, amr.slice("velocity_x", level=4))
+
+
+def test_parts_of_a_picture(gravpart: ambar.Snapshot) -> None:
+    box = ambar.Box((0.25, 0.25, 0.0), (0.75, 0.5, 1.0))
+    found = images.image_of(gravpart, "density", plot(region=box, slice_at=0.5, resolution=16))
+    assert found.shape == (8, 16)
+    ball = ambar.Sphere("bc", 0.3)
+    whole = plot(region=ball, cut="whole", resolution=32)
+    found = images.image_of(gravpart, "density", whole)
+    expected = gravpart.amr.map("density", region=ball, cut="whole", resolution=32)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="leave one of them out"):
+        images.image_of(gravpart, "density", plot(region=box, width=0.5))
+    with pytest.raises(ValueError, match="a level or a resolution, found both"):
+        images.image_of(gravpart, "density", plot(slice_at=0.5, level=4, resolution=8))
+
+
+def test_borders_of_levels_are_drawn(gravpart: ambar.Snapshot) -> None:
+    for options in ({"slice_at": 0.5}, {}, {"axis": (1.0, 1.0, 1.0), "resolution": 32}):
+        figure = draw(gravpart, plot(levels=True, **options))
+        borders = [
+            one for one in figure.axes[0].collections if type(one).__name__ == "QuadContourSet"
+        ]
+        assert len(borders) == 1
+
+
+def test_one_dimension_is_a_line() -> None:
+    snapshot = ambar.open_snapshot(TUBE)
+    figure = draw(snapshot, plot(fields=("density", "pressure")))
+    density, pressure = figure.axes
+    x, y = density.lines[0].get_data()
+    cells = snapshot.amr.read(["x", "dx", "density"])
+    order = np.argsort(cells["x"])
+    np.testing.assert_allclose((x[::2] + x[1::2]) / 2, cells["x"][order])
+    np.testing.assert_array_equal(y[::2], cells["density"][order])
+    assert (density.get_xlabel(), pressure.get_xlabel()) == ("", "x [code length]")
+    part = draw(snapshot, plot(center=(0.5,), width=0.1)).axes[0]
+    assert part.lines[0].get_xdata()[0] == pytest.approx(0.45, abs=0.01)
+    with pytest.raises(ValueError, match="expected cells to draw, found none"):
+        draw(snapshot, plot(where="density < 0"))
+
+
+def test_a_series_is_a_row_with_equal_colours(tmp_path: Path) -> None:
+    ambar.convert(RAMSES / "sedov3d_small", tmp_path / "run.ambar", fsync=False)
+    series = ambar.open_series(tmp_path / "run.ambar")
+    options: dict[str, Any] = {"path": "x", "fields": ("density", "pressure"), "level": 4}
+    figure = draw(series, SeriesPlot(**options))
+    assert len(figure.axes) == 4
+    for row in (figure.axes[:2], figure.axes[2:]):
+        assert len({axes.images[0].get_clim() for axes in row}) == 1
+        assert [len(axes.child_axes) for axes in row] == [0, 1]
+    assert len(draw(series, SeriesPlot(**options, output=2)).axes) == 2
+
+
+def test_comparisons_end_at_the_bound(tmp_path: Path) -> None:
+    pairs = {"sedov": output("sedov"), "tube": TUBE}
+    for name, source in pairs.items():
+        target = tmp_path / f"{name}.ambar"
+        ambar.convert(source, target, error_bound={"density": 0.01}, fsync=False)
+        original, other = ambar.open_snapshot(source), ambar.open_snapshot(target)
+        figure = draw(original, plot(against=other))
+        if name == "tube":
+            line, *bounds = figure.axes[1].lines
+            assert np.abs(line.get_ydata()).max() <= 0.01
+            assert [one.get_ydata()[0] for one in bounds] == [-0.01, 0.01]
+            continue
+        first, second, error = figure.axes
+        assert error.images[0].get_clim() == (-0.01, 0.01)
+        a, b, difference = (axes.images[0].get_array() for axes in (first, second, error))
+        np.testing.assert_allclose(difference, b - a)
+        assert 0 < np.abs(difference).max() <= 0.01
+        assert "bound 0.01" in error.get_title()
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "expected"),
+    [
+        (np.linspace(1, 5, 50), {}, ("linear", 1, 5, "inferno")),
+        (np.geomspace(1, 1e3, 5000), {}, ("log", 1.07, 993, "inferno")),
+        (np.geomspace(1e-12, 1, 5000), {}, ("log", 9.73e-6, 0.973, "inferno")),
+        (np.linspace(-2, 3, 50), {}, ("linear", -3, 3, "RdBu_r")),
+        (np.linspace(-2, 30, 50), {}, ("linear", -2, 30, "inferno")),
+        (np.linspace(-2, 3, 50), {"log": True}, ("symlog", -3, 3, "RdBu_r")),
+        (np.linspace(1, 5, 50), {"limits": (-1, 2)}, ("linear", -1, 2, "RdBu_r")),
+        (np.full(9, 4.0), {}, ("linear", 2, 6, "inferno")),
+        (np.array([np.nan]), {"colors": "viridis"}, ("linear", 0, 1, "viridis")),
+        (np.append(np.linspace(1, 2, 5000), 9.0), {}, ("linear", 1, 2, "inferno")),
+    ],
+)
+def test_colours_suit_the_values(
+    values: np.ndarray, options: dict[str, Any], expected: tuple[str, float, float, str]
+) -> None:
+    """Values of both signs had logarithmic colours, and negative ones none."""
+    scale = color_scale(values, **options)
+    assert (scale.kind, scale.colors) == (expected[0], expected[3])
+    assert (scale.low, scale.high) == pytest.approx(expected[1:3], rel=0.01)
+    ends: Any = scale.norm([scale.low, scale.high])
+    assert ends.tolist() == [0, 1]
+    places = np.linspace(max(scale.low, 1e-30) if scale.kind == "log" else scale.low, scale.high, 7)
+    assert ((scale.fractions(places) >= 0) & (scale.fractions(places) <= 1)).all()
+
+
+def test_logarithmic_colours_leave_out_extremes(gravpart: ambar.Snapshot) -> None:
+    """Maps along a diagonal have values close to 0 at the edges of the box."""
+    options: dict[str, Any] = {"axis": (1.0, 1.0, 1.0), "resolution": 64}
+    picture = draw(gravpart, plot(**options, log=True)).axes[0]
+    shown: Any = picture.images[0].get_array()
+    values = shown.compressed()
+    low, high = picture.images[0].get_clim()
+    assert values.min() < low < np.percentile(values, 2)
+    assert np.percentile(values, 99) < high < values.max()
+    given = draw(gravpart, plot(**options, limits=(1e-9, 1e3))).axes[0]
+    assert given.images[0].get_clim() == (1e-9, 1e3)
+
+
+def test_pictures_of_few_particles_have_few_pixels(
+    gravpart: ambar.Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shape(**options: Any) -> tuple[int, ...]:
+        return images.image_of(gravpart, "mass", plot(particles=True, **options)).shape
+
+    assert shape() == (64, 64)
+    assert shape(resolution=16) == (16, 16)
+    monkeypatch.setattr(images, "_PARTICLES_PER_PIXEL", len(gravpart.particles) / 256**2)
+    assert shape() == (256, 256)
+    half = gravpart.info.boxlen / 2
+    assert shape(width=half, length_unit="code") == shape(width=0.5) == (128, 128)
+    assert shape(where="position_x < 0.2") == (64, 64)
+
+
+def test_a_species_is_chosen() -> None:
+    several: Any = SimpleNamespace(species={"electrons": "e", "ions": "i"}, location="run")
+    request = plot(particles=True)
+    assert images.particles_of(several, replace(request, species="ions")) == "i"
+    with pytest.raises(ValueError, match="choose one of electrons, ions with --species"):
+        images.particles_of(several, request)
+    with pytest.raises(ValueError, match="'dust' does not exist; available: electrons, ions"):
+        images.particles_of(several, replace(request, species="dust"))
+
+
+def test_a_slice_has_no_weight() -> None:
+    snapshot = ambar.open_snapshot(output("sedov"))
+    with pytest.raises(ValueError, match="a weight applies to projections"):
+        images.image_of(snapshot, "p", plot(slice_at=0.5, weight="density"))
