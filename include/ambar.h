@@ -499,9 +499,11 @@ int32_t ambar_begin_step(ambar_writer *writer,
 
 /// Begins the output `number` of the series of snapshots at the root, and writes the path of its group, such as `output_00010`,
 /// with a terminating zero to `path`, a buffer of `room` bytes, at least 20. An output of this number that the store has is
-/// replaced. All ranks call it with equal arguments; it does not communicate. The next commit ends the output.
+/// replaced, if it has the name `name`, such as `plt00010`; null: any name. All ranks call it with equal arguments; it does not
+/// communicate. The next commit ends the output.
 int32_t ambar_begin_output(ambar_writer *writer,
                            uint32_t number,
+                           const char *name,
                            char *path,
                            size_t room);
 

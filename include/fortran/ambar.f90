@@ -16,7 +16,7 @@ module ambar
 
     public :: ambar_writer, ambar_array, ambar_blocks, ambar_settings
     public :: ambar_create, ambar_append, ambar_commit, ambar_close, ambar_group, ambar_begin_step
-    public :: ambar_define, ambar_write, ambar_free
+    public :: ambar_begin_output, ambar_define, ambar_write, ambar_free
     public :: ambar_open, ambar_shape, ambar_read, ambar_attributes, ambar_store, ambar_last_error
     public :: AMBAR_OK, AMBAR_CORRUPT, AMBAR_UNSUPPORTED, AMBAR_INVALID, AMBAR_NOT_FOUND
     public :: AMBAR_BUSY, AMBAR_LIMIT, AMBAR_INTERRUPTED, AMBAR_IO, AMBAR_PANIC, AMBAR_EXISTS, AMBAR_BOOL
@@ -113,6 +113,35 @@ contains
             if (room(n) == c_null_char) exit
             group = group // room(n)
         end do
+        call concluded(status, ierr)
+    end subroutine
+
+    !> Begins the output `number` of the series of snapshots at the root, and returns the path of its group, such as
+    !! output_00010. An output of this number that the store has is replaced, if it has the name `name`, such as
+    !! "plt00010"; without `name`, it may have any. All ranks call it with equal arguments. The next commit ends the output.
+    subroutine ambar_begin_output(writer, number, name, group, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(in) :: number
+        character(*), intent(in), optional :: name
+        character(:), allocatable, intent(out) :: group
+        integer, intent(out), optional :: ierr
+        character(kind=c_char), target :: room(32)
+        character(:, kind=c_char), allocatable, target :: text
+        type(c_ptr) :: given
+        integer :: status
+        room = c_null_char
+        group = ""
+        if (number < 0) then
+            call refused(AMBAR_INVALID, "expected a number >= 0 of an output, found a negative one", ierr)
+            return
+        end if
+        given = c_null_ptr
+        if (present(name)) then
+            text = trim(name) // c_null_char
+            given = c_loc(text)
+        end if
+        status = c_begin_output(writer%handle, number, given, room, size(room, kind=c_size_t))
+        group = text_of(c_loc(room))
         call concluded(status, ierr)
     end subroutine
 

@@ -73,6 +73,13 @@ module ambar_c
             character(kind=c_char), intent(out) :: path(*)
             integer(c_size_t), value :: room
         end function
+        integer(c_int) function c_begin_output(writer, number, name, path, room) bind(c, name="ambar_begin_output")
+            import :: c_char, c_int, c_int32_t, c_ptr, c_size_t
+            type(c_ptr), value :: writer, name
+            integer(c_int32_t), value :: number
+            character(kind=c_char), intent(out) :: path(*)
+            integer(c_size_t), value :: room
+        end function
         integer(c_int) function c_define(writer, path, spec, blocks, array) bind(c, name="ambar_define")
             import :: c_char, c_int, c_int32_t, c_ptr, c_spec
             type(c_ptr), value :: writer, blocks

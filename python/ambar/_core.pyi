@@ -48,6 +48,7 @@ class _VerifyReport(TypedDict):
     bytes: int
     entries: int
     chunks: int
+    unfinished: int
     damage: list[str]
 
 class _Component(TypedDict):

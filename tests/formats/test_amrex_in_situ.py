@@ -298,6 +298,8 @@ def test_steps_are_added_to_one_store(mpi: Mpi, folder: Path, tmp_path: Path) ->
     assert list(series.times) == [1.0, 2.0, 4.0]  # of the commit that was opened
     series = ambar.open_series(path)
     assert list(series.times) == [1.0, 3.0, 4.0]
+    found = plotfile_program(mpi, folder, "series:10:other", path, 5.0)
+    assert any('output 10 is "plt00010", found "smallplt00010"' in line for line in found)
     for snapshot in series:
         assert snapshot.amr.read(["phi"])["phi"].min() == snapshot.info.time
     series.store.verify()

@@ -74,12 +74,23 @@ def test_a_killed_conversion_is_resumed_and_exported(
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     before = ambar.open_series(target)
     assert before.outputs == list(STEPS)[: len(before)]
+    code, out, _ = run(capsys, "verify", target, "--no-progress")
+    assert code == 0
+    assert "no damage" in out
     assert 15 < len(before) < 30
     code, out, _ = run(
         capsys, "convert", f"{plotfiles}/plt*", target, "--resume", "--no-progress", "--json"
     )
     assert code == 0
     assert f'"plt{STEPS[-1]:05}"' in out
+    for options, message in (
+        ({"error_bound": {"density": 0.1}}, r"expected no error_bound.*found .*'density': '0\.1'"),
+        ({"profile": "small"}, "expected profile='balanced'.*found profile='small'"),
+        ({"fields": "density"}, r"expected no fields.*found fields=\['density'\]"),
+        ({"covered": "keep"}, "expected covered='auto'.*found covered='keep'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ambar.convert(plotfiles, target, mode="a", **options)
     series = ambar.open(target)
     assert isinstance(series, ambar.Series)
     assert series.outputs == list(STEPS)
@@ -92,7 +103,7 @@ def test_a_killed_conversion_is_resumed_and_exported(
         assert float(theirs.current_time) == snapshot.info.time
         grid = theirs.covering_grid(1, theirs.domain_left_edge, (32, 16, 16))
         cut = snapshot.amr.slice("density", axis="z", at=0.3, level=1).to_numpy()
-        np.testing.assert_array_equal(cut, grid["boxlib", "density"].d[:, :, 4])
+        np.testing.assert_array_equal(cut, grid["boxlib", "density"].d[:, :, 4].T)
     cuts = [snapshot.amr.slice("Temp", axis="z", at=0.3, level=0)[3, 2] for snapshot in series]
     native = ambar.open_snapshot(plotfiles / "plt00490")
     assert cuts[-1] == native.amr.slice("Temp", axis="z", at=0.3, level=0)[3, 2]

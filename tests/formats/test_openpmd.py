@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ambar
+from tests.helpers.command_line import run
 
 pytest.importorskip("openpmd_api")
 pytest.importorskip("typer")
@@ -295,7 +296,9 @@ def test_error_bounds_apply_to_cells_and_columns(warpx: Path, tmp_path: Path) ->
     np.testing.assert_array_equal(lossy["id"], plain["id"])
 
 
-def test_bad_input_is_an_error_and_leaves_nothing(warpx: Path, tmp_path: Path) -> None:
+def test_bad_input_is_an_error_and_leaves_nothing(
+    warpx: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "bad.ambar"
     good = warpx / "diags" / "openpmd_000100.h5"
     content = good.read_bytes()
@@ -335,6 +338,10 @@ def test_bad_input_is_an_error_and_leaves_nothing(warpx: Path, tmp_path: Path) -
         assert not target.exists()
     with pytest.raises(ambar.InvalidError, match="convert it first: ambar convert"):
         ambar.open(good)
+    code, out, _ = run(capsys, "info", good)
+    assert code == 0
+    assert "iterations" in out
+    assert "E, " in out
     ambar.convert(good, tmp_path / "one.ambar", fsync=False)
     with pytest.raises(ValueError, match="expected a series of outputs"):
         ambar.convert(good, tmp_path / "one.ambar", mode="a")

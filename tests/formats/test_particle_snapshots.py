@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -489,10 +490,14 @@ def test_other_arguments_are_refused(tmp_path: Path) -> None:
     write_subfind(tmp_path / "fof_tab_1.hdf5", groups=5, subhalos=0)
     (tmp_path / "halos.txt").write_text("1 2 3\n")
     target = tmp_path / "s.ambar"
-    with pytest.raises(ValueError, match=r"expected the files of one snapshot, found 2"):
+    with pytest.raises(ValueError, match="halos belong to one snapshot, found a run"):
+        ambar.convert(tmp_path, target, halos=tmp_path / "fof_tab_1.hdf5")
+    shutil.copy(tmp_path / "snap_2.hdf5", tmp_path / "other_2.hdf5")
+    with pytest.raises(ValueError, match=r"of one run, found names that begin with other_ and sna"):
         ambar.convert(tmp_path, target)
-    with pytest.raises(ValueError, match="convert each to a store of its own"):
-        ambar.convert([tmp_path / "snap_1.hdf5", tmp_path / "snap_2.hdf5"], target)
+    shutil.copy(tmp_path / "snap_2.hdf5", tmp_path / "last.hdf5")
+    with pytest.raises(ValueError, match="expected a number at the end of the name"):
+        ambar.convert([tmp_path / "snap_1.hdf5", tmp_path / "last.hdf5"], target)
     with pytest.raises(ValueError, match="convert it first"):
         ambar.open(tmp_path / "snap_1.hdf5")
     source = tmp_path / "snap_1.hdf5"
@@ -668,3 +673,57 @@ def test_halos_of_rockstar_in_a_ramses_output_are_in_code_units(
             ambar.convert(source, path, halos=tmp_path / "out_0.list", mode=mode)
     assert target.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out_0.list", "r.ambar"]
+
+
+def test_snapshots_of_a_run_become_a_series(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder of snapdir_NNN was an error of each file, or an empty collection."""
+    run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
+    for number in (0, 1):
+        folder = run_folder / f"snapdir_{number:03}"
+        folder.mkdir(parents=True)
+        rows = {0: 300, 4: 20} if number else {0: 300}
+        write_gadget(folder / f"snap_{number:03}.hdf5", particles(rows), files=2)
+        (run_folder / f"groups_{number:03}").mkdir()
+    write_subfind(run_folder / "groups_001" / "fof_tab_001.hdf5", groups=5, subhalos=0)
+    bounds = {"stars/Masses": 0.1}
+    done = ambar.convert(run_folder, target, error_bound=bounds, components=["gas", "stars"])
+    assert done.converted == ["snapdir_000", "snapdir_001"]
+    series = ambar.open_series(target)
+    assert series.outputs == [0, 1]
+    assert [list(one.species) for one in series] == [["gas"], ["gas", "stars"]]
+    single = ambar.convert(run_folder / "snapdir_001", tmp_path / "one.ambar", fsync=False)
+    assert single.converted
+    alone = ambar.open_snapshot(tmp_path / "one.ambar")
+    for name, values in alone.species["gas"].read().items():
+        np.testing.assert_array_equal(series[1].species["gas"].read()[name], values)
+    assert series[1].info == alone.info
+    # A later call adds what is new, and replaces what has changed.
+    folder = run_folder / "snapdir_002"
+    shutil.copytree(run_folder / "snapdir_001", folder)
+    for part in folder.iterdir():
+        part.rename(part.with_name(part.name.replace("001", "002")))
+    os.utime(run_folder / "snapdir_000" / "snap_000.1.hdf5")
+    cut(run_folder / "snapdir_001" / "snap_001.1.hdf5")
+    options: dict[str, Any] = {
+        "error_bound": bounds,
+        "components": ["gas", "stars"],
+        "mode": "a",
+    }
+    with pytest.raises(ValueError, match="expected components="):
+        ambar.convert(run_folder, target, mode="a", error_bound=bounds)
+    again = ambar.convert(run_folder, target, on_error="skip", **options)
+    assert (again.converted, again.replaced) == (["snapdir_002"], ["snapdir_000"])
+    assert list(again.failed) == ["snapdir_001"]
+    assert ambar.open_series(target).outputs == [0, 1, 2]
+    assert ambar.open_series(target)[1].info == alone.info
+    done = ambar.convert(str(run_folder / "snapdir_*2"), target, **options)
+    assert done.skipped == ["snapdir_002"]
+    ambar.open_store(target).verify()
+    code, out, _ = run(capsys, "info", run_folder / "snapdir_000")
+    assert code == 0
+    assert "gadget4" in out
+    assert run(capsys, "info", run_folder)[0] == 0
+    with pytest.raises(ValueError, match="convert it first"):
+        ambar.open(run_folder)

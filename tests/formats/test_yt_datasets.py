@@ -13,6 +13,7 @@ import pytest
 
 import ambar
 from ambar.kinds import registry
+from tests.helpers.command_line import run
 
 yt = pytest.importorskip("yt")
 yt.set_log_level(40)
@@ -272,10 +273,14 @@ def test_invalid_options_leave_no_store(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_blocks_of_athena(tmp_path: Path) -> None:
+def test_blocks_of_athena(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Athena++ writes leaf blocks alone: levels below them become averages."""
     path = athena(tmp_path)
     ambar.convert(path, tmp_path / "a.ambar")
+    code, out, _ = run(capsys, "info", path)
+    assert code == 0
+    assert "athena_pp" in out
+    assert "dens" in out or "rho" in out
     snapshot = assert_same_cells(yt.load(path), tmp_path / "a.ambar")
     assert info_of(snapshot).code == "athena_pp"
     assert snapshot.components["cells"] == ["Bcc1", "pressure", "density", "velocity_x"]

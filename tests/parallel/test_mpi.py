@@ -265,6 +265,9 @@ def test_fortran_without_mpi(tmp_path: Path) -> None:
     np.testing.assert_array_equal(store["step_000001/u"].read(), [[2, 4, 6], [3, 6, 9]])
     np.testing.assert_array_equal(store["step_000001/v"].read(), [5, -7])
     assert store["step_000001/v"].unwritten_values == 1
+    outputs = ambar.open_store(tmp_path / "x.ambar.outputs")
+    assert outputs.groups[1:] == ["output_00007"]
+    np.testing.assert_array_equal(outputs["output_00007/n"].read(), [2])
 
 
 @each_mpi

@@ -1,7 +1,9 @@
 """Earlier commits: listed, opened, named, restored, compared and kept by compaction."""
 
 import multiprocessing
+import os
 import pickle
+import signal
 import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -13,6 +15,7 @@ import pytest
 import zarr
 
 import ambar
+from tests.helpers.command_line import run
 
 
 @pytest.fixture
@@ -372,3 +375,37 @@ def test_collections_are_refreshed(tmp_path: Path) -> None:
     assert collection["a"].x.values.tolist() == [0, 1, 2, 3]
     assert before.x.values.tolist() == [0, 1, 2]
     assert collection._threads == 1
+
+
+def _killed(path: Path) -> None:
+    with ambar.create(path, "a", fsync=False) as writer:
+        writer.create_array("first", np.arange(10))
+        writer.commit()
+        writer.create_array("second", np.random.default_rng(1).random(300_000))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_bytes_of_a_killed_writer_are_no_damage(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was damage until the next writer: an interrupted conversion seemed to break a store."""
+    process = multiprocessing.get_context("spawn").Process(target=_killed, args=(path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    size = path.stat().st_size
+    code, out, _ = run(capsys, "verify", path, "--no-progress")
+    assert code == 0
+    assert "unfinished write: 2.1 MB after the last commit, of a killed writer" in out
+    found = ambar.open_store(path).verify()
+    assert 2_000_000 < found["unfinished"] < size
+    assert ambar.open_store(path, commit=3).verify()["unfinished"] == 0
+    with ambar.create(path, "a", fsync=False):
+        assert ambar.open_store(path).verify()["unfinished"] == 0  # a writer is at work
+    ambar.repair(path)
+    assert ambar.open_store(path).verify()["unfinished"] == 0
+    data = bytearray(path.read_bytes())
+    data[-30] ^= 1  # of the trailer
+    path.write_bytes(data)
+    with pytest.raises(ambar.CorruptError, match="end of central directory is damaged"):
+        ambar.open_store(path).verify()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,13 @@ def test_outputs_of_series(tmp_path: Path) -> None:
         ambar.merge([run, second], tmp_path / "y.ambar")
     assert not (tmp_path / "y.ambar").exists()
     for on_conflict, kept in (("skip", run), ("replace", both)):
-        ambar.merge([run, second], both, mode="w", on_conflict=on_conflict, fsync=False)  # type: ignore[arg-type]
+        done = ambar.merge([run, second], both, mode="w", on_conflict=on_conflict, fsync=False)  # type: ignore[arg-type]
+        names = (done.skipped, done.replaced)
+        assert names == ((["output_00002"], []) if kept is run else ([], ["output_00002"]))
+        assert done.converted == ["output_00001", "output_00002"]
+        assert "of 1 in several stores: output_00002" in str(done)
+        (commit,) = ambar.log(both)
+        assert commit.message == "merged run.ambar, second.ambar"
         name = "output_00002/"
         expected = chunks(kept, name) if on_conflict == "skip" else chunks(second)
         assert chunks(both, name) == expected
@@ -40,6 +47,7 @@ def test_outputs_of_series(tmp_path: Path) -> None:
     ambar.convert(run, both, mode="w", steps=1, fsync=False)
     ambar.merge([first], both, mode="a", fsync=False)
     assert are_equal(run, both)
+    assert ambar.log(both)[-1].message == "copied from run.ambar"
     before = both.read_bytes()
     with pytest.raises(ValueError, match="different outputs"):
         ambar.merge([first], both, mode="a")
@@ -211,3 +219,24 @@ def test_refusals(stores: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(ambar.CorruptError, match=r"foreign\.ambar"):
         ambar.merge([plain, tmp_path / "foreign.ambar"], target)
     assert not target.exists()
+
+
+def test_other_files_are_not_overwritten(stores: dict[str, Path], tmp_path: Path) -> None:
+    source, other = stores["gravpart"], tmp_path / "notes.txt"
+    other.write_text("my notes")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "notes.txt").write_text("my notes")
+    calls: list[Callable[[Path], object]] = [
+        lambda target: ambar.convert(source, target, mode="w"),
+        lambda target: ambar.convert(output("sedov"), target, mode="w"),
+        lambda target: ambar.merge([source], target, mode="w"),
+    ]
+    for call in calls:
+        with pytest.raises(FileExistsError, match="expected a store of ambar to replace"):
+            call(other)
+        with pytest.raises(ValueError, match="expected a file to replace, found a folder"):
+            call(tmp_path / "folder")
+    assert other.read_text() == "my notes"
+    (tmp_path / "empty").touch()
+    ambar.convert(source, tmp_path / "empty", mode="w", fsync=False)
+    ambar.convert(source, tmp_path / "empty", mode="w", fsync=False)

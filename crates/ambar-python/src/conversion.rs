@@ -9,6 +9,7 @@ use ambar_formats::series::{ConvertReport, OnError, StoreOptions};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
+use crate::json::JsonObject;
 use crate::progress::{Progress, check_cancelled};
 use crate::writer::durability;
 
@@ -19,16 +20,18 @@ pub struct StoreArguments {
     durability: String,
     overwrite: bool,
     on_error: String,
+    settings: JsonObject,
 }
 
 impl StoreArguments {
     /// The options of a conversion that reports to `progress`.
-    pub fn options(&self, progress: &Arc<Progress>) -> PyResult<StoreOptions> {
+    pub fn options(self, progress: &Arc<Progress>) -> PyResult<StoreOptions> {
         let reported = Arc::clone(progress);
         Ok(StoreOptions {
             durability: durability(&self.durability)?,
             overwrite: self.overwrite,
             on_error: on_error(&self.on_error)?,
+            settings: self.settings.0,
             progress: Some(Arc::new(move |done, total| {
                 check_cancelled(reported.report(done, total))
             })),

@@ -221,6 +221,7 @@ impl Store {
             bytes: report.bytes,
             entries: report.entries,
             chunks: report.chunks,
+            unfinished: report.unfinished,
             damage: report.damage,
         })
     }
@@ -252,6 +253,7 @@ struct VerifyReport {
     bytes: u64,
     entries: u64,
     chunks: u64,
+    unfinished: u64,
     damage: Vec<String>,
 }
 

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from ambar.store.store import Store
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
-Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
+Place = Annotated[
+    str,
+    typer.Argument(
+        help="A store (a URL, too), a RAMSES output, a plotfile, a snapshot of particles, openPMD, "
+        "or an output that yt reads."
+    ),
+]
 
 
 def info(
@@ -54,12 +60,12 @@ def info(
     ambar info run.ambar --commit paper-v1
     """
     from ambar._core import AmbarError, CorruptError
-    from ambar.kinds.registry import locate, overview
+    from ambar.kinds.registry import locate_summary, overview
 
     if json:
         print_json(overview(path, commit))
         return
-    kind, resource = locate(path, commit=commit)
+    kind, resource = locate_summary(path, commit)
     try:
         if kind.name in _REPRESENTED and kind.open is not None:
             console.print(repr(kind.open(resource)), markup=False, soft_wrap=True)
@@ -158,9 +164,27 @@ def _row(store: Any, node: str) -> dict[str, Any]:
 
 
 def _show_other(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
-    """Print the summary of a kind that another package defines."""
-    show_head(found, str(found["kind"]))
-    show_pairs((name, value) for name, value in found.items() if name not in ("path", "kind"))
+    """Print the summary of files that are converted, or of a kind that another package defines."""
+    bytes_ = f", {size(found['bytes'])}" if "bytes" in found else ""
+    show_head(found, f"{found['kind']}{bytes_}")
+    show_pairs(
+        (name, _text(value))
+        for name, value in found.items()
+        if name not in ("path", "kind", "bytes") and value is not None
+    )
+
+
+def _text(value: Any) -> Any:
+    """Return a list or a dict of a summary as text; long ones are shortened."""
+    if isinstance(value, dict):
+        value = [
+            f"{name} {one:,}" if isinstance(one, int) else f"{name} {one}"
+            for name, one in value.items()
+        ]
+    if not isinstance(value, list):
+        return value
+    more = f", ... ({len(value)} in total)" if len(value) > LISTED else ""
+    return ", ".join(map(str, value[:LISTED])) + more
 
 
 def _show_output(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001

@@ -28,7 +28,8 @@ def verify(
     """Check all checksums of a store, and the catalog of a collection.
 
     The records of all commits are checked, and the chunks of one commit: the last one, or that of
-    --commit. Damage is listed, and the exit code is then 1.
+    --commit. Damage is listed, and the exit code is then 1. What a killed writer has left after the
+    last commit is reported, but no damage.
 
     [bold]Examples[/bold]
     ambar verify run.ambar
@@ -43,12 +44,16 @@ def verify(
     checked = store.verify(threads=threads, progress=progress)
     if store._ambar_attributes().get("kind") == "collection":
         collection_at(place_of(path), store)._catalogue.verify()
-    show_result(
+    text = (
         f"{path}: no damage: checked {size(checked['bytes'])} in {checked['entries']:,} entries "
-        f"and {plural(checked['chunks'], 'chunk')}",
-        checked,
-        as_json=json,
+        f"and {plural(checked['chunks'], 'chunk')}"
     )
+    if checked["unfinished"]:
+        text += (
+            f"\nunfinished write: {size(checked['unfinished'])} after the last commit, of a killed "
+            "writer; the next writer or `ambar repair` removes them"
+        )
+    show_result(text, checked, as_json=json)
 
 
 def compact(

@@ -300,13 +300,20 @@ class Collection(CommitContext, Refreshable):
         changing.pending = True
 
     @locked
-    def commit(self) -> None:
+    def commit(self, message: str = "") -> None:
         """Commit all changes: readers see all of them, or none after a crash.
 
         The end of a ``with`` block commits too.
 
+        Parameters
+        ----------
+        message : str, optional
+            A message for `ambar.log`, of at most 4096 bytes.
+
         Raises
         ------
+        ValueError
+            If the message is too long.
         OSError
             If the file system reports an error. All changes since the last commit are lost then.
 
@@ -317,7 +324,7 @@ class Collection(CommitContext, Refreshable):
         ...         casts.add(f"cast{number}", {"oxygen": np.arange(3)})
         ...         casts.commit()
         """
-        self._changing.commit()
+        self._changing.commit(message)
         self._catalogue.committed()
         for cached in ("store", "_opened", "_reader", "_metadata", "_views"):
             self.__dict__.pop(cached, None)

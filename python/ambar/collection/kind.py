@@ -21,11 +21,18 @@ from ambar.kinds.request import (
     CopyRequest,
     Export,
     ExportRequest,
+    Merge,
     MergeRequest,
     OnError,
     as_list,
 )
-from ambar.kinds.targets import copying, open_existing
+from ambar.kinds.targets import (
+    copy_message,
+    copying,
+    merge_message,
+    merged,
+    open_existing,
+)
 from ambar.store.cache import place_of
 from ambar.store.copies.copier import Copier
 from ambar.store.copies.merging import assign_owners, check_conflicts
@@ -135,6 +142,7 @@ def _copy(request: CollectionCopy) -> Conversion | None:
             profile=request.new_profile,
             report=report,
         )
+        target.commit(copy_message(request))
     return Conversion(
         os.fspath(request.target),
         request.opened.usage()["total"],
@@ -153,7 +161,7 @@ def _opened(store: Store) -> Collection:
     return collection_at(place_of(store.location), store)
 
 
-def _merge(request: MergeRequest) -> None:
+def _merge(request: MergeRequest) -> Merge:
     from ambar.collection.copies import copy_datasets, merged_settings
 
     sources = [_opened(store) for store in request.stores]
@@ -181,6 +189,8 @@ def _merge(request: MergeRequest) -> None:
             copy_datasets(
                 source, target, names, fields=None, bounds={}, profile=None, report=report
             )
+        target.commit(merge_message(request))
+    return merged(owners)
 
 
 def _export(request: CollectionExport) -> Export:

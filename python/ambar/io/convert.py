@@ -19,7 +19,7 @@ from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_
 from ambar.kinds.request import Conversion, ConvertRequest, Export, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.error_bounds import ErrorBound
-from ambar.store.locations import is_store_or_damaged, open_store
+from ambar.store.locations import is_store_or_damaged, open_store, refuse_overwrite
 from ambar.store.store import Store
 from ambar.store.urls import is_url, refuse_url
 from ambar.store.writer import Profile
@@ -160,7 +160,7 @@ def convert(
     FileNotFoundError
         If a source does not exist.
     FileExistsError
-        If `target` exists, with mode "w-".
+        If `target` exists, with mode "w-"; if it is not a store, with mode "w".
     KeyError
         If no kind recognizes the source; if a component or field does not exist; if an error bound
         is given for a field, component or level that does not exist.
@@ -242,6 +242,8 @@ def convert(
     check_folder_of(Path(target))
     if mode == "w-" and Path(target).exists():
         raise target_exists(Path(target))
+    if mode == "w":
+        refuse_overwrite(target)
     write = kind.convert if store is None else kind.copy
     done = cast(Callable[[Any], Conversion | None], write)(request)
     if done is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,10 @@ from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.output_files import check_folder_of, refuse_source, target_exists
 from ambar._util.progress import Progress
 from ambar.kinds.registry import kind_of_store
-from ambar.kinds.request import Conversion, MergeRequest
+from ambar.kinds.request import Conversion, Merge, MergeRequest
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.copies.merging import OnConflict
-from ambar.store.locations import open_store
+from ambar.store.locations import open_store, refuse_overwrite
 from ambar.store.store import Store
 from ambar.store.urls import refuse_url
 
@@ -68,14 +69,15 @@ def merge(
     Returns
     -------
     Conversion
-        Sizes and time.
+        Sizes and time, and the names that several stores have: those of which the first one is
+        kept (`skipped`), or the last one (`replaced`).
 
     Raises
     ------
     FileNotFoundError
         If a source does not exist.
     FileExistsError
-        If `target` exists, with mode "w-".
+        If `target` exists, with mode "w-"; if it is not a store, with mode "w".
     ValueError
         If the kinds of the stores differ; if several stores have the same name, with
         ``on_conflict="error"``; if times do not increase; if a source is the target.
@@ -132,9 +134,15 @@ def merge(
     check_folder_of(Path(target))
     if mode == "w-" and Path(target).exists():
         raise target_exists(Path(target))
+    if mode == "w":
+        refuse_overwrite(target)
     done = merge_to(request)
-    if done is None:
-        read = sum(store.usage()["total"] for store in stores)
-        stored = Store._open(target).usage()["total"]
-        done = Conversion(os.fspath(target), read, stored, time.perf_counter() - start)
+    if done is None or not done.target:
+        done = dataclasses.replace(
+            done or Merge("", 0, 0, 0.0),
+            target=os.fspath(target),
+            source_bytes=sum(store.usage()["total"] for store in stores),
+            stored_bytes=Store._open(target).usage()["total"],
+            seconds=time.perf_counter() - start,
+        )
     return done

@@ -33,7 +33,13 @@ from ambar.kinds.request import (
     ViewRequest,
 )
 from ambar.store.commit import CommitName
-from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
+from ambar.store.locations import (
+    InMemoryStore,
+    Place,
+    is_store_or_damaged,
+    normalize_location,
+    open_store,
+)
 from ambar.store.store import Store
 from ambar.store.urls import is_url
 
@@ -55,14 +61,18 @@ _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 _VIEWER = "ambar.viewer.viewer:Viewer"
 _MESHES = (_STORED["mesh series"], _STORED["mesh"])
 _OPENPMD = "ambar.formats.openpmd.kind:OPENPMD"
+_GADGET = "ambar.formats.gadget.kind:GADGET"
+_YT = "ambar.formats.yt.kind:YT"
+_SUMMARIZED = (_OPENPMD, _GADGET, _YT)
+"""Kinds of files that are summarized without a conversion, but not opened."""
 _CONVERTED = (
     _OPENPMD,
     *_MESHES,
     _STORED["checkpoint"],
     *reversed(_OPENED),
-    "ambar.formats.gadget.kind:GADGET",
+    _GADGET,
 )
-_CONVERTED_LAST = ("ambar.formats.yt.kind:YT", _STORED["collection"])
+_CONVERTED_LAST = (_YT, _STORED["collection"])
 """The last candidates: files of these kinds may have any name."""
 
 
@@ -165,7 +175,9 @@ def locate(
         if is_empty_file(place):
             raise _core.CorruptError(f"{place}: {EMPTY}") from None
         for kind in (
-            () if isinstance(error, _core.InvalidError) else map(_load, (*_MESHES, _OPENPMD))
+            ()
+            if isinstance(error, _core.InvalidError)
+            else map(_load, (*_MESHES, _OPENPMD, _GADGET))
         ):
             if kind.match_source([place]):
                 raise _core.InvalidError(
@@ -173,6 +185,23 @@ def locate(
                     f"{kind.name!r}; convert it first: ambar convert "
                     f"{shlex.quote(os.fspath(place))} out.ambar"
                 ) from None
+        raise
+
+
+def locate_summary(
+    path: Place | InMemoryStore, commit: CommitName | None = None
+) -> tuple[Kind, Resource]:
+    """Return the kind of a path that is summarized, and the resource.
+
+    Unlike `locate`, it also finds files that have to be converted before they are opened.
+    """
+    try:
+        return locate(path, commit=commit)
+    except (_core.AmbarError, OSError):
+        if commit is None and isinstance(path, (str, os.PathLike)) and not is_url(path):
+            for kind in () if is_store_or_damaged(path) else map(_load, _SUMMARIZED):
+                if kind.match_source([path]):
+                    return kind, Resource(path)
         raise
 
 
@@ -288,14 +317,15 @@ def _load_object(reference: str) -> Any:
 def overview(path: str | os.PathLike[str], commit: CommitName | None = None) -> dict[str, Any]:
     """Return a summary of the content of `path`; JSON can represent it. Reads no array.
 
-    Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
+    Keys are `path`, `kind`, `bytes`; for snapshots of particles, openPMD and outputs that yt reads
+    what their headers state; for RAMSES outputs and plotfiles of AMReX `info`,
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
     `attributes`, `groups` (path, kind and the attribute ``ambar``), `arrays` (path, shape, dtype,
     chunks, codecs, error bound, raw and stored bytes, unwritten values); for collections those of
     `ambar.collection.representation.overview_of`, for meshes and series of them those of
     `ambar.mesh.kind`.
     """
-    kind, resource = locate(path, commit=commit)
+    kind, resource = locate_summary(path, commit)
     if kind.summarize is None:
         raise _core.UnsupportedError(
             f"{os.fspath(path)}: the kind {kind.name!r} has no summary; open it with ambar.open"

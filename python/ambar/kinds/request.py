@@ -24,6 +24,8 @@ from ambar.store.writer import Profile
 
 Path: TypeAlias = "str | os.PathLike[str]"
 OnError: TypeAlias = Literal["stop", "skip"]
+_LISTED = 20
+"""Names that the text of a report lists."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,27 @@ class Conversion:
             *(f"converted again: {name}, its files have changed" for name in self.replaced),
             *(f"left out: {name}, {why}" for name, why in self.left_out.items()),
         ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Merge(Conversion):
+    """The report of a merge.
+
+    `skipped` has names that a later store has again, of which the first one is kept, and `replaced`
+    those of which the last one is kept.
+    """
+
+    def __str__(self) -> str:
+        """Return the sizes, the time, and the names that several stores have."""
+        ratio = change(self.source_bytes, self.stored_bytes)
+        sizes = f"{size(self.source_bytes)} -> {size(self.stored_bytes)} ({ratio})"
+        lines = [f"{self.target}: {sizes} in {self.seconds:.2f} s"]
+        for names, what in ((self.skipped, "the first one"), (self.replaced, "the last one")):
+            if names:
+                more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+                listed = f"{', '.join(names[:_LISTED])}{more}"
+                lines.append(f"kept {what} of {len(names)} in several stores: {listed}")
         return "\n".join(lines)
 
 

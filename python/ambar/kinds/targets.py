@@ -9,9 +9,13 @@ from pathlib import Path
 
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural
-from ambar.kinds.request import ConvertRequest, CopyRequest, MergeRequest
+from ambar.kinds.request import ConvertRequest, CopyRequest, Merge, MergeRequest
+from ambar.store.copies.merging import Owners
 from ambar.store.store import Store
 from ambar.store.writer import Writer, create
+
+_LISTED = 10
+"""Stores of a merge that the message of the commit names."""
 
 
 def open_existing(request: ConvertRequest | MergeRequest) -> Store | None:
@@ -38,6 +42,7 @@ def copying(request: CopyRequest) -> Iterator[tuple[Writer, Progress | None]]:
         progress_function(request.progress, f"copying {_name(request.paths[0])}") as report,
     ):
         yield writer, report
+        writer.commit(copy_message(request))
 
 
 @contextmanager
@@ -51,6 +56,25 @@ def merging(request: MergeRequest) -> Iterator[tuple[Writer, Progress | None]]:
         progress_function(request.progress, title) as report,
     ):
         yield writer, report
+        writer.commit(merge_message(request))
+
+
+def copy_message(request: CopyRequest) -> str:
+    """Return the message of the commit of a copy, for `ambar.log`."""
+    return f"copied from {_name(request.paths[0])}"
+
+
+def merge_message(request: MergeRequest) -> str:
+    """Return the message of the commit of a merge, for `ambar.log`."""
+    names = [_name(store.location) for store in request.stores]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"merged {', '.join(names[:_LISTED])}{more}"
+
+
+def merged(owners: Owners) -> Merge:
+    """Return the report of a merge; `ambar.merge` adds the target, the sizes and the time."""
+    names = [name for name, number in owners.numbers.items() if number >= 0]
+    return Merge("", 0, 0, 0.0, converted=names, skipped=owners.skipped, replaced=owners.superseded)
 
 
 def _name(path: str | os.PathLike[str]) -> str:

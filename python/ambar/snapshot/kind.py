@@ -6,7 +6,7 @@ import dataclasses
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.progress import part_of_progress, progress_function
+from ambar.kinds.conversion_options import KEY as CONVERSION
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import (
     Conversion,
     ConvertRequest,
     CopyRequest,
     ExportRequest,
+    Merge,
     MergeRequest,
     OnError,
     ViewRequest,
     as_list,
 )
-from ambar.kinds.targets import copying, merging, open_existing
+from ambar.kinds.targets import copying, merged, merging, open_existing
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.copies.series import (
     SeriesMerge,
@@ -189,7 +191,10 @@ def _copy_series(request: SeriesRequest) -> Conversion:
         copy_series(store, writer, new, request.selection, folder, report)
         if existing is None:
             copy_beside_steps(store, writer)
-            writer._create_group("", store._attributes(""))
+            attributes = store._attributes("")
+            if request.selection != SnapshotSelection():
+                attributes["ambar"].pop(CONVERSION, None)
+            writer._create_group("", attributes)
     warn_of_loose_bounds(request.target, listed_bounds(request.error_bound))
     return Conversion(
         os.fspath(request.target),
@@ -201,11 +206,12 @@ def _copy_series(request: SeriesRequest) -> Conversion:
     )
 
 
-def _merge(request: MergeRequest) -> None:
+def _merge(request: MergeRequest) -> Merge:
     existing = open_existing(request)
     plan = SeriesMerge(request.stores, existing, request.on_conflict)
     with merging(request) as (writer, report):
         plan.write(writer, report)
+    return merged(plan.owners)
 
 
 def _export_snapshot(request: SnapshotExport) -> None:
@@ -345,6 +351,11 @@ def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[
         warnings.warn(message, stacklevel=5)
 
 
+def output_name(number: int) -> str:
+    """Return the name of the group of an output in a series."""
+    return f"output_{number:05}"
+
+
 def is_series(target: str | os.PathLike[str]) -> bool:
     """Return whether a store of a series of outputs is at `target`."""
     if not Path(target).exists():
@@ -388,10 +399,16 @@ def check_series(request: ConvertRequest, code: str, ndim: int | None = None) ->
         )
 
 
-def series_options(request: ConvertRequest, on_error: OnError) -> dict[str, object]:
-    """Return the options of the functions of the core that write a store of outputs."""
+def series_options(
+    request: ConvertRequest, on_error: OnError, options: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the options of the functions of the core that write a store of outputs.
+
+    `options` are those that a series stores, of `stored_options`.
+    """
     return {
         "durability": durability(request.fsync),
         "overwrite": request.mode == "w",
         "on_error": on_error,
+        "settings": options,
     }

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import CopyRequest, MergeRequest, ViewRequest, as_list
-from ambar.kinds.targets import copying, merging, open_existing
+from ambar.kinds.request import CopyRequest, Merge, MergeRequest, ViewRequest, as_list
+from ambar.kinds.targets import copying, merged, merging, open_existing
 from ambar.store.copies.arrays import copy_arrays, merge_arrays
 from ambar.store.copies.selection import Positions
 from ambar.store.group_description import Description
@@ -79,7 +79,7 @@ def _copy(request: ArraysCopy) -> None:
         )
 
 
-def _merge(request: MergeRequest) -> None:
+def _merge(request: MergeRequest) -> Merge | None:
     existing = open_existing(request)
     about = {} if existing is None else existing._ambar_attributes()
     if about.get("kind") not in (None, "series") or (
@@ -90,13 +90,14 @@ def _merge(request: MergeRequest) -> None:
             f"{about['kind']!r}; choose another name"
         )
     with merging(request) as (writer, report):
-        merge_arrays(
+        owners = merge_arrays(
             request.stores,
             writer,
             existing,
             on_conflict=request.on_conflict,
             report=report,
         )
+    return None if owners is None else merged(owners)
 
 
 def _compare(store: Store, _: int | None, threads: int | None) -> Operand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -93,6 +94,18 @@ def refuse_store(path: str | os.PathLike[str]) -> None:
             f"{os.fspath(path)} is a store of ambar already, found among files to ingest; "
             "ambar.convert and ambar.merge write stores from stores"
         )
+
+
+def refuse_overwrite(path: str | os.PathLike[str]) -> None:
+    """Raise FileExistsError if the file `path`, which is to be replaced, is not a store or empty.
+
+    Writers of stores refuse folders.
+    """
+    place = Path(path)
+    if not place.is_file() or place.stat().st_size == 0 or is_store_or_damaged(place):
+        return
+    what = "expected a store of ambar to replace, found another file; remove it, or rename it"
+    raise FileExistsError(errno.EEXIST, what, os.fspath(path))
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:

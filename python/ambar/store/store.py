@@ -317,7 +317,8 @@ class Store(Group):
         Returns
         -------
         dict of str to int
-            The number of ``bytes``, ``entries`` and ``chunks`` that were checked.
+            The number of ``bytes``, ``entries`` and ``chunks`` that were checked, and the number of
+            bytes that a killed writer left after the last commit (``unfinished``).
 
         Raises
         ------
@@ -336,7 +337,8 @@ class Store(Group):
                 f"{self.location}: {text.plural(len(damage), 'damaged place')}; restore the "
                 f"store from a copy:\n" + "\n".join(f"  {place}" for place in damage)
             )
-        return {key: report[key] for key in ("bytes", "entries", "chunks")}
+        found = {key: report[key] for key in ("bytes", "entries", "chunks")}
+        return {**found, "unfinished": report.get("unfinished", 0)}
 
     @property
     def _title(self) -> str:

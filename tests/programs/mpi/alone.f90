@@ -41,4 +41,22 @@ program alone
     call ambar_read(store, "step_000001/u", [1_int64], found, status)
     if (status /= AMBAR_INVALID) error stop "another number of dimensions"
     call ambar_free(store)
+    ! An output is replaced by one of the same name only.
+    call ambar_append(writer, path)
+    call ambar_begin_output(writer, 7, "plt00007", group, status)
+    if (status /= AMBAR_INVALID) error stop "outputs in a series of steps"
+    call ambar_close(writer)
+    call ambar_create(writer, trim(path) // ".outputs")
+    do step = 1, 2
+        call ambar_begin_output(writer, 7, group=group)
+        if (group /= "output_00007") error stop "another path"
+        call ambar_define(writer, group // "/n", AMBAR_INT32, [1_int64], array)
+        call ambar_write(writer, array, [1_int64], [step])
+        call ambar_commit(writer)
+    end do
+    call ambar_begin_output(writer, 7, "plt00007", group, status)
+    if (status /= AMBAR_INVALID .or. index(ambar_last_error(), "plt00007") == 0) error stop "another name"
+    call ambar_begin_output(writer, -1, group=group, ierr=status)
+    if (status /= AMBAR_INVALID) error stop "a negative number"
+    call ambar_close(writer)
 end program

@@ -1,13 +1,14 @@
 // Writes two boxes on each level with ambar_amrex.H, on two ranks: one level, or two for bounds of levels and boxes.
 //
 //     plotfile <store> <value> keep|replace|unknown|unknown_particles|wrong|differ|class|bounded
-//     plotfile <store> <value> series:<step>[:die]
+//     plotfile <store> <value> series:<step>[:die][:other]
 //     plotfile <store> <value> 'KEY=BOUND;KEY=BOUND...'
 //
 // keep and replace: what becomes of a store that exists. unknown: a bound of a variable that does not exist. differ: rank 1
 // asks for a bound, rank 0 for none. class: as keep, with AmrexPlotfile. unknown_particles: a bound of particles that are not
 // written. wrong: a bound that is not valid. bounded: a bound that depends on the range of all ranks' values.
-// series: adds a step to a store; with `:die`, exits before the commit.
+// series: adds a step to a store; with `:die`, exits before the commit; with
+// `:other`, the plotfiles have another prefix.
 // KEY=BOUND; two levels of noise with these error bounds, separated by semicolons.
 #include <cmath>
 #include <cstdio>
@@ -53,7 +54,7 @@ int main (int argc, char** argv) {
     if (mode == "wrong") options.error_bounds["phi"] = "1e-3 of rnage";
     if (mode == "bounded") options.error_bounds["*"] = "1e-3 of range";
     if (mode.rfind("series:", 0) == 0) {
-        options.series = "plt";
+        options.series = mode.find(":other") == std::string::npos ? "plt" : "smallplt";
         steps[0] = std::atoi(mode.c_str() + 7);
     }
     if (mode == "differ" && amrex::ParallelDescriptor::MyProc() == 1) options.error_bounds["*"] = "1e-3 relative";

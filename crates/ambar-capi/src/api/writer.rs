@@ -186,7 +186,8 @@ pub unsafe extern "C" fn ambar_begin_step(
 
 /// Begins the output `number` of the series of snapshots at the root, and writes the path of its group, such as `output_00010`,
 /// with a terminating zero to `path`, a buffer of `room` bytes, at least 20. An output of this number that the store has is
-/// replaced. All ranks call it with equal arguments; it does not communicate. The next commit ends the output.
+/// replaced, if it has the name `name`, such as `plt00010`; null: any name. All ranks call it with equal arguments; it does not
+/// communicate. The next commit ends the output.
 ///
 /// # Safety
 /// Pointers follow the contract of the API.
@@ -194,12 +195,14 @@ pub unsafe extern "C" fn ambar_begin_step(
 pub unsafe extern "C" fn ambar_begin_output(
     writer: *mut ambar_writer,
     number: u32,
+    name: *const c_char,
     path: *mut c_char,
     room: usize,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
         check_room(path, room, 20)?;
-        let step = writer.ranks.begin_output(number)?;
+        from_c!(name = optional_text(name, "the name"));
+        let step = writer.ranks.begin_output(number, name)?;
         // SAFETY: `path` is not null and has `room` bytes, which the caller promises.
         unsafe { copy_path(&step, path, room) };
         Ok(())

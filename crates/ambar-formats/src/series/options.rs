@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ambar::Result;
 use ambar::container::{CreateOptions, Durability};
+use ambar::metadata::Attributes;
 use ambar::store::StoreWriter;
 
 use crate::progress::Progress;
@@ -29,6 +30,9 @@ pub struct StoreOptions {
     pub overwrite: bool,
     /// What happens if one of several outputs cannot be converted.
     pub on_error: OnError,
+    /// Options that all outputs of a series have in common, stored in the attribute `ambar.conversion` of a new
+    /// series.
+    pub settings: Attributes,
     /// Called with the work done and the total work, in hundredths of an output.
     pub progress: Option<Arc<Progress<'static>>>,
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ambar::kinds::attributes::{self, KEY};
 use ambar::kinds::steps::{begin_output, is_series_of_snapshots};
+use ambar::metadata::Attributes;
 use ambar::store::{Store, StoreWriter};
 use ambar::{Error, Result};
 use serde_json::Value;
@@ -105,12 +106,28 @@ impl<'a> SeriesTarget<'a> {
         output: &OutputIdentity,
         write: impl FnOnce(&mut StoreWriter, &str) -> Result<()>,
     ) -> Result<()> {
+        let (is_committed, settings) = (self.is_committed, &self.options.settings);
         let writer = self.writer()?;
-        let step = begin_output(writer, output.number)?;
+        let step = begin_output(writer, output.number, None)?;
+        if !is_committed {
+            set_settings(writer, settings)?;
+        }
         write(writer, &format!("/{step}"))?;
         writer.set_message(&output.name)?;
         writer.commit()?;
         self.is_committed = true;
         Ok(())
     }
+}
+
+/// Stores the options of the conversion in the attributes of a new series.
+fn set_settings(writer: &mut StoreWriter, settings: &Attributes) -> Result<()> {
+    if settings.is_empty() {
+        return Ok(());
+    }
+    let mut root = writer.attributes("/")?.unwrap_or_default();
+    if let Some(Value::Object(own)) = root.get_mut(KEY) {
+        own.insert("conversion".into(), Value::Object(settings.clone()));
+    }
+    writer.group("/", root)
 }

@@ -67,9 +67,12 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// Verifies the container's records that this library does not need for reading: in a ZIP that ambar
     /// wrote, the second commit slot and the end records that other ZIP readers use.
     ///
+    /// Returns the bytes of an unfinished write after the last commit, which a killed writer left; 0 while a writer
+    /// is at work.
+    ///
     /// # Errors
     /// `Corrupt` if one is damaged; `Io`.
-    fn verify_records(&self) -> Result<()>;
+    fn verify_records(&self) -> Result<u64>;
 
     /// All keys, sorted.
     ///

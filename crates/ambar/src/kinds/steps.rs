@@ -56,11 +56,11 @@ pub fn output_name(number: u32) -> String {
 
 /// Begins the step `output_name(number)` of the series of snapshots at the root, and creates the series if
 /// the store is empty. A step that exists is removed: the next commit replaces it. Returns the path of the
-/// step, whose group does not exist yet.
+/// step, whose group does not exist yet. With `name`, such as `plt00010`, a step that exists must have it.
 ///
 /// # Errors
-/// `Invalid` if the root is of another kind.
-pub fn begin_output(writer: &mut StoreWriter, number: u32) -> Result<String> {
+/// `Invalid` if the root is of another kind, or the step has another name.
+pub fn begin_output(writer: &mut StoreWriter, number: u32, name: Option<&str>) -> Result<String> {
     let root = writer.attributes("/")?.unwrap_or_default();
     match root.get(KEY) {
         None => {
@@ -77,10 +77,26 @@ pub fn begin_output(writer: &mut StoreWriter, number: u32) -> Result<String> {
         }
     }
     let step = output_name(number);
-    if writer.attributes(&step)?.is_some() {
+    if let Some(stored) = writer.attributes(&step)? {
+        if let Some(name) = name {
+            check_name(&stored, number, name)?;
+        }
         writer.remove(&step)?;
     }
     Ok(step)
+}
+
+/// Returns an error unless the output with the attributes `stored` has this name.
+fn check_name(stored: &Attributes, number: u32, name: &str) -> Result<()> {
+    let source = stored.get(KEY).and_then(|own| own.get("source"));
+    match source.and_then(|source| source.get("name")) {
+        Some(Value::String(found)) if found == name => Ok(()),
+        found => Err(Error::invalid(format!(
+            "expected an output of the run in the series, whose output {number} is {}, found {name:?}; write it \
+             to another store",
+            found.unwrap_or(&Value::Null)
+        ))),
+    }
 }
 
 /// True for the `ambar` attributes of a series of snapshots, which has no key `of`.
@@ -94,12 +110,12 @@ impl RankWriter {
     ///
     /// # Errors
     /// As [`begin_output`].
-    pub fn begin_output(&mut self, number: u32) -> Result<String> {
+    pub fn begin_output(&mut self, number: u32, name: Option<&str>) -> Result<String> {
         self.check_usable()?;
         if self.rank() != 0 {
             return Ok(output_name(number));
         }
-        let begun = begin_output(self.store()?, number);
+        let begun = begin_output(self.store()?, number, name);
         self.record_failure(begun)
     }
 
@@ -134,17 +150,28 @@ mod tests {
     fn an_output_is_added_or_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.ambar");
-        let snapshot = || attributes::group("snapshot", Attributes::new());
+        let snapshot = || {
+            let mut source = Attributes::new();
+            source.insert("source".into(), json!({"name": "plt00007"}));
+            attributes::group("snapshot", source)
+        };
         let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
-        let step = begin_output(&mut writer, 7).unwrap();
+        let step = begin_output(&mut writer, 7, Some("plt00007")).unwrap();
         assert_eq!(step, "output_00007");
         writer.group(&step, snapshot()).unwrap();
         writer.group("output_00007/old", Attributes::new()).unwrap();
         writer.commit().unwrap();
         drop(writer);
         let mut writer = StoreWriter::append(&path, Durability::Full).unwrap();
-        for number in [7, 100_000] {
-            let step = begin_output(&mut writer, number).unwrap();
+        let error = begin_output(&mut writer, 7, Some("smallplt00007")).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains(r#"output 7 is "plt00007", found "smallplt00007""#),
+            "{error}"
+        );
+        for (number, name) in [(7, "plt00007"), (100_000, "plt100000")] {
+            let step = begin_output(&mut writer, number, Some(name)).unwrap();
             writer.group(&step, snapshot()).unwrap();
         }
         writer.commit().unwrap();
@@ -158,7 +185,7 @@ mod tests {
         let other = folder.path().join("other.ambar");
         let mut writer = StoreWriter::create(&other, &CreateOptions::default()).unwrap();
         begin_step(&mut writer, "", 0.0).unwrap();
-        assert!(begin_output(&mut writer, 0).is_err());
+        assert!(begin_output(&mut writer, 0, None).is_err());
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Report {
     pub entries: u64,
     /// Chunks whose own checksum was checked.
     pub chunks: u64,
+    /// Bytes of an unfinished write after the last commit, which a killed writer left.
+    pub unfinished: u64,
     /// The damage found, one sentence each; empty for an intact store.
     pub damage: Vec<String>,
 }
@@ -82,7 +84,8 @@ impl Store {
             stopped: AtomicBool::new(false),
             call: progress,
         };
-        note(self.container().verify_records())?;
+        let mut unfinished = 0;
+        note(self.container().verify_records().map(|bytes| unfinished = bytes))?;
         let total = match in_one_file {
             0 => 0,
             _ => self.container().usage()?.total,
@@ -135,6 +138,7 @@ impl Store {
             bytes,
             entries,
             chunks: chunks.into_inner(),
+            unfinished,
             damage,
         })
     }

@@ -140,7 +140,7 @@ class PendingChanges:
         self._catalogue.position(record.name)
         self._catalogue.move(record.name, *self._put(record))
 
-    def commit(self) -> None:
+    def commit(self, message: str = "") -> None:
         """Write and commit all changes."""
         self.check()
         for writer in self._writers.values():
@@ -156,7 +156,7 @@ class PendingChanges:
             **self._settings,
         }
         self._writer._create_group("/", {"ambar": about})
-        self._writer.commit()
+        self._writer.commit(message)
         self.pending = False
 
     def close(self) -> None:

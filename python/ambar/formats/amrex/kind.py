@@ -13,6 +13,7 @@ from ambar._util.progress import progress_function
 from ambar._util.text import plural
 from ambar.formats.amrex.run import PlotfileRun, has_plotfiles, run_of
 from ambar.formats.amrex.source import AmrexSource, is_amrex, open_plotfile
+from ambar.kinds.conversion_options import check_options, stored_options
 from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list
 from ambar.kinds.request import Path as AnyPath
@@ -67,6 +68,12 @@ def _summarize(resource: Resource) -> dict[str, Any]:
 def _convert(request: AmrexRequest) -> Conversion:
     bounds = listed_bounds(request.error_bound)
     run, is_series = _sources(request)
+    components, fields = as_list(request.components), as_list(request.fields)
+    settings = stored_options(
+        request, bounds, components=components, fields=fields, covered=request.covered
+    )
+    if is_series:
+        check_options(request, settings)
     with progress_function(request.progress, f"converting {request.name}") as progress:
         report = _core.convert_amrex(
             [os.fspath(path) for path in run.paths],
@@ -74,13 +81,13 @@ def _convert(request: AmrexRequest) -> Conversion:
             is_series=is_series,
             open_file=_patches,
             options={
-                "components": as_list(request.components),
-                "fields": as_list(request.fields),
+                "components": components,
+                "fields": fields,
                 "covered": request.covered,
                 "profile": request.profile,
                 "error_bounds": bounds,
             },
-            store=series_options(request, request.on_error),
+            store=series_options(request, request.on_error, settings),
             threads=request.threads,
             progress=progress,
         )

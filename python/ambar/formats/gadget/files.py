@@ -158,8 +158,7 @@ def _files_in(folder: Path, kind: FileKind) -> list[Path]:
     names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
     sets: dict[str, Path] = {}
     for path in names:
-        part = _PART.fullmatch(path.name)
-        base = part[1] if part else path.name.removesuffix(path.suffix)
+        base = base_name(path)
         # A virtual file comes before its parts, which replace it.
         if (base not in sets or not _PART.fullmatch(sets[base].name)) and has_header(
             path, kind.rows_attribute
@@ -174,12 +173,14 @@ def _files_in(folder: Path, kind: FileKind) -> list[Path]:
     return list(sets.values())
 
 
-def _path_of_part(path: Path, number: int) -> Path:
+def base_name(path: Path) -> str:
+    """Return the name of a file without the suffix, and without the number of its part."""
     part = _PART.fullmatch(path.name)
-    base, suffix = (
-        (part[1], part[3]) if part else (path.name.removesuffix(path.suffix), path.suffix)
-    )
-    return path.with_name(f"{base}.{number}{suffix}")
+    return part[1] if part else path.name.removesuffix(path.suffix)
+
+
+def _path_of_part(path: Path, number: int) -> Path:
+    return path.with_name(f"{base_name(path)}.{number}{path.suffix}")
 
 
 def _numbered(path: Path, count: int | None, kind: FileKind) -> list[Path]:

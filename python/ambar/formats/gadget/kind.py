@@ -6,20 +6,18 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ambar import _core
-from ambar._util.progress import progress_function
+from ambar._util.progress import Progress, part_of_progress, progress_function
 from ambar._util.text import suggestion
 from ambar.formats.gadget.columns import names_of_columns, unit_of
 from ambar.formats.gadget.files import (
-    SUFFIXES,
     Dataset,
     Reader,
     attributes_of,
@@ -32,6 +30,14 @@ from ambar.formats.gadget.files import (
     own_nodes,
 )
 from ambar.formats.gadget.header import SNAPSHOT, Header, read_header
+from ambar.formats.gadget.run import (
+    RunSnapshot,
+    expanded,
+    fingerprint_of,
+    has_snapshots,
+    numbered_snapshot,
+    run_of,
+)
 from ambar.formats.halos import SUBFIND, HaloTable, RunScales, read_halos, write_halos
 from ambar.formats.particle_tables import (
     POSITIONS,
@@ -40,13 +46,18 @@ from ambar.formats.particle_tables import (
     upper_faces,
     write_sorted,
 )
-from ambar.kinds.registry import Kind
-from ambar.kinds.request import Conversion, ConvertRequest, as_list, as_paths
+from ambar.kinds.conversion_options import KEY as OPTIONS
+from ambar.kinds.conversion_options import check_options, stored_options
+from ambar.kinds.failures import Failures
+from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
+from ambar.kinds.targets import open_existing
 from ambar.parallel.workers import Workers
 from ambar.snapshot.code_info import CodeInfo, stated_units
+from ambar.snapshot.copies.series import steps_of_target
 from ambar.snapshot.field_names import resolve
-from ambar.snapshot.kind import warn_of_loose_bounds
+from ambar.snapshot.kind import check_series, is_series, output_name, warn_of_loose_bounds
 from ambar.snapshot.loading import HALOS, SPECIES
 from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.store.error_bounds import listed_bounds, select_bounds
@@ -69,8 +80,6 @@ _NAMES = {
 _COORDINATES = "Coordinates"
 _MASSES = "Masses"
 _OTHER = "it is not a dataset of particles"
-_CHECKED = 16
-"""Files of a folder that are opened to find a snapshot: folders of NetCDF files may have many."""
 _FIRST = ("ParticleIDs", _MASSES, "Velocities")
 """Datasets whose columns follow the positions."""
 
@@ -82,6 +91,7 @@ class GadgetRequest(ConvertRequest):
     components: Iterable[str] | None = None
     fields: Iterable[str] | None = None
     halos: AnyPath | Sequence[AnyPath] | None = None
+    on_error: OnError = "stop"
 
 
 @dataclass(frozen=True)
@@ -105,64 +115,188 @@ class _Species:
 
 
 def _matches(paths: Sequence[AnyPath]) -> bool:
-    first = Path(paths[0])
-    if not first.is_dir():
-        return any(has_header(first, kind.rows_attribute) for kind in (SNAPSHOT, SUBFIND))
-    files = (path for path in sorted(first.iterdir()) if path.suffix in SUFFIXES)
-    for path in islice(files, _CHECKED) if len(paths) == 1 else ():
-        with suppress(_core.CorruptError):
-            if has_header(path, SNAPSHOT.rows_attribute):
-                return True
-    return False
+    return has_header(paths[0], SUBFIND.rows_attribute) or has_snapshots(paths)
 
 
 def _convert(request: GadgetRequest) -> Conversion:
-    request.refuse_append()
-    start = time.perf_counter()
-    bounds = listed_bounds(request.error_bound)
     if has_header(request.paths[0], SUBFIND.rows_attribute):
         raise _core.InvalidError(
             f"{os.fspath(request.paths[0])}: expected a snapshot, found a catalogue of halos; "
             "convert the snapshot, and give the catalogue with halos"
         )
-    paths = find_files(request.paths, SNAPSHOT)
-    header = read_header(paths)
-    types = [f"PartType{number}" for number in range(header.counts.shape[1])]
-    left_out = dict.fromkeys(other_datasets(paths[0], types), _OTHER)
-    species = _all_species(header, left_out)
-    wanted = _wanted(species, header, request)
-    _check_bounds(bounds, wanted, header)
-    total = sum(dataset.nbytes for one in wanted for dataset in (one.positions, *one.others))
-    if not header.has_domain:
-        total += sum(one.positions.nbytes for one in species)
+    request = dataclasses.replace(request, paths=list[AnyPath](expanded(request.paths)))
+    run = run_of(request.paths)
+    if run is None and request.mode == "a" and is_series(request.target):
+        run = [numbered_snapshot(request.paths)]
+    return _convert_one(request) if run is None else _convert_run(request, run)
+
+
+def _convert_one(request: GadgetRequest) -> Conversion:
+    """Convert a snapshot to a store of its own."""
+    request.refuse_append()
+    start = time.perf_counter()
+    conversion = _SnapshotConversion(request, find_files(request.paths, SNAPSHOT))
     with (
-        progress_function(request.progress, f"converting {paths[0].name}") as progress,
-        _reader(request.threads, total, progress) as reader,
-    ):
-        info = _run_info(header, species, reader)
-        scales = RunScales(
-            header.time, header.aexp, header.unit_l, header.unit_m, header.velocity, info.boxlen
-        )
-        # Catalogues are small beside the snapshot: they are not part of the progress.
-        unmeasured = Reader(None, lambda _: None)
-        halos = read_halos(as_paths(request.halos), scales, unmeasured, left_out)
-        with create(
+        progress_function(request.progress, f"converting {conversion.name}") as progress,
+        create(
             request.target,
             "w" if request.mode == "w" else "w-",
             profile=request.profile,
             threads=request.threads,
             fsync=request.fsync,
-        ) as writer:
-            _write(writer, wanted, halos, header, info, reader, bounds)
-    warn_of_loose_bounds(request.target, bounds)
+        ) as writer,
+    ):
+        conversion.write(writer, "", {}, progress)
+    warn_of_loose_bounds(request.target, conversion.bounds)
     return Conversion(
         target=os.fspath(request.target),
-        source_bytes=sum(path.stat().st_size for path in paths),
+        source_bytes=conversion.source_bytes,
         stored_bytes=Path(request.target).stat().st_size,
         seconds=time.perf_counter() - start,
         converted=[os.fspath(request.paths[0])],
-        left_out=left_out,
+        left_out=conversion.left_out,
     )
+
+
+def _convert_run(request: GadgetRequest, run: Sequence[RunSnapshot]) -> Conversion:
+    """Convert the snapshots of a run to a series; each is committed when it is converted."""
+    start = time.perf_counter()
+    if request.halos is not None:
+        raise _core.InvalidError(
+            f"{request.name}: halos belong to one snapshot, found a run; convert the snapshots to "
+            "stores of their own"
+        )
+    failures = Failures(request.on_error)
+    bounds = listed_bounds(request.error_bound)
+    options = stored_options(
+        request,
+        bounds,
+        components=as_list(request.components),
+        fields=as_list(request.fields),
+    )
+    check_options(request, options)
+    stored = _stored_sources(request)
+    converted: list[str] = []
+    skipped: list[str] = []
+    replaced: list[str] = []
+    left_out: dict[str, str] = {}
+    source_bytes = 0
+    with progress_function(request.progress, f"converting {request.name}") as report:
+        for index, snapshot in enumerate(run):
+            try:
+                paths = find_files([snapshot.path], SNAPSHOT)
+                source = {"name": snapshot.name, "fingerprint": fingerprint_of(paths)}
+                known = stored.get(output_name(snapshot.number))
+                _check_name(snapshot, known)
+                if known is not None and known.get("fingerprint") == source["fingerprint"]:
+                    skipped.append(snapshot.name)
+                    continue
+                conversion = _SnapshotConversion(request, paths, is_of_run=True)
+                check_series(request, conversion.header.code)
+                mode = "a" if converted or replaced else request.mode
+                progress = report and part_of_progress(report, index, len(run))
+                # After an error, the store is reopened at the last commit.
+                with create(
+                    request.target,
+                    mode,
+                    profile=request.profile,
+                    threads=request.threads,
+                    fsync=request.fsync,
+                ) as writer:
+                    if known is not None:
+                        writer.remove(output_name(snapshot.number))
+                    if not (stored or converted):
+                        own = {"version": 1, "kind": "series", OPTIONS: options}
+                        writer._create_group("/", {"ambar": own})
+                    conversion.write(writer, output_name(snapshot.number), source, progress)
+                    writer.commit(snapshot.name)
+            except (_core.AmbarError, OSError) as error:
+                failures.add(snapshot.name, error)
+                continue
+            (converted if known is None else replaced).append(snapshot.name)
+            source_bytes += conversion.source_bytes
+            left_out |= conversion.left_out
+    if failures.first is not None and not (converted or skipped or replaced):
+        raise failures.first
+    warn_of_loose_bounds(request.target, bounds)
+    return Conversion(
+        os.fspath(request.target),
+        source_bytes,
+        Path(request.target).stat().st_size,
+        time.perf_counter() - start,
+        converted,
+        skipped,
+        replaced,
+        failures.messages,
+        left_out,
+    )
+
+
+def _check_name(snapshot: RunSnapshot, known: Mapping[str, Any] | None) -> None:
+    """Raise ValueError if the output of a series with this number is of another name."""
+    if known is not None and known.get("name") != snapshot.name:
+        raise _core.InvalidError(
+            f"{snapshot.path}: expected a snapshot of the run in the series, whose output "
+            f"{snapshot.number} is {known.get('name')!r}, found {snapshot.name!r}; convert it to "
+            "another store"
+        )
+
+
+def _stored_sources(request: GadgetRequest) -> dict[str, dict[str, Any]]:
+    """Return the attribute `source` of the outputs of the target, for mode "a"."""
+    store = open_existing(request)
+    if store is None:
+        return {}
+    return {
+        group: store._ambar_attributes(group).get("source") or {}
+        for group in steps_of_target(store)
+    }
+
+
+class _SnapshotConversion:
+    """The conversion of a snapshot to a group of a store.
+
+    Some snapshots of a run have no particles of a type, such as stars.
+    """
+
+    def __init__(
+        self, request: GadgetRequest, paths: Sequence[Path], *, is_of_run: bool = False
+    ) -> None:
+        self._request = request
+        self.name = paths[0].name
+        self.bounds = listed_bounds(request.error_bound)
+        self.header = read_header(paths)
+        self.source_bytes = sum(path.stat().st_size for path in paths)
+        types = [f"PartType{number}" for number in range(self.header.counts.shape[1])]
+        self.left_out = dict.fromkeys(other_datasets(paths[0], types), _OTHER)
+        self._species = _all_species(self.header, self.left_out)
+        names = _NAMES.get(self.header.code, _GADGET) if is_of_run else ()
+        absent = set(names).difference(one.name for one in self._species)
+        self._wanted = _wanted(self._species, self.header, request, absent)
+        bounds = [rule for rule in self.bounds if rule[0].split("/")[-2:][0] not in absent]
+        _check_bounds(bounds, self._wanted, self.header)
+
+    def write(
+        self, writer: Writer, group: str, source: Mapping[str, str], progress: Progress | None
+    ) -> None:
+        """Write the snapshot as a group, the root for "".
+
+        `source` has more keys of the attribute of this name.
+        """
+        header, wanted = self.header, self._wanted
+        total = sum(dataset.nbytes for one in wanted for dataset in (one.positions, *one.others))
+        if not header.has_domain:
+            total += sum(one.positions.nbytes for one in self._species)
+        with _reader(self._request.threads, total, progress) as reader:
+            info = _run_info(header, self._species, reader)
+            scales = RunScales(
+                header.time, header.aexp, header.unit_l, header.unit_m, header.velocity, info.boxlen
+            )
+            # Catalogues are small beside the snapshot: they are not part of the progress.
+            unmeasured = Reader(None, lambda _: None)
+            paths = as_paths(self._request.halos)
+            halos = read_halos(paths, scales, unmeasured, self.left_out)
+            _write(writer, group, source, wanted, halos, header, info, reader, self.bounds)
 
 
 @contextmanager
@@ -220,12 +354,17 @@ def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
     return found
 
 
-def _wanted(species: Sequence[_Species], header: Header, request: GadgetRequest) -> list[_Species]:
-    """Return the species and datasets that a request names; positions are always among them."""
+def _wanted(
+    species: Sequence[_Species], header: Header, request: GadgetRequest, absent: set[str]
+) -> list[_Species]:
+    """Return the species and datasets that a request names; positions are always among them.
+
+    `absent` are names of species that need not exist.
+    """
     components, fields = as_list(request.components), as_list(request.fields)
     known = {one.name: one for one in species}
     for name in components or ():
-        if name.removeprefix(SPECIES) not in known:
+        if name.removeprefix(SPECIES) not in {*known, *absent}:
             raise _core.NotFoundError(
                 f"{header.paths[0]}: no component {name!r}; {suggestion(name, known)}"
             )
@@ -347,6 +486,8 @@ def _as_json(value: Any) -> Any:
 
 def _write(
     writer: Writer,
+    group: str,
+    source: Mapping[str, str],
     species: Sequence[_Species],
     halos: Sequence[HaloTable],
     header: Header,
@@ -354,12 +495,12 @@ def _write(
     reader: Reader,
     bounds: Sequence[tuple[str, str]],
 ) -> None:
-    """Write all tables, and the attributes of the snapshot."""
+    """Write all tables, and the attributes of the snapshot at `group`."""
     components: dict[str, list[str]] = {}
     units: dict[str, str] = {}
     for one in species:
         component = SPECIES + one.name
-        table = TableWriter(writer, component, one.rows, bounds)
+        table = TableWriter(writer, f"{group}/{component}", one.rows, bounds)
         own = _write_species(table, one, header, info, reader)
         table.finish(info.ndim, info.boxlen)
         components[component] = table.columns
@@ -368,12 +509,12 @@ def _write(
     for catalogue in halos:
         units |= _named(HALOS + catalogue.name, stated_units(catalogue.units, info))
     writer._create_group(
-        "/",
+        group or "/",
         {
             "ambar": {
                 "version": 1,
                 "kind": "snapshot",
-                "source": {"format": header.code},
+                "source": {"format": header.code, **source},
                 "info": dataclasses.asdict(dataclasses.replace(info, field_units=units)),
                 "components": components,
                 "missing": {},
@@ -418,9 +559,36 @@ def _columns(species: _Species, reader: Reader) -> Iterator[tuple[str, np.ndarra
         yield _MASSES, np.full(species.rows, species.mass)
 
 
+def _summarize(resource: Resource) -> dict[str, Any]:
+    """Return what the headers of a snapshot, or of the first one of a run, state."""
+    run = run_of([resource.location])
+    first = run[0].path if run else Path(resource.location)
+    paths = find_files([first], SNAPSHOT)
+    header = read_header(paths)
+    names = _NAMES.get(header.code, _GADGET)
+    counts = header.counts.sum(axis=0).tolist()
+    particles = {
+        names[number] if number < len(names) else f"PartType{number}": count
+        for number, count in enumerate(counts)
+        if count
+    }
+    about: dict[str, Any] = {} if run is None else {"snapshots": [one.name for one in run]}
+    return {
+        **about,
+        "files": len(paths),
+        "bytes": sum(path.stat().st_size for path in paths),
+        "code": header.code,
+        "time": header.time,
+        "aexp": header.aexp,
+        "box": list(header.box),
+        "particles": particles,
+    }
+
+
 GADGET = Kind(
     name="particle snapshot",
     match_source=_matches,
+    summarize=_summarize,
     convert=_convert,
     convert_request=GadgetRequest,
 )

@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ambar import _core
-from ambar._util.progress import Progress, progress_function
+from ambar._util.progress import Progress, part_of_progress, progress_function
 from ambar.formats.openpmd.conversion import DESCRIPTION, IterationImport
 from ambar.formats.openpmd.files import check_file, files_of, is_openpmd, openpmd_api, size_of
 from ambar.formats.openpmd.source import (
@@ -22,17 +23,17 @@ from ambar.formats.openpmd.source import (
     iterations_of,
     open_series,
 )
-from ambar.kinds.registry import Kind
+from ambar.kinds.conversion_options import KEY as OPTIONS
+from ambar.kinds.conversion_options import check_options, stored_options
+from ambar.kinds.failures import Failures
+from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError
 from ambar.kinds.request import Path as AnyPath
-from ambar.snapshot.kind import check_series, warn_of_loose_bounds
+from ambar.snapshot.kind import check_series, output_name, warn_of_loose_bounds
 from ambar.snapshot.series import Series
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
 from ambar.store.writer import Writer, create
-
-_PARTS = 1000
-"""The progress of one file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,36 +66,20 @@ def _convert(request: OpenpmdRequest) -> Conversion:
     )
 
 
-class _Failures:
-    """What could not be converted: an error, or a list."""
-
-    def __init__(self, on_error: OnError) -> None:
-        if on_error not in ("stop", "skip"):
-            raise _core.InvalidError(f"invalid on_error {on_error!r}; must be 'stop' or 'skip'")
-        self._is_skipped = on_error == "skip"
-        self.messages: dict[str, str] = {}
-        self.first: Exception | None = None
-
-    def add(self, name: str, error: Exception) -> None:
-        """Keep an error; raise it unless failures are skipped."""
-        if not self._is_skipped:
-            raise error
-        self.messages[name] = str(error)
-        self.first = self.first or error
-
-
 class _SeriesConversion:
     """Converts the files in their order, and commits each iteration."""
 
     def __init__(self, request: OpenpmdRequest) -> None:
         self._request = request
-        self.failures = _Failures(request.on_error)
+        self.failures = Failures(request.on_error)
         self.bounds = listed_bounds(request.error_bound)
         self.converted: list[str] = []
         self.skipped: list[str] = []
         self.left_out: dict[str, str] = {}
         self.source_bytes = 0
         check_series(request, "openpmd")
+        self._options = stored_options(request, self.bounds)
+        check_options(request, self._options)
         self._known, self._check = _stored(request)
 
     def run(self, report: Progress | None) -> None:
@@ -102,7 +87,7 @@ class _SeriesConversion:
         request, files = self._request, files_of(self._request.paths)
         numbers = _numbers_of(files) if self._known else {}
         new = [path for path in files if numbers.get(path) not in self._known]
-        self.skipped = [_name(numbers[path]) for path in files if path not in new]
+        self.skipped = [output_name(numbers[path]) for path in files if path not in new]
         if not new:
             return
         with create(
@@ -121,7 +106,7 @@ class _SeriesConversion:
                     self.failures.add(path.name, error)
                     continue
                 is_series = request.mode == "a" or len(files) > 1 or len(own) > 1
-                part = _scaled(report, index, len(new))
+                part = report and part_of_progress(report, index, len(new))
                 self._convert_file(writer, path, sorted(own), part, is_series=is_series)
             if not self.converted and self.failures.first is not None:
                 raise self.failures.first
@@ -136,17 +121,18 @@ class _SeriesConversion:
         is_series: bool,
     ) -> None:
         """Write the iterations of a file that are new."""
-        self.skipped += [_name(number) for number in numbers if number in self._known]
+        self.skipped += [output_name(number) for number in numbers if number in self._known]
         new = [number for number in numbers if number not in self._known]
         if not new:
             return
         self.source_bytes += size_of(path)
         if is_series and not self._known and not self.converted:
-            writer._create_group("/", {"ambar": {"version": 1, "kind": "series"}})
+            own = {"version": 1, "kind": "series", OPTIONS: self._options}
+            writer._create_group("/", {"ambar": own})
         with open_series(path) as series:
             for index, number in enumerate(new):
-                group = f"/{_name(number)}" if is_series else ""
-                progress = _scaled(report, index, len(new))
+                group = f"/{output_name(number)}" if is_series else ""
+                progress = report and part_of_progress(report, index, len(new))
                 try:
                     self._write(writer, IterationReader(path, series, number), group, progress)
                 except (_core.AmbarError, OSError) as error:
@@ -164,11 +150,7 @@ class _SeriesConversion:
         for name in datasets_left_out(reader.path, reader.description):
             self.left_out[f"{reader.path.name}/{name}"] = "it is not defined by openPMD"
         writer.commit(f"iteration {reader.number} of {reader.path.name}")
-        self.converted.append(_name(reader.number))
-
-
-def _name(number: int) -> str:
-    return f"output_{number:05}"
+        self.converted.append(output_name(reader.number))
 
 
 def _stored(request: ConvertRequest) -> tuple[set[int], SeriesCheck]:
@@ -179,7 +161,7 @@ def _stored(request: ConvertRequest) -> tuple[set[int], SeriesCheck]:
     series = Series(store)
     if not len(series):
         return set(), SeriesCheck()
-    description = json.loads(str(store[f"{_name(series.outputs[0])}/{DESCRIPTION}"][0]))
+    description = json.loads(str(store[f"{output_name(series.outputs[0])}/{DESCRIPTION}"][0]))
     meshes = sorted(description["meshes"]["records"])
     return set(series.outputs), SeriesCheck((series.outputs[0], meshes))
 
@@ -200,13 +182,32 @@ def _numbers_of(files: Sequence[Path]) -> dict[Path, int]:
     return numbers if is_named else {}
 
 
-def _scaled(report: Progress | None, index: int, count: int) -> Progress | None:
-    """Return a function that reports the progress of one of several parts."""
-    if report is None:
-        return None
-    return lambda done, all_: report(index * _PARTS + done * _PARTS // all_, count * _PARTS)
+def _summarize(resource: Resource) -> dict[str, Any]:
+    """Return the files, and the meshes and species of the first iteration."""
+    openpmd_api()
+    files = files_of([resource.location])
+    numbers = _numbers_of(files)
+    iterations = [numbers[path] for path in files] if numbers else []
+    for path in () if numbers else files:
+        iterations += sorted(iterations_of(path))
+    with open_series(files[0]) as series:
+        reader = IterationReader(files[0], series, min(iterations_of(files[0])))
+        records = reader.description["meshes"]["records"]
+        species = reader.description["particles"]["species"]
+        reader.close()
+    return {
+        "files": len(files),
+        "bytes": sum(map(size_of, files)),
+        "iterations": iterations,
+        "meshes": list(records),
+        "particles": list(species),
+    }
 
 
 OPENPMD = Kind(
-    name="openPMD series", match_source=_match, convert=_convert, convert_request=OpenpmdRequest
+    name="openPMD series",
+    match_source=_match,
+    summarize=_summarize,
+    convert=_convert,
+    convert_request=OpenpmdRequest,
 )

@@ -18,6 +18,7 @@ from ambar.formats.gadget.files import Reader
 from ambar.formats.halos import HaloTable, RunScales, in_code_units, read_halos, write_halos
 from ambar.formats.particle_tables import POSITIONS
 from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
+from ambar.kinds.conversion_options import check_options, stored_options
 from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
@@ -95,7 +96,19 @@ def _convert(request: RamsesRequest) -> Conversion:
     left_out = {} if is_ramses(path) else _other_sources(Path(path))
     halos = _halos(request, path, left_out)
     names, known = as_list(request.fields), _known(path)
+    names = None if names is None else resolve_all(names, known)
+    components, levels = as_list(request.components), checked_levels(request.levels)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
+    settings = stored_options(
+        request,
+        bounds,
+        components=components,
+        fields=names,
+        levels=levels,
+        max_level=request.max_level,
+    )
+    if not is_ramses(path):
+        check_options(request, settings)
     with (
         _target(request, halos) as target,
         progress_function(request.progress, f"converting {Path(path).name}") as progress,
@@ -104,14 +117,14 @@ def _convert(request: RamsesRequest) -> Conversion:
             os.fspath(path),
             os.fspath(target),
             options={
-                "components": as_list(request.components),
-                "fields": None if names is None else resolve_all(names, known),
-                "levels": checked_levels(request.levels),
+                "components": components,
+                "fields": names,
+                "levels": levels,
                 "max_level": request.max_level,
                 "profile": request.profile,
                 "error_bounds": bounds,
             },
-            store=series_options(request, request.on_error),
+            store=series_options(request, request.on_error, settings),
             threads=request.threads,
             progress=progress,
         )

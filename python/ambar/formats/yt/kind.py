@@ -34,7 +34,7 @@ from ambar.formats.yt.source import (
     units_of_files,
 )
 from ambar.formats.yt.stretched import is_stretched, write_grids
-from ambar.kinds.registry import Kind
+from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, ConvertRequest
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.code_info import CodeInfo
@@ -327,10 +327,24 @@ def _bytes_of_values(target: AnyPath) -> int:
     return sum(store[path].nbytes for path in store)
 
 
+def _summarize(resource: Resource) -> dict[str, Any]:
+    """Return what yt reports of an output, without values."""
+    dataset = open_output(resource.location)
+    return {
+        "bytes": source_bytes(dataset),
+        "code": str(dataset.dataset_type),
+        "time": float(dataset.current_time.to("code_time")),
+        "dimensions": dataset.domain_dimensions.tolist(),
+        "particles": species_of(dataset),
+        "fields": [name for kind, name in dataset.field_list if kind not in species_of(dataset)],
+    }
+
+
 YT = Kind(
     name="yt dataset",
     match_source=lambda paths: len(paths) == 1 and is_output(paths[0]),
     match_object=is_dataset,
+    summarize=_summarize,
     convert=_convert,
     convert_request=YtRequest,
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ambar import _core
 from ambar._util.progress import Progress
+from ambar.kinds.conversion_options import KEY as OPTIONS
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
 from ambar.snapshot.series import Series
 from ambar.store.copies.copier import Copier
@@ -118,22 +119,26 @@ class SeriesMerge:
         paths = [next(iter(outputs.values()), None) for outputs in self._outputs]
         first = [] if existing is None else [(existing, next(iter(known), None))]
         check_same_code([*first, *zip(stores, paths, strict=True)])
-        self._owners = assign_owners(named, known, on_conflict)
-        check_conflicts(self._owners.conflicts, "outputs")
+        self.owners = assign_owners(named, known, on_conflict)
+        check_conflicts(self.owners.conflicts, "outputs")
 
     def write(self, writer: Writer, report: Progress | None) -> None:
         """Copy the outputs."""
-        for name in self._owners.replaced:
+        for name in self.owners.replaced:
             writer.remove(name)
         for number, store in enumerate(self._stores):
             copier = Copier(store, writer, None, report)
-            for name in self._owners.of(number):
+            for name in self.owners.of(number):
                 copier.add(self._outputs[number][name], name)
             copier.finish()
         if self._existing is None:
             roots = [(store.location, store._attributes("")) for store in self._stores]
             attributes, _ = merged_attributes(roots)
-            writer._create_group("", {**attributes, "ambar": {"version": 1, "kind": "series"}})
+            own = {"version": 1, "kind": "series"}
+            options = [store._ambar_attributes().get(OPTIONS) for store in self._stores]
+            if options[0] is not None and all(one == options[0] for one in options):
+                own[OPTIONS] = options[0]
+            writer._create_group("", {**attributes, "ambar": own})
 
 
 def _outputs_of(store: Store) -> dict[str, str]:

@@ -10,6 +10,7 @@ from ambar._util.progress import Progress
 from ambar.store.copies.copier import Copier, encode
 from ambar.store.copies.merging import (
     OnConflict,
+    Owners,
     assign_owners,
     check_conflicts,
     joined_times,
@@ -171,8 +172,10 @@ def merge_arrays(
     *,
     on_conflict: OnConflict,
     report: Progress | None,
-) -> None:
+) -> Owners | None:
     """Copy all arrays and groups of several stores into one.
+
+    Returns the store that each array comes from; None for series, of which all steps are copied.
 
     Parameters
     ----------
@@ -193,7 +196,7 @@ def merge_arrays(
     """
     if any(map(is_series, stores)):
         _merge_steps(stores, writer, existing, report)
-        return
+        return None
     owners = assign_owners(
         [(store.location, store) for store in stores], existing or (), on_conflict
     )
@@ -210,6 +213,7 @@ def merge_arrays(
         copier.finish()
     for group, values in attributes.items():
         writer._create_group(group, values)
+    return owners
 
 
 def _merged_groups(

@@ -20,6 +20,10 @@ class Owners:
     """The number of the store by name; -1 for what the target has already."""
     replaced: list[str] = field(default_factory=list)
     """Names that the target has, and that another store replaces."""
+    skipped: list[str] = field(default_factory=list)
+    """Names that a later store has again, of which the first one is kept."""
+    superseded: list[str] = field(default_factory=list)
+    """Names that an earlier store or the target has, of which the last one is kept."""
     conflicts: list[tuple[str, str]] = field(default_factory=list)
     """Names that a store has again, with the location of that store."""
 
@@ -44,14 +48,21 @@ def assign_owners(
         conflicts.
     """
     owners = Owners(dict.fromkeys(existing, -1))
+    skipped: dict[str, None] = {}
+    superseded: dict[str, None] = {}
     for number, (where, names) in enumerate(stores):
         for name in names:
-            if name not in owners.numbers or on_conflict == "replace":
+            if name in owners.numbers and on_conflict == "error":
+                owners.conflicts.append((name, where))
+            elif name in owners.numbers and on_conflict == "skip":
+                skipped[name] = None
+            else:
+                if name in owners.numbers:
+                    superseded[name] = None
                 if owners.numbers.get(name) == -1:
                     owners.replaced.append(name)
                 owners.numbers[name] = number
-            elif on_conflict == "error":
-                owners.conflicts.append((name, where))
+    owners.skipped, owners.superseded = list(skipped), list(superseded)
     return owners
 
 

@@ -219,9 +219,9 @@ impl Container for DirectoryReader {
         self.with_key(self.verify_entry(key, progress), key)
     }
 
-    fn verify_records(&self) -> Result<()> {
+    fn verify_records(&self) -> Result<u64> {
         // The list of entries was verified when it was read, and there is no other record.
-        Ok(())
+        Ok(0)
     }
 
     fn keys(&self) -> Result<Vec<String>> {

@@ -311,7 +311,7 @@ impl ZipReader {
     }
 
     /// Checks header, slots and trailer of a ZIP that ambar wrote.
-    fn verify_own_records(&self, slot: &Slot) -> Result<()> {
+    fn verify_own_records(&self, slot: &Slot) -> Result<u64> {
         let header = last_commit::read_header(&*self.source)?;
         let LastCommit { slot: last, slots } = last_commit::find(&*self.source, &header)?;
         if slots.iter().any(Option::is_none) {
@@ -323,16 +323,29 @@ impl ZipReader {
         for record in self.records() {
             record?;
         }
-        if slot.has_temporary_tail && slot.sequence < last.sequence {
-            return Ok(());
+        let is_last = slot.sequence == last.sequence;
+        if slot.has_temporary_tail && !is_last {
+            return Ok(0);
         }
         let position = slot.directory_offset + slot.directory_len;
         let mut trailer = [0; TRAILER_LEN];
         let read = self.source.read_exact(position, &mut trailer);
         // A writer that is at work overwrites a temporary tail, and writes another one when it commits.
         let is_intact = read.is_ok() && slot.trailer() == trailer;
-        if is_intact || (slot.has_temporary_tail && self.source.is_locked()) {
-            return Ok(());
+        let after = |end: Option<u64>| -> Result<u64> {
+            let length = self.source.length()?;
+            Ok(length.saturating_sub(end.unwrap_or(length)))
+        };
+        if self.source.is_locked() && (is_intact || slot.has_temporary_tail) {
+            return Ok(0);
+        }
+        if is_intact {
+            return if is_last { after(slot.end()) } else { Ok(0) };
+        }
+        // Bytes of a killed writer begin where the temporary tail was.
+        let unfinished = after(slot.permanent_end())?;
+        if slot.has_temporary_tail && unfinished > 0 && unfinished != slot.tail_len() {
+            return Ok(unfinished);
         }
         Err(Error::corrupt(
             "the end of central directory is damaged, so that other ZIP readers cannot open the file; let \
@@ -405,9 +418,9 @@ impl Container for ZipReader {
         self.with_key(self.verify_entry(key, progress), key)
     }
 
-    fn verify_records(&self) -> Result<()> {
+    fn verify_records(&self) -> Result<u64> {
         match &self.slot {
-            None => Ok(()),
+            None => Ok(0),
             Some(slot) => self
                 .verify_own_records(slot)
                 .map_err(|error| error.in_file(self.source.location())),
