@@ -77,23 +77,30 @@ class Colors:
         self.follow = pn.widgets.Checkbox(label="Limits follow the view", value=True)
         self.mapper = LinearColorMapper(PALETTES[palette], nan_color="rgba(128, 128, 128, 0.25)")
         # The colour bar does not notice another ticker or formatter, so these change.
-        self._ticker = FixedTicker(ticks=[])
-        self._formatter = CustomJSTickFormatter()
-        self.bar = ColorBar(
+        self.ticker = FixedTicker(ticks=[])
+        self.formatter = CustomJSTickFormatter()
+        self.bar = self.new_bar()
+        self.palette.param.watch(self._recolor, "value")
+        self.scale.param.watch(lambda _: self._changed(), "value")
+        self.follow.param.watch(self._follow, "value")
+        for limit in (self.low, self.high):
+            limit.param.watch(self._fix, "value")
+
+    def new_bar(self) -> Any:
+        """Return a colour bar for another figure."""
+        return ColorBar(
             color_mapper=self.mapper,
-            ticker=self._ticker,
-            formatter=self._formatter,
+            ticker=self.ticker,
+            formatter=self.formatter,
             padding=8,
             width=16,
             background_fill_color=None,
             major_label_text_color=text_color(),
             major_label_text_font_size="12px",
+            title_text_color=text_color(),
+            title_text_font_size="13px",
+            title_text_font_style="normal",
         )
-        self.palette.param.watch(self._recolor, "value")
-        self.scale.param.watch(lambda _: changed(), "value")
-        self.follow.param.watch(self._follow, "value")
-        for limit in (self.low, self.high):
-            limit.param.watch(self._fix, "value")
 
     @property
     def controls(self) -> Any:
@@ -111,16 +118,34 @@ class Colors:
 
         Raises ValueError if the limits are not in order, or not positive on a log scale.
         """
+        self.fit(values)
+        return self.scaled(values)
+
+    def fit(self, visible: np.ndarray) -> None:
+        """Set limits that follow to those of the visible values, and show them.
+
+        Raises ValueError as `apply` does.
+        """
         if self.follow.value:
-            self._show_limits(*limits_of(values, self.scale.value))
+            self._show_limits(*limits_of(visible, self.scale.value))
         low, high, scale = self.low.value, self.high.value, self.scale.value
         check(low, high, scale)
-        largest = max(abs(low), abs(high))
-        ends = scale_values(np.array([low, high]), scale, largest)
-        self._formatter.code = _TRUE_VALUES[scale].format(unit=_LINEAR_PART * largest)
-        self._ticker.ticks = scale_values(ticks_between(low, high, scale), scale, largest).tolist()
+        ends = self.scaled(np.array([low, high]))
+        unit = _LINEAR_PART * max(abs(low), abs(high))
+        self.formatter.code = _TRUE_VALUES[scale].format(unit=unit)
+        self.ticker.ticks = self.scaled(ticks_between(low, high, scale)).tolist()
         self.mapper.update(low=float(ends[0]), high=float(ends[1]))
-        return scale_values(values, scale, largest)
+
+    def scaled(self, values: np.ndarray) -> np.ndarray:
+        """Return values on the scale, as the browser colours them."""
+        largest = max(abs(self.low.value), abs(self.high.value))
+        return scale_values(values, self.scale.value, largest)
+
+    def choose(self, scale: str, palette: str) -> None:
+        """Choose a scale and a colour map; the picture does not send its values again."""
+        changed, self._changed = self._changed, lambda: None
+        self.scale.value, self.palette.value = scale, palette
+        self._changed = changed
 
     def _show_limits(self, low: float, high: float) -> None:
         self._is_following = True

@@ -1,27 +1,250 @@
-"""The page of cells."""
+"""The page of cells: a map that is panned and zoomed, its controls, and comparisons.
+
+The browser reports its window. The page chooses the resolution of the screen, reads the tiles that
+are not in memory in a thread, and sends the image; a newer window ends the work for an older one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import panel as pn
-from bokeh.plotting import figure
 
-from ambar.snapshot.snapshot import Snapshot
-from ambar.viewer.layout import frame, style
+from ambar.snapshot.series import Series
+from ambar.viewer.background import Background
+from ambar.viewer.cells.call import python_call
+from ambar.viewer.cells.comparison import difference, error_bound
+from ambar.viewer.cells.controls import Controls
+from ambar.viewer.cells.histogram import Histogram
+from ambar.viewer.cells.labels import readable_unit
+from ambar.viewer.cells.map_figure import MapFigure
+from ambar.viewer.cells.overlays import Overlays
+from ambar.viewer.cells.plane import Plane
+from ambar.viewer.cells.pointer import Pointer
+from ambar.viewer.cells.steps import Steps, time_of
+from ambar.viewer.cells.tiles import Image, TileReader
+from ambar.viewer.cells.view import View
+from ambar.viewer.colors import Colors
+from ambar.viewer.layout import frame
+from ambar.viewer.message import Message
 
 if TYPE_CHECKING:
     from ambar.kinds.request import ViewRequest
-    from ambar.snapshot.series import Series
+    from ambar.snapshot.snapshot import Snapshot
+
+_LARGE_RANGE = 10.0
+"""The ratio of the largest to the smallest value from which colours are logarithmic."""
+_FIRST_SCREEN = (1000.0, 800.0)
+"""The size of a figure that is assumed until the browser reports it."""
 
 
 def page(opened: Snapshot | Series, request: ViewRequest) -> Any:
-    """Return the page of a snapshot or a series."""
-    snapshot = opened if isinstance(opened, Snapshot) else opened[-1]
-    field = pn.widgets.Select(
-        name="Field", options=snapshot.amr.fields, sizing_mode="stretch_width"
-    )
-    image = snapshot.amr.slice(field.value)
-    plot = figure(sizing_mode="stretch_both")
-    plot.image(image=[image.to_numpy()], x=0, y=0, dw=1, dh=1)
-    return frame(request.title, "", [field], style(plot))
+    """Return the page of a snapshot or a series, alone or compared with another one."""
+    shown = CellsPage(opened, request)
+    return frame(request.title, shown.facts, shown.controls, shown.main)
+
+
+class CellsPage:
+    """The maps of the cells of a snapshot, and their controls."""
+
+    def __init__(self, opened: Snapshot | Series, request: ViewRequest) -> None:
+        self._request = request
+        self._steps = [Steps(one, self._change) for one in (opened, request.against) if one]
+        self._view: View
+        self._screen = _FIRST_SCREEN
+        self._images: tuple[Image, ...] = ()
+        self._field_of_colors = ""
+        self._message = Message()
+        self._reader = TileReader()
+        self._background = Background(self._show, self._message.fail)
+        self._ahead = Background(lambda _: None, lambda _: None)
+        self._choice = Controls(self._snapshot.amr, self._change, self._reset)
+        self._colors = Colors(self._color)
+        self._error_colors = Colors(self._color, "red-blue")
+        self._maps = [MapFigure(self._colors)]
+        if request.against is not None:
+            self._maps.append(MapFigure(self._colors, self._maps[0]))
+            self._maps.append(MapFigure(self._error_colors, self._maps[0]))
+        self._maps[0].report_window(self._move)
+        self._pointer = Pointer(self._maps)
+        self._histogram = Histogram(self._colors)
+        self._overlays = Overlays(self._maps[0].plot, self._snapshot, self._message, self._overlay)
+        self._call = pn.pane.Markdown(sizing_mode="stretch_width")
+        self._reset()
+
+    @property
+    def controls(self) -> list[Any]:
+        """The controls, from top to bottom."""
+        call = pn.Card(self._call, title="As a call of Python", collapsed=True, margin=10)
+        return [
+            self._steps[0].slider,
+            *self._choice.widgets,
+            self._colors.controls,
+            self._overlays.boxes,
+            pn.pane.Bokeh(self._histogram.plot, margin=(5, 10)),
+            call,
+        ]
+
+    @property
+    def main(self) -> Any:
+        """The maps, with a message above and the pointer's values below."""
+        maps = [pn.pane.Bokeh(one.plot, sizing_mode="stretch_both") for one in self._maps]
+        return pn.Column(
+            self._message.pane,
+            pn.Row(*maps, sizing_mode="stretch_both", margin=0),
+            self._pointer.line,
+            sizing_mode="stretch_both",
+            margin=0,
+        )
+
+    @property
+    def facts(self) -> str:
+        """The sizes of the snapshot, in a line."""
+        amr = self._snapshot.amr
+        low, high = amr.levels
+        return f"{len(amr):,} cells, levels {low} to {high}"
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._steps[0].snapshot
+
+    def _reset(self) -> None:
+        """Show the whole of the plane."""
+        plane = self._choice.plane(self._snapshot.amr)
+        self._maps[0].show_window(plane, self._choice.length)
+        (left, bottom), (right, top) = plane.lower, plane.upper
+        self._view = View(left, right, bottom, top, *self._screen)
+        self._change()
+
+    def _change(self) -> None:
+        """Show other planes in the same window."""
+        if len(self._steps) > 1:
+            self._steps[1].slider.value = self._steps[0].slider.value
+        self._images = ()
+        self._refresh()
+
+    def _move(self, view: View) -> None:
+        """Show another window of the same planes."""
+        self._view, self._screen = view, (view.columns, view.rows)
+        if not self._images or not view.is_in(self._images[0]):
+            self._refresh()
+            return
+        if self._colors.follow.value:
+            self._color()
+        self._overlay()
+
+    def _refresh(self) -> None:
+        view = self._view
+        planes = [self._choice.plane(steps.snapshot.amr) for steps in self._steps]
+        self._ahead.stop()
+        self._background.submit(lambda: self._read(planes, view))
+
+    def _read_ahead(self) -> None:
+        """Read the same window of the outputs before and after the one that is shown."""
+        view = self._view
+        planes = [self._choice.plane(one.amr) for one in self._steps[0].neighbours]
+        if planes:
+            self._ahead.submit(lambda: chain.from_iterable(self._read([p], view) for p in planes))
+
+    def _read(self, planes: list[Plane], view: View) -> Iterator[tuple[Image, ...]]:
+        """Yield the images of some planes in a window, with ever more of their tiles."""
+        resolution = view.resolution(planes[0])
+        pixels = view.pixels(planes[0], resolution)
+        images: list[Image] = []
+        for number, plane in enumerate(planes):
+            for image in self._reader.images(plane, resolution, pixels):
+                images[number:] = [image]
+                if len(images) == len(planes):
+                    yield tuple(images)
+
+    def _show(self, images: tuple[Image, ...]) -> None:
+        self._images = images
+        self._message.clear()
+        errors = [error for image in images for error in image.errors]
+        if errors:
+            self._message.fail(errors[0])
+        if len(images) == 2:
+            self._images = (*images, difference(*images))
+        self._color()
+        self._label()
+        if all(image.is_complete for image in images):
+            self._overlay()
+            self._read_ahead()
+
+    def _color(self) -> None:
+        """Show the images in the chosen colours."""
+        if not self._images:
+            return
+        first = self._images[0]
+        visible = self._visible(first)
+        if first.plane.field != self._field_of_colors and np.isfinite(visible).any():
+            self._field_of_colors = first.plane.field
+            self._choose_colors(visible)
+        try:
+            self._colors.fit(visible)
+            if len(self._images) > 1:
+                self._fit_errors(self._images[2])
+        except ValueError as error:
+            self._message.fail(error)
+            return
+        for one, image in zip(self._maps, self._images, strict=True):
+            one.show_image(image, one.colors.scaled(image.values), self._choice.length)
+        self._histogram.show(self._colors.scaled(visible))
+
+    def _visible(self, image: Image) -> np.ndarray:
+        """Return the values of an image in the window."""
+        inner, outer = self._view.pixels(image.plane, image.resolution, 0), image.pixels
+        visible = image.values[
+            max(inner.bottom - outer.bottom, 0) : max(inner.top - outer.bottom, 0),
+            max(inner.left - outer.left, 0) : max(inner.right - outer.left, 0),
+        ]
+        return visible if visible.size else image.values
+
+    def _choose_colors(self, values: np.ndarray) -> None:
+        """Choose colours for the values of another field."""
+        low, high = np.nanmin(values), np.nanmax(values)
+        is_log = low > 0 and high > _LARGE_RANGE * low
+        has_both_signs = low < 0 < high
+        self._colors.choose(
+            "log" if is_log else "linear", "red-blue" if has_both_signs else "inferno"
+        )
+
+    def _fit_errors(self, errors: Image) -> None:
+        """Let the colours of the difference end at the error bound, or at the largest error."""
+        bound = error_bound(self._steps[1].snapshot, errors.plane)
+        visible = self._visible(errors)
+        largest = bound or float(np.nanmax(np.abs(visible), initial=0)) or 1.0
+        self._error_colors.fit(np.array([-largest, largest]))
+
+    def _label(self) -> None:
+        choice, image = self._choice, self._images[0]
+        unit = readable_unit(image.plane.unit)
+        name = choice.name.replace("_", " ")
+        length_unit = readable_unit(choice.length_unit.value)
+        title = f"{choice.title()}, {time_of(self._snapshot.info)}"
+        titles, labels, names = [title], [f"{name} [{unit}]"], [""]
+        if len(self._images) > 1:
+            bound = error_bound(self._steps[1].snapshot, image.plane)
+            kept = "" if bound is None else f", error bound ±{bound:.3g}"
+            titles = [title, "compared with it", f"difference{kept}"]
+            labels = [*labels * 2, f"difference of {name} [{unit}]"]
+            names = ["original", "other", "difference"]
+        for one, text, label in zip(self._maps, titles, labels, strict=True):
+            one.show_texts(image.plane, text, length_unit, label)
+        axes = ["xyz"[axis] for axis in image.plane.axes]
+        self._pointer.show_texts(axes, length_unit, unit, names)
+
+    def _overlay(self) -> None:
+        """Draw over the map what is checked, and show the call of the picture."""
+        if not self._images:
+            return
+        image, view = self._images[0], self._view
+        self._overlays.refresh(self._snapshot, image, view, self._choice.length)
+        limits = (self._colors.low.value, self._colors.high.value)
+        scale, palette = self._colors.scale.value, self._colors.palette.value
+        opened = f"ambar.open({self._request.location!r})"
+        code = python_call(opened, image, view, scale, limits, palette)
+        self._call.object = f"```python\n{code}```"

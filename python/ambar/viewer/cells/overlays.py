@@ -1,0 +1,215 @@
+"""What is drawn over a map on demand: borders of levels, cells or boxes, particles and sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import panel as pn
+from bokeh.models import ColumnDataSource
+
+from ambar.snapshot.regions import Box
+from ambar.viewer.background import Background
+from ambar.viewer.cells.plane import Plane
+from ambar.viewer.cells.tiles import Image, TileReader
+from ambar.viewer.cells.view import View
+from ambar.viewer.message import Message
+
+if TYPE_CHECKING:
+    from ambar.snapshot.particles import Particles
+    from ambar.snapshot.snapshot import Snapshot
+
+_MOST_LINES = 20_000
+"""Segments of lines that a browser draws quickly."""
+_MOST_POINTS = 20_000
+_MOST_ROWS = 4_000_000
+"""Particles that are read for a window; of more, none are drawn until the window is smaller."""
+_SLAB = 0.02
+"""The part of the box, around a slice, whose particles are drawn."""
+_COLORS = ("#35c9ff", "#d7dde4", "#9be28b", "#ffb74d")
+"""Colours of borders, cells, particles and sinks."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Segments of lines, code length."""
+
+    x0: np.ndarray
+    y0: np.ndarray
+    x1: np.ndarray
+    y1: np.ndarray
+
+
+class Overlays:
+    """Check boxes, and what they draw over a figure.
+
+    Parameters
+    ----------
+    plot
+        The figure of Bokeh.
+    snapshot
+        The snapshot whose components are offered.
+    message
+        Shows errors.
+    changed
+        Called after a box was checked.
+    """
+
+    def __init__(self, plot: Any, snapshot: Snapshot, message: Message, changed: Any) -> None:
+        names = ["Borders of levels", "Cells"]
+        components = snapshot.components
+        names += ["Particles"] if "particles" in components or snapshot.species else []
+        names += ["Sinks"] if "sinks" in components else []
+        self.boxes = pn.widgets.CheckBoxGroup(label="Draw over it", options=names)
+        self.boxes.param.watch(lambda _: changed(), "value")
+        self._reader = TileReader()
+        self._background = Background(self._show, message.fail)
+        self._sources: dict[str, ColumnDataSource] = {}
+        self._length = 1.0
+        for name, color in zip(names, _COLORS, strict=False):
+            source = self._sources[name] = ColumnDataSource()
+            if name in ("Particles", "Sinks"):
+                source.data = {"x": [], "y": []}
+                size = 9 if name == "Sinks" else 2
+                fill = None if name == "Sinks" else color
+                plot.scatter("x", "y", source=source, size=size, fill_color=fill, line_color=color)
+            else:
+                source.data = {"x0": [], "y0": [], "x1": [], "y1": []}
+                width = 1.5 if name == "Borders of levels" else 0.6
+                plot.segment(
+                    "x0", "y0", "x1", "y1", source=source, line_color=color, line_width=width
+                )
+
+    def refresh(self, snapshot: Snapshot, image: Image, view: View, length: float) -> None:
+        """Draw what is checked for a window, which the image shows; `length` scales code length."""
+        self._length = length
+        chosen = set(self.boxes.value)
+        for name, source in self._sources.items():
+            if name not in chosen:
+                source.data = {column: [] for column in source.data}
+        if chosen:
+            self._background.submit(lambda: self._draw(chosen, snapshot, image, view))
+
+    def _draw(
+        self, chosen: set[str], snapshot: Snapshot, image: Image, view: View
+    ) -> Iterator[dict[str, dict[str, np.ndarray]]]:
+        """Yield the columns of the sources, ever more of them."""
+        found: dict[str, dict[str, np.ndarray]] = {}
+        plane = image.plane
+        if chosen & {"Borders of levels", "Cells"}:
+            levels = self._levels(image)
+            if "Borders of levels" in chosen:
+                found["Borders of levels"] = vars(borders(image, levels))
+            if "Cells" in chosen:
+                found["Cells"] = vars(cell_sides(image, levels))
+            yield found
+        if "Particles" in chosen:
+            sets = list(snapshot.species.values()) or [snapshot.particles]
+            points = [positions(rows, plane, view) for rows in sets]
+            x, y = (np.concatenate(parts) for parts in zip(*points, strict=True))
+            found["Particles"] = {"x": x, "y": y}
+            yield found
+        if "Sinks" in chosen:
+            x, y = positions(snapshot.sinks, plane, view, slab=1.0)
+            found["Sinks"] = {"x": x, "y": y}
+        yield found
+
+    def _levels(self, image: Image) -> np.ndarray:
+        """Return the level of the cell in each pixel."""
+        plane = Plane(
+            image.plane.amr, "level", image.plane.method, image.plane.axis, image.plane.at
+        )
+        [*_, levels] = self._reader.images(plane, image.resolution, image.pixels)
+        return np.asarray(np.rint(levels.values))
+
+    def _show(self, found: dict[str, dict[str, np.ndarray]]) -> None:
+        for name, columns in found.items():
+            self._sources[name].data = {
+                column: values * self._length for column, values in columns.items()
+            }
+
+
+def borders(image: Image, levels: np.ndarray) -> Lines:
+    """Return the lines between pixels of different levels."""
+    return _lines(image, levels[:, 1:] != levels[:, :-1], levels[1:] != levels[:-1])
+
+
+def cell_sides(image: Image, levels: np.ndarray) -> Lines:
+    """Return the lines between cells; none if there are too many to see."""
+    finest = image.resolution.level
+    sides = image.plane.amr.cell_size(finest)[image.plane.axes[0]]
+    known = np.unique(levels[np.isfinite(levels)]).astype(int)
+    pixels = np.ones_like(levels, dtype=np.int64)
+    for level in known:
+        side = image.plane.amr.cell_size(int(level))[image.plane.axes[0]]
+        pixels[levels == level] = max(round(side / sides), 1)
+    columns = np.arange(image.pixels.left + 1, image.pixels.right)
+    rows = np.arange(image.pixels.bottom + 1, image.pixels.top)[:, np.newaxis]
+    is_right = (columns % pixels[:, 1:] == 0) | (columns % pixels[:, :-1] == 0)
+    is_top = (rows % pixels[1:] == 0) | (rows % pixels[:-1] == 0)
+    return _lines(image, is_right, is_top)
+
+
+def _lines(image: Image, is_right: np.ndarray, is_top: np.ndarray) -> Lines:
+    """Return lines at the right and at the top of pixels, those in a row as one."""
+    column, start, end = _runs(is_right.T)
+    row, first, last = _runs(is_top)
+    if len(column) + len(row) > _MOST_LINES:
+        column = start = end = row = first = last = np.empty(0)
+    (left, bottom), (width, height) = image.corner, image.resolution.pixel
+    x, y = left + (column + 1) * width, bottom + (row + 1) * height
+    return Lines(
+        np.concatenate([x, left + first * width]),
+        np.concatenate([bottom + start * height, y]),
+        np.concatenate([x, left + last * width]),
+        np.concatenate([bottom + end * height, y]),
+    )
+
+
+def _runs(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the row of each run of True in the rows of a mask, its start and its end."""
+    steps = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    rows, starts = np.nonzero(steps == 1)
+    return rows, starts, np.nonzero(steps == -1)[1]
+
+
+def positions(
+    rows: Particles, plane: Plane, view: View, slab: float = _SLAB
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions of particles in a window, and near a slice: at most `_MOST_POINTS`.
+
+    Raises ValueError if the window has too many.
+    """
+    amr = plane.amr
+    low: list[float | None] = [None] * amr.ndim
+    high: list[float | None] = [None] * amr.ndim
+    first, second = plane.axes
+    low[first], high[first] = view.left, view.right
+    low[second], high[second] = view.bottom, view.top
+    part = (view.right - view.left) * (view.top - view.bottom)
+    part /= np.prod(np.subtract(plane.upper, plane.lower))
+    if plane.method == "slice" and slab < 1:
+        depth = slab * (amr._core.upper[plane.axis] - amr.lower[plane.axis]) / 2
+        low[plane.axis], high[plane.axis] = plane.at - depth, plane.at + depth
+        part *= slab
+    if len(rows) * min(part, 1.0) > _MOST_ROWS:
+        raise ValueError(f"about {len(rows) * part:,.0f} particles in the window; zoom in")
+    region = _inside(Box(low, high, "code"), plane)
+    names = ["xyz"[axis] for axis in plane.axes]
+    table = rows.read(names, region=region)
+    step = max(-(-len(table) // _MOST_POINTS), 1)
+    return table[names[0]][::step], table[names[1]][::step]
+
+
+def _inside(region: Box, plane: Plane) -> Box:
+    """Return a box without the parts outside of the domain, which periodic boxes continue."""
+    amr = plane.amr
+    upper = amr._core.upper
+    low = [None if a is None else max(a, b) for a, b in zip(region.lo, amr.lower, strict=False)]
+    high = [None if a is None else min(a, b) for a, b in zip(region.hi, upper, strict=False)]
+    ends = zip(low, high, strict=True)
+    if any(a is not None and b is not None and a >= b for a, b in ends):
+        return Box([0.0] * amr.ndim, [0.0] * amr.ndim, "code")
+    return Box(low, high, "code")
