@@ -1,0 +1,104 @@
+"""The page of cells in a browser: the values under the pointer are those of the data."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ambar
+from tests.helpers.browser import Screen, shown
+from tests.helpers.sample_outputs import output
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the store of an output with cells and particles."""
+    path = tmp_path_factory.mktemp("cells") / "run.ambar"
+    ambar.convert(output("gravpart"), path, fsync=False)
+    return path
+
+
+def pointed(screen: Screen, x: float, y: float) -> dict[str, float]:
+    """Return the numbers of the line below the map, with the pointer at a part of the figure."""
+    box = screen.wait_for("main .bk-Figure").bounding_box()
+    line = screen.page.locator(".ambar-pointer .bk-clearfix")
+    for step in range(60):  # a figure that is not drawn yet misses movements
+        screen.page.mouse.move(box["x"] + x * box["width"] + step % 2, box["y"] + y * box["height"])
+        screen.page.wait_for_timeout(150)
+        number = r"(-?\d[\d.]*(?:e[-+]?\d+)?)"
+        text = line.inner_text() if line.count() else ""
+        if value := re.match(number, text.strip()):
+            places = re.findall(rf"([xyz]) = {number}", text)
+            return {"value": float(value[1]), **{axis: float(place) for axis, place in places}}
+    raise AssertionError(f"no value under the pointer: {text!r}")
+
+
+def check(screen: Screen, x: float, y: float, image: Any) -> dict[str, float]:
+    """Check the value under the pointer, which the server may still be sending."""
+    for _ in range(40):
+        place = pointed(screen, x, y)
+        if set(image.dims) <= set(place):
+            where = {axis: place[axis] for axis in image.dims}
+            expected = float(image.sel(where, method="nearest"))
+            if place["value"] == pytest.approx(expected, rel=1e-4, abs=1e-6):
+                return place
+        screen.page.wait_for_timeout(150)
+    raise AssertionError(f"{place}, expected {expected}")
+
+
+def test_slices_projections_and_zooms_show_the_values_of_the_data(browser: Any, run: Path) -> None:
+    amr = ambar.open_snapshot(run).amr
+    with shown(browser, run) as screen:
+        fields = screen.page.locator("select").first
+        check(screen, 0.4, 0.4, amr.slice("density"))
+        near = check(screen, 0.5, 0.5, amr.slice("density"))
+        # The wheel zooms: the same distance on the screen is shorter.
+        for _ in range(8):
+            screen.page.mouse.wheel(0, -240)
+            screen.page.wait_for_timeout(50)
+        far = check(screen, 0.7, 0.5, amr.slice("density"))
+        assert abs(far["x"] - near["x"]) < 0.1
+        fields.select_option("velocity_y")
+        screen.page.get_by_text("x", exact=True).first.click()
+        check(screen, 0.45, 0.6, amr.slice("velocity_y", axis="x"))
+        fields.select_option("density")
+        screen.page.locator("select").nth(1).select_option("Integral along the axis")
+        check(screen, 0.45, 0.6, amr.project("density", axis="x"))
+
+
+def test_requests_without_the_token_are_refused(run: Path) -> None:
+    with ambar.view(run).serve(browser=False) as viewer:
+        assert viewer.url.startswith("http://127.0.0.1:")
+        page, _, token = viewer.url.partition("?token=")
+        assert len(token) >= 32
+        for url in (page, f"{page}?token={token[:-1]}", f"{page}ws?bokeh-session-id=1"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, timeout=20)  # noqa: S310 - a URL of this machine
+            assert refused.value.code in (403, 400)
+        with urllib.request.urlopen(viewer.url, timeout=20) as answer:  # noqa: S310
+            assert answer.status == 200
+        bundle = viewer._repr_mimebundle_()
+        assert viewer.url in bundle["text/html"]
+        with pytest.raises(OSError, match="in use"):
+            ambar.view(run).serve(int(page.rsplit(":", 1)[1].strip("/")), browser=False)
+
+
+def test_damaged_chunks_leave_holes_and_a_message(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.ambar"
+    ambar.convert(output("sedov"), path, fsync=False)
+    damaged = bytearray(path.read_bytes())
+    at = damaged.find(b"amr/density/c/0")
+    damaged[at + 400] ^= 4
+    path.write_bytes(damaged)
+    with pytest.raises(ambar.CorruptError):
+        ambar.open_snapshot(path).amr.slice("density")
+    with shown(browser, path) as screen:
+        screen.wait_for("text=checksum")
+        screen.page.locator("select").first.select_option("pressure")
+        screen.page.locator(".alert-danger").wait_for(state="hidden")
+        check(screen, 0.5, 0.5, ambar.open_snapshot(path).amr.slice("pressure"))
