@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import panel as pn
 
+from ambar.figures.colors import DIVERGING, color_scale
 from ambar.snapshot.series import Series
 from ambar.viewer.background import Background
 from ambar.viewer.cells.call import python_call
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from ambar.kinds.request import ViewRequest
     from ambar.snapshot.snapshot import Snapshot
 
-_LARGE_RANGE = 10.0
-"""The ratio of the largest to the smallest value from which colours are logarithmic."""
+_MOST_VALUES = 100_000
+"""Values from which colours are chosen."""
 _FIRST_SCREEN = (1000.0, 800.0)
 """The size of a figure that is assumed until the browser reports it."""
 
@@ -205,12 +206,8 @@ class CellsPage:
 
     def _choose_colors(self, values: np.ndarray) -> None:
         """Choose colours for the values of another field."""
-        low, high = np.nanmin(values), np.nanmax(values)
-        is_log = low > 0 and high > _LARGE_RANGE * low
-        has_both_signs = low < 0 < high
-        self._colors.choose(
-            "log" if is_log else "linear", "red-blue" if has_both_signs else "inferno"
-        )
+        chosen = color_scale(values.reshape(-1)[:: max(values.size // _MOST_VALUES, 1)])
+        self._colors.choose(chosen.kind, "red-blue" if chosen.colors == DIVERGING else "inferno")
 
     def _fit_errors(self, errors: Image) -> None:
         """Let the colours of the difference end at the error bound, or at the largest error."""
