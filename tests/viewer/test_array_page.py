@@ -12,7 +12,8 @@ import xarray as xr
 import ambar
 import ambar.xarray
 from ambar.viewer.pages.arrays.axes import Axis, axes_of
-from ambar.viewer.pages.arrays.windows import envelope, read_image, read_line
+from ambar.viewer.pages.arrays.windows import read_image, read_line
+from ambar.viewer.sampling import envelope
 from tests.helpers.browser import shown
 
 RNG = np.random.default_rng(7)

@@ -34,6 +34,8 @@ from ambar.collection.storage.records import (
 )
 from ambar.collection.write.dataset_stack import DatasetStack
 from ambar.collection.write.pending_changes import PendingChanges, settings_of
+from ambar.kinds.registry import viewer_of
+from ambar.kinds.request import ViewRequest
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.group_description import Description
@@ -43,6 +45,8 @@ from ambar.store.writer import Writer
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+    from ambar.viewer.viewer import Viewer
 
 
 class Collection(CommitContext, Refreshable):
@@ -775,6 +779,27 @@ class Collection(CommitContext, Refreshable):
         wanted = self.names if names is None else names
         frames = [frame_of(name, self.load(name), variables) for name in wanted]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def view(self) -> Viewer:
+        """Show the collection in the browser, or as a widget in a notebook.
+
+        Returns
+        -------
+        Viewer
+            Its method `serve` opens the page; a notebook shows it by itself.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If Panel is not installed.
+
+        Examples
+        --------
+        >>> ambar.open_collection("profiles.ambar").view()
+        <ambar.Viewer> profiles.ambar: not served yet
+        """
+        viewer: Viewer = viewer_of("collection", self, ViewRequest.of(self))
+        return viewer
 
     # Internals of the package: used by the modules of collections
 

@@ -24,6 +24,7 @@ from ambar.kinds.request import (
     Merge,
     MergeRequest,
     OnError,
+    ViewRequest,
     as_list,
 )
 from ambar.kinds.targets import (
@@ -212,6 +213,12 @@ def _compare(collection: Collection, _: int | None, threads: int | None) -> Oper
     return CollectionArrays(collection, threads)
 
 
+def _view(collection: Collection, request: ViewRequest) -> Any:
+    from ambar.viewer.pages.collection import page
+
+    return page(collection, request)
+
+
 COLLECTION = Kind(
     name="collection",
     match_source=lambda paths: any(is_source(path) for path in paths),
@@ -225,4 +232,5 @@ COLLECTION = Kind(
     export=_export,
     export_request=CollectionExport,
     compare=_compare,
+    view=_view,
 )

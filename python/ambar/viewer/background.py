@@ -62,6 +62,7 @@ class Background:
             return
         hidden: list[Any] = []
         shown_at = float("-inf")
+        failure: Exception | None = None
         try:
             for result in task():
                 if number != self._last:
@@ -70,10 +71,12 @@ class Background:
                 if time.monotonic() - shown_at >= _INTERVAL:
                     self._deliver(number, document, partial(self._show, hidden.pop()))
                     shown_at = time.monotonic()
-            for result in hidden:
-                self._deliver(number, document, partial(self._show, result))
         except Exception as error:
-            self._deliver(number, document, partial(self._fail, error))
+            failure = error
+        for result in hidden:
+            self._deliver(number, document, partial(self._show, result))
+        if failure is not None:
+            self._deliver(number, document, partial(self._fail, failure))
 
     def _deliver(self, number: int, document: Document | None, call: Callable[[], None]) -> None:
         def call_if_last() -> None:

@@ -60,15 +60,22 @@ class Metadata:
                     found[key] = value
         return found
 
-    def attribute(self, key: str) -> np.ndarray:
-        """Return an attribute of every dataset; None where one lacks it."""
+    def attribute(self, key: str, at: np.ndarray | None = None) -> np.ndarray:
+        """Return an attribute of every dataset, or of those at some positions.
+
+        It is None where a dataset lacks it.
+        """
         if key not in self.attribute_names:
             raise _core.NotFoundError(
                 f"{self._store.location}: no dataset has an attribute {key!r}; "
                 f"{suggestion(key, self.attribute_names)}"
             )
-        values = np.empty(len(self._catalogue), object)
-        for piece in self._pieces:
+        if at is None:
+            values, pieces = np.empty(len(self._catalogue), object), self._pieces
+        else:
+            values = np.empty(len(at), object)
+            pieces = by_family(self._families, self._catalogue.places_at(at), {})
+        for piece in pieces:
             family = piece.family
             if (None, key) in family.varying:
                 array = self._strings(family, (None, key))
@@ -145,7 +152,7 @@ class Metadata:
         if isinstance(datasets, str):
             condition = _core.Condition(datasets)
             return np.flatnonzero(
-                condition.evaluate({name: self._operand(name) for name in condition.fields})
+                condition.evaluate({name: self.operand(name) for name in condition.fields})
             )
         selected = datasets if isinstance(datasets, np.ndarray) else list(datasets)
         if len(selected) == 0:
@@ -163,7 +170,7 @@ class Metadata:
         positions: np.ndarray = np.arange(count)[numbers]
         return positions
 
-    def _operand(self, name: str) -> np.ndarray:
+    def operand(self, name: str) -> np.ndarray:
         """Return an attribute, or a statistic of a variable: ``temperature.max``."""
         variable, _, statistic = name.rpartition(".")
         if not variable or name in self.attribute_names:

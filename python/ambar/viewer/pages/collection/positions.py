@@ -1,0 +1,155 @@
+"""The map of the datasets of a collection, and their selection by a box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from bokeh.events import RangesUpdate, SelectionGeometry
+from bokeh.models import BoxSelectTool, ColumnDataSource, DataRange1d, HoverTool
+from bokeh.plotting import figure
+
+from ambar import _core
+from ambar.collection.collection import Collection
+from ambar.viewer.layout import is_dark, style
+
+_PAIRS = (("longitude", "latitude"), ("lon", "lat"), ("x", "y"))
+"""Names of positions, of attributes or of variables with one value; case does not matter."""
+_MOST_DRAWN = 20_000
+
+
+def position_names(collection: Collection) -> tuple[str, str] | None:
+    """Return the names of the attributes or variables that are positions, or None."""
+    for names in (list(collection.attrs), collection.variables):
+        known = {name.lower(): name for name in names}
+        for x, y in _PAIRS:
+            if x in known and y in known:
+                return known[x], known[y]
+    return None
+
+
+def coordinate_of(collection: Collection, name: str) -> np.ndarray:
+    """Return a coordinate of every dataset; NaN where it has none, or several.
+
+    No values are read: a variable has its smallest and its largest value in the metadata.
+    """
+    if name in list(collection.attrs):
+        values = collection.attrs[name]
+        return np.array([v if isinstance(v, (int, float)) else np.nan for v in values.tolist()])
+    having, columns = collection._metadata.statistics(name)
+    if "min" not in columns:
+        raise _core.InvalidError(f"{collection.location}: {name} is not a variable of numbers")
+    low, high = columns["min"].astype("f8"), columns["max"].astype("f8")
+    has_one = having & (low == high) & (columns["count"] > columns["nulls"])
+    return np.where(has_one, low, np.nan)
+
+
+class PositionMap:
+    """The map.
+
+    Parameters
+    ----------
+    names : (str, str)
+        The labels of the axes.
+    chosen : callable
+        Called with the positions (numbers) of the datasets in the box that was drawn.
+    """
+
+    def __init__(self, names: tuple[str, str], chosen: Callable[[np.ndarray], None]) -> None:
+        self._chosen = chosen
+        self._x = self._y = np.empty(0)
+        self._shown = np.empty(0, np.int64)
+        self._names: Callable[[np.ndarray], list[str]] = lambda _: []
+        self._points = ColumnDataSource({"x": [], "y": [], "name": []})
+        self._marked = ColumnDataSource({"x": [], "y": [], "name": []})
+        self.figure = style(
+            figure(
+                tools="pan,wheel_zoom,reset,save",
+                active_scroll="wheel_zoom",
+                toolbar_location="above",
+                sizing_mode="stretch_both",
+                x_axis_label=names[0],
+                y_axis_label=names[1],
+                x_range=DataRange1d(range_padding=0.03, default_span=1.0),
+                y_range=DataRange1d(range_padding=0.03, default_span=1.0),
+            )
+        )
+        points = self.figure.scatter(
+            "x",
+            "y",
+            source=self._points,
+            size=4,
+            color="#5aa7e8" if is_dark() else "#1f77b4",
+            alpha=0.6,
+            line_color=None,
+            nonselection_alpha=0.6,
+        )
+        marked = self.figure.scatter(
+            "x", "y", source=self._marked, size=7, color="#e8641b", line_color=None
+        )
+        self.figure.add_tools(
+            BoxSelectTool(renderers=[]),
+            HoverTool(
+                tooltips=[("", "@name"), (names[0], "@x"), (names[1], "@y")],
+                renderers=[points, marked],
+            ),
+        )
+        self.figure.on_event(SelectionGeometry, self._select)
+        self.figure.on_event(RangesUpdate, self._zoom)
+
+    def show(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        shown: np.ndarray,
+        names: Callable[[np.ndarray], list[str]],
+    ) -> None:
+        """Draw the datasets at some positions; at most 20,000 of those in view.
+
+        Parameters
+        ----------
+        x, y : ndarray (datasets,)
+            The coordinates of all datasets.
+        shown : ndarray of int
+            The positions of the datasets to draw.
+        names : callable
+            Returns the names of datasets at some positions.
+        """
+        self._x, self._y, self._names = x, y, names
+        self._shown = shown[np.isfinite(x[shown]) & np.isfinite(y[shown])]
+        self._draw(self._shown)
+
+    def mark(self, chosen: np.ndarray) -> None:
+        """Mark the selected datasets."""
+        self._marked.data = self._columns(chosen[:_MOST_DRAWN])
+
+    def _draw(self, visible: np.ndarray) -> None:
+        step = max(-(-len(visible) // _MOST_DRAWN), 1)
+        drawn = visible[::step]
+        self._points.data = self._columns(drawn)
+        self.figure.title.text = (
+            f"{len(visible):,} positions"
+            if step == 1
+            else f"{len(drawn):,} of {len(visible):,} positions drawn"
+        )
+
+    def _columns(self, positions: np.ndarray) -> dict[str, Any]:
+        if not len(self._x):
+            return {"x": [], "y": [], "name": []}
+        names = self._names(positions)
+        return {"x": self._x[positions], "y": self._y[positions], "name": names}
+
+    def _within(self, x0: float, x1: float, y0: float, y1: float) -> np.ndarray:
+        x, y = self._x[self._shown], self._y[self._shown]
+        inside = (x >= min(x0, x1)) & (x <= max(x0, x1)) & (y >= min(y0, y1)) & (y <= max(y0, y1))
+        return self._shown[inside]
+
+    def _select(self, event: Any) -> None:
+        box = event.geometry
+        if event.final and box["type"] == "rect":
+            self._chosen(self._within(box["x0"], box["x1"], box["y0"], box["y1"]))
+
+    def _zoom(self, event: Any) -> None:
+        if len(self._shown) > _MOST_DRAWN:
+            self._draw(self._within(event.x0, event.x1, event.y0, event.y1))
