@@ -113,7 +113,10 @@ def test_small_and_many_arrays_are_the_same_files(
         monkeypatch.setattr(module, name, 50_000)
     target = tmp_path / "chk.ambar"
     ambar.convert(checkpoint, target)
-    assert sum(path.startswith("values/") for path in ambar.open_store(target)) > 15
+    store = ambar.open_store(target)
+    sizes = [store[path].nbytes for path in store if path.startswith("values/")]
+    assert len(sizes) > 15
+    assert max(sizes) < 100_000  # a FAB of 192,000 bytes is divided
     ambar.export(target, tmp_path / "again")
     same_files(checkpoint, tmp_path / "again")
 
@@ -191,5 +194,20 @@ def test_invalid_requests_and_stores_are_refused(checkpoint: Path, tmp_path: Pat
             writer.create_array("files", np.array([name, *names[1:]]))
             writer._create_group("/", store.attrs)
         with pytest.raises(ambar.CorruptError, match="outside"):
+            ambar.export(tmp_path / "y.ambar", tmp_path / "again")
+    segments = ambar.open_store(target)["segments"][:]
+    for place, value, why in (
+        ((-1, 0), 99, "other files than"),
+        ((3, 1), 99, "the array values/99 .* is missing"),
+        ((3, 2), 2**62, "values that values/. lacks"),
+        ((3, 3), -1, "values that values/. lacks"),
+        ((3, 3), 0, r"expected \d.* bytes of files in the segments"),
+    ):
+        changed = segments.copy()
+        changed[place] = value
+        with ambar.create(tmp_path / "y.ambar", "a") as writer:
+            writer.create_array("files", names)
+            writer.create_array("segments", changed)
+        with pytest.raises(ambar.CorruptError, match=why):
             ambar.export(tmp_path / "y.ambar", tmp_path / "again")
     assert not (tmp_path / "again").exists()

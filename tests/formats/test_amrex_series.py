@@ -284,3 +284,19 @@ def test_plotfiles_in_hdf5_become_a_series(tmp_path: Path) -> None:
     ambar.export(target, tmp_path / "out")
     again = ambar.open_snapshot(tmp_path / "out" / "plt00012")
     np.testing.assert_array_equal(again.amr.read()["phi"], native.amr.read()["phi"])
+
+
+def test_equal_names_of_plotfiles_are_found_before_an_export(tmp_path: Path) -> None:
+    target = tmp_path / "run.ambar"
+    for step in (0, 10):
+        write_step(tmp_path / "run", step)
+    ambar.convert(tmp_path / "run", target, fsync=False)
+    with ambar.create(target, "a", fsync=False) as writer:
+        attributes = ambar.open_store(target)._attributes("output_00010")
+        attributes["ambar"]["source"]["name"] = "plt00000"
+        writer._create_group("output_00010", attributes)
+    with pytest.raises(ValueError, match="found 'plt00000' in /output_00000 and /output_00010"):
+        ambar.export(target, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    ambar.export(target, tmp_path / "plt00010", output=10)
+    same_files(tmp_path / "run" / "plt00010", tmp_path / "plt00010")

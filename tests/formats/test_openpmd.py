@@ -103,6 +103,20 @@ def test_units_slices_and_comparisons(warpx: Path) -> None:
     units = info_of(snapshot).field_units
     assert units["cells/E_x"] == "V/m"
     assert units["cells/B_x"] == "Tesla"
+    cells = snapshot.amr.read(
+        [*(f"{mesh}_{axis}" for mesh in "EB" for axis in "xyz"), "poynting_flux_z"]
+    )
+    flux = (cells["E_x"] * cells["B_y"] - cells["E_y"] * cells["B_x"]) / 1.25663706127e-6
+    np.testing.assert_allclose(cells["poynting_flux_z"], flux, rtol=1e-6)
+    strength = snapshot.amr.read(["electric_field_strength"]).column(
+        "electric_field_strength", "kV/m"
+    )
+    norm = np.sqrt(sum(cells[f"E_{axis}"].astype("f8") ** 2 for axis in "xyz"))
+    np.testing.assert_allclose(strength, norm / 1e3, rtol=1e-6)
+    energy = snapshot.amr.read(["electromagnetic_energy_density"])["electromagnetic_energy_density"]
+    field = sum(cells[f"B_{axis}"].astype("f8") ** 2 for axis in "xyz")
+    expected = 8.8541878188e-12 / 2 * norm**2 + field / (2 * 1.25663706127e-6)
+    np.testing.assert_allclose(energy, expected, rtol=1e-6)
     assert units["particles/electrons/mass"] == "kg"
     light = snapshot.particles.read(["mass"], where="mass < 1e-27 g")
     assert set(light["mass"]) == {ELECTRON_MASS}

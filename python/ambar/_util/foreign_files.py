@@ -25,8 +25,20 @@ _SIGNATURES = {
     b"<VTKFile": VTK,
 }
 
+HDF5 = b"\x89HDF\r\n\x1a\n"
+"""The first bytes of files of HDF5."""
+
 EMPTY = "the file is empty; restore it from a copy"
 """The end of the error message for a file of zero bytes, which a failed copy leaves."""
+
+
+def is_hdf5(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a file with the signature of HDF5."""
+    place = Path(path)
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        return file.read(len(HDF5)) == HDF5
 
 
 def is_empty_file(path: str | os.PathLike[str]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ambar import _core
-from ambar._util.foreign_files import contents_of
+from ambar._util.foreign_files import contents_of, is_hdf5
 from ambar.formats.gadget.files import (
     Dataset,
     FileKind,
@@ -21,7 +21,6 @@ from ambar.formats.gadget.files import (
     collect_datasets,
     find_files,
     has_header,
-    is_hdf5,
     not_stored,
     open_hdf5,
     other_datasets,

@@ -14,7 +14,7 @@ from ambar.snapshot.units import Units
 
 
 @dataclass(frozen=True)
-class AmrexLevel:
+class PatchLevel:
     """One level of cells in patches."""
 
     lo: tuple[int, ...]
@@ -74,7 +74,7 @@ class AmrexInfo(Summary):
     """Lower corner of the domain, code length."""
     upper: tuple[float, ...]
     """Upper corner of the domain, code length."""
-    levels: tuple[AmrexLevel, ...]
+    levels: tuple[PatchLevel, ...]
     """Levels, the coarsest first."""
     steps: tuple[int, ...] = ()
     """Number of steps of each level."""
@@ -251,11 +251,11 @@ class AmrexInfo(Summary):
         return rows
 
 
-def level_of(values: Mapping[str, Any]) -> AmrexLevel:
+def level_of(values: Mapping[str, Any]) -> PatchLevel:
     """Return the level in a mapping: of a store, or of `dataclasses.asdict`."""
     # Stores have a domain with its last cell; `dataclasses.asdict` yields exclusive corners.
     domain, after = (values["domain"], 1) if "domain" in values else (values, 0)
-    return AmrexLevel(
+    return PatchLevel(
         lo=tuple(map(int, domain["lo"])),
         hi=tuple(int(index) + after for index in domain["hi"]),
         cell_size=tuple(map(float, values["cell_size"])),

@@ -11,7 +11,7 @@ from typing import Any
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
-from ambar.snapshot.amrex_info import AmrexLevel, CodeUnits, level_of
+from ambar.snapshot.amrex_info import CodeUnits, PatchLevel, level_of
 from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit
 from ambar.snapshot.units import Units
@@ -66,7 +66,7 @@ class CodeInfo(Summary):
     """One code unit of density in g/cm3; None if unknown."""
     unit_t: float | None = None
     """One code unit of time in s; None if unknown."""
-    levels: tuple[AmrexLevel, ...] = ()
+    levels: tuple[PatchLevel, ...] = ()
     """Levels of cells in patches, the coarsest first; empty for trees and particles."""
     coordinates: str = "cartesian"
     """The coordinate system: "cartesian", "cylindrical", "spherical" or another name."""

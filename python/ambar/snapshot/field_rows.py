@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -18,7 +19,7 @@ from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.analysis.profile_methods import ProfileMethods
 from ambar.snapshot.analysis.statistics_methods import StatisticsMethods
 from ambar.snapshot.code_info import CodeInfo
-from ambar.snapshot.derived.catalog import SHORT_NAMES, Formula, frame_formulas
+from ambar.snapshot.derived.catalog import MU_0, SHORT_NAMES, Formula, frame_formulas
 from ambar.snapshot.derived.frame import BirthTimes, Parameters, finite_vector
 from ambar.snapshot.derived.resolution import (
     Context,
@@ -481,6 +482,11 @@ class FieldRows(StatisticsMethods, ProfileMethods, ABC):
             constants["G"] = GRAVITATION * units.unit_d * units.unit_t**2
             constants["kelvin"] = mu * HYDROGEN_MASS / BOLTZMANN * units.unit_v**2
             constants["number_density"] = units.unit_d / (mu * HYDROGEN_MASS)
+        if {"E_x", "B_x"}.issubset(self._columns):
+            with suppress(_core.InvalidError):
+                constants["electric"] = units.factor("E_x", "V/m")
+                constants["magnetic"] = units.factor("B_x", "Tesla")
+                constants["poynting"] = constants["electric"] * constants["magnetic"] / MU_0
         return constants
 
     def _unknown(self, field: str) -> Exception:

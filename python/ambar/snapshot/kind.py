@@ -258,10 +258,11 @@ def _export(
             return
         for group in groups:
             _check_plotfile(request.opened, group)
+        places = [target]
         if is_series:
+            places = [target / name for name in _plotfile_names(request.opened, groups)]
             target.mkdir()
-        for done, group in enumerate(groups):
-            place = target / _plotfile_name(request.opened, group) if is_series else target
+        for done, (group, place) in enumerate(zip(groups, places, strict=True)):
             part = report and part_of_progress(report, done, len(groups))
             _core.export_amrex(request.opened._core, group, os.fspath(place), request.threads, part)
 
@@ -287,6 +288,20 @@ def _plotfile_name(store: Store, path: str) -> str:
             f"found {name!r}; restore the file from a copy"
         )
     return name
+
+
+def _plotfile_names(store: Store, groups: Sequence[str]) -> list[str]:
+    """Return the names of the plotfiles of a series; raises ValueError if two are equal."""
+    names: dict[str, str] = {}
+    for group in groups:
+        name = _plotfile_name(store, group)
+        if name in names:
+            raise _core.InvalidError(
+                f"{store.location}: expected a name for each plotfile, found {name!r} in "
+                f"{names[name]} and {group}; export them one by one, with output="
+            )
+        names[name] = group
+    return list(names)
 
 
 def _is_openpmd(store: Store, groups: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ambar import _core
-from ambar._util.foreign_files import EMPTY, is_empty_file
+from ambar._util.foreign_files import EMPTY, HDF5, is_empty_file, is_hdf5
 from ambar.collection.files.sources import Reading
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record, as_record
@@ -20,7 +20,6 @@ from ambar.collection.storage.records import Record, as_record
 WHOLE = 32 << 20
 """Largest bytes of the data variables of a file that are read with it; others are deferred."""
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
@@ -72,9 +71,7 @@ def groups_of(path: Path) -> tuple[str, ...]:
     """Return the groups in the root of a file of HDF5 or a Zarr store that have variables."""
     if path.is_dir():
         return tuple(sorted(place.name for place in path.iterdir() if _is_zarr_group(place)))
-    with path.open("rb") as file:
-        start = file.read(len(_HDF5))
-    if start != _HDF5 or not find_spec("netCDF4"):
+    if not is_hdf5(path) or not find_spec("netCDF4"):
         return ()
     import netCDF4
 
@@ -159,7 +156,7 @@ def engine_of(path: Path) -> str | None:
         return "zarr"
     with path.open("rb") as file:
         start = file.read(8)
-    if find_spec("netCDF4") and (start == _HDF5 or start[:4] in _CLASSIC):
+    if find_spec("netCDF4") and (start == HDF5 or start[:4] in _CLASSIC):
         return "netcdf4"
     return None
 
@@ -206,7 +203,7 @@ def _unknown(path: Path) -> str:
     """Return the error message for a file that no engine of xarray recognizes."""
     with path.open("rb") as file:
         start = file.read(8)
-    if start == _HDF5 or start[:4] in _CLASSIC:
+    if start == HDF5 or start[:4] in _CLASSIC:
         return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
     return (
         f"expected a NetCDF or HDF5 file or a Zarr store, found the first bytes {start!r}; ambar "

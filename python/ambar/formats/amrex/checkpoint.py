@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeAlias
@@ -41,7 +42,7 @@ _DTYPES: dict[bytes, np.dtype[Any]] = {
 """Types of values by the order of their bytes in the header; other values are kept as bytes."""
 _LONGEST_HEADER = 4096
 _ARRAY_BYTES = 32 << 20
-"""Bytes of an array of values, unless a single FAB has more."""
+"""Bytes of an array of values, and of the parts of a FAB."""
 _PENDING_BYTES = 256 << 20
 _SMALL_BYTES = 256 << 10
 """FABs of a shape that has fewer bytes at the end are rows of an array of numbers."""
@@ -217,13 +218,14 @@ class _CheckpointWriter:
                     f"{size - file.tell()}; {_AGAIN}"
                 )
             self._add_bytes(number, head[0])
-            content = file.read(length)
             dtype = _DTYPES.get(head["order"])
-            if dtype is not None:
-                row = np.frombuffer(content, dtype).reshape(components, *shape)
-                self._add(number, row, row.shape)
+            if dtype is None:
+                for size_here in _sizes(length, _ARRAY_BYTES):
+                    self._add_bytes(number, file.read(size_here))
             else:
-                self._add_bytes(number, content)
+                for row in _rows(components, shape, width):
+                    content = file.read(math.prod(row) * width)
+                    self._add(number, np.frombuffer(content, dtype).reshape(row), row)
             about = self._multifabs.setdefault(prefix, _MultiFab())
             about.fabs += 1
             about.components = components
@@ -293,6 +295,25 @@ class _CheckpointWriter:
         self._writer._create_group("/", {"ambar": own})
 
 
+def _rows(components: int, shape: tuple[int, ...], width: int) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of the parts of a FAB, which are in memory one at a time.
+
+    A large FAB is divided into components, and these into slabs of cells.
+    """
+    slab = math.prod(shape[1:]) * width
+    if components * shape[0] * slab <= _ARRAY_BYTES:
+        yield (components, *shape)
+        return
+    for _ in range(components):
+        for length in _sizes(shape[0], max(_ARRAY_BYTES // slab, 1)):
+            yield (1, length, *shape[1:])
+
+
+def _sizes(total: int, most: int) -> Iterator[int]:
+    """Yield the sizes of consecutive parts of at most `most`."""
+    yield from (min(most, total - start) for start in range(0, total, most))
+
+
 def _shape_of(head: re.Match[bytes]) -> tuple[int, ...]:
     """Return the cells of a FAB in each dimension, z first; () for an invalid box."""
     try:
@@ -318,8 +339,7 @@ def _export(request: ExportRequest) -> None:
     store, target = request.opened, request.target
     names = [str(name) for name in store["files"][:]]
     segments = store["segments"][:]
-    if segments.ndim != 2 or segments.shape[1] != 4 or np.any(np.diff(segments[:, 0]) < 0):
-        raise _damaged(store, "the table of segments is not sorted by file")
+    _check_segments(store, segments, len(names))
     arrays = _Arrays(store, request.threads)
     ends = np.searchsorted(segments[:, 0], np.arange(len(names)), "right")
     title = f"exporting {Path(request.store).name}"
@@ -338,6 +358,30 @@ def _export(request: ExportRequest) -> None:
             first = end
             if progress:
                 progress(number + 1, len(names))
+
+
+def _check_segments(store: Store, segments: np.ndarray, files: int) -> None:
+    """Raise CorruptError unless the segments are those of the files, and of existing values."""
+    if segments.ndim != 2 or segments.shape[1] != 4 or np.any(np.diff(segments[:, 0]) < 0):
+        raise _damaged(store, "the table of segments is not sorted by file")
+    if len(segments) and not (segments[0, 0] >= 0 and segments[-1, 0] < files):
+        raise _damaged(store, f"the table of segments has other files than the {files} listed")
+    total = 0
+    for array in np.unique(segments[:, 1]).tolist():
+        if f"values/{array}" not in store:
+            raise _damaged(store, f"the array values/{array} of the table of segments is missing")
+        values = store._array(f"values/{array}")
+        _, _, starts, counts = segments[segments[:, 1] == array].T
+        size = math.prod(values.shape)
+        # Compared without sums, which could overflow.
+        if np.any((starts < 0) | (counts < 0) | (starts > size) | (counts > size - starts)):
+            raise _damaged(store, f"the table of segments has values that values/{array} lacks")
+        total += sum(counts.tolist()) * values.dtype.itemsize
+    expected = store._ambar_attributes()["source"]["bytes"]
+    if total != expected:
+        raise _damaged(
+            store, f"expected {expected:,} bytes of files in the segments, found {total:,}"
+        )
 
 
 def _checked(store: Store, name: str) -> PurePosixPath:

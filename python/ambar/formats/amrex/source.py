@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ambar import _core
+from ambar._util.foreign_files import is_hdf5
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.loading import SPECIES, Source
 
 if TYPE_CHECKING:
     from ambar.formats.amrex.hdf5 import Hdf5Plotfile
-
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 class Plotfile(NamedTuple):
@@ -35,11 +34,8 @@ def is_amrex(path: str | os.PathLike[str]) -> bool:
     place = Path(path)
     if place.is_dir():
         return _core.is_plotfile(os.fspath(place))
-    if not place.is_file():
+    if not is_hdf5(place):
         return False
-    with place.open("rb") as file:
-        if file.read(len(_HDF5)) != _HDF5:
-            return False
     from ambar.formats.amrex.hdf5 import is_hdf5_plotfile
 
     return is_hdf5_plotfile(place)

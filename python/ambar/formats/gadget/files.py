@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.foreign_files import is_hdf5
 from ambar._util.optional import require
 from ambar._util.output_files import write_error
 from ambar.parallel.workers import Failure, Workers
 
 SUFFIXES = (".hdf5", ".h5", ".hdf")
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _PART = re.compile(r"(.+)\.(\d+)(\.(?:hdf5|h5|hdf))")
 _AGAIN = "restore it from a copy"
 _TASK = 8 << 20
@@ -71,15 +71,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return value.item() if isinstance(value, np.generic) else value
-
-
-def is_hdf5(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a file with the signature of HDF5."""
-    place = Path(path)
-    if not place.is_file():
-        return False
-    with place.open("rb") as file:
-        return file.read(len(_SIGNATURE)) == _SIGNATURE
 
 
 def has_header(path: str | os.PathLike[str], attribute: str) -> bool:

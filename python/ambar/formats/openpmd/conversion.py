@@ -32,7 +32,7 @@ from ambar.formats.openpmd.grids import (
 )
 from ambar.formats.openpmd.source import SLAB_BYTES, IterationReader
 from ambar.formats.particle_tables import TableWriter, upper_faces
-from ambar.snapshot.amrex_info import AmrexLevel
+from ambar.snapshot.amrex_info import PatchLevel
 from ambar.snapshot.code_info import CELLS, CodeInfo
 from ambar.snapshot.loading import SPECIES
 from ambar.snapshot.regions import AXES
@@ -223,7 +223,7 @@ class IterationImport:
             return list(reversed(axes_of(mesh, "axisLabels")))[:3] or ["x"]
         return ["x"]
 
-    def _write_cells(self, cells: CellMeshes, info: CodeInfo) -> tuple[AmrexLevel, ...]:
+    def _write_cells(self, cells: CellMeshes, info: CodeInfo) -> tuple[PatchLevel, ...]:
         """Write the group ``amr``, and return its levels."""
         names = list(cells.fields)
         parts = [
@@ -545,11 +545,11 @@ def _planes(
     return tuple(start), tuple(extent)
 
 
-def _levels(cells: CellMeshes, boxes: Sequence[np.ndarray]) -> tuple[AmrexLevel, ...]:
+def _levels(cells: CellMeshes, boxes: Sequence[np.ndarray]) -> tuple[PatchLevel, ...]:
     base = cells.coarsest
     ratios = [level.ratio for level in cells.levels[1:]] + [[1] * len(base.shape)]
     return tuple(
-        AmrexLevel(
+        PatchLevel(
             lo=(0,) * len(base.shape),
             hi=tuple(
                 base.shape[d] * times for d, times in zip(base.order, level.refinement, strict=True)

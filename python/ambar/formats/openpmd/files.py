@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.foreign_files import is_hdf5
 from ambar._util.optional import require
 from ambar._util.output_files import write_error
 
 BP_SUFFIXES = (".bp", ".bp4", ".bp5")
 """Suffixes of folders of ADIOS2."""
 _HDF5_SUFFIXES = (".h5", ".hdf5")
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 _PATTERN = re.compile(r"%0?\d*T")
 _METADATA = 1 << 20
 """Bytes at the start and the end of metadata of ADIOS2 in which attributes are searched."""
@@ -106,9 +106,7 @@ def _is_file(path: Path, *, if_damaged: bool | None = None) -> bool:
         return any(_mentions(path / name) for name in ("md.0", "mmd.0"))
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        is_hdf5 = file.read(len(_HDF5)) == _HDF5
-    if is_hdf5:
+    if is_hdf5(path):
         try:
             return _has_attribute(path)
         except (_core.CorruptError, OSError):

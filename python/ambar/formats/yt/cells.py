@@ -24,7 +24,7 @@ from ambar.formats.yt.source import (
     name_of,
     reading,
 )
-from ambar.snapshot.amrex_info import AmrexLevel
+from ambar.snapshot.amrex_info import PatchLevel
 from ambar.snapshot.interop.patch_levels import joined_to_boxes
 
 _CACHED_BYTES = 1 << 27
@@ -72,10 +72,10 @@ class Cells(ABC):
         self._on_disk = set(dataset.field_list)
 
     @property
-    def info(self) -> tuple[AmrexLevel, ...]:
+    def info(self) -> tuple[PatchLevel, ...]:
         """The levels, for the run information."""
         return tuple(
-            AmrexLevel(
+            PatchLevel(
                 lo=(0,) * self._ndim,
                 hi=level.shape,
                 cell_size=level.cell_size,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ambar.formats.particle_tables import TableWriter, morton_order
+from ambar.formats.particle_tables import TableWriter, write_sorted
 from ambar.formats.yt.source import YtField, component_of, reading
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.regions import AXES
@@ -45,17 +45,17 @@ def write_species(
     by_name = {column.name: column for column in columns}
     positions = [by_name[f"position_{axis}"] for axis in AXES[: info.ndim]]
     points = np.stack([read(column) for column in positions], axis=1)
-    order = morton_order(points, info.lower, max(info.box_size))
-    table = TableWriter(writer, component_of(species), len(order), bounds)
-    for number, column in enumerate(positions):
-        table.write(column.name, np.ascontiguousarray(points[:, number][order]))
-    del points
-    others = [column for column in columns if column not in positions]
-    for column in others:
-        advance(1)
-        table.write(column.name, np.ascontiguousarray(read(column)[order]))
+    table = TableWriter(writer, component_of(species), rows := len(points), bounds)
+
+    def others() -> Iterator[tuple[str, np.ndarray]]:
+        for column in columns:
+            if column not in positions:
+                advance(1)
+                yield column.name, read(column)
+
+    write_sorted(table, points, info.lower, max(info.box_size), others())
     table.finish(info.ndim, info.boxlen)
-    return len(order)
+    return rows
 
 
 def particles_outside(dataset: Any, species: str, rows: int) -> int:

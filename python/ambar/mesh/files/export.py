@@ -240,10 +240,12 @@ def _has_shapes(mesh: Any) -> bool:
 
 def _unsupported(mesh: Any, path: Path, why: str) -> _core.UnsupportedError:
     suffix = suffix_of(path)
-    others = ", ".join(each for each in suffixes_to_write(mesh) if each != suffix)
+    others = [each for each in suffixes_to_write(mesh) if each != suffix]
+    # Those of VTK hold every mesh.
+    known = [each for each in others if is_vtk_format(each)] or others
     return _core.UnsupportedError(
         f"{path.name}: {type(mesh).__name__} cannot be written as {suffix or 'a file'}: {why}; "
-        f"other formats for it: {others}"
+        f"formats that hold it: {', '.join(known)}"
     )
 
 

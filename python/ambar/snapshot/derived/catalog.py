@@ -79,16 +79,19 @@ _CODES: dict[str, list[Formula]] = {
 """Fields by other names: of Nyx, Castro, MAESTROeX, Quokka and WarpX; of MHD runs of RAMSES."""
 
 _ELECTROMAGNETIC: dict[str, list[Formula]] = {
-    "electric_field_strength": ["sqrt(Ex**2 + Ey**2 + Ez**2)"],
+    "electric_field_strength": ["sqrt(Ex**2 + Ey**2 + Ez**2)", "sqrt(E_x**2 + E_y**2 + E_z**2)"],
     "electromagnetic_energy_density": [
-        "{epsilon_0} / 2 * (Ex**2 + Ey**2 + Ez**2) + (Bx**2 + By**2 + Bz**2) / (2 * {mu_0})"
+        "{epsilon_0} / 2 * (Ex**2 + Ey**2 + Ez**2) + (Bx**2 + By**2 + Bz**2) / (2 * {mu_0})",
+        "{epsilon_0} / 2 * {electric}**2 * (E_x**2 + E_y**2 + E_z**2)"
+        " + {magnetic}**2 * (B_x**2 + B_y**2 + B_z**2) / (2 * {mu_0})",
     ],
-    "poynting_flux_x": ["(Ey * Bz - Ez * By) / {mu_0}"],
-    "poynting_flux_y": ["(Ez * Bx - Ex * Bz) / {mu_0}"],
-    "poynting_flux_z": ["(Ex * By - Ey * Bx) / {mu_0}"],
-    "current_density_magnitude": ["sqrt(jx**2 + jy**2 + jz**2)"],
+    "poynting_flux_x": ["(Ey * Bz - Ez * By) / {mu_0}", "(E_y * B_z - E_z * B_y) * {poynting}"],
+    "poynting_flux_y": ["(Ez * Bx - Ex * Bz) / {mu_0}", "(E_z * B_x - E_x * B_z) * {poynting}"],
+    "poynting_flux_z": ["(Ex * By - Ey * Bx) / {mu_0}", "(E_x * B_y - E_y * B_x) * {poynting}"],
+    "current_density_magnitude": ["sqrt(jx**2 + jy**2 + jz**2)", "sqrt(j_x**2 + j_y**2 + j_z**2)"],
 }
-"""Fields of WarpX, whose code units are SI units, with three components in any dimension."""
+"""Fields of WarpX, whose code units are SI units, and of openPMD, whose fields have units; with
+three components in any dimension."""
 
 _CELLS: dict[str, list[Formula]] = {
     "cell_mass": ["density * cell_volume"],
@@ -227,11 +230,12 @@ SHORT_NAMES = {
 }
 """Names of Mera.jl and yt for fields of the catalog."""
 
+MU_0 = 1.25663706127e-6
 _SPHERE_RADIUS = (3 / (4 * math.pi)) ** (1 / 3)
 NUMBERS = {
     "pi": math.pi,
     "sphere_radius": _SPHERE_RADIUS,
-    "mu_0": 1.25663706127e-6,
+    "mu_0": MU_0,
     "epsilon_0": 8.8541878188e-12,
 }
 """Constants of formulas that need neither units nor parameters; of SI, those of CODATA 2022."""

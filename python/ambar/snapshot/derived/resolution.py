@@ -27,7 +27,7 @@ Definition = tuple[str, str | tuple[list[str], Callable[..., Any] | _core.Region
 """A column and its formula, in the names of columns."""
 
 _CONSTANT = re.compile(r"\{(\w+)\}")
-_DIMENSIONAL = re.compile(r"\{(?:G|kelvin|number_density)\}")
+_DIMENSIONAL = re.compile(r"\{(?:G|kelvin|number_density|electric|poynting)\}")
 """Constants with units, so that the unit of an expression is not that of its fields."""
 _DEEPEST = 64
 _OPERATORS = re.compile(r"[-+*/(]")
@@ -36,6 +36,7 @@ _HINTS = {
     "G": "physical units; give them with snapshot.with_units(ambar.Units(...))",
     "kelvin": "physical units; give them with snapshot.with_units(ambar.Units(...))",
     "number_density": "physical units; give them with snapshot.with_units(ambar.Units(...))",
+    **dict.fromkeys(("electric", "magnetic", "poynting"), "fields with units, as of openPMD"),
 }
 
 
