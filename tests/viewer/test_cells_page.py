@@ -8,9 +8,14 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ambar
+from ambar.viewer.cells.overlays import cell_sides, positions
+from ambar.viewer.cells.plane import Pixels, Plane
+from ambar.viewer.cells.tiles import TileCache, TileReader
+from ambar.viewer.cells.view import View
 from tests.helpers.browser import Screen, shown
 from tests.helpers.sample_outputs import output
 
@@ -32,7 +37,7 @@ def pointed(screen: Screen, x: float, y: float) -> dict[str, float]:
         screen.page.wait_for_timeout(150)
         number = r"(-?\d[\d.]*(?:e[-+]?\d+)?)"
         text = line.inner_text() if line.count() else ""
-        if value := re.match(number, text.strip()):
+        if value := re.match(rf"(?:original )?{number}", text.strip()):
             places = re.findall(rf"([xyz]) = {number}", text)
             return {"value": float(value[1]), **{axis: float(place) for axis, place in places}}
     raise AssertionError(f"no value under the pointer: {text!r}")
@@ -102,3 +107,64 @@ def test_damaged_chunks_leave_holes_and_a_message(browser: Any, tmp_path: Path) 
         screen.page.locator("select").first.select_option("pressure")
         screen.page.locator(".alert-danger").wait_for(state="hidden")
         check(screen, 0.5, 0.5, ambar.open_snapshot(path).amr.slice("pressure"))
+
+
+def test_comparisons_show_the_error_and_its_bound_and_a_lost_server(
+    browser: Any, run: Path, tmp_path: Path
+) -> None:
+    lossy = tmp_path / "lossy.ambar"
+    ambar.convert(run, lossy, error_bound={"density": 0.02}, fsync=False)
+    original, other = (ambar.open_snapshot(path).amr.slice("density") for path in (run, lossy))
+    viewer = ambar.view(run, against=lossy).serve(browser=False)
+    page = browser.new_page(viewport={"width": 1300, "height": 700})
+    screen = Screen(page)
+    page.goto(viewer.url)
+    place = check(screen, 0.5, 0.5, original)
+    text = page.locator(".ambar-pointer .bk-clearfix").inner_text()
+    found = {name: float(value) for name, value in re.findall(r"(\w+) (-?[\d.e-]+) code", text)}
+    where = {axis: place[axis] for axis in "xy"}
+    values = [float(one.sel(where, method="nearest")) for one in (original, other)]
+    assert found["other"] == pytest.approx(values[1], rel=1e-5)
+    assert found["difference"] == pytest.approx(values[1] - values[0], rel=1e-2, abs=1e-6)
+    assert 0 < abs(found["difference"]) <= 0.02
+    assert screen.errors == []
+    viewer.stop()
+    page.get_by_text("The server of this page has ended").wait_for()
+    page.close()
+
+
+def test_overlays_are_the_cells_and_particles_of_the_window(run: Path) -> None:
+    snapshot = ambar.open_snapshot(run)
+    amr = snapshot.amr
+    plane = Plane(amr, "level", at=0.5)
+    view = View(0.25, 0.75, 0.25, 0.75, 500, 500)
+    resolution = view.resolution(plane)
+    pixels = view.pixels(plane, resolution, 0)
+    [*_, image] = TileReader(TileCache()).images(plane, resolution, pixels)
+    cells = amr.read(["x", "y", "dx"], where="abs(z - 0.5 - 1e-9) < dx / 2")
+    middle = (abs(cells["x"] - 0.5) < 0.25) & (abs(cells["y"] - 0.5) < 0.25)
+    edges = {round(float(edge), 9) for edge in cells["x"][middle] - cells["dx"][middle] / 2}
+    lines = cell_sides(image, image.values)
+    upright = lines.x0 == lines.x1
+    assert {round(float(x), 9) for x in lines.x0[upright]} == edges - {0.25}
+    x, y = positions(snapshot.particles, plane, view, slab=1.0)
+    rows = snapshot.particles.read(["x", "y"])
+    inside = (abs(rows["x"] - 0.5) <= 0.25) & (abs(rows["y"] - 0.5) <= 0.25)
+    assert len(x) == np.count_nonzero(inside)
+    assert sorted(y) == sorted(rows["y"][inside])
+
+
+def test_tiles_are_read_once_and_released(run: Path) -> None:
+    plane = Plane(ambar.open_snapshot(run).amr, "density", at=0.5)
+    finest = plane.resolutions[0]
+    whole = Pixels(0, finest.shape[0], 0, finest.shape[1])
+    cache = TileCache(max_bytes=64 * 64 * 4)
+    [*_, image] = TileReader(cache).images(plane, finest, whole)
+    assert image.is_complete
+    assert cache.nbytes == 64 * 64 * 4
+    assert np.array_equal(image.values, plane.amr.slice("density").to_numpy().astype("f4"))
+    [only] = TileReader(cache).images(plane, finest, whole)  # nothing is read
+    assert np.array_equal(only.values, image.values)
+    coarser = next(one for one in plane.resolutions if one.level == finest.level - 1)
+    [*_] = TileReader(cache).images(plane, coarser, Pixels(0, 32, 0, 32))
+    assert cache.nbytes == 32 * 32 * 4  # which is larger than what is left

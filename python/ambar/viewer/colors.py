@@ -29,11 +29,18 @@ PALETTES: dict[str, tuple[str, ...]] = {
     "red-blue": palettes.interp_palette(palettes.RdBu[11], 256),
     "purple-green": palettes.interp_palette(palettes.PRGn[11], 256),
 }
+_DIVERGING = ("red-blue", "purple-green")
+"""Colour maps whose middle is at 0 if values have both signs."""
 SCALES = ("linear", "log", "symlog")
+_DIGITS = (
+    "const size = Math.abs(value); "
+    "return String(size === 0 || (1e-4 <= size && size < 1e6) ? Number(value.toPrecision(6)) "
+    ": value.toExponential(5).replace(/\\.?0*e[+]?/, 'e'))"
+)
 _TRUE_VALUES = {
-    "linear": "return String(Number(tick.toPrecision(6)))",
-    "log": "return String(Number((10 ** tick).toPrecision(6)))",
-    "symlog": "return String(Number((Math.sinh(tick) * {unit}).toPrecision(6)))",
+    "linear": f"const value = tick; {_DIGITS}",
+    "log": f"const value = 10 ** tick; {_DIGITS}",
+    "symlog": f"const value = Math.sinh(tick) * unit; {_DIGITS}",
 }
 """Code that returns the true value of a tick of the colour bar."""
 _DECADES = 12
@@ -86,14 +93,15 @@ class Colors:
         for limit in (self.low, self.high):
             limit.param.watch(self._fix, "value")
 
-    def new_bar(self) -> Any:
+    def new_bar(self, *, is_horizontal: bool = False) -> Any:
         """Return a colour bar for another figure."""
+        size: dict[str, Any] = {"height": 10, "width": "auto"} if is_horizontal else {"width": 16}
         return ColorBar(
             color_mapper=self.mapper,
             ticker=self.ticker,
             formatter=self.formatter,
             padding=8,
-            width=16,
+            **size,
             background_fill_color=None,
             major_label_text_color=text_color(),
             major_label_text_font_size="12px",
@@ -127,12 +135,15 @@ class Colors:
         Raises ValueError as `apply` does.
         """
         if self.follow.value:
-            self._show_limits(*limits_of(visible, self.scale.value))
+            low, high = limits_of(visible, self.scale.value)
+            if self.palette.value in _DIVERGING and low < 0 < high:
+                low, high = min(low, -high), max(-low, high)
+            self._show_limits(low, high)
         low, high, scale = self.low.value, self.high.value, self.scale.value
         check(low, high, scale)
         ends = self.scaled(np.array([low, high]))
         unit = _LINEAR_PART * max(abs(low), abs(high))
-        self.formatter.code = _TRUE_VALUES[scale].format(unit=unit)
+        self.formatter.code = f"const unit = {unit}; {_TRUE_VALUES[scale]}"
         self.ticker.ticks = self.scaled(ticks_between(low, high, scale)).tolist()
         self.mapper.update(low=float(ends[0]), high=float(ends[1]))
 

@@ -17,6 +17,8 @@ from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
 ADDRESS = "127.0.0.1"
+_CLOSING_SECONDS = 0.1
+"""The time in which browsers learn that the server ends."""
 logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # it warns of the origin "*"
 
 
@@ -49,6 +51,7 @@ class Server:
         self._has_started = threading.Event()
         self._error: OSError | None = None
         self._loop: IOLoop
+        self._server: Any
         self.port = port
         self._thread.start()
         self._has_started.wait()
@@ -66,15 +69,21 @@ class Server:
             self._thread.join(0.2)  # lets Ctrl-C through
 
     def stop(self) -> None:
-        """End the server."""
-        self._loop.add_callback(self._loop.stop)
+        """End the server, and the connections of open pages."""
+        self._loop.add_callback(self._end)
         self._thread.join()
+
+    def _end(self) -> None:
+        for connection in list(self._server._tornado._clients):
+            connection._socket.close()
+        self._server.stop()
+        self._loop.call_later(_CLOSING_SECONDS, self._loop.stop)
 
     def _run(self, make_page: Callable[[], Any], title: str, port: int) -> None:
         asyncio.set_event_loop(asyncio.new_event_loop())
         self._loop = IOLoop.current()
         try:
-            server = get_server(
+            self._server = get_server(
                 {"/": make_page},
                 port=port,
                 address=ADDRESS,
@@ -91,11 +100,10 @@ class Server:
                 self._error = OSError(error.errno, message)
             self._has_started.set()
             return
-        self.port = server.port
-        server.start()
+        self.port = self._server.port
+        self._server.start()
         self._loop.add_callback(self._has_started.set)
         self._loop.start()
-        server.stop()
 
 
 class _TokenAuth(AuthProvider):  # type: ignore[misc]

@@ -8,7 +8,7 @@ show it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJS, Range1d
@@ -54,9 +54,16 @@ class MapFigure:
         The colours of the image.
     beside
         Another figure, with which this one moves.
+    bar
+        The side of the colour bar.
     """
 
-    def __init__(self, colors: Colors, beside: MapFigure | None = None) -> None:
+    def __init__(
+        self,
+        colors: Colors,
+        beside: MapFigure | None = None,
+        bar: Literal["right", "below"] = "right",
+    ) -> None:
         self.colors = colors
         self.source = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
         self.plot: Any = figure(
@@ -65,7 +72,7 @@ class MapFigure:
             tools="pan,wheel_zoom,box_zoom,reset,save",
             active_scroll="wheel_zoom",
             active_drag="pan",
-            toolbar_location="above",
+            toolbar_location="right" if bar == "right" else "above",
             sizing_mode="stretch_both",
             min_border=10,
         )
@@ -78,8 +85,8 @@ class MapFigure:
             source=self.source,
             color_mapper=colors.mapper,
         )
-        self._bar = colors.new_bar()
-        self.plot.add_layout(self._bar, "right")
+        self._bar = colors.new_bar(is_horizontal=bar == "below")
+        self.plot.add_layout(self._bar, bar)
         style(self.plot)
         self._length = 1.0
         self._target = ColumnDataSource({"window": [0.0, 1.0, 0.0, 1.0]})

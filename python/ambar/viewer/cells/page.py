@@ -6,8 +6,10 @@ are not in memory in a thread, and sends the image; a newer window ends the work
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,15 +67,15 @@ class CellsPage:
         self._choice = Controls(self._snapshot.amr, self._change, self._reset)
         self._colors = Colors(self._color)
         self._error_colors = Colors(self._color, "red-blue")
-        self._maps = [MapFigure(self._colors)]
+        self._maps = [MapFigure(self._colors, bar="right" if request.against is None else "below")]
         if request.against is not None:
-            self._maps.append(MapFigure(self._colors, self._maps[0]))
-            self._maps.append(MapFigure(self._error_colors, self._maps[0]))
+            for colors in (self._colors, self._error_colors):
+                self._maps.append(MapFigure(colors, self._maps[0], "below"))
         self._maps[0].report_window(self._move)
         self._pointer = Pointer(self._maps)
         self._histogram = Histogram(self._colors)
         self._overlays = Overlays(self._maps[0].plot, self._snapshot, self._message, self._overlay)
-        self._call = pn.pane.Markdown(sizing_mode="stretch_width")
+        self._call = pn.pane.HTML(sizing_mode="stretch_width", margin=0)
         self._reset()
 
     @property
@@ -130,7 +132,7 @@ class CellsPage:
     def _move(self, view: View) -> None:
         """Show another window of the same planes."""
         self._view, self._screen = view, (view.columns, view.rows)
-        if not self._images or not view.is_in(self._images[0]):
+        if not self._images or not all(view.is_in(image) for image in self._images):
             self._refresh()
             return
         if self._colors.follow.value:
@@ -226,7 +228,7 @@ class CellsPage:
         if len(self._images) > 1:
             bound = error_bound(self._steps[1].snapshot, image.plane)
             kept = "" if bound is None else f", error bound ±{bound:.3g}"
-            titles = [title, "compared with it", f"difference{kept}"]
+            titles = [title, Path(self._request.against_location).name, f"difference{kept}"]
             labels = [*labels * 2, f"difference of {name} [{unit}]"]
             names = ["original", "other", "difference"]
         for one, text, label in zip(self._maps, titles, labels, strict=True):
@@ -244,4 +246,4 @@ class CellsPage:
         scale, palette = self._colors.scale.value, self._colors.palette.value
         opened = f"ambar.open({self._request.location!r})"
         code = python_call(opened, image, view, scale, limits, palette)
-        self._call.object = f"```python\n{code}```"
+        self._call.object = f'<pre style="overflow: auto; margin: 0">{html.escape(code)}</pre>'

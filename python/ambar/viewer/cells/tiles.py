@@ -165,7 +165,7 @@ class TileReader:
         key = plane.key(resolution)
         try:
             values = plane.read(resolution, pixels)
-        except (_core.AmbarError, OSError) as error:
+        except _core.CorruptError as error:
             if len(tiles) == 1:
                 self._cache.put((key, tiles[0]), error)
                 return
