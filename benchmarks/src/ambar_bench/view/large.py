@@ -37,7 +37,8 @@ def large_store(folder: Path, coarse: int = COARSE) -> Path:
 
     def values(level: int, box: Box) -> np.ndarray:
         place = [corner // SIDE for corner in box[0]]
-        return patterns[(place[0] + 5 * place[1] + 3 * place[2] + level) % PATTERNS]
+        pattern: np.ndarray = patterns[(place[0] + 5 * place[1] + 3 * place[2] + level) % PATTERNS]
+        return pattern
 
     plotfile = write_plotfile(folder / "plt00000", ["density"], (SIDE * coarse,) * 3, boxes, values)
     ambar.convert(plotfile, path, profile="fast", fsync=False)
