@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
@@ -34,6 +35,7 @@ from ambar.kinds.targets import (
     merged,
     open_existing,
 )
+from ambar.pictures.options import CollectionPlot
 from ambar.store.cache import place_of
 from ambar.store.copies.copier import Copier
 from ambar.store.copies.merging import assign_owners, check_conflicts
@@ -219,6 +221,12 @@ def _view(collection: Collection, request: ViewRequest) -> Any:
     return page(collection, request)
 
 
+def _plot(collection: Collection, request: CollectionPlot) -> Path:
+    from ambar.pictures.collection import write_picture
+
+    return write_picture(collection, request)
+
+
 COLLECTION = Kind(
     name="collection",
     match_source=lambda paths: any(is_source(path) for path in paths),
@@ -232,5 +240,7 @@ COLLECTION = Kind(
     export=_export,
     export_request=CollectionExport,
     compare=_compare,
+    plot=_plot,
+    plot_request=CollectionPlot,
     view=_view,
 )

@@ -64,6 +64,8 @@ class Panel(ABC):
     scale: ColorScale | None = None
     """The colours of values, for the colour bar; None without one."""
     bar_label: str = ""
+    are_dates: tuple[bool, bool] = (False, False)
+    """Whether the positions on the horizontal and the vertical axis are days since 1970."""
     has_bar: bool = True
     """Whether the panel has a colour bar: not if that of a neighbour applies to it."""
 
@@ -311,6 +313,9 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     """Draw a panel with its labels and its colour bar on axes."""
     picture = panel.draw(axes)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
+    for is_date, axis in zip(panel.are_dates, (axes.xaxis, axes.yaxis), strict=True):
+        if is_date:
+            _show_dates(axis)
     # Panels without a label share the axis of a neighbour.
     axes.tick_params(labelbottom=bool(panel.x_label), labelleft=bool(panel.y_label))
     if picture is None or panel.scale is None or not panel.has_bar:
@@ -320,6 +325,36 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
     axes.figure.colorbar(picture, cax=beside, label=panel.bar_label, extend=extend)
+
+
+def _show_dates(axis: Any) -> None:
+    from matplotlib import dates
+
+    module: Any = dates
+    locator = module.AutoDateLocator(maxticks=7)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(module.ConciseDateFormatter(locator))
+
+
+def envelope(values: np.ndarray, bins: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and values of a line: of many values the extremes of each bin, in order.
+
+    Examples
+    --------
+    >>> places, found = envelope(np.array([9.0, 0.0, 1.0, 5.0, 4.0, 7.0]), bins=2)
+    >>> places.tolist(), found.tolist()
+    ([0, 1, 4, 5], [9.0, 0.0, 4.0, 7.0])
+    """
+    width = len(values) // bins
+    if width < 3:
+        return np.arange(len(values)), values
+    whole = values[: len(values) // width * width].reshape(-1, width)
+    is_missing = np.isnan(whole)
+    lowest = np.argmin(np.where(is_missing, np.inf, whole), axis=1)
+    highest = np.argmax(np.where(is_missing, -np.inf, whole), axis=1)
+    places = np.sort(np.stack([lowest, highest], axis=1), axis=1)
+    places = (places + width * np.arange(len(whole))[:, None]).ravel()
+    return places, values[places]
 
 
 def _size_of(grid: Grid) -> tuple[float, list[float]]:

@@ -95,6 +95,13 @@ class OpenedStore:
             _hold(found)
         return found
 
+    @classmethod
+    def holding(cls, store: Store) -> OpenedStore:
+        """Return an object of a store that is open, which is not shared and does not pickle."""
+        opened = cls(store.location, store._core.commit_id)
+        opened._held = os.getpid(), store
+        return opened
+
     def __reduce__(self) -> tuple[object, tuple[StoreKey, CommitId | None]]:
         return _of_commit, (self.place, self._commit)
 

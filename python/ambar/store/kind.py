@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import CopyRequest, Merge, MergeRequest, ViewRequest, as_list
 from ambar.kinds.targets import copying, merged, merging, open_existing
+from ambar.pictures.options import ArraysPlot
 from ambar.store.copies.arrays import copy_arrays, merge_arrays
 from ambar.store.copies.selection import Positions
 from ambar.store.group_description import Description
@@ -112,6 +114,12 @@ def _view(group: Group, request: ViewRequest) -> Any:
     return page(group, request)
 
 
+def _plot(store: Store, request: ArraysPlot) -> Path:
+    from ambar.pictures.arrays import write_picture
+
+    return write_picture(store, request)
+
+
 ARRAYS = Kind(
     name="arrays",
     open=lambda resource: resource.store,
@@ -120,5 +128,7 @@ ARRAYS = Kind(
     copy_request=ArraysCopy,
     merge=_merge,
     compare=_compare,
+    plot=_plot,
+    plot_request=ArraysPlot,
     view=_view,
 )

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
 from xarray.backends.common import AbstractDataStore
+from xarray.backends.store import StoreBackendEntrypoint
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
@@ -139,3 +140,24 @@ def _decoded_float(text: str) -> float:
     if len(text) != 12:  # "NaN", "Infinity" or "-Infinity"
         return float(text)
     return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
+
+
+def open_group(store: Store, group: str, name: str) -> xr.DataArray:
+    """Return an array of a group of an open store with its coordinates; values are read lazily.
+
+    If xarray cannot make a dataset of the group, or decode the array, the array has no coordinates.
+    """
+    opened = OpenedStore.holding(store)
+    try:
+        dataset = StoreBackendEntrypoint().open_dataset(GroupStore(opened, group))
+        if name in dataset.variables:
+            return dataset[name]
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        pass
+    array = store[f"{group}/{name}".strip("/")]
+    dims = array.dims or (None,) * array.ndim
+    named = [dim or f"dimension {number}" for number, dim in enumerate(dims)]
+    if len(set(named)) < len(named):
+        named = [f"dimension {number}" for number in range(array.ndim)]
+    lazy = indexing.LazilyIndexedArray(LazyArray(opened, array.path, array))
+    return xr.DataArray(xr.Variable(named, lazy, attributes_of(array)), name=name)

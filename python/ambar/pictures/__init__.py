@@ -1,0 +1,1 @@
+"""Pictures of plain arrays and of collections."""

@@ -1,0 +1,292 @@
+"""Pictures of plain arrays: images of two dimensions, lines of one, and errors of two versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.optional import require
+from ambar._util.text import suggestion
+from ambar.figures.colors import DIVERGING, ColorScale, color_scale
+from ambar.figures.files import save_figure, write_movie
+from ambar.figures.labels import label
+from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, envelope
+from ambar.interop.xarray.group_reader import open_group
+from ambar.pictures.axes import CoordinateAxis, axis_of
+from ambar.pictures.options import ArraysPlot
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from ambar.store.array import Array
+    from ambar.store.store import Store
+
+_PIXELS = 1024
+"""The largest number of values along a side of an image: of more, some are left out."""
+_COLUMNS = 3
+_MOST_SAMPLED = 8
+"""Frames of a movie whose values decide the colours."""
+
+
+def draw(store: Store, request: ArraysPlot, figure: Figure | None = None) -> Figure:
+    """Draw arrays of a store on a figure, by default a new one.
+
+    Raises
+    ------
+    KeyError
+        If an array does not exist.
+    ValueError
+        If an array has no numbers, or there is none to draw.
+    """
+    grid: list[list[Panel]] = []
+    names = request.fields or (default_array(store),)
+    if request.against is not None:
+        grid = [_comparison(store, request.against, name, request) for name in names]
+    else:
+        panels: list[Panel] = [panel_of(array_of(store, one, request), request) for one in names]
+        grid = [panels[n : n + _COLUMNS] for n in range(0, len(panels), _COLUMNS)]
+    if not request.title:
+        grid = [[replace(panel, title="") for panel in row] for row in grid]
+    return draw_grid(grid, figure=figure)
+
+
+def write_picture(store: Store, request: ArraysPlot) -> Path:
+    """Write a picture, or a movie along the first of three or more dimensions."""
+    require("matplotlib", purpose="ambar plot", install="ambar[plot]")
+    require("xarray", purpose="ambar plot", install="ambar[plot]")
+    if request.movie is not None:
+        frames = _frames(store, request)
+        return write_movie(frames, request.movie, rate=request.rate, dpi=request.dpi)
+    names = request.fields or (default_array(store),)
+    target = request.target_of(*names)
+    return save_figure(draw(store, replace(request, fields=tuple(names))), target, request.dpi)
+
+
+def default_array(store: Store) -> str:
+    """Return the path of the largest array of numbers that is no coordinate."""
+    best, most = None, -1
+    for path in store:
+        array = store[path]
+        name = path.rpartition("/")[2]
+        is_coordinate = array.ndim == 1 and array.dims == (name,)
+        size = array.nbytes * (1 if array.ndim > 1 else 1e-9) * (1e-18 if is_coordinate else 1)
+        if _has_numbers(array) and 0 not in array.shape and array.ndim and size > most:
+            best, most = path, size
+    if best is None:
+        raise _core.InvalidError(
+            f"{store.location}: expected an array of numbers to draw, found none; ambar ls lists "
+            "what the store has"
+        )
+    return best
+
+
+def _has_numbers(array: Array) -> bool:
+    return array.type_name not in ("string", "bytes") and array.dtype.kind in "biufc"
+
+
+def array_of(store: Store, path: str, request: ArraysPlot) -> xr.DataArray:
+    """Return an array with its coordinates: two dimensions or one, with few enough values."""
+    path = path.strip("/")
+    if path not in store or not hasattr(store[path], "shape"):
+        raise _core.NotFoundError(f"{store.location}: no array {path!r}; {suggestion(path, store)}")
+    array = store[path]
+    if not _has_numbers(array) or 0 in array.shape or not array.ndim:
+        raise _core.InvalidError(
+            f"{store.location}: expected numbers in the array {path!r}, found "
+            f"{array.type_name} of shape {array.shape}; choose another array"
+        )
+    group, _, name = path.rpartition("/")
+    found = open_group(store, group, name)
+    hidden = found.dims[:-2]
+    if hidden:
+        index = 0 if request.output is None else request.output
+        if not -found.shape[0] <= index < found.shape[0]:
+            raise _core.InvalidError(
+                f"{store.location}: invalid index {index} along {found.dims[0]!r}; expected "
+                f"0 to {found.shape[0] - 1}"
+            )
+        found = found.isel({dim: index if dim == hidden[0] else 0 for dim in hidden})
+    if found.ndim == 2:
+        most = request.resolution or _PIXELS
+        steps = {dim: slice(None, None, -(-size // most)) for dim, size in found.sizes.items()}
+        found = found.isel(steps)
+    return found
+
+
+def panel_of(
+    array: xr.DataArray, request: ArraysPlot, scale: ColorScale | None = None
+) -> ImagePanel | LinePanel:
+    """Return a panel of an array of one or two dimensions."""
+    values = _numbers(array)
+    name = str(array.attrs.get("long_name") or array.name).replace("_", " ")
+    text = label(name, str(array.attrs.get("units", "")))
+    title = _place(array)
+    if values.ndim == 1:
+        axis = axis_of(array, str(array.dims[0]))
+        return _line_panel(axis, [("", values)], text, title, request)
+    if not np.isfinite(values).any():
+        raise _core.InvalidError(
+            f"expected values of {array.name!r} to draw, found none but missing ones; choose "
+            "another part"
+        )
+    scale = scale or color_scale(
+        values, log=request.log, limits=request.limits, colors=request.colors
+    )
+    y, x = (axis_of(array, str(dim)) for dim in array.dims)
+    return _image_panel(x, y, values, scale, text, title)
+
+
+def _numbers(array: xr.DataArray) -> np.ndarray:
+    values = array.to_numpy()
+    if values.dtype.kind == "c":
+        return np.asarray(np.abs(values))
+    if values.dtype.kind in "mM":
+        return values.astype("f8")
+    return np.asarray(values, np.float64)
+
+
+def _place(array: xr.DataArray) -> str:
+    """Return the position along the dimensions that a picture does not show."""
+    parts = []
+    for name, coordinate in array.coords.items():
+        if coordinate.ndim == 0 and coordinate.dtype.kind in "iufM":
+            value = coordinate.to_numpy()
+            text = str(value)[:16].replace("T", " ") if value.dtype.kind == "M" else f"{value:.6g}"
+            unit = str(coordinate.attrs.get("units", ""))
+            parts.append(f"{name} = {text} {unit}".strip())
+    return ", ".join(parts)
+
+
+def _image_panel(
+    x: CoordinateAxis,
+    y: CoordinateAxis,
+    values: np.ndarray,
+    scale: ColorScale,
+    text: str,
+    title: str,
+) -> ImagePanel:
+    x_edges, y_edges = x.edges, y.edges
+    if x_edges[0] > x_edges[-1]:
+        x_edges, values = x_edges[::-1], values[:, ::-1]
+    if (y_edges[0] > y_edges[-1]) != y.is_downward:
+        y_edges, values = y_edges[::-1], values[::-1]
+    corners = None if x.is_even and y.is_even else np.meshgrid(x_edges, y_edges)
+    is_map = x.is_degrees and y.is_degrees
+    is_plain = x.label == x.name and y.label == y.name and 0.25 < np.divide(*values.shape) < 4
+    has_one_unit = bool(x.unit) and x.unit == y.unit and not (x.is_time or y.is_time)
+    return ImagePanel(
+        title=title,
+        values=values,
+        extent=(float(x_edges[0]), float(x_edges[-1]), float(y_edges[0]), float(y_edges[-1])),
+        corners=None if corners is None else (corners[0], corners[1]),
+        scale=scale,
+        bar_label=text,
+        x_label=x.label or " ",
+        y_label=y.label or " ",
+        is_equal=is_map or is_plain or (has_one_unit and not y.is_downward),
+        are_dates=(x.is_time, y.is_time),
+    )
+
+
+def _line_panel(
+    axis: CoordinateAxis,
+    lines: Sequence[tuple[str, np.ndarray]],
+    text: str,
+    title: str,
+    request: ArraysPlot,
+) -> LinePanel:
+    drawn = []
+    for name, values in lines:
+        places, shown = envelope(values)
+        x, y = axis.positions[places], shown
+        drawn.append(Line(x=y, y=x, label=name) if axis.is_downward else Line(x=x, y=y, label=name))
+    is_log = bool(request.log)
+    if axis.is_downward:
+        return LinePanel(
+            lines=drawn,
+            title=title,
+            is_downward=True,
+            is_log=(is_log, False),
+            x_label=text,
+            y_label=axis.label,
+        )
+    return LinePanel(
+        lines=drawn,
+        title=title,
+        is_log=(False, is_log),
+        limits=request.limits,
+        x_label=axis.label or " ",
+        y_label=text,
+        are_dates=(axis.is_time, False),
+    )
+
+
+def _comparison(store: Store, other: Store, name: str, request: ArraysPlot) -> list[Panel]:
+    """Return panels of an array in two stores, and of the error."""
+    first, second = (array_of(one, name, request) for one in (store, other))
+    if first.shape != second.shape:
+        raise _core.InvalidError(
+            f"expected two versions of the same array {name!r}, found the shapes {first.shape} in "
+            f"{store.location} and {second.shape} in {other.location}"
+        )
+    a, b = _numbers(first), _numbers(second)
+    errors = b - a
+    largest = float(np.nanmax(np.abs(errors), initial=0.0))
+    bounds = [one[name.strip("/")].error_bound for one in (store, other)]
+    bound = next((float(x) for x in bounds if isinstance(x, int | float) and x > 0), None)
+    title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
+    unit = str(first.attrs.get("units", ""))
+    if a.ndim == 1:
+        axis = axis_of(first, str(first.dims[0]))
+        panel = panel_of(first, request)
+        both = [("original", a), ("other version", b)]
+        plain = replace(request, log=False, limits=None)
+        text = panel.x_label if axis.is_downward else panel.y_label
+        return [
+            _line_panel(axis, both, text, "", request),
+            _line_panel(axis, [("", errors)], label("error", unit), title, plain),
+        ]
+    scale = color_scale(
+        np.concatenate([a.ravel(), b.ravel()]),
+        log=request.log,
+        limits=request.limits,
+        colors=request.colors,
+    )
+    end = bound or largest or 1.0
+    error_scale = ColorScale("linear", -end, end, DIVERGING)
+    original = replace(panel_of(first, request, scale), title="original", has_bar=False)
+    copy = replace(panel_of(second, request, scale), title="other version", y_label="")
+    error: Panel = panel_of(first.copy(data=errors), request, error_scale)
+    error = replace(error, title=title, bar_label=label("error", unit), y_label="")
+    return [original, copy, error]
+
+
+def _frames(store: Store, request: ArraysPlot) -> Iterator[Figure]:
+    """Yield a figure for each index of the first dimension, with the same colours."""
+    name = (request.fields or (default_array(store),))[0]
+    count = store[name.strip("/")].shape[0] if name.strip("/") in store else 0
+    if count and store[name.strip("/")].ndim < 3:
+        raise _core.InvalidError(
+            f"{store.location}: expected an array of three dimensions for a movie, found {name!r} "
+            f"of {store[name.strip('/')].ndim}; leave --movie out"
+        )
+    places = np.unique(np.linspace(0, max(count - 1, 0), _MOST_SAMPLED).astype(int))
+    some = [_numbers(array_of(store, name, replace(request, output=int(n)))) for n in places]
+    scale = color_scale(
+        np.concatenate([values.ravel() for values in some]),
+        log=request.log,
+        limits=request.limits,
+        colors=request.colors,
+    )
+    for number in range(count):
+        array: Any = array_of(store, name, replace(request, output=number))
+        panel: Panel = panel_of(array, request, scale)
+        yield draw_grid([[panel if request.title else replace(panel, title="")]])
+        if request.report is not None:
+            request.report(number + 1, count)

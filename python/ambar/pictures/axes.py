@@ -1,0 +1,81 @@
+"""Axes of arrays with coordinates: positions, edges, labels, and the direction of depths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ambar.figures.labels import label
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_UNEVEN = 1e-3
+"""Largest deviation of evenly spaced coordinates, relative to their distance."""
+_DEPTHS = ("depth", "pres", "pressure", "lev", "plev", "deptht")
+"""Coordinates that increase downwards, if no attribute says otherwise."""
+_DEGREES = ("degrees_north", "degrees_east", "degree_north", "degree_east", "degrees")
+
+
+@dataclass(frozen=True)
+class CoordinateAxis:
+    """The positions along a dimension: its coordinate, or indices."""
+
+    name: str
+    positions: np.ndarray
+    label: str
+    unit: str = ""
+    is_time: bool = False
+    """Whether positions are days since 1970."""
+    is_downward: bool = False
+
+    @property
+    def is_even(self) -> bool:
+        """Whether positions have equal distances."""
+        steps = np.diff(self.positions)
+        if not len(steps):
+            return True
+        return bool(np.allclose(steps, steps.mean(), rtol=0, atol=_UNEVEN * abs(steps.mean())))
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The edges between positions, and those outside of the first and the last one."""
+        places = self.positions
+        if len(places) < 2:
+            return np.array([places[0] - 0.5, places[0] + 0.5])
+        middle = (places[1:] + places[:-1]) / 2
+        first, last = 2 * places[0] - middle[0], 2 * places[-1] - middle[-1]
+        return np.concatenate([[first], middle, [last]])
+
+    @property
+    def is_degrees(self) -> bool:
+        """Whether positions are degrees on a sphere."""
+        return self.unit in _DEGREES
+
+
+def axis_of(array: xr.DataArray, dim: str) -> CoordinateAxis:
+    """Return the axis of a dimension of an array."""
+    plain = CoordinateAxis(dim, np.arange(array.sizes[dim], dtype=np.float64), dim)
+    if dim not in array.coords:
+        return plain
+    coordinate = array[dim]
+    values, attrs = coordinate.to_numpy(), coordinate.attrs
+    name = str(attrs.get("long_name", dim)).replace("_", " ")
+    if values.dtype.kind == "M":
+        days = values.astype("M8[ns]").astype("f8") / 86400e9
+        return CoordinateAxis(dim, days, "", is_time=True)
+    if values.dtype.kind not in "iuf" or not _is_sorted(values):
+        return plain
+    unit = str(attrs.get("units", ""))
+    is_downward = str(attrs.get("positive", "")).lower() == "down" or (
+        "positive" not in attrs and dim.lower() in _DEPTHS
+    )
+    text = label(name, unit.replace("degrees_", "degrees ").replace("degree_", "degrees "))
+    return CoordinateAxis(dim, values.astype("f8"), text, unit, is_downward=is_downward)
+
+
+def _is_sorted(values: np.ndarray) -> bool:
+    steps = np.diff(values.astype("f8"))
+    return bool(np.all(steps > 0) or np.all(steps < 0))

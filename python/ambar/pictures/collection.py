@@ -1,0 +1,243 @@
+"""Pictures of collections: positions of datasets on a map, and profiles or series of some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.optional import require
+from ambar._util.text import plural, suggestion
+from ambar.collection.collection import Collection
+from ambar.figures.colors import SEQUENTIAL, ColorScale, color_scale
+from ambar.figures.files import save_figure
+from ambar.figures.labels import label
+from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid, envelope
+from ambar.pictures.axes import axis_of
+from ambar.pictures.options import CollectionPlot
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+_POSITIONS = (
+    (("longitude", "lon", "long"), ("latitude", "lat")),
+    (("x", "easting"), ("y", "northing")),
+)
+"""Names of the horizontal and the vertical coordinate of datasets."""
+_VERTICAL = ("depth", "pres", "pressure", "z", "altitude", "height")
+_COORDINATES = {*_VERTICAL, "time", *(name for pair in _POSITIONS for one in pair for name in one)}
+_USUAL = ("temp", "salinity", "psal", "oxygen", "doxy", "chla")
+"""The beginnings of names of variables that are drawn rather than others."""
+_MOST_LINES = 40
+"""Datasets whose values are drawn."""
+
+
+def draw(collection: Collection, request: CollectionPlot, figure: Figure | None = None) -> Figure:
+    """Draw a collection on a figure, by default a new one.
+
+    Raises
+    ------
+    KeyError
+        If no dataset has a variable.
+    ValueError
+        If no dataset is selected, or has values to draw.
+    """
+    names = collection.choose(request.where)
+    if not names:
+        condition = f" under the condition {request.where!r}" if request.where else ""
+        raise _core.InvalidError(
+            f"{collection.location}: expected datasets to draw, found none{condition}"
+        )
+    variables = request.fields or _default_variables(collection)
+    for name in variables:
+        if name not in collection.variables:
+            raise _core.NotFoundError(
+                f"{collection.location}: no variable {name!r}; "
+                f"{suggestion(name, collection.variables)}"
+            )
+    panels: list[Panel] = []
+    positions = _positions(collection, names)
+    if positions is not None:
+        panels.append(_map_panel(collection, names, positions, variables, request))
+    panels += [_lines_panel(collection, names, name, request) for name in variables]
+    title = plural(len(names), "dataset") if request.title else ""
+    return draw_grid([panels], title, figure)
+
+
+def write_picture(collection: Collection, request: CollectionPlot) -> Path:
+    """Write a picture of a collection, and return its path."""
+    require("matplotlib", purpose="ambar plot", install="ambar[plot]")
+    if request.movie is not None or request.against is not None:
+        option = "--movie" if request.movie is not None else "--against"
+        raise _core.InvalidError(
+            f"{request.path}: {option} does not apply to the kind 'collection'; leave it out"
+        )
+    figure = draw(collection, request)
+    return save_figure(figure, request.target_of(*request.fields), request.dpi)
+
+
+def _default_variables(collection: Collection) -> tuple[str, ...]:
+    """Return the variable to draw: numbers along a dimension, if possible with depths or times."""
+    found: dict[str, int] = {}
+    along = {
+        dim
+        for name, layouts in collection.schema.items()
+        if name.lower() in (*_VERTICAL, "time", "juld")
+        for dim in layouts[0].dims
+    }
+    for name, layouts in collection.schema.items():
+        layout = layouts[0]
+        lengths = [length for length in layout.shape if length != 1]
+        is_number = layout.dtype.startswith(("float", "int", "uint"))
+        if not is_number or not lengths or name in layout.dims or name.lower() in _COORDINATES:
+            continue
+        is_usual = any(name.lower().startswith(usual) for usual in _USUAL)
+        found[name] = 4 * is_usual + 2 * (len(lengths) == 1) + bool(along & {*layout.dims})
+    return (max(found, key=found.__getitem__),) if found else ()
+
+
+def _positions(collection: Collection, names: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the horizontal and the vertical coordinate of datasets; None if they have none.
+
+    Those of many values, such as tracks, are the middle of their range.
+    """
+    for xs, ys in _POSITIONS:
+        x, y = (_numbers_of(collection, names, known) for known in (xs, ys))
+        if x is not None and y is not None and (np.isfinite(x) & np.isfinite(y)).any():
+            return x, y
+    return None
+
+
+def _numbers_of(
+    collection: Collection, names: list[str], known: tuple[str, ...]
+) -> np.ndarray | None:
+    """Return a number of each dataset, from an attribute or the statistics of a variable."""
+    for name in collection.variables:
+        if name.lower() in known:
+            table = collection.stats(name)
+            if "min" in table:
+                middle = (table["min"].astype("f8") + table["max"].astype("f8")) / 2
+                found = dict(zip(table["dataset"].tolist(), middle.tolist(), strict=True))
+                return np.array([found.get(one, np.nan) for one in names])
+    for name, values in collection.attrs.items():
+        if name.lower() in known:
+            try:
+                found = dict(zip(collection.names, np.asarray(values, "f8").tolist(), strict=True))
+            except (TypeError, ValueError):
+                continue
+            return np.array([found[one] for one in names])
+    return None
+
+
+def _map_panel(
+    collection: Collection,
+    names: list[str],
+    positions: tuple[np.ndarray, np.ndarray],
+    variables: tuple[str, ...],
+    request: CollectionPlot,
+) -> Panel:
+    """Return the positions, coloured by the largest value of the first variable."""
+    x, y = positions
+    is_sphere = bool(np.nanmax(np.abs(y)) <= 90 and np.nanmax(np.abs(x)) <= 360)
+    panel = PointPanel(
+        x=x,
+        y=y,
+        size=float(np.clip(6000 / len(names), 4, 30)),
+        is_equal=True,
+        stretch=float(1 / np.cos(np.radians(np.nanmean(y)))) if is_sphere else 1.0,
+        x_label="longitude [degrees]" if is_sphere else "x",
+        y_label="latitude [degrees]" if is_sphere else "y",
+    )
+    if not variables:
+        return panel
+    table = collection.stats(variables[0])
+    if "max" not in table or table["max"].dtype.kind not in "iuf":
+        return panel
+    largest = dict(zip(table["dataset"].tolist(), table["max"].tolist(), strict=True))
+    values = np.array([largest.get(name, np.nan) for name in names], np.float64)
+    scale = color_scale(values, log=request.log, limits=request.limits, colors=request.colors)
+    text = label(f"maximum of {variables[0]}", _attribute(collection, variables[0], "units"))
+    return replace(panel, values=values, scale=scale, bar_label=text)
+
+
+def _attribute(collection: Collection, variable: str, name: str) -> str:
+    """Return an attribute of a variable of the first dataset that has the variable."""
+    first = collection.stats(variable)["dataset"][0]
+    return str(collection[str(first)][variable].attrs.get(name, ""))
+
+
+def _lines_panel(
+    collection: Collection, names: list[str], variable: str, request: CollectionPlot
+) -> Panel:
+    """Return the values of a variable in some datasets, over their vertical coordinate or time."""
+    having = set(collection.stats(variable)["dataset"].tolist())
+    chosen = [name for name in names if name in having]
+    some = [chosen[int(n)] for n in np.linspace(0, len(chosen) - 1, min(len(chosen), _MOST_LINES))]
+    lines, text, along, is_downward, is_time = [], variable, "", False, False
+    colors = _line_colors(len(some))
+    for number, name in enumerate(some):
+        dataset = collection[name]
+        values = dataset[variable]
+        for dim in values.dims[1:] if values.ndim > 1 and 1 not in values.shape[:1] else ():
+            values = values.isel({dim: 0})
+        values = values.squeeze(drop=True)
+        if values.ndim != 1:
+            continue
+        dim = str(values.dims[0])
+        positions, along, is_downward, is_time = _along(dataset, values, dim)
+        text = label(variable.replace("_", " "), str(values.attrs.get("units", "")))
+        places, shown = envelope(np.asarray(values.to_numpy(), np.float64))
+        x, y = positions[places], shown
+        style = {"color": colors[number], "alpha": 0.8, "linewidth": 0.9}
+        named = "" if len(some) > 8 else name
+        lines.append(
+            Line(x=y, y=x, label=named, style=style)
+            if is_downward
+            else Line(x=x, y=y, label=named, style=style)
+        )
+    if not lines:
+        raise _core.InvalidError(
+            f"{collection.location}: expected a variable with one dimension in a dataset, found "
+            f"none in {variable!r}; choose another variable"
+        )
+    title = f"{len(lines)} of {len(names):,}" if len(lines) < len(names) else ""
+    return LinePanel(
+        lines=lines,
+        title=title,
+        x_label=text if is_downward else along or " ",
+        y_label=along if is_downward else text,
+        is_downward=is_downward,
+        is_log=(False, bool(request.log)) if not is_downward else (bool(request.log), False),
+        are_dates=(is_time and not is_downward, False),
+    )
+
+
+def _along(
+    dataset: xr.Dataset, values: xr.DataArray, dim: str
+) -> tuple[np.ndarray, str, bool, bool]:
+    """Return positions of values, their label, and whether they are downwards or times.
+
+    That is the coordinate of the dimension, or a variable of depths along it.
+    """
+    for name, variable in dataset.variables.items():
+        if str(name).lower() in _VERTICAL and dim in variable.dims and name != values.name:
+            found = dataset[name].squeeze(drop=True)
+            if found.dims == (dim,) and found.dtype.kind in "iuf":
+                text = label(str(name), str(found.attrs.get("units", "")))
+                is_downward = str(name).lower() in _VERTICAL[:3]
+                return np.asarray(found.to_numpy(), np.float64), text, is_downward, False
+    axis = axis_of(values, dim)
+    return axis.positions, axis.label, axis.is_downward, axis.is_time
+
+
+def _line_colors(count: int) -> list[tuple[float, ...]]:
+    """Return a colour for each of some lines, without the brightest ones."""
+    from matplotlib import colormaps
+
+    scale = ColorScale("linear", 0.0, float(max(count, 2) - 1), SEQUENTIAL)
+    places = 0.85 * scale.fractions(np.arange(max(count, 2)))
+    return [tuple(map(float, color)) for color in colormaps["viridis"](places)]

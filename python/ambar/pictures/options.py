@@ -1,0 +1,29 @@
+"""The options of pictures of arrays and collections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ambar.kinds.request import PlotRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArraysPlot(PlotRequest):
+    """The options of ``ambar plot`` for stores of arrays."""
+
+    output: int | None = None
+    """The index along the first of more than two dimensions."""
+    resolution: int | None = None
+    log: bool | None = None
+    limits: tuple[float, float] | None = None
+    colors: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionPlot(PlotRequest):
+    """The options of ``ambar plot`` for collections."""
+
+    where: str | None = None
+    log: bool | None = None
+    limits: tuple[float, float] | None = None
+    colors: str | None = None
