@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -117,6 +118,7 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu", format="netcdf")
 
 
+@functools.cache
 def can_render() -> bool:
     """Whether there is OpenGL of some kind: without it VTK ends the process."""
     code = "import pyvista; pyvista.Plotter(off_screen=True).screenshot()"
@@ -136,10 +138,10 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     colours = pv.read(target).point_data.active_scalars
     assert len(np.unique(colours, axis=0)) > 50
     with pytest.raises(KeyError, match="no array 'pressure'.*number, temperature"):
-        from ambar.mesh.drawing import MeshPlot, draw_mesh
+        from ambar.mesh.drawing import MeshPlot, write_picture
 
         plot = MeshPlot(path="wing.ambar", target=target, fields=("pressure",))
-        draw_mesh(ambar.open_mesh(tmp_path / "wing.ambar"), plot)
+        write_picture(ambar.open_mesh(tmp_path / "wing.ambar"), plot)
     assert run(capsys, *arguments[:2], tmp_path / "wing.xyz")[0] == 2
     ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", fsync=False)
     code, _, err = run(capsys, "plot", tmp_path / "none.ambar", target)

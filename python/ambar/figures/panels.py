@@ -260,6 +260,8 @@ class ViewPanel(Panel):
 
     pixels: np.ndarray
     """Colours of shape (height, width, 3), from the highest row downwards."""
+    extent: Extent | None = None
+    """The coordinates of the edges; None for a view without axes."""
 
     @property
     def aspect(self) -> float:
@@ -271,8 +273,9 @@ class ViewPanel(Panel):
         """Draw the pixels; there are no axes."""
         from matplotlib.cm import ScalarMappable
 
-        axes.imshow(self.pixels, interpolation="antialiased")
-        axes.set_axis_off()
+        axes.imshow(self.pixels, interpolation="antialiased", extent=self.extent)
+        if self.extent is None:
+            axes.set_axis_off()
         return self.scale and ScalarMappable(self.scale.norm, self.scale.colors)
 
 

@@ -1,102 +1,474 @@
-"""Pictures of meshes, rendered off screen by PyVista, with a color bar of matplotlib."""
+"""Pictures of meshes: surfaces rendered off screen by PyVista, plane meshes with axes, tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.text import suggestion
-from ambar.figures.colors import check_colors, check_limits
-from ambar.figures.files import save_figure
+from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limits, color_scale
+from ambar.figures.files import save_figure, write_movie
+from ambar.figures.panels import Line, LinePanel, Panel, ViewPanel, draw_grid
 from ambar.kinds.request import PlotRequest
 from ambar.mesh.mesh import Mesh
+from ambar.mesh.storage.description import field_entries
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ambar.mesh.series import MeshSeries
+
+_PIXELS = 1000
+"""The longer side of a rendered view."""
+_FEW_CELLS = 4000
+"""Surfaces of fewer cells are drawn with their edges."""
+_MOST_STEPS = 4
+"""Steps of a series in a picture without a choice."""
+_MOST_SAMPLED = 8
+_MOST_COLUMNS = 6
+"""Columns of a table that are drawn without a choice."""
+_COLUMNS = 3
+_NO_FIELDS = (
+    "vtkoriginal",
+    "vtkghosttype",
+    "globalids",
+    "globalnodeid",
+    "globalelementid",
+    "normals",
+    "texture coordinates",
+)
+"""The beginnings of names of arrays that number points and cells, or describe the surface."""
+_CORNER = np.array([1.0, -1.3, 0.9])
+"""The direction to the viewer of a mesh that is not in a plane."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeshPlot(PlotRequest):
     """The options of ``ambar plot`` for a mesh."""
 
-    colors: str = "inferno"
-    log: bool = False
+    colors: str | None = None
+    log: bool | None = None
     limits: tuple[float, float] | None = None
 
 
-def draw_mesh(mesh: Mesh, request: MeshPlot, title: str = "") -> Path:
-    """Draw the surface of a mesh, seen from a corner, and return the path of the picture.
+@dataclass(frozen=True, kw_only=True)
+class MeshSeriesPlot(MeshPlot):
+    """The options of ``ambar plot`` for a series of meshes."""
 
-    A surface with colors is not lit, so that its colors are those of the color bar. Only the array
-    `request.field` is read, the active array by default.
+    output: int | None = None
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A mesh that is drawn: a PyVista object with one array, and the name of the array."""
+
+    shape: Any
+    name: str | None
+    values: np.ndarray
+    """The values of the array; magnitudes of vectors; empty without one."""
+    array: str | None = None
+    """The name of the array in the store."""
+
+
+def draw(opened: Mesh | MeshSeries, request: MeshPlot, figure: Figure | None = None) -> Figure:
+    """Draw a mesh or a series of meshes on a figure, by default a new one.
+
+    A mesh in a plane has axes. Others are seen from a corner; of a grid that fills a volume, three
+    planes through its middle. Only the arrays that are drawn are read.
 
     Raises
     ------
     KeyError
-        If the array does not exist.
+        If an array does not exist.
     UnsupportedError
         If PyVista is not installed, or cannot draw the type of the mesh.
     ValueError
-        If the mesh has no points, `limits` or `colors` are invalid, or matplotlib does not support
-        the suffix of the target.
+        If the mesh has no points, or the limits or the colours are invalid.
     """
     require("pyvista", purpose="drawing meshes", install="ambar[mesh]")
-    import pyvista
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm, Normalize
-    from matplotlib.figure import Figure
+    if request.colors is not None:
+        check_colors(request.colors)
+    if request.limits is not None:
+        check_limits(request.limits)
+    if isinstance(opened, Mesh):
+        meshes, titles = [opened], [""]
+    else:
+        meshes, titles = _steps(opened, request)
+    if request.against is not None:
+        grid = [_comparison(meshes[-1], request)]
+    elif len(meshes) > 1:
+        grid = _series_grid(meshes, titles, request)
+    else:
+        panels = [_panel(meshes[0], name, request) for name in request.fields or (None,)]
+        panels = [replace(panel, title=titles[0]) for panel in panels]
+        grid = [panels[n : n + _COLUMNS] for n in range(0, len(panels), _COLUMNS)]
+    if not request.title:
+        grid = [[replace(panel, title="") for panel in row] for row in grid]
+    return draw_grid(grid, figure=figure)
 
-    scalars = request.fields[0] if request.fields else None
-    colors, limits = request.colors, request.limits
-    wanted: dict[str, Any] = {}
-    if scalars is not None:
-        known = {(info.association, info.name) for info in mesh.arrays}
-        on = ("point", "cell")
-        wanted = {f"{of}_data": [scalars] if (of, scalars) in known else [] for of in on}
-        if not any(wanted.values()):
-            names = sorted({str(name) for of, name in known if of in on})
-            raise _core.NotFoundError(
-                f"{mesh.store.location}: no array {scalars!r} on points or cells; "
-                f"{suggestion(scalars, names)}"
+
+def write_picture(opened: Mesh | MeshSeries, request: MeshPlot) -> Path:
+    """Write a picture or a movie of meshes, and return its path."""
+    require("matplotlib", purpose="ambar plot", install="ambar[plot]")
+    if request.movie is not None:
+        if isinstance(opened, Mesh):
+            raise _core.InvalidError(
+                f"{request.path}: expected a series for a movie, found one mesh; leave --movie out"
             )
+        frames = _frames(opened, request)
+        return write_movie(frames, request.movie, rate=request.rate, dpi=request.dpi)
+    return save_figure(draw(opened, request), request.target_of(*request.fields), request.dpi)
+
+
+def _steps(series: MeshSeries, request: MeshPlot) -> tuple[list[Mesh], list[str]]:
+    """Return the steps that a picture shows, and their titles."""
+    count = len(series)
+    if not count:
+        raise _core.InvalidError(f"{series.store.location}: expected meshes to draw, found none")
+    output = request.output if isinstance(request, MeshSeriesPlot) else None
+    if output is not None:
+        if not -count <= output < count:
+            raise _core.NotFoundError(
+                f"{series.store.location}: no step {output}; expected 0 to {count - 1}"
+            )
+        places = [range(count)[output]]
+    elif request.against is not None:
+        places = [count - 1]
+    else:
+        places = np.linspace(0, count - 1, min(count, _MOST_STEPS)).round().astype(int).tolist()
+    return [series[n] for n in places], [_title_of(series, n) for n in places]
+
+
+def _title_of(series: MeshSeries, step: int) -> str:
+    time = series.times[step]
+    return f"step {step}" + ("" if time is None else f", time {time:g}")
+
+
+def _panel(
+    mesh: Mesh, name: str | None, request: MeshPlot, scale: ColorScale | None = None
+) -> Panel:
+    """Return a panel of an array of a mesh."""
+    if mesh.type == "Table":
+        return _table_panel(mesh, name, request)
+    return _view(_read(mesh, name, request), request, scale)
+
+
+def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawn:
+    """Read a mesh with one of its arrays, by default the active one or the first of numbers."""
+    import pyvista
+
+    known = {(info.association, info.name): info for info in mesh.arrays if info.name}
+    on = ("point", "cell")
+    if name is not None and not any((of, name) in known for of in on):
+        names = sorted({str(own) for of, own in known if of in on})
+        raise _core.NotFoundError(
+            f"{mesh.store.location}: no array {name!r} on points or cells; "
+            f"{suggestion(name, names)}"
+        )
+    name = name or _default_array(mesh)
+    wanted: dict[str, Any] = {f"{of}_data": [name] if (of, name) in known else [] for of in on}
     read = mesh.read(**wanted, field_data=[], threads=request.threads)
-    if not isinstance(read, pyvista.DataObject) or isinstance(read, pyvista.Table):
+    shape = _drawable(read, pyvista)
+    if shape is None:
         raise _core.UnsupportedError(f"{mesh.store.location}: PyVista cannot draw a {mesh.type}")
-    if isinstance(read, pyvista.DataSet) and not read.n_points:
+    if not shape.n_points or not np.isfinite(shape.points).all(axis=1).any():
         raise _core.InvalidError(f"{mesh.store.location}: the mesh has no points to draw")
-    check_colors(colors)
-    if limits is not None:
-        check_limits(limits)
+    return _with_values(shape, name)
+
+
+def _default_array(mesh: Mesh) -> str | None:
+    """Return the active array of a mesh, or the first one of numbers on points or cells."""
+    names = [
+        info.name
+        for info in mesh.arrays
+        if info.association in ("point", "cell")
+        and info.name
+        and info.dtype not in ("string", "bytes")
+        and not info.name.lower().startswith(_NO_FIELDS)
+    ]
+    active = [
+        entry.get("name")
+        for _, entry, _ in field_entries(mesh._about)
+        if "scalars" in (entry.get("active") or ())
+    ]
+    return next((name for name in [*active, *names] if name in names), None)
+
+
+def _drawable(read: Any, pyvista: Any) -> Any:
+    """Return one PyVista dataset of an object; None if it cannot be drawn."""
+    from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet, vtkDataSet
+
+    if isinstance(read, pyvista.DataSet):
+        return read
+    if isinstance(read, vtkCompositeDataSet):
+        leaves = []
+        iterator = read.NewIterator()
+        iterator.InitTraversal()
+        while not iterator.IsDoneWithTraversal():
+            leaf = iterator.GetCurrentDataObject()
+            if isinstance(leaf, vtkDataSet) and leaf.GetNumberOfPoints():
+                leaves.append(pyvista.wrap(leaf))
+            iterator.GoToNextItem()
+        return pyvista.MultiBlock(leaves).combine() if leaves else pyvista.PolyData()
+    if isinstance(read, vtkDataSet):
+        return pyvista.wrap(read)
+    return None
+
+
+def _with_values(shape: Any, name: str | None) -> _Drawn:
+    """Return a mesh with only the values that are drawn, as its active scalars."""
+    is_of_points = name in shape.point_data
+    if name is None or not (is_of_points or name in shape.cell_data):
+        return _Drawn(shape, None, np.empty(0))
+    data = shape.point_data if is_of_points else shape.cell_data
+    values = np.asarray(data[name], np.float64)
+    text = name
+    if values.ndim > 1:
+        values = np.linalg.norm(values.reshape(len(values), -1), axis=1)
+        text = f"magnitude of {name}"
+    drawn = shape.copy(deep=False)
+    drawn.clear_data()
+    (drawn.point_data if is_of_points else drawn.cell_data)["drawn"] = values
+    return _Drawn(drawn, text, values, name)
+
+
+def _view(drawn: _Drawn, request: MeshPlot, scale: ColorScale | None = None) -> Panel:
+    """Return a panel of a rendered mesh."""
+    if scale is None and drawn.name is not None:
+        scale = _scale_of([drawn], request)
+    points = drawn.shape.points[np.isfinite(drawn.shape.points).all(axis=1)]
+    bounds = np.stack([points.min(axis=0), points.max(axis=0)], axis=1).astype("f8")
+    sizes = np.ptp(bounds, axis=1)
+    flat = [axis for axis in range(3) if sizes[axis] <= 1e-9 * sizes.max()]
+    bar: dict[str, Any] = {"scale": scale, "bar_label": (drawn.name or "").replace("_", " ")}
+    if len(flat) == 1:
+        x, y = (axis for axis in range(3) if axis not in flat)
+        extent = (*bounds[x].tolist(), *bounds[y].tolist())
+        pixels = _render(drawn, scale, (x, y, flat[0]))
+        bar |= {"x_label": "xyz"[x], "y_label": "xyz"[y]}
+        return ViewPanel(pixels=pixels, extent=extent, **bar)
+    return ViewPanel(pixels=_render(drawn, scale, None), **bar)
+
+
+def _scale_of(drawn: Sequence[_Drawn], request: MeshPlot) -> ColorScale:
+    values = np.concatenate([one.values for one in drawn])
+    return color_scale(values, log=request.log, limits=request.limits, colors=request.colors)
+
+
+def _render(
+    drawn: _Drawn, scale: ColorScale | None, plane: tuple[int, int, int] | None
+) -> np.ndarray:
+    """Return the colours of a mesh: of one in a plane exactly its bounds, else seen from a corner.
+
+    `plane` has the horizontal and the vertical axis, and the one that is perpendicular to them.
+    """
+    import pyvista
+
+    shape = drawn.shape
+    fills_volume = plane is None and shape.n_cells and _is_volume(shape)
+    options: dict[str, Any] = {"color": "#9fb4c7"}
+    if scale is not None:
+        # Colours are looked up here, so that they are those of the colour bar.
+        colored = shape.copy(deep=False)
+        data = colored.point_data if "drawn" in colored.point_data else colored.cell_data
+        data["drawn"] = scale.fractions(np.asarray(data["drawn"]))
+        shape = colored
+        options = {"scalars": "drawn", "cmap": scale.colors, "clim": (0.0, 1.0)}
+        options |= {"nan_color": "lightgray", "show_scalar_bar": False}
+    camera = _camera_of(shape.outline().points if fills_volume else shape.points, plane)
+    scale_of_pixels = _PIXELS / max(camera.width, camera.height)
+    size = [max(round(side * scale_of_pixels), 60) for side in (camera.width, camera.height)]
     # VTK warns of each display that does not exist, before it renders without one.
     with pyvista.vtk_verbosity("off"):
-        plotter = pyvista.Plotter(off_screen=True, window_size=[6 * request.dpi, 5 * request.dpi])
+        plotter = pyvista.Plotter(off_screen=True, window_size=size)
         try:
             plotter.set_background("white")
-            actor = plotter.add_mesh(
-                read,
-                scalars=scalars,
-                cmap=colors,
-                log_scale=request.log,
-                clim=limits,
-                lighting=False,
-            )
-            plotter.add_axes(color="black")
-            bar = next(iter(plotter.scalar_bars.items()), None)
-            ends = None if bar is None else bar[1].GetLookupTable().GetRange()
-            if bar is None:
-                actor.prop.lighting = True
+            plotter.enable_anti_aliasing("ssaa")
+            if fills_volume:
+                for part in shape.slice_orthogonal():
+                    if part.n_cells:
+                        plotter.add_mesh(part, lighting=False, **options)
+                plotter.add_mesh(shape.outline(), color="#505050", line_width=1.5)
             else:
-                plotter.remove_scalar_bar(bar[0])
-            image = plotter.screenshot(return_img=True)
+                _add_surface(plotter, shape, options, is_flat=plane is not None)
+            if plane is None:
+                plotter.add_axes(color="black", line_width=3, viewport=(0, 0, 0.16, 0.16))
+            plotter.camera_position = [camera.position, camera.middle, camera.up]
+            plotter.enable_parallel_projection()
+            plotter.camera.parallel_scale = camera.height / 2
+            plotter.reset_camera_clipping_range()
+            image = np.asarray(plotter.screenshot(return_img=True))
         finally:
             plotter.close()
-    figure = Figure(figsize=(7.2, 5.2), layout="constrained")
-    axes = figure.add_subplot()
-    axes.imshow(image, interpolation="none")
-    axes.set_axis_off()
-    if bar is not None and ends is not None:
-        norm = LogNorm(*ends) if request.log else Normalize(*ends)
-        figure.colorbar(ScalarMappable(norm, colors), ax=axes, label=bar[0].strip(), shrink=0.8)
-    axes.set_title(title if request.title else "", fontsize=11)
-    target = request.target_of(*([scalars] if scalars else []))
-    return save_figure(figure, target, request.dpi)
+    return image[..., :3]
+
+
+def _add_surface(plotter: Any, shape: Any, options: dict[str, Any], *, is_flat: bool) -> None:
+    """Add the surface of a mesh, lit softly, with edges if there are few; points as spheres."""
+    if not shape.n_cells or _has_only_points(shape):
+        size = float(np.clip(30000 / shape.n_points, 8, 18))
+        plotter.add_mesh(
+            shape.points if not shape.n_cells and "scalars" not in options else shape,
+            style="points",
+            render_points_as_spheres=True,
+            point_size=size,
+            **options,
+        )
+        return
+    is_small = shape.n_cells < _FEW_CELLS
+    light: dict[str, Any] = {"lighting": False} if is_flat else {"ambient": 0.55, "diffuse": 0.5}
+    edges: dict[str, Any] = {"edge_color": "#404040", "line_width": 0.6, "edge_opacity": 0.5}
+    plotter.add_mesh(
+        shape,
+        show_edges=is_small,
+        smooth_shading=not is_small and not is_flat and "drawn" not in shape.cell_data,
+        split_sharp_edges=not is_small and not is_flat and "drawn" not in shape.cell_data,
+        **(edges if is_small else {}),
+        **light,
+        **options,
+    )
+
+
+def _is_volume(shape: Any) -> bool:
+    """Return whether a mesh is a grid of cells that fill a box of three dimensions."""
+    dimensions = getattr(shape, "dimensions", None)
+    return dimensions is not None and min(dimensions) > 4 and hasattr(shape, "slice_orthogonal")
+
+
+def _has_only_points(shape: Any) -> bool:
+    verts = getattr(shape, "n_verts", None)
+    return verts is not None and verts == shape.n_cells
+
+
+@dataclass(frozen=True)
+class _Camera:
+    """Where a mesh is seen from, and the width and the height of the picture in its units."""
+
+    position: np.ndarray
+    middle: np.ndarray
+    up: np.ndarray
+    width: float
+    height: float
+
+
+def _camera_of(points: np.ndarray, plane: tuple[int, int, int] | None) -> _Camera:
+    """Return the camera whose picture has the points of a mesh."""
+    points = np.asarray(points, np.float64)
+    points = points[np.isfinite(points).all(axis=1)]
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle, size = (low + high) / 2, float((high - low).max()) or 1.0
+    if plane is not None:
+        x, y, normal = plane
+        sight, up = np.zeros(3), np.zeros(3)
+        # The horizontal axis is to the right.
+        sight[normal], up[y] = (-1.0 if (x, y) == (0, 2) else 1.0), 1.0
+        width, height = (high - low)[[x, y]].tolist()
+        return _Camera(middle + size * sight, middle, up, width, height)
+    sight = _CORNER / np.linalg.norm(_CORNER)
+    right = np.cross((0.0, 0.0, 1.0), sight)
+    right /= np.linalg.norm(right)
+    up = np.cross(sight, right)
+    sides = []
+    for axis in (right, up):
+        along = (points - middle) @ axis
+        middle = middle + (along.max() + along.min()) / 2 * axis
+        sides.append(1.05 * float(np.ptp(along)) or size)
+    width, height = sides
+    return _Camera(middle + 3 * size * sight, middle, up, max(width, 0.75 * height), height)
+
+
+def _table_panel(mesh: Mesh, name: str | None, request: MeshPlot) -> Panel:
+    """Return the columns of a table as lines over its rows."""
+    columns = mesh.read(threads=request.threads)
+    names = [key for key in columns.keys() if np.asarray(columns[key]).dtype.kind in "iuf"]  # noqa: SIM118 - a table of VTK
+    if name is not None and name not in names:
+        raise _core.NotFoundError(
+            f"{mesh.store.location}: no column {name!r} of numbers; {suggestion(name, names)}"
+        )
+    chosen = [name] if name else names[:_MOST_COLUMNS]
+    lines = []
+    for column in chosen:
+        values = np.asarray(columns[column], np.float64).reshape(len(columns[column]), -1)
+        lines.append(Line(x=np.arange(len(values)), y=values[:, 0], label=column))
+    if not lines:
+        raise _core.InvalidError(f"{mesh.store.location}: the table has no columns of numbers")
+    y_label = chosen[0] if len(chosen) == 1 else "value"
+    is_log = (False, bool(request.log))
+    return LinePanel(
+        lines=lines, x_label="row", y_label=y_label, is_log=is_log, limits=request.limits
+    )
+
+
+def _series_grid(
+    meshes: Sequence[Mesh], titles: Sequence[str], request: MeshPlot
+) -> list[list[Panel]]:
+    """Return a row of steps for each array, with one colour scale."""
+    grid = []
+    for name in request.fields or (None,):
+        if meshes[0].type == "Table":
+            grid.append([_table_panel(mesh, name, request) for mesh in meshes])
+            continue
+        drawn = [_read(mesh, name, request) for mesh in meshes]
+        scale = None if drawn[0].name is None else _scale_of(drawn, request)
+        last = len(drawn) - 1
+        grid.append(
+            [
+                replace(
+                    _view(one, request, scale), title="" if grid else title, has_bar=number == last
+                )
+                for number, (one, title) in enumerate(zip(drawn, titles, strict=True))
+            ]
+        )
+    return grid
+
+
+def _comparison(mesh: Mesh, request: MeshPlot) -> list[Panel]:
+    """Return panels of the original, of the other version, and of the error at its points."""
+    other = request.against if isinstance(request.against, Mesh) else request.against[-1]
+    name = request.fields[0] if request.fields else None
+    first = _read(mesh, name, request)
+    second = _read(other, first.array, request)
+    if first.name is None or first.values.shape != second.values.shape:
+        raise _core.InvalidError(
+            f"expected two versions of the same mesh, found {len(first.values)} and "
+            f"{len(second.values)} values in {mesh.store.location} and {other.store.location}"
+        )
+    scale = _scale_of([first, second], request)
+    errors = second.values - first.values
+    largest = float(np.nanmax(np.abs(errors), initial=0.0))
+    stored = [path for info in other.arrays if info.name == second.array for path in info.paths]
+    bounds = [other.store[path].error_bound for path in stored]
+    bound = next((float(x) for x in bounds if isinstance(x, int | float) and x > 0), None)
+    shape = first.shape.copy(deep=False)
+    data = shape.point_data if "drawn" in shape.point_data else shape.cell_data
+    data["drawn"] = errors
+    end = bound or largest or 1.0
+    error = _view(
+        _Drawn(shape, "error", errors), request, ColorScale("linear", -end, end, DIVERGING)
+    )
+    title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
+    return [
+        replace(_view(first, request, scale), title="original", has_bar=False),
+        replace(_view(second, request, scale), title="other version", y_label=""),
+        replace(error, title=title, y_label=""),
+    ]
+
+
+def _frames(series: MeshSeries, request: MeshPlot) -> Iterator[Figure]:
+    """Yield a figure for each step of a series, with the same colours."""
+    name = request.fields[0] if request.fields else None
+    places = np.unique(np.linspace(0, len(series) - 1, _MOST_SAMPLED).astype(int)).tolist()
+    some = [_read(series[n], name, request) for n in places]
+    scale = None if some[0].name is None else _scale_of(some, request)
+    for number, mesh in enumerate(series):
+        panel = _panel(mesh, name, request, scale)
+        title = _title_of(series, number) if request.title else ""
+        yield draw_grid([[replace(panel, title=title)]])
+        if request.report is not None:
+            request.report(number + 1, len(series))

@@ -14,20 +14,13 @@ from ambar.kinds.request import CopyRequest, Export, ExportRequest, MergeRequest
 from ambar.kinds.targets import copying, merging, open_existing
 from ambar.mesh.arrays import stored_once
 from ambar.mesh.copies import copy_mesh, copy_series, merge_series
-from ambar.mesh.drawing import MeshPlot, draw_mesh
+from ambar.mesh.drawing import MeshPlot, MeshSeriesPlot, write_picture
 from ambar.mesh.files.convert import MeshRequest, convert_mesh, convert_steps, is_timed
 from ambar.mesh.files.formats import is_mesh_file
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.steps import Steps
 from ambar.store.copies.selection import Positions
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeshSeriesPlot(MeshPlot):
-    """The options of ``ambar plot`` for a series of meshes."""
-
-    output: int | None = None
 
 
 def _export_mesh(request: ExportRequest) -> Export:
@@ -127,13 +120,6 @@ def _merge(request: MergeRequest) -> None:
         merge_series(request.stores, writer, existing, report)
 
 
-def _plot_series(series: MeshSeries, request: MeshSeriesPlot) -> Path:
-    step = range(len(series))[-1 if request.output is None else request.output]
-    time = series.times[step]
-    title = f"step {step}" + ("" if time is None else f", time {time:g}")
-    return draw_mesh(series[step], request, title)
-
-
 MESH = Kind(
     name="mesh",
     match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
@@ -146,7 +132,7 @@ MESH = Kind(
     export=_export_mesh,
     steps=lambda mesh: Steps([mesh], []),
     compare=_compare_mesh,
-    plot=draw_mesh,
+    plot=write_picture,
     plot_request=MeshPlot,
 )
 MESH_SERIES = Kind(
@@ -162,7 +148,7 @@ MESH_SERIES = Kind(
     export=_export_series,
     steps=_steps_of_series,
     compare=_compare_series,
-    plot=_plot_series,
+    plot=write_picture,
     plot_request=MeshSeriesPlot,
 )
 

@@ -1,0 +1,115 @@
+"""Pictures of meshes: planes with axes, surfaces, volumes, points, tables, series and errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.mesh_files.test_mesh_files import can_render
+
+pv = pytest.importorskip("pyvista")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def _rendering() -> None:
+    if not can_render():
+        pytest.skip("VTK cannot render here: there is no OpenGL")
+
+
+def picture(mesh: Any, path: Path, **options: Any) -> Any:
+    from ambar.mesh.drawing import MeshPlot, draw
+
+    ambar.write_mesh(mesh, path, mode="w", fsync=False)
+    return draw(ambar.open_mesh(path), MeshPlot(path="x", **options))
+
+
+def colours(figure: Any) -> np.ndarray:
+    shown: np.ndarray = np.asarray(figure.axes[0].images[0].get_array())
+    return shown
+
+
+def test_a_plane_is_at_its_coordinates_with_its_colours(tmp_path: Path) -> None:
+    plane = pv.Plane(center=(3, 1, 0), i_size=4, j_size=2, i_resolution=2, j_resolution=1)
+    plane.clear_data()
+    plane.cell_data["half"] = np.array([0.0, 1.0])
+    figure = picture(plane, tmp_path / "plane.ambar", colors="gray")
+    axes = figure.axes[0]
+    assert axes.images[0].get_extent() == [1.0, 5.0, 0.0, 2.0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "y")
+    pixels = colours(figure)
+    assert pixels.shape == (500, 1000, 3)
+    assert (pixels[50:-50, 50:450] < 3).all()
+    assert (pixels[50:-50, 550:950] > 252).all()
+    assert axes.child_axes[0].get_ylabel() == "half"
+
+
+@pytest.mark.parametrize("kind", ["surface", "volume", "points", "blocks"])
+def test_meshes_fill_their_pictures(kind: str, tmp_path: Path) -> None:
+    volume = pv.ImageData(dimensions=(9, 8, 7))
+    volume["speed"] = np.arange(9.0 * 8 * 7)
+    meshes = {
+        "surface": pv.Sphere(),
+        "volume": volume,
+        "points": pv.PolyData(np.random.default_rng(1).normal(size=(500, 3))),
+        "blocks": pv.MultiBlock([pv.Sphere(), pv.Cube(center=(2, 0, 0))]),
+    }
+    figure = picture(meshes[kind], tmp_path / "mesh.ambar")
+    is_drawn = np.any(colours(figure) < 250, axis=2)
+    rows, columns = (np.flatnonzero(np.any(is_drawn, axis=axis)) for axis in (1, 0))
+    assert np.ptp(rows) > 0.85 * is_drawn.shape[0]
+    assert np.ptp(columns) > 0.85 * is_drawn.shape[1]
+    assert bool(figure.axes[0].child_axes) == (kind == "volume")
+
+
+def test_tables_and_errors(tmp_path: Path) -> None:
+    table = pv.Table({"a": np.arange(5.0), "name": np.array(list("abcde"))})
+    figure = picture(table, tmp_path / "table.ambar")
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), np.arange(5.0))
+    with pytest.raises(KeyError, match="no column 'b' of numbers; available: a"):
+        picture(table, tmp_path / "table.ambar", fields=("b",))
+    nowhere = pv.PolyData(np.full((3, 3), np.nan))
+    with pytest.raises(ValueError, match="no points to draw"):
+        picture(nowhere, tmp_path / "nan.ambar")
+
+
+def test_series_movies_and_comparisons(tmp_path: Path) -> None:
+    from ambar.mesh.drawing import MeshPlot, MeshSeriesPlot, draw, write_picture
+
+    sphere = pv.Sphere()
+    path = tmp_path / "series.ambar"
+    with ambar.open_mesh_series(path, "w-", fsync=False) as writing:
+        for step in range(3):
+            sphere["height"] = sphere.points[:, 2] * (step + 1.0)
+            writing.add(sphere, time=0.5 * step)
+    series: Any = ambar.open_mesh_series(path)
+    figure = draw(series, MeshSeriesPlot(path="x"))
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"step {n}, time {t}" for n, t in enumerate(("0", "0.5", "1"))
+    ]
+    assert [len(axes.child_axes) for axes in figure.axes] == [0, 0, 1]
+    with pytest.raises(KeyError, match="no step 7; expected 0 to 2"):
+        draw(series, MeshSeriesPlot(path="x", output=7))
+    done: list[int] = []
+    request = MeshSeriesPlot(
+        path="x", movie=tmp_path / "frames", dpi=40, report=lambda n, _: done.append(n)
+    )
+    write_picture(series, request)
+    assert sorted(file.name for file in (tmp_path / "frames").iterdir()) == [
+        f"frame_{n:04d}.png" for n in range(3)
+    ]
+    assert done == [1, 2, 3]
+    big = pv.Sphere(theta_resolution=50, phi_resolution=50)
+    big["height"] = big.points[:, 2].astype("f8")
+    pair = [tmp_path / name for name in ("a.ambar", "b.ambar")]
+    ambar.write_mesh(big, pair[0], fsync=False)
+    ambar.write_mesh(big, pair[1], error_bound={"height": 0.01}, fsync=False)
+    first, second = map(ambar.open_mesh, pair)
+    figure = draw(first, MeshPlot(path="x", fields=("height",), against=second))
+    assert len(figure.axes) == 3
+    assert figure.axes[2].get_title().endswith("bound 0.01")
+    assert figure.axes[2].child_axes[0].get_ylim() == (-0.01, 0.01)

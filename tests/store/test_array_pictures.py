@@ -1,0 +1,138 @@
+"""Pictures of plain arrays and collections: axes by coordinates, slices, errors, movies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers.command_line import run
+from tests.helpers.profiles import profile, written
+
+xr = pytest.importorskip("xarray")
+pytest.importorskip("matplotlib")
+
+import ambar.xarray  # noqa: E402
+from ambar.pictures import arrays, collection  # noqa: E402
+from ambar.pictures.options import ArraysPlot, CollectionPlot  # noqa: E402
+
+
+@pytest.fixture
+def ocean(tmp_path: Path) -> Path:
+    """A field over time, depth and descending latitudes, with a value missing."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(10, 4, (4, 5, 8)).astype("f4")
+    values[0, 0, 0] = np.nan
+    dataset = xr.Dataset(
+        {
+            "temp": (("time", "depth", "lat"), values, {"units": "degC", "long_name": "warmth"}),
+            "mean": ("time", values[1:].mean((1, 2), where=True).repeat(2)[:4], {"units": "K"}),
+            "name": ("time", list("abcd")),
+        },
+        {
+            "time": np.arange("2020-01-01", "2020-01-05", dtype="M8[D]").astype("M8[ns]"),
+            "depth": ("depth", [0.0, 10, 30, 70, 150], {"units": "m"}),
+            "lat": ("lat", np.linspace(70, 0, 8), {"units": "degrees_north"}),
+        },
+    )
+    dataset.ambar.write(tmp_path / "ocean.ambar")
+    return tmp_path / "ocean.ambar"
+
+
+def test_images_are_at_their_coordinates(ocean: Path) -> None:
+    """Depths increase downwards, latitudes to the right; the largest array is drawn."""
+    values = xr.open_dataset(ocean)["temp"].values
+    figure: Any = arrays.draw(ambar.open_store(ocean), ArraysPlot(path="x", output=2))
+    axes = figure.axes[0]
+    left, right = axes.get_xlim()
+    bottom, top = axes.get_ylim()
+    assert (left, right) == (-5, 75)
+    assert bottom > 150
+    assert top < 0
+    mesh = axes.collections[0]  # depths are uneven
+    np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(5, 8), values[2, ::-1, ::-1])
+    assert axes.get_title() == "time = 2020-01-03 00:00"
+    assert axes.child_axes[0].get_ylabel() == "warmth [$\\mathrm{degC}$]"
+    assert axes.get_ylabel() == "depth [$\\mathrm{m}$]"
+
+
+def test_lines_errors_and_movies(ocean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = ambar.open_store(ocean)
+    figure: Any = arrays.draw(store, ArraysPlot(path="x", fields=("mean",)))
+    assert len(figure.axes[0].lines[0].get_xdata()) == 4
+    with pytest.raises(KeyError, match="no array 'nothing'"):
+        arrays.draw(store, ArraysPlot(path="x", fields=("nothing",)))
+    with pytest.raises(
+        ValueError, match="expected numbers in the array 'name', found <U1 of shape"
+    ):
+        arrays.draw(store, ArraysPlot(path="x", fields=("name",)))
+    with pytest.raises(ValueError, match="invalid index 9 along 'time'; expected 0 to 3"):
+        arrays.draw(store, ArraysPlot(path="x", output=9))
+    movie = ocean.with_name("movie.gif")
+    assert run(capsys, "plot", ocean, "--movie", movie, "--dpi", 50)[0] == 0
+    from PIL import Image
+
+    with Image.open(movie) as frames:
+        assert getattr(frames, "n_frames", 1) == 4
+    code, _, error = run(capsys, "plot", ocean, "-f", "mean", "--movie", ocean.with_name("m.mp4"))
+    assert (code, "expected an array of three dimensions for a movie" in error) == (2, True)
+    code, _, error = run(capsys, "plot", ocean, "--movie", ocean.with_name("m.avi"))
+    assert (code, "invalid format of a movie '.avi'" in error) == (2, True)
+    assert sorted(file.name for file in ocean.parent.iterdir()) == ["movie.gif", "ocean.ambar"]
+
+
+def test_movies_play(ocean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reader = pytest.importorskip("imageio_ffmpeg")
+    movie = ocean.with_name("movie.mp4")
+    assert run(capsys, "plot", ocean, "--movie", movie, "--dpi", 50, "--rate", 5)[0] == 0
+    frames = reader.read_frames(str(movie))
+    about = next(frames)
+    assert about["fps"] == 5
+    assert len(list(frames)) == 4
+
+
+def test_versions_of_an_array_are_compared(tmp_path: Path) -> None:
+    y, x = np.mgrid[0:60, 0:80] / 10
+    dataset = xr.Dataset({"wave": (("y", "x"), np.sin(x * y))})
+    dataset.ambar.write(tmp_path / "a.ambar")
+    dataset.ambar.write(tmp_path / "b.ambar", encoding={"wave": {"error_bound": 0.02}})
+    other = ambar.open_store(tmp_path / "b.ambar")
+    request = ArraysPlot(path="x", against=other)
+    figure: Any = arrays.draw(ambar.open_store(tmp_path / "a.ambar"), request)
+    first, second, error = (axes.images[0] for axes in figure.axes)
+    np.testing.assert_allclose(error.get_array(), second.get_array() - first.get_array())
+    assert error.get_clim() == (-0.02, 0.02)
+    assert figure.axes[2].get_title().endswith("bound 0.02")
+
+
+def test_collections_have_positions_and_profiles(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+
+    def cast(number: int) -> Any:
+        here = {"lon": ((), rng.uniform(0, 20)), "lat": ((), rng.uniform(-60, 0))}
+        return profile(number).isel(time=0, drop=True).assign(here)
+
+    casts = {f"p{number}": cast(number) for number in range(60)}
+    stored = written(tmp_path / "casts.ambar", casts)
+    figure: Any = collection.draw(stored, CollectionPlot(path="x"))
+    where, profiles = figure.axes
+    positions = where.collections[0].get_offsets()
+    np.testing.assert_allclose(positions[:, 0], [one["lon"] for one in casts.values()])
+    largest = [float(one["temperature"].max()) for one in casts.values()]
+    np.testing.assert_allclose(where.collections[0].get_array(), largest, rtol=1e-6)
+    assert len(profiles.lines) == 40
+    assert profiles.get_title() == "40 of 60"
+    first = profiles.lines[0]
+    np.testing.assert_array_equal(first.get_xdata(), casts["p0"]["temperature"])
+    np.testing.assert_array_equal(first.get_ydata(), casts["p0"]["depth"])
+    assert profiles.yaxis_inverted()
+    assert figure.get_suptitle() == "60 datasets"
+    some: Any = collection.draw(stored, CollectionPlot(path="x", where="platform == 'argo'"))
+    assert some.get_suptitle() == "30 datasets"
+    with pytest.raises(ValueError, match="found none under the condition"):
+        collection.draw(stored, CollectionPlot(path="x", where="platform == 'none'"))
+    with pytest.raises(KeyError, match="no variable 'salt'"):
+        collection.draw(stored, CollectionPlot(path="x", fields=("salt",)))
