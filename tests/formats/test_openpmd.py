@@ -412,7 +412,7 @@ def test_errors_of_progress_functions_are_raised(warpx: Path, tmp_path: Path) ->
     seen.clear()
     ambar.convert(source, tmp_path / "x.ambar", progress=lambda *pair: seen.append(pair))
     assert seen == sorted(seen)
-    assert seen[-1] == (1000, 1000)
+    assert seen[-1] == (100, 100)
 
 
 def test_many_boxes_are_checked_and_cut_quickly() -> None:

@@ -192,7 +192,8 @@ def convert(
     A checkpoint of AMReX becomes a store of its files; ambar export writes them again.
 
     A snapshot of particles is an HDF5 file of Gadget-2, 3 or 4, AREPO, GIZMO or SWIFT, one of its
-    files, or their folder. Each type of particles becomes a table that regions read in parts.
+    files, or their folder. Each type of particles becomes a table that regions read in parts. A
+    folder of snapshots, with snapdir_NNN or snapshot_NNN.hdf5, becomes a series.
 
     Iterations of openPMD become a series, in HDF5 and ADIOS2; --resume adds those that are new.
 
@@ -215,6 +216,7 @@ def convert(
     ambar convert chk00100 chk.ambar
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
     ambar convert snapdir_010 snap.ambar --halos groups_010/fof_subhalo_tab_010.0.hdf5
+    ambar convert /scratch/run run.ambar --resume
     ambar convert snap_010.hdf5 gas.ambar --components gas --fields mass,Density,InternalEnergy
     ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
     ambar convert diags/openpmd_%T.h5 run.ambar

@@ -58,6 +58,7 @@ def convert(
           bit;
         - a snapshot of particles in HDF5 (Gadget, AREPO, GIZMO, SWIFT), as a file, one of several
           files, or their folder: a snapshot;
+        - snapshots of particles of one run, as a list, a folder or a glob: a series, as of RAMSES;
         - files of openPMD in HDF5 or ADIOS2, as one file, a list, a folder or a pattern such as
           ``data_%T.h5``, where %T is the number of the iteration: a series, or a snapshot of a file
           with one iteration. Each iteration is committed when it is converted;
@@ -74,9 +75,9 @@ def convert(
         The store to write.
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
-        to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs
-        and plotfiles whose files have changed since (names, sizes, times of modification) replace
-        their steps.
+        to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs,
+        plotfiles and snapshots whose files have changed since (names, sizes, times of modification)
+        replace their steps. The options must be those of the outputs that a series has.
     profile : {"fast", "balanced", "small", "raw"}, optional
         "fast" reads fastest, "small" is smallest, "raw" does not compress. "balanced" by default;
         of a store, arrays keep their encoding. A profile applies to arrays without an error bound.
@@ -131,8 +132,8 @@ def convert(
         the averages of the finer cells reproduce all of them, bit for bit or within the error
         bound. "drop" leaves them out and uses the averages. "keep" keeps them.
     on_error : {"stop", "skip"}, default "stop"
-        Of RAMSES, AMReX, openPMD and NetCDF: what happens if one of several sources cannot be
-        converted.
+        Of RAMSES, AMReX, openPMD, particle codes and NetCDF: what happens if one of several sources
+        cannot be converted.
         "stop" raises the error; what is committed stays. "skip" converts the others and lists the
         failed ones in `Conversion.failed`; it raises the first error if none could be converted.
     reorder : bool, default False

@@ -52,13 +52,16 @@ class Conversion:
     converted: list[str] = field(default_factory=list)
     """The outputs or datasets that were added."""
     skipped: list[str] = field(default_factory=list)
-    """Outputs or datasets that the store already has."""
+    """Outputs or datasets that the store already has. Of a merge, names in several stores, of which
+    the first one is kept."""
     replaced: list[str] = field(default_factory=list)
-    """Outputs that were converted again, because their files have changed."""
+    """Outputs that were converted again, because their files have changed. Of a merge, names in
+    several stores of which the last one is kept."""
     failed: dict[str, str] = field(default_factory=dict)
     """Outputs or files that could not be converted, and the reasons; see `on_error`."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Files and folders of a plotfile or a run that the store does not contain, and the reasons."""
+    """What the store does not contain of a plotfile, a run or a file, or not unchanged, and the
+    reasons."""
 
     @property
     def ratio(self) -> float:

@@ -1,0 +1,89 @@
+"""The pages on plotfiles and on writing them in situ run as written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import ambar
+from ambar.cli import app
+from tests.formats.test_amrex_checkpoint import write_checkpoint
+from tests.formats.test_amrex_series import write_step
+from tests.helpers.mpi_programs import Mpi, compiled, each_mpi
+from tests.helpers.paths import PROGRAMS, ROOT
+from tests.helpers.sample_outputs import amrex_sample
+
+pytest.importorskip("xarray")
+
+HOWTO = ROOT / "docs" / "howto"
+
+
+def write_plotfiles(folder: Path) -> None:
+    """Write a plotfile with particles, and the plotfiles of a run in another folder."""
+    plotfile = shutil.copytree(amrex_sample("advection_plt00006"), folder / "one" / "plt00200")
+    lines = (plotfile / "Header").read_text().split("\n")
+    lines[2:4] = ["density", "Temp"]
+    (plotfile / "Header").write_text("\n".join(lines))
+    particles = (plotfile / "particles").rename(plotfile / "DM")
+    header = (particles / "Header").read_text()
+    (particles / "Header").write_text(header.replace("real_comp0", "mass"))
+    for step in (0, 10):
+        write_step(folder / "run", step)
+
+
+def test_plotfiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (HOWTO / "plotfiles.md").read_text(encoding="utf-8")
+    write_plotfiles(tmp_path)
+    write_checkpoint(tmp_path / "chk00100")
+    names: dict[str, object] = {"ambar": ambar}
+    done = 0
+    for section in page.split("\n## "):
+        over_time = section.startswith("Plotfiles over time")
+        monkeypatch.chdir(tmp_path / ("run" if over_time else "one"))
+        if section.startswith("Checkpoints"):
+            shutil.copytree(tmp_path / "chk00100", "chk00100")
+        for language, text in re.findall(r"^```(sh|python)\n(.*?)^```", section, re.M | re.S):
+            done += 1
+            if language == "python":
+                exec(text, names)  # noqa: S102 - the page's own
+                continue
+            for command in text.splitlines():
+                if command == "ambar export chk.ambar chk00100":
+                    shutil.rmtree("chk00100")
+                result = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
+                # A comparison with a lossy store has the exit code 0 if its bounds hold.
+                assert result.exit_code == 0, f"{command}\n{result.output}{result.exception}"
+    assert done == 7
+    assert (tmp_path / "run" / "plotfiles" / "plt00010").is_dir()
+    assert (tmp_path / "one" / "chk00100" / "Header").is_file()
+
+
+PROGRAM = """{includes}
+using namespace amrex;
+template <class Particles>
+void write (const std::string& name, int nlevels, const Vector<const MultiFab*>& mf,
+            const Vector<std::string>& names, const Vector<Geometry>& geom, double time,
+            const Vector<int>& steps, const Vector<IntVect>& ratios, Particles* tracers) {{
+{body}
+}}
+"""
+
+
+@each_mpi
+def test_programs_in_situ_compile(mpi: Mpi, tmp_path: Path) -> None:
+    page = (HOWTO / "in-situ.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```cpp\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) == 3
+    lines = "".join(blocks).splitlines()
+    includes = [line for line in lines if line.startswith("#include")]
+    body = "\n".join(line for line in lines if line not in includes)
+    source = tmp_path / "page.cpp"
+    source.write_text(PROGRAM.format(includes="\n".join(includes), body=body))
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-fsyntax-only"]
+    folders = [f"-I{ROOT / 'include'}", f"-I{PROGRAMS / 'amrex'}"]
+    compiled([mpi.command("mpicxx"), *flags, *folders, source], tmp_path)
