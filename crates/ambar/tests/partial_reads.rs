@@ -67,7 +67,7 @@ impl Container for Counting {
         self.inner.verify(key, progress)
     }
 
-    fn verify_records(&self) -> Result<()> {
+    fn verify_records(&self) -> Result<u64> {
         self.inner.verify_records()
     }
 

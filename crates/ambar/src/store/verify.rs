@@ -85,7 +85,11 @@ impl Store {
             call: progress,
         };
         let mut unfinished = 0;
-        note(self.container().verify_records().map(|bytes| unfinished = bytes))?;
+        note(
+            self.container()
+                .verify_records()
+                .map(|bytes| unfinished = bytes),
+        )?;
         let total = match in_one_file {
             0 => 0,
             _ => self.container().usage()?.total,
