@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
+import ambar.xarray
 from tests.helpers.paths import RAMSES
 from tests.helpers.sample_outputs import output
 
@@ -230,3 +231,69 @@ def test_a_slice_has_no_weight() -> None:
     snapshot = ambar.open_snapshot(output("sedov"))
     with pytest.raises(ValueError, match="a weight applies to projections"):
         images.image_of(snapshot, "p", plot(slice_at=0.5, weight="density"))
+
+
+def test_objects_draw_themselves(gravpart: ambar.Snapshot) -> None:
+    """On a figure of pyplot, or on given axes, in which several panels are refused."""
+    from matplotlib import pyplot
+
+    axes = gravpart.plot("density", slice_at=0.5, level=4)
+    assert pyplot.get_fignums() == [axes.figure.number]
+    expected = gravpart.amr.slice("density", level=4)
+    np.testing.assert_array_equal(axes.images[0].get_array(), expected)
+    assert gravpart.plot(["density", "vx", "p"]).shape == (3,)
+    _, given = pyplot.subplots(1, 2)
+    assert gravpart.plot("vx", ax=given[1]) is given[1]
+    assert (len(given[0].images), len(given[1].images)) == (0, 1)
+    with pytest.raises(ValueError, match="one panel to draw on ax, found 2"):
+        gravpart.plot(["density", "vx"], ax=given[0])
+    with pytest.raises(ValueError, match="resolutoin does not apply.*did you mean resolution"):
+        gravpart.plot(resolutoin=3)
+    pyplot.close("all")
+
+
+def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
+    """Xarray draws them right side up, and the accessor with colours and scales that suit them."""
+    from matplotlib import pyplot
+
+    image = gravpart.amr.slice("density", axis="y", level=4)
+    drawn: Any = image.plot.pcolormesh()
+    assert (drawn.axes.get_xlabel(), drawn.axes.get_ylabel()[0]) == ("x [code_length]", "z")
+    np.testing.assert_array_equal(drawn.get_array().reshape(image.shape), image)
+    pyplot.close("all")
+    axes = image.ambar.plot(colors="viridis")
+    np.testing.assert_array_equal(axes.images[0].get_array(), image)
+    assert axes.images[0].norm.__class__.__name__ == "LogNorm"
+    diagram = gravpart.amr.phase("density", "pressure", bins=(12, 9), log=(True, False))
+    axes = diagram.ambar.plot()
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+    found = np.asarray(axes.collections[0].get_array()).reshape(9, 12)
+    np.testing.assert_array_equal(found[diagram > 0], diagram.values[diagram > 0])
+    bins = gravpart.amr.histogram("density", bins=10)
+    line = bins.ambar.plot(log=True).lines[0]
+    np.testing.assert_array_equal(line.get_ydata()[::2], bins)
+    assert line.get_xdata()[-1] == bins["density_upper"][-1]
+    with pytest.raises(ValueError, match=r"found the shape \(16, 16, 16\)"):
+        gravpart.amr.grid("density", level=4).ambar.plot()
+    pyplot.close("all")
+
+
+def test_tables_draw_themselves(gravpart: ambar.Snapshot) -> None:
+    from matplotlib import pyplot
+
+    cells = gravpart.with_units(ambar.Units(3e21, 1e-24, 1e15)).amr.read(["x", "rho", "p"])
+    axes = cells.plot.scatter("rho", "p", color="x", units={"x": "pc"}, log=False)
+    points = axes.collections[0]
+    np.testing.assert_array_equal(points.get_offsets(), np.stack([cells["rho"], cells["p"]], 1))
+    np.testing.assert_array_equal(points.get_array(), cells.column("x", "pc"))
+    assert axes.child_axes[0].get_ylabel() == "x [$\\mathrm{pc}$]"
+    assert cells.plot.scatter("rho", "p", log=True).get_yscale() == "log"
+    line = cells.plot.line("x", "rho").lines[0]
+    assert (np.diff(line.get_xdata()) >= 0).all()
+    bars: Any = cells.plot.hist("rho", weight="p", bins=9, log=(True, False)).lines[0]
+    assert bars.get_ydata()[::2].sum() == pytest.approx(cells["p"].sum())
+    with pytest.raises(KeyError, match="no column 'nothing'"):
+        cells.plot.hist("nothing")
+    with pytest.raises(ValueError, match="expected rows to draw"):
+        gravpart.amr.read(["x"], where="rho < 0").plot.hist("x")
+    pyplot.close("all")

@@ -34,6 +34,7 @@ from ambar.collection.storage.records import (
 )
 from ambar.collection.write.dataset_stack import DatasetStack
 from ambar.collection.write.pending_changes import PendingChanges, settings_of
+from ambar.kinds.figures import plotted
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.snapshot.table import Table
@@ -45,6 +46,7 @@ from ambar.store.writer import Writer
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
 
     from ambar.viewer.viewer import Viewer
 
@@ -779,6 +781,54 @@ class Collection(CommitContext, Refreshable):
         wanted = self.names if names is None else names
         frames = [frame_of(name, self.load(name), variables) for name in wanted]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def plot(
+        self,
+        variables: str | Sequence[str] | None = None,
+        datasets: str | None = None,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Any:
+        """Draw positions of the datasets and profiles of some, as ``ambar plot`` does.
+
+        Parameters
+        ----------
+        variables : str or sequence of str, optional
+            Variables of one dimension, each in a panel; by default a usual one of numbers.
+        datasets : str, optional
+            A condition, as for `read`.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one panel; by default a new figure of pyplot.
+        **options
+            Options of ``ambar plot``: `log`, `limits`, `colors` and `title`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several panels an array of them.
+
+        Raises
+        ------
+        KeyError
+            If no dataset has a variable.
+        ValueError
+            If an option is invalid, or no dataset is selected.
+        ModuleNotFoundError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> axes = ambar.open_collection("profiles.ambar").plot("temperature")
+        >>> len(axes.lines), axes.get_ylabel()
+        (4, 'depth')
+        """
+        from ambar.pictures.collection import draw
+        from ambar.pictures.options import CollectionPlot
+
+        options = {**options, "where": datasets}
+        kind = ("collection", CollectionPlot)
+        return plotted(draw, self, kind, self.location, variables, ax, options)
 
     def view(self) -> Viewer:
         """Show the collection in the browser, or as a widget in a notebook.

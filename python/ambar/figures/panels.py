@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from ambar import _core
 from ambar.figures.colors import ColorScale
 from ambar.figures.labels import round_down, unit_text
 
@@ -96,6 +97,10 @@ class ImagePanel(Panel):
     """Whether both axes have the same scale."""
     bar_unit: str | None = None
     """The unit of a scale bar; None without one."""
+    is_log: tuple[bool, bool] = (False, False)
+    """Whether the horizontal and the vertical axis are logarithmic; needs `corners`."""
+    is_blank: bool = False
+    """Whether pixels without a value are white, as empty bins."""
     is_sparse: bool = False
     """Whether pixels without a value have the lowest one, as those without particles."""
     levels: np.ndarray | None = None
@@ -121,10 +126,13 @@ class ImagePanel(Panel):
                 interpolation="auto" if max(values.shape) > 300 else "nearest",
                 **options,
             )
-            axes.set_facecolor(picture.cmap(0.0) if self.is_sparse else "0.15")
+            missing = picture.cmap(0.0) if self.is_sparse else "0.15"
+            axes.set_facecolor("white" if self.is_blank else missing)
         else:
             picture = axes.pcolormesh(*self.corners, values, rasterized=True, **options)
             axes.set_aspect("equal" if self.is_equal else "auto")
+        axes.set(xscale="log" if self.is_log[0] else "linear")
+        axes.set(yscale="log" if self.is_log[1] else "linear")
         axes.set(xlim=self.extent[:2], ylim=self.extent[2:])
         if self.levels is not None:
             self._draw_levels(axes, self.levels)
@@ -290,10 +298,24 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(_STYLE)
 
 
-def draw_grid(grid: Grid, title: str = "", figure: Figure | None = None) -> Figure:
-    """Draw rows of panels on a figure, by default a new one, and return it."""
+def draw_grid(grid: Grid, title: str = "", on: Figure | Axes | None = None) -> Figure:
+    """Draw rows of panels on a figure, by default a new one, or one panel on axes.
+
+    Returns the figure. Raises ValueError for several panels on axes.
+    """
+    from matplotlib.axes import Axes as AnyAxes
     from matplotlib.figure import Figure as NewFigure
 
+    if isinstance(on, AnyAxes):
+        if sum(map(len, grid)) != 1:
+            raise _core.InvalidError(
+                f"expected one panel to draw on ax, found {sum(map(len, grid))}; choose one field "
+                "and output, or leave ax out"
+            )
+        panel = grid[0][0]
+        draw_panel(replace(panel, title=panel.title or title), on)
+        return cast("Figure", on.figure)
+    figure = on
     with style():
         width, heights = _size_of(grid)
         if figure is None:

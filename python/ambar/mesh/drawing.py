@@ -16,12 +16,13 @@ from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limi
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.panels import Line, LinePanel, Panel, ViewPanel, draw_grid
 from ambar.kinds.request import PlotRequest
-from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.description import field_entries
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ambar.mesh.mesh import Mesh
     from ambar.mesh.series import MeshSeries
 
 _PIXELS = 1000
@@ -76,8 +77,8 @@ class _Drawn:
     """The name of the array in the store."""
 
 
-def draw(opened: Mesh | MeshSeries, request: MeshPlot, figure: Figure | None = None) -> Figure:
-    """Draw a mesh or a series of meshes on a figure, by default a new one.
+def draw(opened: Mesh | MeshSeries, request: MeshPlot, on: Figure | Axes | None = None) -> Figure:
+    """Draw a mesh or a series of meshes on a figure, by default a new one, or on axes.
 
     A mesh in a plane has axes. Others are seen from a corner; of a grid that fills a volume, three
     planes through its middle. Only the arrays that are drawn are read.
@@ -96,10 +97,10 @@ def draw(opened: Mesh | MeshSeries, request: MeshPlot, figure: Figure | None = N
         check_colors(request.colors)
     if request.limits is not None:
         check_limits(request.limits)
-    if isinstance(opened, Mesh):
-        meshes, titles = [opened], [""]
-    else:
+    if isinstance(opened, Sequence):
         meshes, titles = _steps(opened, request)
+    else:
+        meshes, titles = [opened], [""]
     if request.against is not None:
         grid = [_comparison(meshes[-1], request)]
     elif len(meshes) > 1:
@@ -110,14 +111,14 @@ def draw(opened: Mesh | MeshSeries, request: MeshPlot, figure: Figure | None = N
         grid = [panels[n : n + _COLUMNS] for n in range(0, len(panels), _COLUMNS)]
     if not request.title:
         grid = [[replace(panel, title="") for panel in row] for row in grid]
-    return draw_grid(grid, figure=figure)
+    return draw_grid(grid, on=on)
 
 
 def write_picture(opened: Mesh | MeshSeries, request: MeshPlot) -> Path:
     """Write a picture or a movie of meshes, and return its path."""
     require("matplotlib", purpose="ambar plot", install="ambar[plot]")
     if request.movie is not None:
-        if isinstance(opened, Mesh):
+        if not isinstance(opened, Sequence):
             raise _core.InvalidError(
                 f"{request.path}: expected a series for a movie, found one mesh; leave --movie out"
             )
@@ -430,7 +431,9 @@ def _series_grid(
 
 def _comparison(mesh: Mesh, request: MeshPlot) -> list[Panel]:
     """Return panels of the original, of the other version, and of the error at its points."""
-    other = request.against if isinstance(request.against, Mesh) else request.against[-1]
+    other: Any = request.against
+    if isinstance(other, Sequence):
+        other = other[-1]
     name = request.fields[0] if request.fields else None
     first = _read(mesh, name, request)
     second = _read(other, first.array, request)

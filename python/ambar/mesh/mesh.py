@@ -10,6 +10,7 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
+from ambar.kinds.figures import plotted
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
 from ambar.mesh.select.array_rows import Rows, read_array_rows
 from ambar.mesh.storage.array_reader import ArrayReader
@@ -31,6 +32,8 @@ from ambar.store.locations import Place, open_store
 from ambar.store.store import Store
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.snapshot import Snapshot
 
@@ -136,6 +139,48 @@ class Mesh:
         reader = self._reader()
         with reader.damage_as_errors():
             return list(geometry_arrays(self._about, reader))
+
+    def plot(
+        self, fields: str | Sequence[str] | None = None, *, ax: Axes | None = None, **options: Any
+    ) -> Any:
+        """Draw the mesh as ``ambar plot`` does, rendered off screen by PyVista.
+
+        Parameters
+        ----------
+        fields : str or sequence of str, optional
+            Arrays on points or cells, each in a panel; by default the active one, or the first of
+            numbers.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one panel; by default a new figure of pyplot.
+        **options
+            Options of ``ambar plot``: `log`, `limits`, `colors`, `title`, `against` (another
+            version of the mesh).
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several panels an array of them.
+
+        Raises
+        ------
+        KeyError
+            If an array does not exist.
+        ValueError
+            If an option is invalid, or there are no points.
+        UnsupportedError
+            If PyVista cannot draw the type of the mesh.
+        ModuleNotFoundError
+            If matplotlib or PyVista is not installed.
+
+        Examples
+        --------
+        >>> axes = ambar.open_mesh("wing.ambar").plot("pressure", colors="viridis")
+        >>> axes.figure.savefig("wing.png")
+        """
+        from ambar.mesh.drawing import MeshPlot, draw
+
+        where = self.store.location
+        return plotted(draw, self, ("mesh", MeshPlot), where, fields, ax, options)
 
     def _reader(self, threads: int | None = None) -> ArrayReader:
         return ArrayReader(self._store, self._path, self._about.get("packed"), threads)

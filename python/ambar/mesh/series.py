@@ -7,7 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ambar._util import html, text
 from ambar._util.arguments import WriteMode, checked_position
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
+from ambar.kinds.figures import plotted
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.steps import is_near
 from ambar.mesh.storage.references import damaged
@@ -24,6 +25,9 @@ from ambar.mesh.write import write_group
 from ambar.store.error_bounds import ErrorBound
 from ambar.store.store import Refreshable, Store
 from ambar.store.writer import Writer, create
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 VERSION = 1
 _MOST_ROWS = 40
@@ -241,6 +245,49 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
                 f"{self.store.location}: no step at or before time {time}; {first}"
             )
         return self[numbers[place - 1]]
+
+    def plot(
+        self, fields: str | Sequence[str] | None = None, *, ax: Axes | None = None, **options: Any
+    ) -> Any:
+        """Draw the steps as ``ambar plot`` does, rendered off screen by PyVista.
+
+        Parameters
+        ----------
+        fields : str or sequence of str, optional
+            Arrays on points or cells, each in a row of panels; by default the active one, or the
+            first of numbers.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one panel; by default a new figure of pyplot.
+        **options
+            Options of ``ambar plot``: `log`, `limits`, `colors`, `title`, `against` (another
+            version of the steps), and
+            `output`, the number of the only step to draw.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several panels an array of them.
+
+        Raises
+        ------
+        KeyError
+            If an array does not exist.
+        ValueError
+            If an option is invalid, or there are no points.
+        UnsupportedError
+            If PyVista cannot draw the type of the mesh.
+        ModuleNotFoundError
+            If matplotlib or PyVista is not installed.
+
+        Examples
+        --------
+        >>> axes = ambar.open_mesh_series("steps.ambar").plot("pressure")
+        >>> axes[0].figure.savefig("steps.png")
+        """
+        from ambar.mesh.drawing import MeshSeriesPlot, draw
+
+        where = self.store.location
+        return plotted(draw, self, ("mesh series", MeshSeriesPlot), where, fields, ax, options)
 
     def __len__(self) -> int:
         """Return the number of steps."""

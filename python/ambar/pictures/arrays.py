@@ -22,6 +22,7 @@ from ambar.pictures.options import ArraysPlot
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ambar.store.array import Array
@@ -34,8 +35,8 @@ _MOST_SAMPLED = 8
 """Frames of a movie whose values decide the colours."""
 
 
-def draw(store: Store, request: ArraysPlot, figure: Figure | None = None) -> Figure:
-    """Draw arrays of a store on a figure, by default a new one.
+def draw(store: Store, request: ArraysPlot, on: Figure | Axes | None = None) -> Figure:
+    """Draw arrays of a store on a figure, by default a new one, or on axes.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def draw(store: Store, request: ArraysPlot, figure: Figure | None = None) -> Fig
         grid = [panels[n : n + _COLUMNS] for n in range(0, len(panels), _COLUMNS)]
     if not request.title:
         grid = [[replace(panel, title="") for panel in row] for row in grid]
-    return draw_grid(grid, figure=figure)
+    return draw_grid(grid, on=on)
 
 
 def write_picture(store: Store, request: ArraysPlot) -> Path:

@@ -11,7 +11,6 @@ import numpy as np
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.text import plural, suggestion
-from ambar.collection.collection import Collection
 from ambar.figures.colors import SEQUENTIAL, ColorScale, color_scale
 from ambar.figures.files import save_figure
 from ambar.figures.labels import label
@@ -21,7 +20,10 @@ from ambar.pictures.options import CollectionPlot
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ambar.collection.collection import Collection
 
 _POSITIONS = (
     (("longitude", "lon", "long"), ("latitude", "lat")),
@@ -36,8 +38,10 @@ _MOST_LINES = 40
 """Datasets whose values are drawn."""
 
 
-def draw(collection: Collection, request: CollectionPlot, figure: Figure | None = None) -> Figure:
-    """Draw a collection on a figure, by default a new one.
+def draw(
+    collection: Collection, request: CollectionPlot, on: Figure | Axes | None = None
+) -> Figure:
+    """Draw a collection on a figure, by default a new one, or on axes.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def draw(collection: Collection, request: CollectionPlot, figure: Figure | None 
         panels.append(_map_panel(collection, names, positions, variables, request))
     panels += [_lines_panel(collection, names, name, request) for name in variables]
     title = plural(len(names), "dataset") if request.title else ""
-    return draw_grid([panels], title, figure)
+    return draw_grid([panels], title, on)
 
 
 def write_picture(collection: Collection, request: CollectionPlot) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
+from ambar.kinds.figures import plotted
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.store import Refreshable, Store
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from ambar.viewer.viewer import Viewer
 
 _MOST_ROWS = 40
@@ -160,6 +163,45 @@ class Series(Sequence[Snapshot], Refreshable):
         if number not in self._opened:
             self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}"))
         return self._opened[number]
+
+    def plot(
+        self, fields: str | Sequence[str] | None = None, *, ax: Axes | None = None, **options: Any
+    ) -> Any:
+        """Draw outputs beside each other, with the same colours, as ``ambar plot`` does.
+
+        Parameters
+        ----------
+        fields : str or sequence of str, optional
+            Fields, each in a row of panels, as for `Snapshot.plot`.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one panel; by default a new figure of pyplot.
+        **options
+            As for `Snapshot.plot`; `output` is the number of the only output to draw. By default up
+            to four are drawn.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several panels an array of them.
+
+        Raises
+        ------
+        KeyError
+            If a field or the output does not exist.
+        ValueError, ModuleNotFoundError
+            As for `Snapshot.plot`.
+
+        Examples
+        --------
+        >>> _ = ambar.convert("sedov", "sedov.ambar")
+        >>> axes = ambar.open_series("sedov.ambar").plot("pressure", log=True)
+        >>> len(axes)
+        2
+        """
+        from ambar.snapshot.pictures.drawing import draw
+        from ambar.snapshot.pictures.options import SeriesPlot
+
+        return plotted(draw, self, ("series", SeriesPlot), self.location, fields, ax, options)
 
     def view(self, *, against: Series | None = None) -> Viewer:
         """Show the outputs, with a slider of time in the browser, or as a widget in a notebook.

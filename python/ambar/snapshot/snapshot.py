@@ -9,6 +9,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
+from ambar.kinds.figures import plotted
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.snapshot.amr import Amr
@@ -32,6 +33,7 @@ from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
 
     from ambar.snapshot.amrex_info import AmrexInfo
     from ambar.snapshot.code_info import CodeInfo
@@ -287,6 +289,54 @@ class Snapshot:
         chosen = choose_fields(self._source, fields)
         request = LoadRequest(chosen, region, levels, max_level, threads)
         return Snapshot(LoadedSource(self._source, request))
+
+    def plot(
+        self, fields: str | Sequence[str] | None = None, *, ax: Axes | None = None, **options: Any
+    ) -> Any:
+        """Draw the cells or particles as ``ambar plot`` does.
+
+        Cells are drawn as a map, of two dimensions as an image, of one as a line. Units, colours
+        and limits suit the values.
+
+        Parameters
+        ----------
+        fields : str or sequence of str, optional
+            Fields, derived fields or arithmetic of fields, each in a panel; by default the density,
+            or the mass of particles.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one panel; by default a new figure of pyplot.
+        **options
+            Options of ``ambar plot``: `slice_at`, `axis`, `up`, `particles`, `species`, `weight`,
+            `statistic`, `where`, `region`, `cut`, `center`, `width`, `depth`, `length_unit`,
+            `level`, `resolution`, `levels`, `unit`, `log`, `limits`, `colors`, `title`, and
+            `against`, another version of the snapshot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several panels an array of them.
+
+        Raises
+        ------
+        KeyError
+            If a field does not exist.
+        ValueError
+            If an option is invalid, or there are no values to draw.
+        ModuleNotFoundError
+            If matplotlib or xarray is not installed.
+
+        Examples
+        --------
+        >>> run = ambar.open_snapshot("run.ambar")
+        >>> axes = run.plot("density", axis="x", center="max:density", width=0.5)
+        >>> axes.get_xlabel()
+        'y [code length]'
+        >>> axes.figure.savefig("density.png")
+        """
+        from ambar.snapshot.pictures.drawing import draw
+        from ambar.snapshot.pictures.options import CellsPlot
+
+        return plotted(draw, self, ("snapshot", CellsPlot), self.location, fields, ax, options)
 
     def to_xarray(self) -> xr.DataTree:
         """Return everything as a DataTree: cells in /amr, rows in /particles and so on.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
 
+    from ambar.snapshot.pictures.table_plots import TablePlots
     from ambar.snapshot.run_info import RunInfo
 
 _HEAD, _TAIL = 5, 5
@@ -189,6 +190,13 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the table as an Arrow stream of one record batch (Arrow PyCapsule interface)."""
         return _core.arrow_stream(list(self._columns), [*map(_native, self._columns.values())])
+
+    @property
+    def plot(self) -> TablePlots:
+        """Pictures of columns: ``plot.scatter``, ``plot.line`` and ``plot.hist``."""
+        from ambar.snapshot.pictures.table_plots import TablePlots
+
+        return TablePlots(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the columns as a pandas DataFrame.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from ambar.interop.xarray.dataset_writer import Mode, RegionLike
     from ambar.store.writer import Profile
 
@@ -197,6 +199,53 @@ class DataArrayAccessor:
         else:
             dataset = self._array.to_dataset()
         return DatasetAccessor(dataset).write(path, *args, **options)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        log: bool | None = None,
+        limits: tuple[float, float] | None = None,
+        colors: str | None = None,
+    ) -> Axes:
+        """Draw a map, slice, projection, phase diagram or histogram, or any array as these.
+
+        Unlike ``plot()`` of xarray, colours are those of ``ambar plot``, axes with logarithmic bins
+        are logarithmic, and axes of equal units have equal scales.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; by default a new figure of pyplot.
+        log : bool, optional
+            Whether colours, or the values of a line, are logarithmic.
+        limits : tuple of float, optional
+            The values at the ends of the colours or of the axis.
+        colors : str, optional
+            A colour map of matplotlib.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            If the array has other than one or two dimensions or no values, or an option is invalid.
+        ModuleNotFoundError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ambar.xarray
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> axes = amr.phase("density", "pressure", log=True).ambar.plot()
+        >>> axes.get_xscale(), axes.get_xlabel()
+        ('log', 'density [code units]')
+        """
+        from ambar.pictures.results import draw
+
+        return draw(self._array, ax, log=log, limits=limits, colors=colors)
 
 
 class DataTreeAccessor:

@@ -28,6 +28,7 @@ from ambar.snapshot.pictures.panels import (
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ambar.snapshot.series import Series
@@ -39,8 +40,10 @@ _MOST_SAMPLED = 8
 """Outputs of a series whose values decide the colours of a movie."""
 
 
-def draw(snapshot: Snapshot | Series, request: CellsPlot, figure: Figure | None = None) -> Figure:
-    """Draw a snapshot or a series on a figure, by default a new one.
+def draw(
+    snapshot: Snapshot | Series, request: CellsPlot, on: Figure | Axes | None = None
+) -> Figure:
+    """Draw a snapshot or a series on a figure, by default a new one, or on axes.
 
     Raises
     ------
@@ -59,7 +62,7 @@ def draw(snapshot: Snapshot | Series, request: CellsPlot, figure: Figure | None 
     elif len(titles := {panel.title for row in grid for panel in row}) == 1:
         title = ", ".join(filter(None, [*titles, title]))
         grid = [[replace(panel, title="") for panel in row] for row in grid]
-    return draw_grid(grid, title if request.title else "", figure)
+    return draw_grid(grid, title if request.title else "", on)
 
 
 def _grid(snapshot: Snapshot | Series, request: CellsPlot) -> tuple[list[list[Panel]], str]:
