@@ -572,11 +572,13 @@ def _summarize(resource: Resource) -> dict[str, Any]:
         for number, count in enumerate(counts)
         if count
     }
-    about: dict[str, Any] = {} if run is None else {"snapshots": [one.name for one in run]}
+    about: dict[str, Any]
+    if run is None:
+        about = {"files": len(paths), "bytes": sum(path.stat().st_size for path in paths)}
+    else:
+        about = {"snapshots": [one.name for one in run]}
     return {
         **about,
-        "files": len(paths),
-        "bytes": sum(path.stat().st_size for path in paths),
         "code": header.code,
         "time": header.time,
         "aexp": header.aexp,
