@@ -85,7 +85,7 @@ def frame(title: str, subtitle: str, sidebar: Sequence[Any], main: Any) -> Any:
     main
         The picture; it should stretch in both directions.
     """
-    page = pn.Template(_TEMPLATE)
+    page = _Page(_TEMPLATE)
     page.add_variable("heading", title)
     page.add_variable("subtitle", subtitle)
     page.add_variable("dark", is_dark())
@@ -94,6 +94,13 @@ def frame(title: str, subtitle: str, sidebar: Sequence[Any], main: Any) -> Any:
     if pn.state.curdoc is not None:
         pn.state.curdoc.js_on_event(ConnectionLost, CustomJS(code=_LOST))
     return page
+
+
+class _Page(pn.Template):  # type: ignore[misc]
+    """A template whose text is short: Panel asks for it, and that of all widgets is slow."""
+
+    def __repr__(self) -> str:
+        return "Page"
 
 
 def is_dark() -> bool:

@@ -7,6 +7,14 @@ from typing import Any
 
 import panel as pn
 
+_STYLES = {
+    "background": "#b3261e",
+    "color": "#fff",
+    "border-radius": "5px",
+    "padding": "7px 12px",
+    "font-size": "13px",
+}
+
 
 class Message:
     """A line above a picture, hidden while there is nothing to say.
@@ -21,8 +29,13 @@ class Message:
     """
 
     def __init__(self) -> None:
-        self.pane: Any = pn.pane.Alert(
-            "", alert_type="danger", visible=False, sizing_mode="stretch_width", margin=(5, 10)
+        self.pane: Any = pn.pane.HTML(  # an Alert is Markdown, whose modules load slowly
+            "",
+            visible=False,
+            sizing_mode="stretch_width",
+            margin=(5, 10),
+            css_classes=["alert-danger"],
+            styles=_STYLES,
         )
 
     def fail(self, error: Exception) -> None:

@@ -41,6 +41,8 @@ class Server:
     ------
     OSError
         If the port is in use.
+    Exception
+        That of `make_page`, which is called once before.
     """
 
     def __init__(self, make_page: Callable[[], Any], title: str, port: int = 0) -> None:
@@ -49,7 +51,7 @@ class Server:
             target=self._run, args=(make_page, title, port), name="ambar-viewer", daemon=True
         )
         self._has_started = threading.Event()
-        self._error: OSError | None = None
+        self._error: Exception | None = None
         self._loop: IOLoop
         self._server: Any
         self.port = port
@@ -83,6 +85,7 @@ class Server:
         asyncio.set_event_loop(asyncio.new_event_loop())
         self._loop = IOLoop.current()
         try:
+            make_page()  # so that errors are known, modules imported and the first tiles read
             self._server = get_server(
                 {"/": make_page},
                 port=port,
@@ -93,9 +96,9 @@ class Server:
                 auth_provider=_TokenAuth(self._token),
                 websocket_max_message_size=16 << 20,
             )
-        except OSError as error:
+        except Exception as error:
             self._error = error
-            if error.errno == errno.EADDRINUSE:
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
                 message = f"the port {port} is in use; choose another port, or 0 for a free one"
                 self._error = OSError(error.errno, message)
             self._has_started.set()

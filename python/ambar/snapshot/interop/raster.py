@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -61,6 +62,73 @@ def raster(
 
     if chunks is not None:
         _check_chunks(chunks, len(axes))
+    reader = raster_reader(amr, method, field, axes, level, region, unit, threads, options)
+    values: Any
+    origin: Any
+    is_image = len(axes) == 2
+    if chunks is None:
+        values, origin = reader.read(reader.lo, reader.hi)
+    else:
+        if is_image and isinstance(chunks, tuple):
+            chunks = chunks[::-1]
+        values, origin = _lazy(reader, list(axes), chunks)
+    dims = [AXES[axis] for axis in axes]
+    coords = {
+        AXES[axis]: (
+            AXES[axis],
+            reader.lower[axis] + (start + np.arange(count) + 0.5) * reader.sizes[axis],
+            {"units": "code_length"},
+        )
+        for axis, start, count in zip(axes, origin, values.shape, strict=True)
+    }
+    attrs = {
+        "long_name": field.replace("_", " "),
+        "units": reader.units,
+        "level": reader.level,
+        **amr._run_attributes(),
+    }
+    if reader.factor != 1.0:
+        values = values * reader.factor
+    if is_image:  # a row of an image is a line of pixels
+        values, dims = values.T, dims[::-1]
+    return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
+
+
+@dataclass(frozen=True)
+class RasterReader:
+    """Reads values between two corners on the grid of a level, without xarray."""
+
+    read: partial[tuple[np.ndarray, Sequence[int]]]
+    """Returns values in code units by x, y, z between two corners, and the first grid cell."""
+    lo: tuple[float, ...]
+    hi: tuple[float, ...]
+    level: int
+    lower: np.ndarray
+    """The lower corner of the domain."""
+    sizes: np.ndarray
+    """The sides of a grid cell."""
+    units: str
+    factor: float
+    """The factor from code units."""
+
+    def image(self) -> np.ndarray:
+        """Return the values of two axes in the unit, row by row."""
+        values, _ = self.read(self.lo, self.hi)
+        return (values if self.factor == 1.0 else values * self.factor).T
+
+
+def raster_reader(
+    amr: Amr,
+    method: Literal["grid", "slice", "project"],
+    field: str,
+    axes: Sequence[int],
+    level: int | None,
+    region: Box | None,
+    unit: str,
+    threads: int | None,
+    options: Mapping[str, Any],
+) -> RasterReader:
+    """Return the reader of a raster; arguments and errors are those of `raster`."""
     lo, hi = domain_part(region, amr.info, amr._core.lower, amr._core.upper)
     if level is None:
         level = _fitting_level(amr, lo, hi, axes)
@@ -74,35 +142,7 @@ def raster(
         arguments["weight"] = request.columns[weight]
     read = partial(_read, amr, method, arguments, request.definitions)
     lower, sizes = np.array(amr.lower), np.array(amr.cell_size(level))
-    values: Any
-    origin: Any
-    is_image = len(axes) == 2
-    if chunks is None:
-        values, origin = read(lo, hi)
-    else:
-        if is_image and isinstance(chunks, tuple):
-            chunks = chunks[::-1]
-        values, origin = _lazy(read, lo, hi, lower, sizes, list(axes), chunks)
-    dims = [AXES[axis] for axis in axes]
-    coords = {
-        AXES[axis]: (
-            AXES[axis],
-            lower[axis] + (start + np.arange(count) + 0.5) * sizes[axis],
-            {"units": "code_length"},
-        )
-        for axis, start, count in zip(axes, origin, values.shape, strict=True)
-    }
-    attrs = {
-        "long_name": field.replace("_", " "),
-        "units": units,
-        "level": level,
-        **amr._run_attributes(),
-    }
-    if factor != 1.0:
-        values = values * factor
-    if is_image:  # a row of an image is a line of pixels
-        values, dims = values.T, dims[::-1]
-    return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
+    return RasterReader(read, lo, hi, level, lower, sizes, units, factor)
 
 
 def _check_chunks(chunks: Chunks, ndim: int) -> None:
@@ -131,27 +171,20 @@ def _read(
     return found
 
 
-def _lazy(
-    read: partial[tuple[np.ndarray, Sequence[int]]],
-    lo: Sequence[float],
-    hi: Sequence[float],
-    lower: np.ndarray,
-    sizes: np.ndarray,
-    axes: list[int],
-    chunks: Chunks,
-) -> tuple[Any, np.ndarray]:
+def _lazy(reader: RasterReader, axes: list[int], chunks: Chunks) -> tuple[Any, np.ndarray]:
     """Return the values between two corners as a dask array, and the first grid cell."""
     require("dask", purpose="an array with chunks", install="ambar[dask]")
     import dask.array as da
     from dask.array.core import normalize_chunks
 
-    first, after = cell_range(lo, hi, lower, sizes)
+    lower, sizes = reader.lower, reader.sizes
+    first, after = cell_range(reader.lo, reader.hi, lower, sizes)
     shape = tuple((after - first)[axes].tolist())
     blocks = normalize_chunks(chunks, shape, limit=_CHUNK_BYTES, dtype=np.float64)
     meta = np.empty((0,) * len(axes))
-    corners = np.array([lo, hi])
+    corners = np.array([reader.lo, reader.hi])
     origin = lower + first * sizes
-    block = partial(_read_block, read, corners, origin, sizes, axes)
+    block = partial(_read_block, reader.read, corners, origin, sizes, axes)
     return da.map_blocks(block, chunks=blocks, dtype=meta.dtype, meta=meta), first[axes]
 
 

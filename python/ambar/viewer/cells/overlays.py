@@ -87,7 +87,7 @@ class Overlays:
         self._length = length
         chosen = set(self.boxes.value)
         for name, source in self._sources.items():
-            if name not in chosen:
+            if name not in chosen and any(map(len, source.data.values())):
                 source.data = {column: [] for column in source.data}
         if chosen:
             self._background.submit(lambda: self._draw(chosen, snapshot, image, view))

@@ -75,20 +75,24 @@ class CellsPage:
         self._pointer = Pointer(self._maps)
         self._histogram = Histogram(self._colors)
         self._overlays = Overlays(self._maps[0].plot, self._snapshot, self._message, self._overlay)
-        self._call = pn.pane.HTML(sizing_mode="stretch_width", margin=0)
+        self._call = pn.pane.HTML(sizing_mode="stretch_width", margin=(5, 10))
+        self._call_card = pn.Card(
+            self._call, title="As a call of Python", collapsed=True, margin=10
+        )
+        self._call_card.param.watch(lambda _: self._show_call(), "collapsed")
         self._reset()
 
     @property
     def controls(self) -> list[Any]:
         """The controls, from top to bottom."""
-        call = pn.Card(self._call, title="As a call of Python", collapsed=True, margin=10)
+        slider = self._steps[0].slider
         return [
-            self._steps[0].slider,
+            *([] if slider is None else [slider]),
             *self._choice.widgets,
             self._colors.controls,
             self._overlays.boxes,
             pn.pane.Bokeh(self._histogram.plot, margin=(5, 10)),
-            call,
+            self._call_card,
         ]
 
     @property
@@ -125,7 +129,7 @@ class CellsPage:
     def _change(self) -> None:
         """Show other planes in the same window."""
         if len(self._steps) > 1:
-            self._steps[1].slider.value = self._steps[0].slider.value
+            self._steps[1].follow(self._steps[0].position)
         self._images = ()
         self._refresh()
 
@@ -136,7 +140,7 @@ class CellsPage:
             self._refresh()
             return
         if self._colors.follow.value:
-            self._color()
+            self._color(has_new_image=False)
         self._overlay()
 
     def _refresh(self) -> None:
@@ -177,8 +181,8 @@ class CellsPage:
             self._overlay()
             self._read_ahead()
 
-    def _color(self) -> None:
-        """Show the images in the chosen colours."""
+    def _color(self, *, has_new_image: bool = True) -> None:
+        """Show the images in the chosen colours; limits alone do not change the values."""
         if not self._images:
             return
         first = self._images[0]
@@ -192,6 +196,9 @@ class CellsPage:
                 self._fit_errors(self._images[2])
         except ValueError as error:
             self._message.fail(error)
+            return
+        if not has_new_image and self._colors.scale.value != "symlog":
+            self._histogram.show(self._colors.scaled(visible))
             return
         for one, image in zip(self._maps, self._images, strict=True):
             one.show_image(image, one.colors.scaled(image.values), self._choice.length)
@@ -238,12 +245,21 @@ class CellsPage:
 
     def _overlay(self) -> None:
         """Draw over the map what is checked, and show the call of the picture."""
-        if not self._images:
+        if self._images:
+            first = self._images[0]
+            self._overlays.refresh(self._snapshot, first, self._view, self._choice.length)
+            self._show_call()
+
+    def _show_call(self) -> None:
+        """Show the call of the picture, if its card is open."""
+        if self._call_card.collapsed or not self._images:
             return
-        image, view = self._images[0], self._view
-        self._overlays.refresh(self._snapshot, image, view, self._choice.length)
-        limits = (self._colors.low.value, self._colors.high.value)
-        scale, palette = self._colors.scale.value, self._colors.palette.value
-        opened = f"ambar.open({self._request.location!r})"
-        code = python_call(opened, image, view, scale, limits, palette)
+        code = python_call(
+            f"ambar.open({self._request.location!r})",
+            self._images[0],
+            self._view,
+            self._colors.scale.value,
+            (self._colors.low.value, self._colors.high.value),
+            self._colors.palette.value,
+        )
         self._call.object = f'<pre style="overflow: auto; margin: 0">{html.escape(code)}</pre>'

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ambar.snapshot.regions import AXES, Box
+from ambar.snapshot.interop.raster import raster_reader
+from ambar.snapshot.regions import Box
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
@@ -122,13 +123,23 @@ class Plane:
         starts = (pixels.left * factor + 0.25, pixels.bottom * factor + 0.25)
         ends = (pixels.right * factor - 0.25, pixels.top * factor - 0.25)
         low, high = self._corners(starts, sides), self._corners(ends, sides)
-        options: dict[str, Any] = {"level": resolution.level, "region": Box(low, high, "code")}
+        options: dict[str, Any] = {"preview": False}
         if self.method == "slice":
-            options |= {"axis": AXES[self.axis], "at": self.at, "at_unit": "code"}
+            options = {"axis": self.axis, "at": self.at}
         elif self.method == "project":
-            options |= {"axis": AXES[self.axis], "weight": self.weight}
-        image = getattr(self.amr, self.method)(self.field, unit=self.unit, **options)
-        return _compact(_averaged(image.to_numpy(), factor))
+            options = {"axis": self.axis, "weight": self.weight}
+        reader = raster_reader(
+            self.amr,
+            self.method,
+            self.field,
+            self.axes,
+            resolution.level,
+            Box(low, high, "code"),
+            self.unit,
+            None,
+            options,
+        )
+        return _compact(_averaged(reader.image(), factor))
 
     def _corners(self, cells: tuple[float, float], sides: list[float]) -> list[float | None]:
         corner: list[float | None] = [None] * self.amr.ndim

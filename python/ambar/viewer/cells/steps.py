@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import panel as pn
 
@@ -20,26 +20,35 @@ class Steps:
 
     def __init__(self, opened: Snapshot | Series, changed: Callable[[], None]) -> None:
         self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Series) else [opened]
-        names = opened.outputs if isinstance(opened, Series) else [1]
-        self.slider = pn.widgets.DiscreteSlider(
-            label="Output",
-            options=dict(zip(map(str, names), range(len(names)), strict=True)),
-            value=len(names) - 1,
-            visible=len(names) > 1,
-            sizing_mode="stretch_width",
-        )
-        self.slider.param.watch(lambda _: changed(), "value")
+        self.slider: Any = None
+        if isinstance(opened, Series) and len(opened) > 1:
+            self.slider = pn.widgets.DiscreteSlider(
+                label="Output",
+                options={str(number): place for place, number in enumerate(opened.outputs)},
+                value=len(opened) - 1,
+                sizing_mode="stretch_width",
+            )
+            self.slider.param.watch(lambda _: changed(), "value")
+
+    @property
+    def position(self) -> int:
+        """The position of the chosen output."""
+        return len(self._snapshots) - 1 if self.slider is None else int(self.slider.value)
+
+    def follow(self, position: int) -> None:
+        """Choose the output at a position, or the last one."""
+        if self.slider is not None:
+            self.slider.value = min(position, len(self._snapshots) - 1)
 
     @property
     def snapshot(self) -> Snapshot:
         """The chosen output."""
-        number: int = self.slider.value
-        return self._snapshots[number]
+        return self._snapshots[self.position]
 
     @property
     def neighbours(self) -> list[Snapshot]:
         """The outputs after and before the chosen one."""
-        chosen = self.slider.value
+        chosen = self.position
         return [
             self._snapshots[number]
             for number in (chosen + 1, chosen - 1)
