@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.optional import require
 from ambar._util.progress import progress_function
 from ambar.kinds.registry import Kind
-from ambar.kinds.request import CopyRequest, Export, ExportRequest, MergeRequest, as_list
+from ambar.kinds.request import (
+    CopyRequest,
+    Export,
+    ExportRequest,
+    MergeRequest,
+    ViewRequest,
+    as_list,
+)
 from ambar.kinds.targets import copying, merging, open_existing
 from ambar.mesh.arrays import stored_once
 from ambar.mesh.copies import copy_mesh, copy_series, merge_series
@@ -120,6 +128,13 @@ def _merge(request: MergeRequest) -> None:
         merge_series(request.stores, writer, existing, report)
 
 
+def _view(opened: Mesh | MeshSeries, request: ViewRequest) -> Any:
+    require("pyvista", purpose="the page of meshes", install="ambar[mesh,view]")
+    from ambar.viewer.pages.mesh import page
+
+    return page(opened, request)
+
+
 MESH = Kind(
     name="mesh",
     match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
@@ -134,6 +149,7 @@ MESH = Kind(
     compare=_compare_mesh,
     plot=write_picture,
     plot_request=MeshPlot,
+    view=_view,
 )
 MESH_SERIES = Kind(
     name="mesh series",
@@ -150,6 +166,7 @@ MESH_SERIES = Kind(
     compare=_compare_series,
     plot=write_picture,
     plot_request=MeshSeriesPlot,
+    view=_view,
 )
 
 

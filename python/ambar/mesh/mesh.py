@@ -11,6 +11,8 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import plotted
+from ambar.kinds.registry import viewer_of
+from ambar.kinds.request import ViewRequest
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
 from ambar.mesh.select.array_rows import Rows, read_array_rows
 from ambar.mesh.storage.array_reader import ArrayReader
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.snapshot import Snapshot
+    from ambar.viewer.viewer import Viewer
 
 _MOST_ROWS = 40
 """The largest number of arrays in a representation."""
@@ -313,6 +316,27 @@ class Mesh:
         reader = self._reader(threads)
         described = select_block(self._about, block, reader.where)
         return read_array_rows(described, reader, name, association, rows)
+
+    def view(self) -> Viewer:
+        """Show the mesh in the browser, or as a widget in a notebook.
+
+        Returns
+        -------
+        Viewer
+            Its method `serve` opens the page; a notebook shows it by itself.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If Panel or PyVista is not installed.
+
+        Examples
+        --------
+        >>> ambar.open_mesh("wing.ambar").view()
+        <ambar.Viewer> wing.ambar: not served yet
+        """
+        viewer: Viewer = viewer_of("mesh", self, ViewRequest(location=self._store.location))
+        return viewer
 
     def _properties(self) -> dict[str, object]:
         return {

@@ -17,6 +17,8 @@ from ambar._util.arguments import WriteMode, checked_position
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar.kinds.figures import plotted
+from ambar.kinds.registry import viewer_of
+from ambar.kinds.request import ViewRequest
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.steps import is_near
 from ambar.mesh.storage.references import damaged
@@ -28,6 +30,8 @@ from ambar.store.writer import Writer, create
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ambar.viewer.viewer import Viewer
 
 VERSION = 1
 _MOST_ROWS = 40
@@ -203,6 +207,27 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
                 "ambar.open_mesh_series(path)"
             )
         return self._store
+
+    def view(self) -> Viewer:
+        """Show the series in the browser, or as a widget in a notebook.
+
+        Returns
+        -------
+        Viewer
+            Its method `serve` opens the page; a notebook shows it by itself.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If Panel or PyVista is not installed.
+
+        Examples
+        --------
+        >>> ambar.open_mesh_series("steps.ambar").view()
+        <ambar.Viewer> steps.ambar: not served yet
+        """
+        viewer: Viewer = viewer_of("mesh series", self, ViewRequest(location=self.store.location))
+        return viewer
 
     def _shown(self) -> Store:
         return self.store

@@ -160,7 +160,8 @@ class Colors:
 
     def _show_limits(self, low: float, high: float) -> None:
         self._is_following = True
-        self.low.value, self.high.value = (float(f"{limit:.6g}") for limit in (low, high))
+        rounded = [float(f"{limit:.6g}") for limit in (low, high)]
+        self.low.value, self.high.value = rounded if rounded[0] < rounded[1] else (low, high)
         self._is_following = False
 
     def _follow(self, event: Any) -> None:

@@ -1,0 +1,121 @@
+"""The page of meshes, in a browser; values are compared with those of PyVista."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pyvista as pv
+
+import ambar
+from ambar.viewer.pages.mesh import surface as surfaces
+from ambar.viewer.pages.mesh.surface import VALUE, Recipe, surface_of
+from tests.helpers.browser import Screen, shown
+
+
+@pytest.fixture(scope="module")
+def box() -> pv.UnstructuredGrid:
+    """Return a mesh of hexahedra."""
+    mesh = pv.ImageData(dimensions=(13, 13, 13), spacing=(1 / 12,) * 3).cast_to_unstructured_grid()
+    mesh["pressure"] = mesh.points @ np.array([1.0, 10.0, 100.0])
+    mesh["velocity"] = mesh.points * np.array([0.0, 0.0, 0.5])
+    mesh.cell_data["number"] = np.arange(mesh.n_cells)
+    return mesh
+
+
+def choose(screen: Screen, label: str, option: str) -> None:
+    """Choose an option of the select below a label."""
+    screen.page.locator(f'select:below(:text-is("{label}"))').first.select_option(label=option)
+
+
+def test_a_mesh_is_drawn_cut_and_picked(
+    browser: Any, box: pv.UnstructuredGrid, tmp_path: Path
+) -> None:
+    path = tmp_path / "blocks.ambar"
+    ball = pv.Sphere(radius=0.3, center=(0.5, 0.5, 2))
+    ambar.write_mesh(pv.MultiBlock({"box": box, "ball": ball}), path, fsync=False)
+    with shown(browser, path) as screen:
+        screen.wait_for(f"text={box.n_cells + ball.n_cells:,} cells shown")
+        screen.page.get_by_text("1: ball").click()
+        screen.wait_for(f"text={box.n_cells:,} cells shown")
+        # Seen from above, the middle of the picture is a point of the upper face.
+        screen.page.get_by_role("button", name="z", exact=True).first.click()
+        screen.page.wait_for_timeout(1000)
+        area = screen.page.locator("main").bounding_box()
+        middle = (area["x"] + area["width"] * 0.45, area["y"] + area["height"] * 0.5)
+        screen.page.mouse.click(*middle)
+        found = screen.wait_for("text=/^[0-9.]+ at/").inner_text()
+        value, *position = map(float, re.findall(r"[0-9.]+", found))
+        assert position[2] == 1
+        assert value == pytest.approx(np.array(position) @ [1, 10, 100], rel=1e-3)
+        # Values of cells, cut by a plane and by their values.
+        choose(screen, "Array", "number (cell)")
+        choose(screen, "Cut", "clip")
+        clipped = box.clip("x", origin=(0.5, 0.5, 0.5))
+        screen.wait_for(f"text={clipped.n_cells:,} cells shown")
+        choose(screen, "Cut", "threshold")
+        screen.wait_for(f"text={box.n_cells:,} cells shown")
+        choose(screen, "Style", "surface with edges")
+        choose(screen, "Warp by", "velocity")
+        screen.page.wait_for_timeout(1000)
+
+
+def test_the_steps_of_a_series(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "steps.ambar"
+    with ambar.open_mesh_series(path, "w-", fsync=False) as series:
+        for number in range(3):
+            sphere = pv.Sphere(theta_resolution=8 + number, phi_resolution=8)
+            sphere["height"] = sphere.points[:, 2] * (number + 1)
+            series.add(sphere, number / 2)
+    with shown(browser, path) as screen:
+        counts = [mesh.n_cells for mesh in ambar.open_mesh_series(path)]
+        screen.wait_for(f"text={counts[2]} cells shown")
+        screen.page.locator(".noUi-handle").first.press("ArrowLeft")
+        screen.wait_for(f"text={counts[1]} cells shown")
+        assert screen.wait_for("text=Time 0.5")
+
+
+def test_damaged_chunks_give_a_message(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.ambar"
+    mesh = pv.ImageData(dimensions=(40, 40, 40))
+    mesh["noise"] = np.random.default_rng(1).random(mesh.n_points)
+    ambar.write_mesh(mesh, path, fsync=False)
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    with shown(browser, path) as screen:
+        screen.wait_for("text=checksum")
+        choose(screen, "Array", "none")
+        screen.wait_for(f"text={mesh.n_cells:,} cells shown")
+
+
+def test_surfaces_are_those_of_pyvista(box: pv.UnstructuredGrid, monkeypatch: Any) -> None:
+    velocity = np.linalg.norm(box["velocity"], axis=1)
+    whole = surface_of(box, Recipe(array="velocity"))
+    assert whole.mesh.n_cells == 6 * 12**2
+    assert whole.range == (velocity.min(), velocity.max())
+    component = surface_of(box, Recipe(array="velocity", component=2)).mesh
+    np.testing.assert_allclose(component[VALUE], component.points[:, 2] / 2)
+    cut = surface_of(box, Recipe(array="pressure", cut="slice", normal="y", place=0.25)).mesh
+    assert set(np.round(cut.points[:, 1], 6)) == {0.25}
+    np.testing.assert_allclose(cut[VALUE], cut.points @ np.array([1.0, 10.0, 100.0]), rtol=1e-5)
+    few = surface_of(box, Recipe("cell", "number", cut="threshold", limits=(10, 30)))
+    assert few.cells == 21
+    assert set(few.mesh[VALUE]) <= set(range(10, 31))
+    warped = surface_of(box, Recipe(warp="velocity", factor=2.0)).mesh
+    assert warped.bounds[5] == pytest.approx(2)
+    assert VALUE not in warped.array_names
+    # Blocks without the array have no values, and hidden ones no faces.
+    blocks = pv.MultiBlock({"box": box, "other": pv.MultiBlock([pv.Sphere()])})
+    both = surface_of(blocks, Recipe(array="pressure")).mesh
+    assert np.isnan(both[VALUE]).sum() == pv.Sphere().n_points
+    assert surface_of(blocks, Recipe(hidden=frozenset([1]))).mesh.n_cells == 6 * 12**2
+    monkeypatch.setattr(surfaces, "MOST_FACES", 500)
+    monkeypatch.setattr(surfaces, "_DIVISIONS", 4)
+    coarse = surface_of(box, Recipe("cell", "number"))
+    assert coarse.faces == 6 * 12**2
+    assert 0 < coarse.mesh.n_cells < 300
+    assert set(coarse.mesh[VALUE]) <= set(range(box.n_cells))
