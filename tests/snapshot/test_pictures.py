@@ -12,8 +12,11 @@ import pytest
 
 import ambar
 import ambar.xarray
+from tests.helpers import plotfiles
+from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
 from tests.helpers.sample_outputs import output
+from tests.helpers.store_chunks import chunks
 
 pytest.importorskip("matplotlib")
 
@@ -297,3 +300,54 @@ def test_tables_draw_themselves(gravpart: ambar.Snapshot) -> None:
     with pytest.raises(ValueError, match="expected rows to draw"):
         gravpart.amr.read(["x"], where="rho < 0").plot.hist("x")
     pyplot.close("all")
+
+
+def test_folders_of_runs_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], amrex_run: Path
+) -> None:
+    """Without a conversion, as a series."""
+    for run_folder, numbers in ((RAMSES / "sedov3d_small", [1, 2]), (amrex_run, [1, 2])):
+        target = tmp_path / "run.png"
+        assert run(capsys, "plot", run_folder, target, "--dpi", 40)[0] == 0
+        assert run(capsys, "plot", run_folder, target, "--output", numbers[0])[0] == 0
+        code, _, error = run(capsys, "plot", run_folder, target, "--output", 7)
+        assert (code, f"no output 7; available: {numbers[0]}" in error) == (3, True)
+    single = RAMSES / "sedov3d_small" / "output_00001"
+    code, _, error = run(capsys, "plot", single, target, "--output", 1)
+    assert (code, "expected a series for an output" in error) == (2, True)
+    code, _, error = run(capsys, "plot", single, "--movie", target)
+    assert (code, "expected a series for a movie" in error) == (2, True)
+
+
+@pytest.fixture
+def amrex_run(tmp_path: Path) -> Path:
+    for name in ("plt00001", "plt00002"):
+        plotfiles.write(tmp_path / "plotfiles" / name)
+    return tmp_path / "plotfiles"
+
+
+def test_bad_input_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unknown fields, damaged chunks, targets that cannot be written."""
+    store = tmp_path / "run.ambar"
+    ambar.convert(output("gravpart"), store, fsync=False)
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    code, _, error = run(capsys, "plot", store, folder / "x.png", "-f", "density,vorticty")
+    assert (code, "did you mean 'vorticity" in error or "vorticity" in error) == (3, True)
+    code, _, error = run(capsys, "plot", store, folder / "no" / "x.png")
+    assert (code, "the folder to write to does not exist" in error) == (3, True)
+    code, _, error = run(capsys, "plot", store, folder / "x.png", "--cmap", "infern")
+    assert (code, "close matches: inferno" in error) == (2, True)
+    (folder / "taken.png").mkdir()
+    (folder / "taken.png" / "notes.txt").touch()
+    code, _, error = run(capsys, "plot", store, folder / "taken.png")
+    assert (code, "taken.png" in error) == (2, True)
+    chunk = max(chunks(store, "amr/density/").values(), key=len)
+    data = store.read_bytes()
+    assert data.count(chunk) == 1
+    store.write_bytes(data.replace(chunk, chunk[:-9] + bytes(9)))
+    code, _, error = run(capsys, "plot", store, folder / "x.png")
+    assert (code, "checksum" in error or "damaged" in error) == (1, True)
+    assert [file.name for file in folder.iterdir()] == ["taken.png"]

@@ -41,8 +41,10 @@ _STYLE: dict[Any, Any] = {
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
 }
-_HEIGHT = 4.4
-"""The height of the axes of a panel in a figure of few panels, inches."""
+_HEIGHTS = {1: 4.4, 2: 3.6}
+"""The height of the axes of a panel by the number of columns, inches; of others 3.2."""
+_WIDEST_PANEL = 7.0
+"""The largest width of the axes of a panel, inches."""
 _BAR = 0.95
 """The width of a colour bar with its labels, inches."""
 _MARGIN = 0.75
@@ -385,22 +387,18 @@ def envelope(values: np.ndarray, bins: int = 4000) -> tuple[np.ndarray, np.ndarr
 def _size_of(grid: Grid) -> tuple[float, list[float]]:
     """Return the width of a figure and the heights of its rows, in inches."""
     columns = max(map(len, grid))
-    heights = [_HEIGHT if columns == 1 else 3.6 if columns == 2 else 3.2 for _ in grid]
-    widths = []
-    for panels, height in zip(grid, heights, strict=True):
-        own = [
-            min(height / panel.aspect, 7.0)
-            + (_MARGIN if panel.y_label else 0.2)
+    height = _HEIGHTS.get(columns, 3.2)
+    widths, heights = [], []
+    for panels in grid:
+        sides = [min(height / panel.aspect, _WIDEST_PANEL) for panel in panels]
+        beside = [
+            (_MARGIN if panel.y_label else 0.2)
             + (_BAR if panel.scale is not None and panel.has_bar else 0.1)
             for panel in panels
         ]
-        widths.append(sum(own))
-    width = max(widths)
-    for number, panels in enumerate(grid):
-        # Wide panels are as high as their width permits.
-        room = width / columns - _MARGIN - _BAR
-        heights[number] = max(min(room * panel.aspect, heights[number]) for panel in panels)
-        heights[number] += 0.3 + 0.25 * any(one.title for one in panels)
-        heights[number] += 0.25 * any(one.x_label for one in panels)
-    factor = min(_WIDEST / width, 1.0)
-    return width * factor, [height * factor for height in heights]
+        widths.append(sum(sides) + sum(beside))
+        own = max(side * panel.aspect for side, panel in zip(sides, panels, strict=True))
+        labels = 0.3 + 0.25 * any(panel.title for panel in panels)
+        heights.append(own + labels + 0.25 * any(panel.x_label for panel in panels))
+    factor = min(_WIDEST / max(widths), 1.0)
+    return max(widths) * factor, [one * factor for one in heights]

@@ -118,6 +118,8 @@ class Kind:
     """Whether an object of another library is of this kind, as the source of a conversion."""
     open: Callable[[Resource], Any] | None = None
     """Return the object that `ambar.open` returns, of a store or of files."""
+    open_run: Callable[[Resource], Any] | None = None
+    """Return the outputs in a folder of them as a sequence, which `plot` draws; None for one."""
     summarize: Callable[[Resource], dict[str, Any]] | None = None
     """Return what ``ambar info`` prints, from metadata alone; JSON can represent it."""
     convert: Callable[[Any], Conversion | None] | None = None

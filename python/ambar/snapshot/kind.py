@@ -317,7 +317,7 @@ def kind_of_snapshots(open_snapshot: Callable[[Resource], Snapshot], **fields: A
         steps=_steps,
         compare=_compare,
         plot=_plot,
-        plot_request=CellsPlot,
+        plot_request=SeriesPlot,
         view=_view,
         **fields,
     )

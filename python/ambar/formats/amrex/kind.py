@@ -26,6 +26,7 @@ from ambar.snapshot.kind import (
     summarize_run,
     warn_of_loose_bounds,
 )
+from ambar.snapshot.pictures.run_folder import RunFolder
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 
@@ -53,6 +54,14 @@ def _open(resource: Resource) -> Snapshot:
             f"{str(found[0])!r}, or convert all to a series: ambar.convert({path!r}, 'run.ambar')"
         )
     return Snapshot(AmrexSource(resource.location))
+
+
+def _open_run(resource: Resource) -> RunFolder | None:
+    path = resource.location
+    if is_amrex(path):
+        return None
+    paths = run_of([path]).paths
+    return RunFolder(path, paths, lambda plotfile: Snapshot(AmrexSource(str(plotfile))))
 
 
 def _summarize(resource: Resource) -> dict[str, Any]:
@@ -120,6 +129,7 @@ AMREX = kind_of_snapshots(
     _open,
     name="AMReX plotfile",
     match_source=_match,
+    open_run=_open_run,
     summarize=_summarize,
     convert=_convert,
     convert_request=AmrexRequest,

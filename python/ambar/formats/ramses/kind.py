@@ -33,6 +33,7 @@ from ambar.snapshot.kind import (
     warn_of_loose_bounds,
 )
 from ambar.snapshot.loading import has_cells
+from ambar.snapshot.pictures.run_folder import RunFolder
 from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
@@ -67,6 +68,13 @@ def _open(resource: Resource) -> Snapshot:
             f"ambar.convert({path!r}, 'run.ambar')"
         )
     return Snapshot(RamsesSource(path))
+
+
+def _open_run(resource: Resource) -> RunFolder | None:
+    path = resource.location
+    if is_ramses(path):
+        return None
+    return RunFolder(path, outputs(path), lambda output: Snapshot(RamsesSource(str(output))))
 
 
 def _summarize(resource: Resource) -> dict[str, Any]:
@@ -241,6 +249,7 @@ RAMSES = kind_of_snapshots(
     _open,
     name="RAMSES output",
     match_source=_match,
+    open_run=_open_run,
     summarize=_summarize,
     convert=_convert,
     convert_request=RamsesRequest,

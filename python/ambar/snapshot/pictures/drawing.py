@@ -249,6 +249,10 @@ def write_picture(opened: Snapshot | Series, request: CellsPlot) -> Path:
             )
         frames = frames_of(opened, request)
         return write_movie(frames, request.movie, rate=request.rate, dpi=request.dpi)
+    if not isinstance(opened, Sequence) and getattr(request, "output", None) is not None:
+        raise _core.InvalidError(
+            f"{request.path}: expected a series for an output, found one output; leave it out"
+        )
     snapshot = _outputs(opened, request)[-1] if isinstance(opened, Sequence) else opened
     fields = fields_of(snapshot, request)
     name = "" if snapshot.info.ndim < 3 else axis_name(request.axis)
