@@ -508,6 +508,16 @@ class Camera:
         """
 
 @final
+class Binning:
+    """The bins of rows in histograms of one or more dimensions."""
+
+    def __new__(cls, dimensions: Sequence[tuple[Sequence[float] | _Floats, bool]]) -> Self:
+        """Take increasing edges for each dimension, and whether their steps are logarithmic."""
+
+    def index(self, columns: Sequence[_Array]) -> NDArray[np.int64]:
+        """Return the bin of each row, the last dimension fastest; outside the number of bins."""
+
+@final
 class Amr:
     """The leaf cells of a hierarchy, in a store or in memory."""
 
@@ -559,6 +569,9 @@ class Amr:
         computed: ComputedColumns | None = None,
     ) -> dict[str, _Array]:
         """Read columns of selected cells; `chunks` is a half-open range of chunk numbers."""
+
+    def bounds(self, column: str, computed: ComputedColumns | None = None) -> _Floats | None:
+        """Return bounds of the values in each chunk, (chunks, 2); None if they are unknown."""
 
     @property
     def chunk_lengths(self) -> list[int]:
@@ -629,6 +642,9 @@ class Table:
         computed: ComputedColumns | None = None,
     ) -> dict[str, _Array]:
         """Read columns of selected rows; `chunks` is a half-open range of chunk numbers."""
+
+    def bounds(self, column: str, computed: ComputedColumns | None = None) -> _Floats | None:
+        """Return bounds of the values in each chunk, (chunks, 2); None if they are unknown."""
 
     @property
     def chunk_lengths(self) -> list[int]:

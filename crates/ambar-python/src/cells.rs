@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 use crate::computed::ComputedColumns;
 use crate::condition::Condition;
 use crate::errors::OrRaise;
-use crate::kinds::{fill, lend_whole, selection};
+use crate::kinds::{bounds_array, fill, lend_whole, selection};
 use crate::memory::{numpy_dtype, to_numpy};
 use crate::region::Region;
 use crate::threads::detached;
@@ -346,6 +346,24 @@ impl Amr {
             None,
             || either!(cells, cells => cells.chunks_touched(&selection)),
         )
+    }
+
+    /// Bounds of a column in each chunk.
+    #[pyo3(signature = (column, computed=None))]
+    fn bounds<'py>(
+        &self,
+        py: Python<'py>,
+        column: &str,
+        computed: Option<&ComputedColumns>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let computed = ComputedColumns::of(computed);
+        let cells = &*self.inner;
+        let found = detached(
+            py,
+            None,
+            || either!(cells, cells => cells.bounds(column, &computed)),
+        )?;
+        bounds_array(py, found)
     }
 
     /// Leaf cells of each chunk.

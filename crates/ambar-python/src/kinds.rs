@@ -1,6 +1,5 @@
 //! Selections, and the rows of tables.
 
-use ambar::Column;
 use ambar::kinds::bound::Compression;
 use ambar::kinds::particles::Particles;
 use ambar::kinds::select::Selection;
@@ -8,6 +7,7 @@ use ambar::kinds::source::ColumnSource;
 use ambar::kinds::table::Table as Rows;
 use ambar::metadata::Attributes;
 use ambar::store::StoreWriter;
+use ambar::{Column, DataType};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -46,6 +46,24 @@ pub fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResul
         dict.set_item(name, to_numpy(dict.py(), column)?)?;
     }
     Ok(())
+}
+
+/// Bounds of the values in each chunk as float64 (chunks, 2).
+pub fn bounds_array(
+    py: Python<'_>,
+    bounds: Option<Vec<[f64; 2]>>,
+) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let Some(bounds) = bounds else {
+        return Ok(None);
+    };
+    let mut column = Column::allocate(&[DataType::Float64], 2 * bounds.len())
+        .or_raise()?
+        .remove(0);
+    column
+        .values_mut::<f64>()
+        .copy_from_slice(bounds.as_flattened());
+    let array = to_numpy(py, column)?.call_method1("reshape", ((bounds.len(), 2),))?;
+    Ok(Some(array))
 }
 
 /// A selection from a region, levels and a condition in Python.
@@ -150,6 +168,19 @@ impl Table {
 
     fn dtype(&self, name: &str) -> PyResult<String> {
         Ok(numpy_dtype(&self.rows_of().dtype(name).or_raise()?))
+    }
+
+    /// Bounds of a column in each chunk.
+    #[pyo3(signature = (column, computed=None))]
+    fn bounds<'py>(
+        &self,
+        py: Python<'py>,
+        column: &str,
+        computed: Option<&ComputedColumns>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let computed = ComputedColumns::of(computed);
+        let found = detached(py, None, || self.rows_of().bounds(column, &computed))?;
+        bounds_array(py, found)
     }
 
     /// The number of rows of each chunk.

@@ -2,6 +2,7 @@
 
 mod amrex;
 mod arrow;
+mod binning;
 mod bound;
 mod cells;
 mod codec;
@@ -66,6 +67,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<condition::Quantity>()?;
     module.add_class::<region::Region>()?;
     module.add_class::<render::Camera>()?;
+    module.add_class::<binning::Binning>()?;
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
     module.add_class::<bound::PartBound>()?;

@@ -115,7 +115,7 @@ fn contiguous(array: &Bound<'_, PyAny>, dtype: &str) -> PyResult<BorrowedBuffer>
     )
 }
 
-fn floats(arrays: &[Bound<'_, PyAny>]) -> PyResult<Vec<BorrowedBuffer>> {
+pub fn floats(arrays: &[Bound<'_, PyAny>]) -> PyResult<Vec<BorrowedBuffer>> {
     arrays.iter().map(|array| contiguous(array, "f8")).collect()
 }
 
@@ -124,6 +124,6 @@ fn words<T: bytemuck::Pod>(buffer: &BorrowedBuffer) -> PyResult<&[T]> {
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn slices(buffers: &[BorrowedBuffer]) -> PyResult<Vec<&[f64]>> {
+pub fn slices(buffers: &[BorrowedBuffer]) -> PyResult<Vec<&[f64]>> {
     buffers.iter().map(words).collect()
 }

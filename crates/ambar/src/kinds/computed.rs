@@ -285,6 +285,18 @@ impl WithComputed<'_> {
     }
 }
 
+impl WithComputed<'_> {
+    /// Bounds of the values of any column in each chunk, NaN excluded; `None` if they are unknown.
+    ///
+    /// # Errors
+    /// As [`ColumnSource::read`].
+    pub fn bounds(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        self.check_number(name)?;
+        self.source().prepare(&self.computed.needed(&[name]))?;
+        self.ranges(name)
+    }
+}
+
 impl Rows for WithComputed<'_> {
     fn source(&self) -> &dyn ColumnSource {
         self.rows.source()

@@ -2,6 +2,7 @@
 
 pub mod amr;
 pub mod attributes;
+pub mod binning;
 pub mod bound;
 pub mod computed;
 mod filling;

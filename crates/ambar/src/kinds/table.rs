@@ -8,6 +8,7 @@ use crate::condition::Condition;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes::{self, names};
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::kinds::memory_source::{Loader, MemoryColumns};
 use crate::kinds::select::{Rows, Selection, chunk_lengths, select};
 use crate::kinds::source::ColumnSource;
@@ -141,6 +142,18 @@ impl Table {
     /// The number of rows of each chunk.
     pub fn chunk_lengths(&self) -> Vec<u64> {
         chunk_lengths(&*self.source)
+    }
+
+    /// Bounds of the values of a column in each chunk, NaN excluded; `None` if they are unknown.
+    ///
+    /// # Errors
+    /// `NotFound` if the column does not exist, `Invalid` if it is not numeric; `Corrupt`, `Io`.
+    pub fn bounds(
+        &self,
+        column: &str,
+        computed: &ComputedColumns,
+    ) -> Result<Option<Vec<[f64; 2]>>> {
+        WithComputed::new(self, computed).bounds(column)
     }
 
     /// Some columns of the selected rows, as a table in memory.

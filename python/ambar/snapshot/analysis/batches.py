@@ -83,6 +83,8 @@ def read_batch(
 def _read(
     rows: FieldRows, request: Request, selection: Selection, chunks: tuple[int, int]
 ) -> Arrays:
+    if selection.levels is not None and not is_cells(rows):
+        raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
     return rows._read_request(
         request,
         region=selection.region,
@@ -118,11 +120,8 @@ def each_batch(
     The column `FRACTION` is added if cells count by the fraction of their volume in the region.
     """
     rows, names = with_fraction(rows, names, selection)
-    if selection.levels is not None and not is_cells(rows):
-        raise InvalidError(f"levels={selection.levels} does not apply to particles; leave it out")
     request = rows._request(names, selection.where)
-    row_bytes = 8 * max(len(names), 1)
-    for chunks in _ranges(rows._core.chunk_lengths, row_bytes, nbytes or BATCH_BYTES):
+    for chunks in batch_ranges(rows, len(names), nbytes or BATCH_BYTES):
         # Not kept here, so that the caller can release a batch before the next one is read.
         yield chunks, _read(rows, request, selection, chunks)
 
@@ -189,8 +188,10 @@ def _reduced(reduce: Callable[[Arrays], Result], block: Arrays) -> Result:
     return reduce({name: np.asarray(values, np.float64) for name, values in block.items()})
 
 
-def _ranges(lengths: Sequence[int], row_bytes: int, nbytes: int) -> list[tuple[int, int]]:
-    """Return the half-open ranges of chunks of all batches."""
+def batch_ranges(rows: FieldRows, columns: int, nbytes: int) -> list[tuple[int, int]]:
+    """Return the half-open ranges of chunks of all batches of at most `nbytes`."""
+    row_bytes = 8 * max(columns, 1)
+    lengths = rows._core.chunk_lengths
     ranges, first, size = [], 0, 0
     for number, length in enumerate(lengths, start=1):
         size += length * row_bytes

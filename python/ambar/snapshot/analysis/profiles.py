@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ambar._core import InvalidError, LimitError, memory_limit
+from ambar._core import Binning, InvalidError, LimitError, memory_limit
 from ambar._util.optional import require
 from ambar.snapshot.analysis.batches import (
     BLOCK_ROWS,
     Arrays,
     Selection,
+    batch_ranges,
     each_block,
     is_cells,
+    read_batch,
     weights_of,
 )
 from ambar.snapshot.analysis.columns import (
@@ -42,6 +45,8 @@ Statistic: TypeAlias = Literal["mean", "sum", "std"]
 _STATISTICS = ("mean", "sum", "std")
 _BIN_BYTES = 256
 """Memory of a bin: sums of a field, their errors, those of blocks, and rows of a block."""
+_SEARCH_BYTES = 2 << 20
+"""Maximum bytes of the columns of a batch that is read for the ranges of values."""
 _EMPTY_RANGE = (0.5, 1.0)
 """The range of bins without values."""
 _LOG_SPAN = 100.0
@@ -59,8 +64,6 @@ class Bins:
     """From code units to this unit."""
     unit: str
     is_log: bool
-    is_uniform: bool
-    """Whether edges are equidistant, in the logarithm if `is_log`."""
 
     @property
     def count(self) -> int:
@@ -72,33 +75,6 @@ class Bins:
         """The middle of each bin; the geometric mean of its edges if it is logarithmic."""
         low, high = self.edges[:-1], self.edges[1:]
         return np.asarray(np.sqrt(low) * np.sqrt(high) if self.is_log else (low + high) / 2)
-
-    def index(self, values: np.ndarray) -> np.ndarray:
-        """Return the bin of each value in code units; `count` for values outside.
-
-        Bins are half-open except the last one, as in `numpy.histogram`.
-        """
-        edges = self.edges / self.factor
-        is_inside = (values >= edges[0]) & (values <= edges[-1])
-        if not self.is_uniform:
-            found = np.searchsorted(edges, values, side="right") - 1
-            found[values == edges[-1]] = self.count - 1
-            return np.where(is_inside, found, self.count)
-        inside = np.where(is_inside, values, edges[0])
-        start, end = edges[0], edges[-1]
-        if self.is_log:
-            scale = self.count / np.log(end / start)
-            place = np.log(inside / start)
-        else:
-            scale = self.count / (end - start)
-            place = inside - start
-        place *= scale
-        found = np.minimum(place.astype(np.int64), self.count - 1)
-        # The quotient may be off by one bin where a value is near an edge.
-        found -= inside < edges[found]
-        found += (inside >= edges[found + 1]) & (found < self.count - 1)
-        found[~is_inside] = self.count
-        return np.asarray(found)
 
     @property
     def coordinates(self) -> dict[str, Any]:
@@ -129,15 +105,14 @@ def make_bins(
     for name, each, span, log in zip(names, bins, ranges, logs, strict=True):
         unit = units[name]
         factor = unit_factor(rows, name, unit)
-        is_uniform = isinstance(each, (int, np.integer))
-        if is_uniform:
+        if isinstance(each, (int, np.integer)):
             low, high = span if span is not None else (end * factor for end in found[name])
             is_log = _is_log(rows, name, low, high) if log is None else log
-            edges = _edges(int(each), low, high, is_log=is_log)  # type: ignore[arg-type]
+            edges = _edges(int(each), low, high, is_log=is_log)
         else:
             edges, is_log = _checked_edges(each), bool(log)
         label = unit_label(rows, name, unit)
-        result.append(Bins(name, edges, factor, label, is_log, is_uniform))
+        result.append(Bins(name, edges, factor, label, is_log))
     return result
 
 
@@ -158,25 +133,49 @@ def _ranges(
     logs: Mapping[str, bool | None],
     selection: Selection,
 ) -> dict[str, Range]:
-    """Return the ranges of finite values; of positive ones for logarithmic bins."""
+    """Return the ranges of finite values; of positive ones for logarithmic bins.
 
-    def reduce(arrays: Arrays) -> np.ndarray:
-        ends = []
-        for name in logs:
-            values = arrays[name]
-            chosen = values[np.isfinite(values) & (values > 0 if logs[name] else True)]
-            ends.append((chosen.min(), chosen.max()) if chosen.size else (np.inf, -np.inf))
-        return np.array(ends)
+    Batches are read in the order of their bounds, until no other one can extend a range.
+    """
+    names = list(logs)
+    batches = batch_ranges(rows, len(names), _SEARCH_BYTES)
+    bounds = {name: _bounds_of_batches(rows, name, selection, batches) for name in names}
+    found = {name: (math.inf, -math.inf) for name in names}
+    unread = set(batches)
+    for name, end in itertools.product(names, (0, 1)):
+        sign = (1, -1)[end]
+        for number in np.argsort(sign * bounds[name][:, end], kind="stable"):
+            bound = bounds[name][number, end]
+            if logs[name]:
+                bound = max(bound, 0.0)
+            if sign * bound >= sign * found[name][end]:
+                break
+            if batches[number] in unread:
+                unread.remove(batches[number])
+                arrays = read_batch(rows, names, selection, batches[number])
+                for key, values in arrays.items():
+                    found[key] = _wider(found[key], values, is_log=bool(logs[key]))
+    return {name: span if span[0] <= span[1] else _EMPTY_RANGE for name, span in found.items()}
 
-    found = [ends for _, ends in each_block(rows, list(logs), selection, reduce)]
-    if not found:
-        return dict.fromkeys(logs, _EMPTY_RANGE)
-    low = np.min([ends[:, 0] for ends in found], axis=0)
-    high = np.max([ends[:, 1] for ends in found], axis=0)
-    return {
-        name: (float(a), float(b)) if a <= b else _EMPTY_RANGE
-        for name, a, b in zip(logs, low, high, strict=True)
-    }
+
+def _bounds_of_batches(
+    rows: FieldRows, name: str, selection: Selection, batches: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """Return bounds of a column in each batch of chunks: float64 (batches, 2)."""
+    request = rows._request([name], selection.where)
+    bounds = rows._core.bounds(request.columns[name], request.computed)
+    if bounds is None:
+        return np.full((len(batches), 2), (-np.inf, np.inf))
+    return np.array([(bounds[a:b, 0].min(), bounds[a:b, 1].max()) for a, b in batches])
+
+
+def _wider(span: Range, values: np.ndarray, *, is_log: bool) -> Range:
+    """Return a range with finite values, or positive ones."""
+    floats = np.asarray(values, np.float64)
+    chosen = floats[np.isfinite(floats) & (floats > 0 if is_log else True)]
+    if not chosen.size:
+        return span
+    return min(span[0], float(chosen.min())), max(span[1], float(chosen.max()))
 
 
 def _is_log(rows: FieldRows, name: str, low: float, high: float) -> bool:
@@ -218,14 +217,11 @@ def binned(
 ) -> Moments:
     """Return moments of fields in the cells of one or two dimensions of bins, flattened."""
     size = int(np.prod([each.count for each in bins]))
+    binning = Binning([(each.edges / each.factor, each.is_log) for each in bins])
     wanted = [each.name for each in bins] + [*fields, *([weight] if weight else [])]
 
     def reduce(values: Arrays) -> BlockMoments:
-        index = bins[0].index(values[bins[0].name])
-        for each in bins[1:]:
-            inner = each.index(values[each.name])
-            is_outside = (index == bins[0].count) | (inner == each.count)
-            index = np.where(is_outside, size, index * each.count + inner)
+        index = binning.index([values[each.name] for each in bins])
         chosen = [values[name] for name in fields]
         weights = weights_of(values, weight)
         return BlockMoments(chosen, weights, index, size, with_squares=with_squares)

@@ -118,60 +118,68 @@ impl Canvas<'_> {
                 Ok(sums)
             })
             .collect::<Result<_>>()?;
+        let coarse = (1..layer_count(&sums)).rev().fold(None, |coarser, shift| {
+            let mut layer = Layer::new(self.pixels(u), self.pixels(v), shift);
+            layer.fill(&sums, coarser.as_ref(), shift);
+            Some(layer)
+        });
         let width = cells[v] as usize;
         let rows = image.values_mut::<f64>().par_chunks_mut(width);
         rows.enumerate().for_each(|(row, values)| {
-            values.fill(0.0);
-            let mut weights = vec![0.0; width];
-            let row = self.window.lo[u] + row as u64;
-            for part in &sums {
-                part.add_row(row, self.window.lo[v], values, &mut weights);
-            }
-            for (value, weight) in values.iter_mut().zip(weights) {
+            let mut pixels = vec![[0.0; 2]; width];
+            let (row, first) = (self.window.lo[u] + row as u64, self.window.lo[v]);
+            sum_row(&sums, coarse.as_ref(), 0, (row, first), &mut pixels);
+            for (value, [sum, weight]) in values.iter_mut().zip(pixels) {
                 *value = match weight {
                     0.0 => f64::NAN,
-                    _ if self.line.integral => *value * self.depth,
-                    _ => *value / weight,
+                    _ if self.line.integral => sum * self.depth,
+                    _ => sum / weight,
                 };
             }
         });
         Ok(image)
     }
+
+    /// The pixels in a dimension.
+    fn pixels(&self, d: usize) -> (u64, u64) {
+        (self.window.lo[d], self.window.hi[d])
+    }
 }
 
 /// Part of an image: pixels `u.0..u.1` by `v.0..v.1`.
+///
+/// A value that counts in many pixels is added to one block of pixels. Blocks are distributed to their pixels when all
+/// parts are complete.
 pub(super) struct Sums {
     u: (u64, u64),
     v: (u64, u64),
-    sums: Vec<f64>,
-    weights: Vec<f64>,
+    /// Sums over blocks of 1, 2, 4, ... pixels to the side.
+    layers: Vec<Layer>,
 }
 
 impl Sums {
     fn new(u: (u64, u64), v: (u64, u64)) -> Result<Self> {
-        let cells = (u.1 - u.0).checked_mul(v.1 - v.0);
-        let cells = cells.and_then(|n| usize::try_from(n).ok());
-        let cells = cells.ok_or_else(|| Error::limit("the image does not fit in memory"))?;
+        let pixels = (u.1 - u.0).checked_mul(v.1 - v.0);
+        if pixels.and_then(|n| usize::try_from(n).ok()).is_none() {
+            return Err(Error::limit("the image does not fit in memory"));
+        }
         Ok(Self {
             u,
             v,
-            sums: vec![0.0; cells],
-            weights: vec![0.0; cells],
+            layers: Vec::new(),
         })
     }
 
     /// Adds a value with a weight to a rectangle of pixels. Returns false if the rectangle is not inside.
     pub fn add(&mut self, u: (u64, u64), v: (u64, u64), value: f64, weight: f64) -> bool {
-        let inside = |(lo, hi): (u64, u64), all: (u64, u64)| all.0 <= lo && hi <= all.1;
-        if !(inside(u, self.u) && inside(v, self.v)) {
+        if !self.contains(u, v) {
             return false;
         }
-        let width = (self.v.1 - self.v.0) as usize;
-        let (first, len) = ((v.0 - self.v.0) as usize, (v.1 - v.0) as usize);
+        let layer = self.layer(0);
         for row in u.0..u.1 {
-            let start = (row - self.u.0) as usize * width + first;
-            let sums = self.sums[start..start + len].iter_mut();
-            for (sum, all) in sums.zip(&mut self.weights[start..start + len]) {
+            let first = layer.place(row, v.0);
+            let pixels = &mut layer.sums[first..first + (v.1 - v.0) as usize];
+            for [sum, all] in pixels {
                 *sum += value * weight;
                 *all += weight;
             }
@@ -179,22 +187,123 @@ impl Sums {
         true
     }
 
-    /// Adds its part of row `u` of the image, whose first pixel is `first`.
-    fn add_row(&self, u: u64, first: u64, sums: &mut [f64], weights: &mut [f64]) {
-        if !(self.u.0..self.u.1).contains(&u) {
-            return;
+    /// Adds a value with a weight to the pixels `u`, `v` of a block, the part of it in the window. The corner of a block is
+    /// a multiple of its side `2^shift`. Returns false if the pixels are not inside.
+    pub fn add_block(
+        &mut self,
+        shift: u32,
+        u: (u64, u64),
+        v: (u64, u64),
+        value: f64,
+        weight: f64,
+    ) -> bool {
+        if !self.contains(u, v) {
+            return false;
         }
-        let width = (self.v.1 - self.v.0) as usize;
-        let (from, to) = ((u - self.u.0) as usize * width, (self.v.0 - first) as usize);
-        let add = |all: &mut [f64], part: &[f64]| {
-            for (all, part) in all[to..to + width]
-                .iter_mut()
-                .zip(&part[from..from + width])
-            {
-                *all += part;
-            }
-        };
-        add(sums, &self.sums);
-        add(weights, &self.weights);
+        let layer = self.layer(shift);
+        let place = layer.place(u.0 >> shift, v.0 >> shift);
+        let [sum, all] = &mut layer.sums[place];
+        *sum += value * weight;
+        *all += weight;
+        true
+    }
+
+    fn contains(&self, u: (u64, u64), v: (u64, u64)) -> bool {
+        let inside = |(lo, hi): (u64, u64), all: (u64, u64)| all.0 <= lo && hi <= all.1;
+        inside(u, self.u) && inside(v, self.v)
+    }
+
+    /// The sums over blocks with a side of `2^shift` pixels.
+    fn layer(&mut self, shift: u32) -> &mut Layer {
+        while self.layers.len() <= shift as usize {
+            let next = Layer::new(self.u, self.v, self.layers.len() as u32);
+            self.layers.push(next);
+        }
+        let layer = &mut self.layers[shift as usize];
+        layer.allocate();
+        layer
+    }
+}
+
+/// The number of layers of all parts.
+fn layer_count(parts: &[Sums]) -> u32 {
+    let counts = parts.iter().map(|part| part.layers.len());
+    counts.max().unwrap_or(0) as u32
+}
+
+/// Sums of values times weights, and of weights, over blocks of pixels: blocks `u.0..u.1` by `v.0..v.1`.
+struct Layer {
+    u: (u64, u64),
+    v: (u64, u64),
+    /// Empty without values.
+    sums: Vec<[f64; 2]>,
+}
+
+impl Layer {
+    /// Blocks with a side of `2^shift` pixels, which contain these pixels.
+    fn new(u: (u64, u64), v: (u64, u64), shift: u32) -> Self {
+        let blocks = |(lo, hi): (u64, u64)| (lo >> shift, hi.div_ceil(1 << shift));
+        Self {
+            u: blocks(u),
+            v: blocks(v),
+            sums: Vec::new(),
+        }
+    }
+
+    fn width(&self) -> usize {
+        (self.v.1 - self.v.0) as usize
+    }
+
+    fn allocate(&mut self) {
+        if self.sums.is_empty() {
+            self.sums = vec![[0.0; 2]; (self.u.1 - self.u.0) as usize * self.width()];
+        }
+    }
+
+    /// The index of a block.
+    fn place(&self, u: u64, v: u64) -> usize {
+        (u - self.u.0) as usize * self.width() + (v - self.v.0) as usize
+    }
+
+    /// Sums these layers of all parts, and blocks of twice the side.
+    fn fill(&mut self, parts: &[Sums], coarser: Option<&Self>, shift: u32) {
+        self.allocate();
+        let (width, first) = (self.width(), (self.u.0, self.v.0));
+        let rows = self.sums.par_chunks_mut(width.max(1)).enumerate();
+        rows.for_each(|(row, blocks)| {
+            let corner = (first.0 + row as u64, first.1);
+            sum_row(parts, coarser, shift, corner, blocks);
+        });
+    }
+}
+
+/// Sums a row of blocks, from the block `corner` on: the layers of all parts, and blocks of twice the side.
+fn sum_row(
+    parts: &[Sums],
+    coarser: Option<&Layer>,
+    shift: u32,
+    corner: (u64, u64),
+    blocks: &mut [[f64; 2]],
+) {
+    let (u, first) = corner;
+    if let Some(coarser) = coarser {
+        let start = coarser.place(u >> 1, coarser.v.0);
+        for (v, block) in (first..).zip(blocks.iter_mut()) {
+            *block = coarser.sums[start + ((v >> 1) - coarser.v.0) as usize];
+        }
+    }
+    let layers = parts
+        .iter()
+        .filter_map(|part| part.layers.get(shift as usize));
+    for layer in
+        layers.filter(|layer| !layer.sums.is_empty() && (layer.u.0..layer.u.1).contains(&u))
+    {
+        let start = layer.place(u, layer.v.0);
+        let own = &layer.sums[start..start + layer.width()];
+        let blocks = &mut blocks[(layer.v.0 - first) as usize..];
+        for (block, [sum, weight]) in blocks.iter_mut().zip(own) {
+            block[0] += sum;
+            block[1] += weight;
+        }
     }
 }

@@ -176,7 +176,9 @@ impl AmrTree {
                 if line.mass {
                     part *= values[1][row];
                 }
-                is_outside |= !sums.add((lo[u], hi[u]), (lo[v], hi[v]), values[0][row], part);
+                let shift = u32::try_from(-depth).unwrap_or(0);
+                let (u, v) = ((lo[u], hi[u]), (lo[v], hi[v]));
+                is_outside |= !sums.add_block(shift, u, v, values[0][row], part);
             },
         )?;
         if is_outside {

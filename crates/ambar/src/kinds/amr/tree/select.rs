@@ -10,7 +10,7 @@ use crate::kinds::amr::tree::derived_columns::{
     CurvePosition, DerivedColumn, derive, small_to_f64,
 };
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
-use crate::kinds::computed::ComputedColumns;
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select, touched};
 use crate::kinds::source::ColumnSource;
@@ -41,6 +41,18 @@ impl AmrTree {
         let conditions: Vec<&Condition> = levels.iter().chain(&selection.condition).collect();
         self.prepare(&[], &conditions, &selection.computed)?;
         touched(self, selection, &conditions)
+    }
+
+    /// Bounds of the values of a column in each chunk, NaN excluded; `None` if they are unknown.
+    ///
+    /// # Errors
+    /// `NotFound` if the column does not exist, `Invalid` if it is not numeric; `Corrupt`, `Io`.
+    pub fn bounds(
+        &self,
+        column: &str,
+        computed: &ComputedColumns,
+    ) -> Result<Option<Vec<[f64; 2]>>> {
+        WithComputed::new(self, computed).bounds(column)
     }
 
     /// Prepares the source for reading these columns and those of conditions.

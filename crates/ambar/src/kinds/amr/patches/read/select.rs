@@ -13,10 +13,14 @@ use crate::kinds::amr::patches::PatchAmr;
 use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::CellSet;
+use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select_all, touched};
 use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
+
+/// Bounds of unknown values.
+const ALL_NUMBERS: [f64; 2] = [f64::NEG_INFINITY, f64::INFINITY];
 
 impl PatchAmr {
     /// Fields and derived columns (`level` int32; `x`, `y`, `z`, `dx` float64, code length; `ix`,
@@ -63,6 +67,26 @@ impl PatchAmr {
         let tables = self.chosen(&levels, selection)?;
         let touched = |table: &&dyn Rows| touched(*table, selection, &conditions);
         tables.iter().map(touched).sum()
+    }
+
+    /// Bounds of the values of a column in each chunk, NaN excluded; `None` if they are unknown.
+    ///
+    /// # Errors
+    /// `NotFound` if the column does not exist, `Invalid` if it is not numeric; `Corrupt`, `Io`.
+    pub fn bounds(
+        &self,
+        column: &str,
+        computed: &ComputedColumns,
+    ) -> Result<Option<Vec<[f64; 2]>>> {
+        let levels = self.levels()?;
+        let mut bounds = Vec::new();
+        for level in &levels {
+            match WithComputed::new(level, computed).bounds(column)? {
+                Some(of_level) => bounds.extend(of_level),
+                None => bounds.extend(vec![ALL_NUMBERS; level.blocks.chunks()]),
+            }
+        }
+        Ok(Some(bounds))
     }
 
     fn levels(&self) -> Result<Vec<LevelRows<'_>>> {
