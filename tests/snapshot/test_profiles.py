@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.snapshot.analysis import batches
-from ambar.snapshot.analysis.profiles import Bins
+from ambar._core import Binning
+from ambar.snapshot.analysis import batches, profiles
 from tests.helpers.sample_outputs import output
 
 pytest.importorskip("xarray")
@@ -26,6 +26,7 @@ def cells(
 ) -> ambar.Amr:
     if request.param == "blocks":
         monkeypatch.setattr(batches, "BATCH_BYTES", 1)
+        monkeypatch.setattr(profiles, "_SEARCH_BYTES", 1)
     return gravpart.amr
 
 
@@ -174,7 +175,7 @@ def test_bins_are_those_of_numpy(is_log: bool, bins: int) -> None:
     edges = np.geomspace(0.3, 70.0, bins + 1) if is_log else np.linspace(0.3, 70.0, bins + 1)
     values = np.concatenate([rng.uniform(-1, 90, 5000), edges, np.nextafter(edges, 0)])
     values = np.concatenate([values, [np.nan, np.inf, -np.inf, 0.0]])
-    found = Bins("x", edges, 1.0, "code", is_log, True).index(values)
+    found = Binning([(edges, is_log)]).index([values])
     finite = values[np.isfinite(values)]
     expected = np.histogram(finite, edges)[0]
     assert np.bincount(found, minlength=bins + 1)[:bins].tolist() == expected.tolist()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.snapshot.analysis import batches, quantiles
+from ambar.snapshot.analysis import batches, profiles, quantiles
 from ambar.snapshot.analysis.moments import CompensatedSum
 from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.sample_outputs import amrex_sample, output
@@ -432,6 +432,11 @@ class Repeated:
         found: dict[str, np.ndarray] = self.core.cells(*arguments[:5], chunk, *arguments[6:])
         return found
 
+    def bounds(self, *arguments: Any) -> np.ndarray:
+        """Return the bounds of the chunks."""
+        count = len(self.chunk_lengths) // len(self.core.chunk_lengths)
+        return np.tile(self.core.bounds(*arguments), (count, 1))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.core, name)
 
@@ -440,6 +445,7 @@ def test_memory_does_not_grow_with_the_table(
     gravpart: ambar.Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_BYTES", 1)
+    monkeypatch.setattr(profiles, "_SEARCH_BYTES", 1)
     times, amr = 60, ambar.Amr(gravpart._source)
     once = amr.statistics(["density", "vx"], weight="mass")
     amr.profile("radius", "density")  # imports xarray, whose memory does not count

@@ -2,11 +2,14 @@
 
 use crate::error::{Error, Result};
 
-/// Maximum number of entries of a table.
-const MOST_ENTRIES: usize = 1 << 16;
+/// Maximum number of edges.
+const MOST_EDGES: usize = 1 << 31;
 
-/// Entries of a table for each bin: most entries contain at most one edge.
-const ENTRIES_PER_BIN: usize = 4;
+/// Maximum number of steps of a table.
+const MOST_STEPS: usize = 1 << 16;
+
+/// Steps of a table for each bin: most of them contain at most one edge.
+const STEPS_PER_BIN: usize = 4;
 
 /// The bins of values, half-open except the last one.
 ///
@@ -26,18 +29,40 @@ pub struct Bins {
     edges: Vec<f64>,
     low: f64,
     high: f64,
-    steps: Steps,
-    /// The number of edges in the steps before each step.
-    before: Vec<usize>,
+    scale: Scale,
+    steps: Vec<Step>,
 }
 
 /// How values map to steps.
 #[derive(Clone, Copy, Debug)]
-enum Steps {
+enum Scale {
     /// Steps per unit, from the first edge on.
-    Linear(f64),
-    /// Steps of `2^shift` representable numbers, which are nearly logarithmic; the bits of the first edge.
-    Logarithmic { first: u64, shift: u32 },
+    Linear { low: f64, steps: f64 },
+    /// Steps of `2^shift` representable numbers, which are nearly logarithmic, from the bits of the first edge on.
+    Logarithmic { low: u64, shift: u32 },
+}
+
+impl Scale {
+    /// The step of a value that is not less than the first edge.
+    #[inline]
+    fn step(self, value: f64) -> usize {
+        match self {
+            // NaN, for infinite edges, becomes 0.
+            Self::Linear { low, steps } => ((value - low) * steps) as usize,
+            Self::Logarithmic { low, shift } => ((value.to_bits() - low) >> shift) as usize,
+        }
+    }
+}
+
+/// A step of the table.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The number of edges in earlier steps.
+    before: u32,
+    /// The number of edges in this step.
+    edges: u32,
+    /// The first of them; infinite without edges.
+    edge: f64,
 }
 
 impl Bins {
@@ -45,7 +70,8 @@ impl Bins {
     /// affects the time only.
     ///
     /// # Errors
-    /// `Invalid` if there are less than two edges, or an edge is not a number or less than the one before.
+    /// `Invalid` if there are less than two edges, or an edge is not a number or less than the one before; `Limit` for more
+    /// than 2^31 edges.
     pub fn new(edges: Vec<f64>, is_log: bool) -> Result<Self> {
         let is_sorted = edges.windows(2).all(|pair| pair[0] <= pair[1]);
         let (Some(&low), Some(&high), true) =
@@ -55,30 +81,48 @@ impl Bins {
                 "invalid edges of bins: {edges:?}; expected at least two increasing numbers"
             )));
         };
-        let entries = (edges.len() * ENTRIES_PER_BIN).min(MOST_ENTRIES);
-        let steps = if is_log && low > 0.0 {
-            let first = low.to_bits();
-            let used = u64::BITS - (high.to_bits() - first).leading_zeros();
-            let shift = used.saturating_sub(entries.ilog2());
-            Steps::Logarithmic { first, shift }
+        if edges.len() > MOST_EDGES {
+            return Err(Error::limit(format!(
+                "{} edges of bins are more than {MOST_EDGES}; choose fewer",
+                edges.len()
+            )));
+        }
+        let count = (edges.len() * STEPS_PER_BIN).min(MOST_STEPS);
+        let scale = if is_log && low > 0.0 {
+            let used = u64::BITS - (high.to_bits() - low.to_bits()).leading_zeros();
+            Scale::Logarithmic {
+                low: low.to_bits(),
+                shift: used.saturating_sub(count.ilog2()),
+            }
         } else {
-            Steps::Linear(entries as f64 / (high - low))
+            Scale::Linear {
+                low,
+                steps: count as f64 / (high - low),
+            }
         };
-        let mut bins = Self {
+        let empty = Step {
+            before: 0,
+            edges: 0,
+            edge: f64::INFINITY,
+        };
+        let mut steps = vec![empty; count];
+        for edge in edges.iter().rev() {
+            let step = &mut steps[scale.step(*edge).min(count - 1)];
+            step.edges += 1;
+            step.edge = *edge;
+        }
+        let mut before = 0;
+        for step in &mut steps {
+            step.before = before;
+            before += step.edges;
+        }
+        Ok(Self {
             edges,
             low,
             high,
+            scale,
             steps,
-            before: vec![0; entries + 1],
-        };
-        for edge in &bins.edges {
-            let step = bins.step(*edge);
-            bins.before[step + 1] += 1;
-        }
-        for step in 1..bins.before.len() {
-            bins.before[step] += bins.before[step - 1];
-        }
-        Ok(bins)
+        })
     }
 
     /// The number of bins.
@@ -88,23 +132,40 @@ impl Bins {
 
     /// The bin of a value; `None` outside of all bins and for NaN.
     pub fn find(&self, value: f64) -> Option<usize> {
+        self.find_on(self.scale, value)
+    }
+
+    /// As `find`; `scale` is that of the bins.
+    #[inline]
+    fn find_on(&self, scale: Scale, value: f64) -> Option<usize> {
         if !(self.low <= value && value <= self.high) {
             return None;
         }
-        let step = self.step(value);
-        let (from, to) = (self.before[step], self.before[step + 1]);
-        let below = from + self.edges[from..to].partition_point(|edge| *edge <= value);
+        let step = &self.steps[scale.step(value).min(self.steps.len() - 1)];
+        let mut below = step.before as usize + usize::from(step.edge <= value);
+        if step.edges > 1 {
+            let inner = &self.edges[step.before as usize..][..step.edges as usize];
+            below = step.before as usize + inner.partition_point(|edge| *edge <= value);
+        }
         Some((below - 1).min(self.count() - 1))
     }
 
-    /// The step of a value between the first and the last edge.
-    fn step(&self, value: f64) -> usize {
-        let step = match self.steps {
-            // NaN, for infinite edges, becomes 0.
-            Steps::Linear(scale) => ((value - self.low) * scale) as usize,
-            Steps::Logarithmic { first, shift } => ((value.to_bits() - first) >> shift) as usize,
+    /// Appends the bin of each value to those in earlier dimensions, which are negative outside.
+    fn append(&self, values: &[f64], found: &mut [i64]) {
+        let count = self.count() as i64;
+        let mut append = |scale: Scale| {
+            for (found, value) in found.iter_mut().zip(values) {
+                *found = match self.find_on(scale, *value) {
+                    Some(bin) if *found >= 0 => *found * count + bin as i64,
+                    _ => -1,
+                };
+            }
         };
-        step.min(self.before.len() - 2)
+        // A loop for each scale.
+        match self.scale {
+            Scale::Linear { low, steps } => append(Scale::Linear { low, steps }),
+            Scale::Logarithmic { low, shift } => append(Scale::Logarithmic { low, shift }),
+        }
     }
 }
 
@@ -125,20 +186,13 @@ pub fn bin_rows(bins: &[Bins], columns: &[&[f64]], found: &mut [i64]) -> Result<
                 .collect::<Vec<_>>()
         )));
     }
-    let total: usize = bins.iter().map(Bins::count).product();
     found.fill(0);
     for (bins, column) in bins.iter().zip(columns) {
-        let count = bins.count() as i64;
-        for (found, value) in found.iter_mut().zip(*column) {
-            // Outside of the bins of an earlier column, it stays negative.
-            *found = match bins.find(*value) {
-                Some(bin) if *found >= 0 => *found * count + bin as i64,
-                _ => -1,
-            };
-        }
+        bins.append(column, found);
     }
-    for found in found.iter_mut().filter(|found| **found < 0) {
-        *found = total as i64;
+    let outside = bins.iter().map(Bins::count).product::<usize>() as i64;
+    for found in found.iter_mut() {
+        *found = if *found < 0 { outside } else { *found };
     }
     Ok(())
 }

@@ -190,33 +190,47 @@ impl<'a> WithComputed<'a> {
             .try_for_each(|input| self.check_number(input))
     }
 
-    /// Computes a column, and those that it needs, unless they are known.
-    fn compute<'k>(
-        &'k self,
-        name: &'k str,
-        rows: &Range<u64>,
-        known: &mut Known<'k>,
-    ) -> Result<()> {
-        if known.contains_key(name) {
-            return Ok(());
-        }
+    /// Reads the stored and derived columns that `names` need, each once.
+    fn inputs<'k>(&'k self, names: &[&'k str], rows: &Range<u64>) -> Result<Known<'k>> {
         let count = (rows.end - rows.start) as usize;
-        let Some(formula) = self.computed.columns.get(name) else {
+        let mut known = Known::new();
+        let (mut derived, mut buffers) = (Vec::new(), Vec::new());
+        for name in self.computed.needed(names) {
             let dtype = self.dtype(name)?;
             let size = dtype
                 .size()
                 .ok_or_else(|| numbers::not_numeric(name, &dtype))?;
             let mut bytes = vec![0; count * size];
-            match self.rows.derived(name) {
-                Some(_) => self.rows.derive(rows.clone(), &[name], &mut [&mut bytes])?,
-                None => self.source().read(name, rows.clone(), &mut bytes)?,
+            if self.rows.derived(name).is_some() {
+                derived.push(name);
+                buffers.push((dtype, bytes));
+            } else {
+                self.source().read(name, rows.clone(), &mut bytes)?;
+                known.insert(name, KnownValues::Read(dtype, bytes));
             }
-            known.insert(name, KnownValues::Read(dtype, bytes));
+        }
+        if !derived.is_empty() {
+            let outs = buffers.iter_mut().map(|(_, bytes)| &mut bytes[..]);
+            let mut outs: Vec<&mut [u8]> = outs.collect();
+            self.rows.derive(rows.clone(), &derived, &mut outs)?;
+        }
+        let buffers = buffers.into_iter();
+        let buffers = buffers.map(|(dtype, bytes)| KnownValues::Read(dtype, bytes));
+        known.extend(derived.into_iter().zip(buffers));
+        Ok(known)
+    }
+
+    /// Computes a column, and the computed ones that it needs, unless they are known.
+    fn compute<'k>(&'k self, name: &'k str, count: usize, known: &mut Known<'k>) -> Result<()> {
+        let Some(formula) = self.computed.columns.get(name) else {
             return Ok(());
         };
+        if known.contains_key(name) {
+            return Ok(());
+        }
         let inputs = formula.inputs();
         for input in &inputs {
-            self.compute(input, rows, known)?;
+            self.compute(input, count, known)?;
         }
         let values = match formula {
             Formula::Expression(expression) => expression.evaluate(count, |input| {
@@ -316,12 +330,13 @@ impl Rows for WithComputed<'_> {
     }
 
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()> {
-        if !names.iter().any(|name| self.computed.contains(name)) {
+        if names.iter().all(|name| self.rows.derived(name).is_some()) {
             return self.rows.derive(rows, names, outs);
         }
-        let mut known = Known::new();
+        let count = (rows.end - rows.start) as usize;
+        let mut known = self.inputs(names, &rows)?;
         for (name, out) in names.iter().zip(outs) {
-            self.compute(name, &rows, &mut known)?;
+            self.compute(name, count, &mut known)?;
             out.copy_from_slice(known[name].bytes());
         }
         Ok(())

@@ -27,6 +27,9 @@ pub(super) fn fill(
     parts: &[PickedRows<'_>],
     columns: &mut [Column],
 ) -> Result<()> {
+    let remote = parts
+        .first()
+        .is_some_and(|part| part.table.source().is_remote());
     let mut jobs: Vec<Job<'_>> = Vec::new();
     let mut rests: Vec<&mut [u8]> = columns.iter_mut().map(Column::bytes_mut).collect();
     for part in parts {
@@ -37,7 +40,7 @@ pub(super) fn fill(
             rests[place] = rest;
             if let Some(values) = part.kept.get(&place) {
                 jobs.push(Job::Kept(values, out));
-            } else if column.derived {
+            } else if column.derived || column.is_input && part.picked.is_none() && !remote {
                 names.push(column.name);
                 outs.push(out);
             } else {
@@ -48,9 +51,6 @@ pub(super) fn fill(
             jobs.push(Job::Derived(part, names, outs));
         }
     }
-    let remote = parts
-        .first()
-        .is_some_and(|part| part.table.source().is_remote());
     if !remote {
         return run(jobs);
     }

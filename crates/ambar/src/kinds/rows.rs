@@ -16,7 +16,7 @@ pub(crate) trait Rows: Sync {
     fn names(&self) -> Vec<String>;
     /// The type of a derived column; `None` if no derived column has this name.
     fn derived(&self, name: &str) -> Option<DataType>;
-    /// Computes derived columns of one chunk in one pass.
+    /// Computes derived columns of one chunk in one pass. With computed columns, names of stored ones are valid, too.
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()>;
     /// The names of the columns of positions.
     fn positions(&self) -> Vec<String>;
@@ -77,6 +77,8 @@ pub(crate) struct WantedColumn<'a> {
     pub dtype: DataType,
     pub size: usize,
     pub derived: bool,
+    /// True if computed columns of the request need it.
+    pub is_input: bool,
 }
 
 /// The rows of one chunk that a selection picked.

@@ -81,6 +81,12 @@ pub(crate) fn select_all(
         }
     }
     let region = selection.region.as_ref();
+    let formulas: Vec<&str> = columns
+        .iter()
+        .copied()
+        .filter(|name| computed.contains(name))
+        .collect();
+    let inputs = computed.needed(&formulas);
     let wanted = columns
         .iter()
         .map(|name| {
@@ -90,6 +96,7 @@ pub(crate) fn select_all(
                 size: fixed_size(name, &dtype)?,
                 dtype,
                 derived: schema.derived(name).is_some(),
+                is_input: inputs.contains(name),
             })
         })
         .collect::<Result<Vec<_>>>()?;

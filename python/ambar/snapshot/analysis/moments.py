@@ -1,6 +1,6 @@
 """Counts, weights, means and variances of bins that are merged block by block.
 
-Sums of a block are pairwise (in bins, plain), sums of blocks are compensated (Neumaier), and
+Sums of a block are pairwise (in bins, plain), sums of blocks are compensated (Knuth), and
 variances are merged as by Chan, Golub and LeVeque.
 """
 
@@ -20,11 +20,10 @@ class CompensatedSum:
 
     def add(self, values: np.ndarray) -> None:
         """Add an array."""
-        is_larger = np.abs(self._sum) >= np.abs(values)
         with np.errstate(invalid="ignore"):  # of infinite values
             total = self._sum + values
-            lost = np.where(is_larger, (self._sum - total) + values, (values - total) + self._sum)
-        self._error += lost
+            added = total - self._sum
+            self._error += (self._sum - (total - added)) + (values - added)
         self._sum = total
 
     @property
@@ -77,8 +76,10 @@ class BlockMoments:
         sums = [binned_sum(column, index, bins) for column in weighted]
         self.totals = np.array(sums).reshape(len(columns), bins)
         self.means = _quotient(self.totals, self.weight)
-        self.squares = np.zeros_like(self.totals)
+        self.squares: np.ndarray | None = None
+        """Sums of squared deviations from the means, if requested."""
         if with_squares:
+            self.squares = np.zeros_like(self.totals)
             for number, column in enumerate(columns):
                 deviation = column - _of_rows(self.means[number], index)
                 square = deviation * deviation
@@ -99,10 +100,11 @@ class Moments:
 
     def add(self, block: BlockMoments) -> None:
         """Add the sums of a block."""
-        before, means = self.weight, self.means
-        share = _quotient(before * block.weight, before + block.weight)
-        deviation = np.where(share != 0, block.means - means, 0.0)
-        self._squares.add(block.squares + share * deviation**2)
+        if block.squares is not None:
+            before, means = self.weight, self.means
+            share = _quotient(before * block.weight, before + block.weight)
+            deviation = np.where(share != 0, block.means - means, 0.0)
+            self._squares.add(block.squares + share * deviation**2)
         self.count += block.count
         self._weight.add(block.weight)
         self._totals.add(block.totals)
@@ -124,7 +126,7 @@ class Moments:
 
     @property
     def deviations(self) -> np.ndarray:
-        """Weighted standard deviation of each field and bin."""
+        """Weighted standard deviation of each field and bin; the blocks need squares."""
         return np.asarray(np.sqrt(_quotient(self._squares.value, self.weight, np.nan)))
 
 

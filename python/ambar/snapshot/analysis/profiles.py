@@ -265,7 +265,7 @@ def profile(
     edges = make_bins(rows, [x], [bins], [range], [log], units, selection)
     is_std = statistic == "std"
     found = binned(rows, edges, names, weight, selection, with_squares=is_std)
-    values = {"mean": found.means, "sum": found.totals, "std": found.deviations}[statistic]
+    values = found.deviations if is_std else found.totals if statistic == "sum" else found.means
     attrs = {"statistic": statistic, "weight": weight or "none"}
     variables: dict[str, Any] = {
         name: (x, row * factor, {"units": unit_label(rows, name, units[name]), **attrs})
