@@ -189,6 +189,7 @@ impl Sums {
 
     /// Adds a value with a weight to the pixels `u`, `v` of a block, the part of it in the window. The corner of a block is
     /// a multiple of its side `2^shift`. Returns false if the pixels are not inside.
+    #[inline]
     pub fn add_block(
         &mut self,
         shift: u32,

@@ -2,8 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kinds::amr::image::{Canvas, ImageColumns, Line, Sums};
-use crate::kinds::amr::tree::window::WindowCells;
-use crate::kinds::amr::{AXES, AmrTree, Weight, Window};
+use crate::kinds::amr::{AXES, AmrTree, TreeShape, Weight, Window};
 use crate::kinds::computed::{ComputedColumns, WithComputed};
 use crate::memory::Column;
 use crate::numbers::power_of_two;
@@ -139,9 +138,11 @@ impl AmrTree {
         window: &Window,
         sums: &mut Sums,
     ) -> Result<()> {
-        let target = WindowCells::new(&self.shape, window);
         let (u, v) = line.across();
-        let (ndim, lattice) = (self.shape.ndim as i32, self.shape.lattice_level);
+        let lattice = self.shape.lattice_level;
+        let blocks: Vec<LevelBlocks> = (0..=lattice)
+            .map(|level| LevelBlocks::new(&self.shape, level, line, window))
+            .collect();
         let mut is_outside = false;
         self.visit_chunk(
             chunk,
@@ -155,30 +156,25 @@ impl AmrTree {
                 {
                     return;
                 }
-                let depth = target.depth(level);
-                let covered = if depth > 0 {
-                    target
-                        .cell_of(&centre)
-                        .map(|cell| (cell, cell.map(|c| c + 1)))
-                } else {
-                    target.block_of(level, &centre)
-                };
-                let Some((lo, hi)) = covered else {
+                let blocks = &blocks[usize::from(level)];
+                let (mut lo, mut hi) = ([0; 3], [0; 3]);
+                for d in 0..3 {
+                    let index = centre[d] >> blocks.down;
+                    lo[d] = (index << blocks.shift).max(window.lo[d]);
+                    hi[d] = ((index + 1) << blocks.shift).min(window.hi[d]);
+                }
+                if (0..3).any(|d| lo[d] >= hi[d]) {
                     return;
-                };
-                // In units of a window cell: an area in a plane, otherwise a volume.
-                let mut part = match (depth, line.plane) {
-                    (1.., None) => power_of_two(-ndim * depth),
-                    (1.., Some(_)) => power_of_two((1 - ndim) * depth),
-                    (_, None) => (hi[line.axis] - lo[line.axis]) as f64,
-                    (_, Some(_)) => 1.0,
-                };
+                }
+                let mut part = blocks.part;
+                if line.plane.is_none() {
+                    part *= (hi[line.axis] - lo[line.axis]) as f64;
+                }
                 if line.mass {
                     part *= values[1][row];
                 }
-                let shift = u32::try_from(-depth).unwrap_or(0);
                 let (u, v) = ((lo[u], hi[u]), (lo[v], hi[v]));
-                is_outside |= !sums.add_block(shift, u, v, values[0][row], part);
+                is_outside |= !sums.add_block(blocks.shift, u, v, values[0][row], part);
             },
         )?;
         if is_outside {
@@ -205,5 +201,27 @@ impl AmrTree {
         let table = WithComputed::new(self, computed);
         names.iter().try_for_each(|name| table.check_number(name))?;
         self.source.prepare(&computed.needed(names))
+    }
+}
+
+/// The blocks of window cells that the cells of a level cover, or are in.
+struct LevelBlocks {
+    /// The binary logarithm of their side.
+    shift: u32,
+    /// Centres of cells shifted right by it are the indices of blocks.
+    down: u32,
+    /// The part of a window cell that a cell fills: of its area in a plane, otherwise of its volume; 1 for coarser cells.
+    part: f64,
+}
+
+impl LevelBlocks {
+    fn new(shape: &TreeShape, level: u8, line: &Line, window: &Window) -> Self {
+        let finer = i32::from(level.saturating_sub(window.level));
+        let ndim = shape.ndim as i32 - i32::from(line.plane.is_some());
+        Self {
+            shift: window.level.saturating_sub(level).into(),
+            down: u32::from(shape.lattice_level - level.min(window.level)) + 1,
+            part: power_of_two(-ndim * finer),
+        }
     }
 }
