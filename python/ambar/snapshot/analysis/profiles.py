@@ -140,7 +140,7 @@ def _ranges(
     names = list(logs)
     batches = batch_ranges(rows, len(names), _SEARCH_BYTES)
     bounds = {name: _bounds_of_batches(rows, name, selection, batches) for name in names}
-    found = {name: (math.inf, -math.inf) for name in names}
+    found = dict.fromkeys(names, (math.inf, -math.inf))
     unread = set(batches)
     for name, end in itertools.product(names, (0, 1)):
         sign = (1, -1)[end]
