@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import panel as pn
+from bokeh.models import CustomJSTickFormatter
 
 from ambar.fields import available
 from ambar.snapshot.field_names import quantity_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.run_info import RunInfo
 
+_DIGITS = "return String(Number(tick.toPrecision(6)))"
 _WIDE = {"sizing_mode": "stretch_width"}
 _SLICE, _INTEGRAL, _MASS_MEAN, _VOLUME_MEAN = (
     "Slice",
@@ -66,7 +68,9 @@ class Controls:
         self.axis = pn.widgets.RadioButtonGroup(
             label="Along", options=list(AXES), value="z", visible=is_solid, **_WIDE
         )
-        self.position = pn.widgets.FloatSlider(label="Position", visible=is_solid, **_WIDE)
+        self.position = pn.widgets.FloatSlider(
+            label="Position", visible=is_solid, format=CustomJSTickFormatter(code=_DIGITS), **_WIDE
+        )
         self.length_unit = pn.widgets.Select(
             label="Unit of length", options=length_units(info), value=box_length_unit(info), **_WIDE
         )

@@ -28,8 +28,12 @@ _MOST_ROWS = 4_000_000
 """Particles that are read for a window; of more, none are drawn until the window is smaller."""
 _SLAB = 0.02
 """The part of the box, around a slice, whose particles are drawn."""
-_COLORS = ("#35c9ff", "#d7dde4", "#9be28b", "#ffb74d")
-"""Colours of borders, cells, particles and sinks."""
+_BORDERS, _CELLS, _BOXES = "Borders of levels", "Cells", "Boxes"
+_PARTICLES, _SINKS = "Particles", "Sinks"
+_LINES = {_BORDERS: ("#35c9ff", 1.5), _CELLS: ("#d7dde4", 0.6), _BOXES: ("#ffffff", 1.2)}
+"""The colour and the width of lines."""
+_POINTS = {_PARTICLES: ("#9be28b", 2), _SINKS: ("#ffb74d", 10)}
+"""The colour and the size of points."""
 
 
 @dataclass(frozen=True)
@@ -58,29 +62,17 @@ class Overlays:
     """
 
     def __init__(self, plot: Any, snapshot: Snapshot, message: Message, changed: Any) -> None:
-        names = ["Borders of levels", "Cells"]
         components = snapshot.components
-        names += ["Particles"] if "particles" in components or snapshot.species else []
-        names += ["Sinks"] if "sinks" in components else []
+        names = [_BORDERS, _CELLS]
+        names += [_BOXES] if snapshot.amr.layout == "patches" else []
+        names += [_PARTICLES] if "particles" in components or snapshot.species else []
+        names += [_SINKS] if "sinks" in components else []
         self.boxes = pn.widgets.CheckBoxGroup(label="Draw over it", options=names)
         self.boxes.param.watch(lambda _: changed(), "value")
         self._reader = TileReader()
         self._background = Background(self._show, message.fail)
-        self._sources: dict[str, ColumnDataSource] = {}
+        self._sources = {name: _draw_with(plot, name) for name in names}
         self._length = 1.0
-        for name, color in zip(names, _COLORS, strict=False):
-            source = self._sources[name] = ColumnDataSource()
-            if name in ("Particles", "Sinks"):
-                source.data = {"x": [], "y": []}
-                size = 9 if name == "Sinks" else 2
-                fill = None if name == "Sinks" else color
-                plot.scatter("x", "y", source=source, size=size, fill_color=fill, line_color=color)
-            else:
-                source.data = {"x0": [], "y0": [], "x1": [], "y1": []}
-                width = 1.5 if name == "Borders of levels" else 0.6
-                plot.segment(
-                    "x0", "y0", "x1", "y1", source=source, line_color=color, line_width=width
-                )
 
     def refresh(self, snapshot: Snapshot, image: Image, view: View, length: float) -> None:
         """Draw what is checked for a window, which the image shows; `length` scales code length."""
@@ -98,22 +90,24 @@ class Overlays:
         """Yield the columns of the sources, ever more of them."""
         found: dict[str, dict[str, np.ndarray]] = {}
         plane = image.plane
-        if chosen & {"Borders of levels", "Cells"}:
+        if chosen & {_BORDERS, _CELLS} and plane.method != "project":
             levels = self._levels(image)
-            if "Borders of levels" in chosen:
-                found["Borders of levels"] = vars(borders(image, levels))
-            if "Cells" in chosen:
-                found["Cells"] = vars(cell_sides(image, levels))
-            yield found
-        if "Particles" in chosen:
+            if _BORDERS in chosen:
+                found[_BORDERS] = vars(borders(image, levels))
+            if _CELLS in chosen:
+                found[_CELLS] = vars(cell_sides(image, levels))
+        if _BOXES in chosen:
+            found[_BOXES] = vars(box_sides(plane, view))
+        yield found
+        if _PARTICLES in chosen:
             sets = list(snapshot.species.values()) or [snapshot.particles]
             points = [positions(rows, plane, view) for rows in sets]
             x, y = (np.concatenate(parts) for parts in zip(*points, strict=True))
-            found["Particles"] = {"x": x, "y": y}
+            found[_PARTICLES] = {"x": x, "y": y}
             yield found
-        if "Sinks" in chosen:
+        if _SINKS in chosen:
             x, y = positions(snapshot.sinks, plane, view, slab=1.0)
-            found["Sinks"] = {"x": x, "y": y}
+            found[_SINKS] = {"x": x, "y": y}
         yield found
 
     def _levels(self, image: Image) -> np.ndarray:
@@ -129,6 +123,20 @@ class Overlays:
             self._sources[name].data = {
                 column: values * self._length for column, values in columns.items()
             }
+
+
+def _draw_with(plot: Any, name: str) -> ColumnDataSource:
+    """Add what draws the lines or points of a name to a figure; return their empty source."""
+    if name in _LINES:
+        color, width = _LINES[name]
+        source = ColumnDataSource({"x0": [], "y0": [], "x1": [], "y1": []})
+        plot.segment("x0", "y0", "x1", "y1", source=source, line_color=color, line_width=width)
+        return source
+    color, size = _POINTS[name]
+    source = ColumnDataSource({"x": [], "y": []})
+    fill = None if name == _SINKS else color
+    plot.scatter("x", "y", source=source, size=size, fill_color=fill, line_color=color)
+    return source
 
 
 def borders(image: Image, levels: np.ndarray) -> Lines:
@@ -150,6 +158,29 @@ def cell_sides(image: Image, levels: np.ndarray) -> Lines:
     is_right = (columns % pixels[:, 1:] == 0) | (columns % pixels[:, :-1] == 0)
     is_top = (rows % pixels[1:] == 0) | (rows % pixels[:-1] == 0)
     return _lines(image, is_right, is_top)
+
+
+def box_sides(plane: Plane, view: View) -> Lines:
+    """Return the sides of the boxes of patches in a window that a slice cuts, or of all."""
+    amr = plane.amr
+    found = []
+    for level in range(amr.levels[0], amr.levels[1] + 1):
+        corners = np.array(amr.lower) + amr.boxes(level) * np.array(amr.cell_size(level))
+        first, second = plane.axes
+        low, high = corners[:, 0], corners[:, 1]
+        is_shown = (low[:, first] < view.right) & (high[:, first] > view.left)
+        is_shown &= (low[:, second] < view.top) & (high[:, second] > view.bottom)
+        if plane.method == "slice":
+            is_shown &= (low[:, plane.axis] <= plane.at) & (high[:, plane.axis] > plane.at)
+        found.append(corners[is_shown][:, :, [first, second]])
+    boxes = np.concatenate(found)[: _MOST_LINES // 4]
+    (left, bottom), (right, top) = boxes[:, 0].T, boxes[:, 1].T
+    return Lines(
+        np.concatenate([left, left, left, right]),
+        np.concatenate([bottom, top, bottom, bottom]),
+        np.concatenate([right, right, left, right]),
+        np.concatenate([bottom, top, top, top]),
+    )
 
 
 def _lines(image: Image, is_right: np.ndarray, is_top: np.ndarray) -> Lines:

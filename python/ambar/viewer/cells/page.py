@@ -150,11 +150,17 @@ class CellsPage:
         self._background.submit(lambda: self._read(planes, view))
 
     def _read_ahead(self) -> None:
-        """Read the same window of the outputs before and after the one that is shown."""
+        """Read what may be shown next: the outputs before and after, and the finer level.
+
+        Projections are read ahead of time for other outputs only: they may take long.
+        """
         view = self._view
-        planes = [self._choice.plane(one.amr) for one in self._steps[0].neighbours]
-        if planes:
-            self._ahead.submit(lambda: chain.from_iterable(self._read([p], view) for p in planes))
+        shown = [self._choice.plane(steps.snapshot.amr) for steps in self._steps]
+        next_ones = [self._choice.plane(one.amr) for one in self._steps[0].neighbours]
+        tasks = [([plane], view) for plane in next_ones]
+        if shown[0].method != "project":
+            tasks.insert(0, (shown, view.zoomed(0.5)))
+        self._ahead.submit(lambda: chain.from_iterable(self._read(*task) for task in tasks))
 
     def _read(self, planes: list[Plane], view: View) -> Iterator[tuple[Image, ...]]:
         """Yield the images of some planes in a window, with ever more of their tiles."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ambar.viewer.cells.plane import Pixels, Plane, Resolution
 from ambar.viewer.cells.tiles import Image
@@ -48,6 +48,15 @@ class View:
             after = min(math.ceil((end + more - low) / side), resolution.shape[number])
             ranges += [first, max(after, first)]
         return Pixels(*ranges)
+
+    def zoomed(self, factor: float) -> View:
+        """Return the window around the same middle whose sides are `factor` times as long."""
+        x, y = (self.left + self.right) / 2, (self.bottom + self.top) / 2
+        width, height = (
+            factor * (end - start) / 2
+            for start, end in ((self.left, self.right), (self.bottom, self.top))
+        )
+        return replace(self, left=x - width, right=x + width, bottom=y - height, top=y + height)
 
     def is_in(self, image: Image) -> bool:
         """Return whether an image shows the whole window at the right resolution."""
