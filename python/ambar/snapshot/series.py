@@ -239,13 +239,16 @@ class Series(Sequence[Snapshot], Refreshable):
         )
 
     def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks."""
+        """Return what `__repr__` returns as HTML, with a thumbnail of the last output."""
+        from ambar.snapshot.pictures.thumbnails import thumbnail_of
+
         rows, left_out = self._output_rows()
         more = f" ({left_out} of them not shown)" if left_out else ""
         table = html.table(rows, ("output", "time"))
         return html.representation(
             f"ambar.Series {self.location}",
             self._properties(),
+            thumbnail_of(self[-1]) if len(self) else "",
             html.details(f"{len(self)} outputs{more}", table, is_open=len(rows) <= _OPEN_ROWS),
         )
 

@@ -448,10 +448,16 @@ class Snapshot:
         )
 
     def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks; with the fields' sizes."""
+        """Return what `__repr__` returns as HTML, for notebooks, with the fields' sizes.
+
+        Of a small local store, it has a thumbnail of the usual field.
+        """
+        from ambar.snapshot.pictures.thumbnails import thumbnail_of
+
         return html.representation(
             f"ambar.Snapshot {self.location}",
             self._properties(),
+            thumbnail_of(self),
             *map(self._section, self.components),
         )
 

@@ -13,8 +13,10 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
+from ambar.figures.thumbnails import MOST_BYTES, thumbnail
 from ambar.store.commit import Commit
 from ambar.store.nodes import Attributes
+from ambar.store.urls import is_url
 
 Part: TypeAlias = int | slice | EllipsisType | list[int] | npt.NDArray[Any]
 Key: TypeAlias = Part | tuple[Part, ...]
@@ -278,8 +280,21 @@ class Array:
         return text.representation(f"<{self._title}>", self._properties())
 
     def _repr_html_(self) -> str:
-        """Return what `__repr__` returns as HTML, for notebooks."""
-        return html.representation(self._title, self._properties())
+        """Return what `__repr__` returns as HTML, for notebooks.
+
+        A small array of numbers of two dimensions in a local store has a thumbnail.
+        """
+        return html.representation(self._title, self._properties(), self._thumbnail())
+
+    def _thumbnail(self) -> str:
+        is_small = self.ndim == 2 and 0 not in self.shape and self.dtype.kind in "biuf"
+        if not is_small or self.nbytes > MOST_BYTES or is_url(self._commit.core.location):
+            return ""
+        try:
+            values = self.read()
+        except (_core.AmbarError, OSError):  # the properties stay readable
+            return ""
+        return thumbnail(values, self.path)
 
     @property
     def _title(self) -> str:
