@@ -258,6 +258,14 @@ class ViewRequest:
         other = "" if against is None else against.location
         return cls(location=opened.location, against=against, against_location=other)
 
+    def refuse_comparison(self) -> None:
+        """Raise UnsupportedError if the data are compared with others, which the page cannot do."""
+        if self.against is not None:
+            raise _core.UnsupportedError(
+                f"{self.location}: the page of this kind shows no differences; leave out against, "
+                "or use ambar compare"
+            )
+
     @property
     def title(self) -> str:
         """The title of the page."""

@@ -246,6 +246,7 @@ class ImagePicture:
 
 def page(opened: Group, request: ViewRequest) -> Any:
     """Return the page of a store of plain arrays, or of a group of it."""
+    request.refuse_comparison()
     shown = ArraysPage(opened)
     facts = f"{text.plural(len(opened), 'array')} in {request.location}"
     return frame(request.title, facts, shown.controls, shown.main)

@@ -86,6 +86,7 @@ class CollectionPage:
 
 def page(opened: Collection, request: ViewRequest) -> Any:
     """Return the page of a collection."""
+    request.refuse_comparison()
     shown = CollectionPage(opened)
     facts = f"{text.plural(len(opened), 'dataset')} in {request.location}"
     return frame(request.title, facts, shown.controls, shown.main)

@@ -116,6 +116,7 @@ class Lines:
             HoverTool(
                 tooltips=[("", "@name"), (labels[0], "$x"), (labels[1], "$y")],
                 renderers=[drawn],
+                limit=3,
             )
         )
         self._source.data = {"x": [], "y": [], "name": [], "color": []}

@@ -93,6 +93,7 @@ class PositionMap:
             HoverTool(
                 tooltips=[("", "@name"), (names[0], "@x"), (names[1], "@y")],
                 renderers=[points, marked],
+                limit=3,
             ),
         )
         self.figure.on_event(SelectionGeometry, self._select)

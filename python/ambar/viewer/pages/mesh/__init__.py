@@ -304,6 +304,7 @@ def arrays_of(mesh: Mesh) -> list[tuple[str, str, int]]:
 
 def page(opened: Mesh | MeshSeries, request: ViewRequest) -> Any:
     """Return the page of a mesh or a series of meshes."""
+    request.refuse_comparison()
     pn.extension("vtk")
     shown = MeshPage(opened)
     first = opened[0] if isinstance(opened, MeshSeries) else opened
