@@ -15,6 +15,7 @@ from ambar.viewer.pages.arrays.axes import Axis, axes_of
 from ambar.viewer.pages.arrays.windows import read_image, read_line
 from ambar.viewer.sampling import envelope
 from tests.helpers.browser import shown
+from tests.helpers.range_server import RangeServer
 
 RNG = np.random.default_rng(7)
 
@@ -76,6 +77,15 @@ def test_the_value_under_the_pointer_is_that_of_the_data(
         found = screen.tooltip(0.5, 0.5)
         place = {"lat": float(found["lat"]), "lon": float(found["lon"])}
         assert float(found["value"]) == pytest.approx(float(dataset.rain[0].sel(place)), rel=1e-5)
+
+
+def test_a_store_is_shown_over_http(browser: Any, weather: tuple[Path, xr.Dataset]) -> None:
+    path, dataset = weather
+    with RangeServer(path.parent) as server, shown(browser, f"{server.url}/{path.name}") as screen:
+        found = screen.tooltip(0.6, 0.6)
+        field = dataset.temperature[0, 0]
+        place = {"lat": float(found["lat"]), "lon": float(found["lon"])}
+        assert float(found["value"]) == pytest.approx(float(field.sel(place)), rel=1e-6)
 
 
 def test_damaged_chunks_give_a_message(browser: Any, tmp_path: Path) -> None:
