@@ -80,6 +80,12 @@ def test_methods_agree(gravpart: ambar.Snapshot, monkeypatch: pytest.MonkeyPatch
     assert amr.sum("mass", threads=1, **chosen) == amr.sum("mass", threads=2, **chosen)
     monkeypatch.setattr("ambar.snapshot.analysis.batches.BATCH_BYTES", 1)
     assert amr.sum("mass", **chosen) == pytest.approx(mass, rel=1e-12)
+    table = amr.read(["mass", "level"], **chosen)
+    assert table.columns == ["mass", "level", "region_fraction"]
+    assert (table["mass"] * table["region_fraction"]).sum() == pytest.approx(mass, rel=1e-12)
+    coarse: dict[str, Any] = {"region": region, "cut": "whole", "levels": (0, 6)}
+    read = amr.read("mass", **coarse)["mass"]
+    assert read.sum() == pytest.approx(amr.sum("mass", **coarse), rel=1e-12)
     for cut in ("whole", "fraction"):
         assert amr.sum("mass", cut=cut) == pytest.approx(amr.sum("mass"))
     with pytest.raises(ambar.InvalidError, match="invalid cut 'half': must be one of 'center'"):

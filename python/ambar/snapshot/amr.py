@@ -10,14 +10,14 @@ import numpy as np
 from ambar import _core
 from ambar._util.arguments import explained_arguments
 from ambar._util.optional import require
-from ambar.snapshot.analysis.batches import FRACTION
+from ambar.snapshot.analysis.batches import FRACTION, Selection, with_fraction
 from ambar.snapshot.derived.catalog import Formula, cell_formulas
 from ambar.snapshot.derived.neighbours import VelocityGradients, gradient_formulas
 from ambar.snapshot.field_names import CELL_COMPONENTS, WEIGHTS_OF_LINES
 from ambar.snapshot.field_rows import FieldRows
 from ambar.snapshot.interop.raster import Chunks, raster
 from ambar.snapshot.maps.methods import CellMaps
-from ambar.snapshot.regions import AXES, Box, Region, checked_levels, length_of_unit
+from ambar.snapshot.regions import AXES, Box, Cut, Region, checked_levels, length_of_unit
 from ambar.snapshot.table import Table
 
 if TYPE_CHECKING:
@@ -188,6 +188,7 @@ class Amr(FieldRows, CellMaps):
         fields: Sequence[str] | str | None = None,
         *,
         region: Region | None = None,
+        cut: Cut = "center",
         levels: tuple[int, int] | None = None,
         where: str | None = None,
         threads: int | None = None,
@@ -200,7 +201,12 @@ class Amr(FieldRows, CellMaps):
             Fields and derived columns to read. By default level, the cell centres, and every
             field but ``domain``.
         region : Region, optional
-            Cells whose centre is inside. It extends across periodic faces of the box.
+            Cells whose centre is inside, unless `cut` states otherwise. It extends across periodic
+            faces of the box.
+        cut : {"center", "whole", "fraction"}, default "center"
+            Cells at the surface of the region: those whose centre is inside, or all that share
+            volume with it. "fraction" adds the column ``region_fraction``: the fraction of the
+            volume of each cell that is inside.
         levels : tuple of int, optional
             `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
             them; `Snapshot.load` and `ambar.convert` have a `max_level`, at which the tree ends.
@@ -221,7 +227,7 @@ class Amr(FieldRows, CellMaps):
         KeyError
             If a field does not exist.
         ValueError
-            If the region, the levels or the condition are invalid.
+            If the region, the cut, the levels or the condition are invalid.
         CorruptError
             If a checksum differs, or a file is damaged.
 
@@ -234,11 +240,16 @@ class Amr(FieldRows, CellMaps):
         >>> len(amr.read("level", levels=(6, 6)))
         19904
         """
-        names = self._names(fields)
-        arrays = self._read_arrays(
-            names, region=region, levels=levels, where=where, threads=threads
+        selection = Selection(region, levels, where, threads, cut)
+        rows, names = with_fraction(self, self._names(fields), selection)
+        arrays = rows._read_request(
+            rows._request(names, where),
+            region=region,
+            is_by_volume=selection.is_by_volume,
+            levels=levels,
+            threads=threads,
         )
-        return Table(arrays, info=self._info, dim="cell")._with_units(self._column_units(names))
+        return Table(arrays, info=self._info, dim="cell")._with_units(rows._column_units(names))
 
     def _read_core(
         self,
