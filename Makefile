@@ -1,6 +1,7 @@
 # Everything ambar's developers run. All it makes lies in ./.venv, ./target and ./out.
 #
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
+#   make gallery    draw docs/gallery.md and the picture of the README
 #   make test       all tests, those in Python by two processes: make test JOBS=4
 #   make lint       formatting, lints, types, the stub of the extension, layers of the Rust and Python modules
 #   make bench-env  the benchmarks and what they measure ambar against, into .venv: see benchmarks/README.md
@@ -27,12 +28,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo test lint bench-env bench peers campaign memcheck deny install clean
+.PHONY: demo gallery test lint bench-env bench peers campaign memcheck deny install clean
 .DELETE_ON_ERROR:
 
 demo: NEEDS := --extras cli,plot
 demo: build
 	$(BIN)/python examples/demo.py
+
+gallery: NEEDS := --extras cli,plot,mesh
+gallery: build
+	$(BIN)/python examples/gallery.py
 
 # Parts run side by side under `make -j2`, as in continuous integration.
 .PHONY: lint-rust lint-python test-python test-rust test-programs

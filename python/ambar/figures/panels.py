@@ -53,6 +53,8 @@ _WIDEST = 16.0
 """The largest width of a figure, inches."""
 _ASPECTS = (0.25, 4.0)
 """The least and the largest ratio of the height of axes to their width."""
+_SHORT = (1e-3, 1e4)
+"""Numbers between these are short without an exponent."""
 _MOST_LABELS = 12
 """The largest number of lines that a legend lists."""
 
@@ -351,7 +353,28 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     extend = "neither" if values is None else panel.scale.extend(values[np.isfinite(values)])
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
-    axes.figure.colorbar(picture, cax=beside, label=panel.bar_label, extend=extend)
+    bar: Any = axes.figure.colorbar(picture, cax=beside, label=panel.bar_label, extend=extend)
+    if panel.scale.kind == "log" and _SHORT[0] <= panel.scale.low < panel.scale.high < _SHORT[1]:
+        _show_plain_numbers(bar.ax.yaxis)
+
+
+def _show_plain_numbers(axis: Any) -> None:
+    """Label a logarithmic axis with 20 rather than 2 x 10^1."""
+    from matplotlib.ticker import FuncFormatter
+
+    for get, change in (
+        (axis.get_major_formatter, axis.set_major_formatter),
+        (axis.get_minor_formatter, axis.set_minor_formatter),
+    ):
+        usual = get()
+
+        def text(value: float, place: int, usual: Any = usual) -> str:
+            found = str(usual(value, place))
+            return f"{value:g}" if found else found
+
+        formatter: Any = FuncFormatter(text)
+        formatter.set_locs = usual.set_locs
+        change(formatter)
 
 
 def _show_dates(axis: Any) -> None:
