@@ -65,6 +65,12 @@ def test_the_value_under_the_pointer_is_that_of_the_data(
         found = screen.tooltip(0.4, 0.3)
         assert float(found["value"]) == pytest.approx(float(field[4, 2]), rel=1e-6)
         assert screen.wait_for("text=2020-01-02")
+        # "Play" moves the first slider.
+        play = screen.page.get_by_role("button", name="Play")
+        play.click()
+        screen.wait_for("text=2020-01-01 06:00")
+        play.click()
+        screen.tooltip(0.4, 0.3)
         # A click draws the line along the time.
         screen.page.mouse.down()
         screen.page.mouse.up()

@@ -61,6 +61,8 @@ def test_a_mesh_is_drawn_cut_and_picked(
         choose(screen, "Style", "surface with edges")
         choose(screen, "Warp by", "velocity")
         screen.page.wait_for_timeout(1000)
+        screen.page.mouse.click(*middle)
+        assert screen.wait_for("text=/^[0-9]+ at/").inner_text().endswith(", 1.5)")
 
 
 def test_the_steps_of_a_series(browser: Any, tmp_path: Path) -> None:

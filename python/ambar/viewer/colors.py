@@ -189,7 +189,8 @@ def limits_of(values: np.ndarray, scale: str) -> tuple[float, float]:
     if scale == "log":
         low = max(low, high / 10**_DECADES)
     if low == high:
-        return (low / 2, high * 2) if scale == "log" else (low - 0.5, high + 0.5)
+        margin = max(0.5, abs(low) * 1e-6)
+        return (low / 2, high * 2) if scale == "log" else (low - margin, high + margin)
     return low, high
 
 

@@ -20,6 +20,8 @@ from ambar.viewer.message import Message
 from ambar.viewer.pages.arrays.axes import Axis, axes_of, decoded, text_of, title_of
 from ambar.viewer.pages.arrays.figures import ImageFigure, LineFigure
 
+_FRAME = 250
+"""Milliseconds between two images while the first slider moves."""
 _MOST_LISTED = 500
 """Variables in the list, and values of an array that cannot be drawn."""
 
@@ -147,6 +149,8 @@ class ImagePicture:
         self.columns = pn.widgets.Select(label="Horizontal", value=last, **half)
         self.rows = pn.widgets.Select(label="Vertical", value=last - 1, **half)
         self.swap = pn.widgets.Button(label="Transpose", sizing_mode="stretch_width")
+        self.play = pn.widgets.Toggle(label="Play", sizing_mode="stretch_width")
+        self._timer: Any = None
         self.along = pn.widgets.Select(
             label="Line through a click along", options=names, value=0, sizing_mode="stretch_width"
         )
@@ -156,6 +160,7 @@ class ImagePicture:
         self._image = pn.Column(sizing_mode="stretch_both", margin=0)
         self.controls = pn.Column(
             self._sliding,
+            self.play,
             pn.Row(self.columns, self.rows, margin=0),
             self.swap,
             self.colors.controls,
@@ -169,13 +174,33 @@ class ImagePicture:
         self.columns.param.watch(lambda event: self._choose(self.rows, event), "value")
         self.rows.param.watch(lambda event: self._choose(self.columns, event), "value")
         self.swap.on_click(lambda _: setattr(self.columns, "value", self.rows.value))
+        self.play.param.watch(self._play, "value")
         self._draw()
 
     def stop(self) -> None:
         """Stop reading."""
+        self.play.value = False
         self.image.stop()
         if self.line is not None:
             self.line.stop()
+
+    def _play(self, event: Any) -> None:
+        """Move the first slider until the button is released."""
+        if event.new:
+            self._timer = pn.state.add_periodic_callback(self._advance, _FRAME)
+        else:
+            self._timer.stop()
+
+    @property
+    def _moving(self) -> list[Any]:
+        """The sliders of dimensions that are not axes."""
+        return [slider for slider in self._sliding if isinstance(slider, pn.widgets.IntSlider)]
+
+    def _advance(self) -> None:
+        """Move the first slider to the next index; after the last one, to the first."""
+        slider = self._moving[0]
+        if not self.image.is_reading:
+            slider.value = (slider.value + 1) % (slider.end + 1)
 
     def _slider(self, number: int) -> Any:
         axis = self._axes[number]
@@ -211,6 +236,7 @@ class ImagePicture:
             self.stop()
         rows, columns = self.rows.value, self.columns.value
         self._sliding[:] = [s for n, s in enumerate(self.sliders) if n not in (rows, columns)]
+        self.play.visible = bool(self._moving)
         self.image = ImageFigure(
             self._array,
             self._axes,

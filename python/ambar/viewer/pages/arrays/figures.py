@@ -74,6 +74,8 @@ class ImageFigure:
         self._colors, self._message, self._tapped = colors, message, tapped
         self._background = Background(self._show, message.fail)
         self._key: list[Any] = []
+        self.is_reading = False
+        """Whether the values of the view are not shown yet."""
         self._values: np.ndarray | None = None
         self._source = ColumnDataSource({"image": [], "value": []})
         self._place: dict[str, float] = {}
@@ -112,7 +114,7 @@ class ImageFigure:
         key[self._rows] = _window(self._y, self.figure.y_range, height)
         key[self._columns] = _window(self._x, self.figure.x_range, width)
         if key != self._key:
-            self._key = key
+            self._key, self.is_reading = key, True
             self._background.submit(lambda: read_image(self._array, key, self._rows))
 
     def recolor(self) -> None:
@@ -125,7 +127,7 @@ class ImageFigure:
         self._background.stop()
 
     def _show(self, values: np.ndarray) -> None:
-        self._values = values
+        self._values, self.is_reading = values, False
         try:
             shown = self._colors.apply(values)
         except ValueError as error:

@@ -44,6 +44,7 @@ export function render({ model, el }) {
     polydata.getLines().setData(new Uint32Array(part(geometry, "lines")));
     polydata.getVerts().setData(new Uint32Array(part(geometry, "verts")));
     polydata.getPoints().modified();
+    polydata.modified();
   }
 
   function showValues() {
