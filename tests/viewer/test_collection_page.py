@@ -115,6 +115,7 @@ def test_positions_of_argo_profiles_come_from_statistics(tmp_path: Path) -> None
     collection = ambar.open_collection(path)
     names = position_names(collection)
     assert names == ("LONGITUDE", "LATITUDE")
+    assert drawable(collection)[0] == "TEMP"
     latitudes = [dataset.LATITUDE.item() for dataset in datasets.values()]
     np.testing.assert_allclose(coordinate_of(collection, "LATITUDE"), latitudes)
     pressure = coordinates(collection, "TEMP")[0]

@@ -149,6 +149,7 @@ class ImagePicture:
         self.columns = pn.widgets.Select(label="Horizontal", value=last, **half)
         self.rows = pn.widgets.Select(label="Vertical", value=last - 1, **half)
         self.swap = pn.widgets.Button(label="Transpose", sizing_mode="stretch_width")
+        self.equal = pn.widgets.Checkbox(label="Equal scales of both axes")
         self.play = pn.widgets.Toggle(label="Play", sizing_mode="stretch_width")
         self._timer: Any = None
         self.along = pn.widgets.Select(
@@ -163,6 +164,7 @@ class ImagePicture:
             self.play,
             pn.Row(self.columns, self.rows, margin=0),
             self.swap,
+            self.equal,
             self.colors.controls,
             self.along,
             margin=0,
@@ -174,6 +176,7 @@ class ImagePicture:
         self.columns.param.watch(lambda event: self._choose(self.rows, event), "value")
         self.rows.param.watch(lambda event: self._choose(self.columns, event), "value")
         self.swap.on_click(lambda _: setattr(self.columns, "value", self.rows.value))
+        self.equal.param.watch(lambda event: self.image.scale(is_equal=event.new), "value")
         self.play.param.watch(self._play, "value")
         self._draw()
 
@@ -250,7 +253,7 @@ class ImagePicture:
         self.image.figure.title.text = self._title
         self._image[:] = [pn.pane.Bokeh(self.image.figure)]
         self._line[:] = []
-        self.image.refresh()
+        self.image.scale(is_equal=self.equal.value)
 
     def _draw_line(self, indices: list[int]) -> None:
         """Draw the line through the place of a click."""

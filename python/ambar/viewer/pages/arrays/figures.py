@@ -74,6 +74,7 @@ class ImageFigure:
         self._colors, self._message, self._tapped = colors, message, tapped
         self._background = Background(self._show, message.fail)
         self._key: list[Any] = []
+        self._is_equal = False
         self.is_reading = False
         """Whether the values of the view are not shown yet."""
         self._values: np.ndarray | None = None
@@ -99,12 +100,34 @@ class ImageFigure:
             point_policy="follow_mouse",
         )
         self.figure.add_tools(self._hover)
-        _on_view(self.figure, self.refresh)
+        _on_view(self.figure, self.refresh, self._resize)
         self.figure.on_event(Tap, self._tap)
 
     def select(self, indices: Sequence[int]) -> None:
         """Show other indices of the dimensions that are not axes."""
         self._indices = list(indices)
+        self.refresh()
+
+    def scale(self, *, is_equal: bool) -> None:
+        """Show everything, with equal or different scales of the axes."""
+        self._is_equal = is_equal
+        spans = [axis.ends for axis in (self._x, self._y)]
+        unit = max(
+            (high - low) / size for (low, high), size in zip(spans, _size(self.figure), strict=True)
+        )
+        for (low, high), view, size in zip(
+            spans, (self.figure.x_range, self.figure.y_range), _size(self.figure), strict=True
+        ):
+            margin = (unit * size - (high - low)) / 2 if is_equal else 0
+            view.update(start=low - margin, end=high + margin)
+        self.refresh()
+
+    def _resize(self) -> None:
+        """Keep equal scales; labels of another width change the size, too."""
+        if self._is_equal:
+            (width, height), x, y = _size(self.figure), self.figure.x_range, self.figure.y_range
+            half, middle = (x.end - x.start) / width * height / 2, (y.start + y.end) / 2
+            y.update(start=middle - half, end=middle + half)
         self.refresh()
 
     def refresh(self) -> None:
@@ -204,7 +227,7 @@ class LineFigure:
                 mode="vline",
             )
         )
-        _on_view(self.figure, self.refresh)
+        _on_view(self.figure, self.refresh, self.refresh)
 
     def refresh(self) -> None:
         """Read what is visible, unless it is shown already."""
@@ -285,11 +308,11 @@ def _number() -> CustomJSHover:
     return CustomJSHover(code=code)
 
 
-def _on_view(made: Any, refresh: Callable[[], None]) -> None:
-    """Call a function after pans, zooms and changes of the size."""
+def _on_view(made: Any, refresh: Callable[[], None], resize: Callable[[], None]) -> None:
+    """Call functions after pans and zooms, and after changes of the size."""
     made.on_event(RangesUpdate, lambda _: refresh())
     for size in ("inner_width", "inner_height"):
-        made.on_change(size, lambda attr, old, new: refresh())  # noqa: ARG005 - Bokeh's names
+        made.on_change(size, lambda attr, old, new: resize())  # noqa: ARG005 - Bokeh's names
 
 
 def _size(made: Any) -> tuple[int, int]:

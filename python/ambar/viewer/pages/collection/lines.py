@@ -204,13 +204,18 @@ def read_line(
 
 
 def drawable(collection: Collection) -> list[str]:
-    """Return the variables that can be lines; coordinates are last."""
-    variables: dict[str, bool] = {}
+    """Return the variables that can be lines.
+
+    Single values along the last dimension, vertical coordinates and other coordinates are last.
+    """
+    ranks: dict[str, int] = {}
     for family in collection._families:
         for name, column in family.columns.items():
-            if column.dims and column.type_name[1:] and _is_number(family, name):
-                variables[name] = column.coordinate
-    return sorted(variables, key=variables.__getitem__)
+            if column.dims and _is_number(family, name):
+                is_single = family.sizes.get(column.dims[-1]) == 1
+                is_coordinate = column.coordinate or _coordinate(family, name).is_vertical
+                ranks[name] = max(ranks.get(name, 0), is_coordinate + 2 * is_single)
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 def coordinates(collection: Collection, variable: str) -> list[Coordinate]:
