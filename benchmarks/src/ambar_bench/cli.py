@@ -394,6 +394,40 @@ def hdf5(
 
 
 @app.command()
+def view(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Stores with cells.")] = None,
+    large: Annotated[
+        bool, typer.Option("--large", help="Also a store of 10^9 cells, which is made: 5 GB.")
+    ] = False,
+    visits: Annotated[int, typer.Option(min=1, help="New servers of each store.")] = 5,
+    steps: Annotated[int, typer.Option(min=3, help="Steps of zooming and of panning.")] = 18,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure the viewer in a headless browser: the first picture, zooms and pans.
+
+    [bold]Examples[/bold]
+
+    ambar-bench view run.ambar -o results
+
+    ambar-bench view run.ambar --large
+    """
+    from ambar_bench.view import report, study
+    from ambar_bench.view.large import large_store
+
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    with _folder(scratch) as folder, errors.status("making a store") as status:
+        stores = [*(paths or []), *([large_store(folder)] if large else [])]
+        found = study.run_study(
+            stores, folder, visits=visits, steps=steps, pictures=output, report=status.update
+        )
+    _finish(found, report, output, json)
+
+
+@app.command()
 def rate(
     paths: Annotated[
         list[Path] | None,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import ambar
+from ambar_bench.machine import machine
 from ambar_bench.view.browser import Page, Step, opened_page
 
 TURN = 200.0
@@ -38,18 +41,32 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Study:
+class Row:
     """The measurements of a store."""
 
-    path: str
+    name: str
     cells: int
+    stored_bytes: int
     first_picture: float
-    """Milliseconds from the first visit of a new server until its image is painted."""
-    second_picture: float
-    """The same of a later visit."""
+    """Milliseconds from the first visit of a new server until its image is painted; the median."""
+    next_picture: float
+    """The same of the next visit."""
     steps: list[Times]
     resident_bytes: int
     """The memory of the server at the end."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was found, and on what."""
+
+    machine: dict[str, str]
+    visits: int
+    rows: list[Row]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        return asdict(self)
 
 
 class ServerLog:
@@ -58,9 +75,12 @@ class ServerLog:
     def __init__(self, path: Path, folder: Path) -> None:
         self._log = (folder / "server.log").open("w+", encoding="utf-8")
         command = [sys.executable, "-m", "ambar_bench.view.server", str(path)]
-        self.process = subprocess.Popen(command, stdout=self._log)  # noqa: S603
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.process = subprocess.Popen(command, stdout=self._log, env=environment)  # noqa: S603
         while not (found := re.search(r"http://\S+", self._read())):
             time.sleep(0.02)
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{path}: the server of the viewer has ended")
         self.url = found[0]
 
     def server_times(self) -> list[float]:
@@ -93,33 +113,66 @@ class ServerLog:
         return Path(self._log.name).read_text(encoding="utf-8").replace("\0", "")
 
 
-def measure(path: Path, scratch: Path, steps: int = 12, picture: Path | None = None) -> Study:
-    """Measure the viewer of a store.
+def run_study(
+    paths: Sequence[Path],
+    scratch: Path,
+    *,
+    visits: int = 5,
+    steps: int = 18,
+    pictures: Path | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> Study:
+    """Measure the viewer of stores, one after the other.
 
     Parameters
     ----------
-    path
-        A store with cells.
+    paths
+        Stores with cells.
     scratch
-        A folder for the server's log.
+        A folder for the log of the server.
+    visits
+        The number of new servers, of which the first pictures are medians.
     steps
         The number of steps of each kind.
-    picture
-        The PNG file of the page at the end.
+    pictures
+        A folder for a picture of each page at the end.
+    report
+        Called with what is measured.
     """
-    server = ServerLog(path, scratch)
-    try:
-        with opened_page() as page:
-            first = page.first_picture(server.url)
-            second = page.first_picture(server.url)
-            page.set_frame()
-            measured = list(_measure_steps(page, server, steps))
-            if picture is not None:
-                page.save(str(picture))
-        cells = _cells(path)
-        return Study(path.name, cells, first, second, measured, server.resident_bytes)
-    finally:
-        server.stop()
+    rows = []
+    for path in paths:
+        report(f"measuring {path.name}")
+        rows.append(_measure(path, scratch, visits, steps, pictures))
+    found = machine(("bokeh", "panel", "playwright"))
+    return Study({**found, "load": f"{os.getloadavg()[0]:.1f}"}, visits, rows)
+
+
+def _measure(path: Path, scratch: Path, visits: int, steps: int, pictures: Path | None) -> Row:
+    first, following = [], []
+    for visit in range(visits):
+        server = ServerLog(path, scratch)
+        try:
+            with opened_page() as page:
+                first.append(page.first_picture(server.url))
+                following.append(page.first_picture(server.url))
+                if visit < visits - 1:
+                    continue
+                page.set_frame()
+                measured = list(_measure_steps(page, server, steps))
+                if pictures is not None:
+                    page.save(str(pictures / f"{path.stem}.png"))
+                resident_bytes = server.resident_bytes
+        finally:
+            server.stop()
+    return Row(
+        path.stem,
+        _cells(path),
+        path.stat().st_size,
+        statistics.median(first),
+        statistics.median(following),
+        measured,
+        resident_bytes,
+    )
 
 
 def _measure_steps(page: Page, server: ServerLog, count: int) -> Iterator[Times]:

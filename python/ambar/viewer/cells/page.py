@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import panel as pn
 
+from ambar import _core
 from ambar.figures.colors import DIVERGING, color_scale
 from ambar.snapshot.series import Series
 from ambar.viewer.background import Background
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ambar.kinds.request import ViewRequest
     from ambar.snapshot.snapshot import Snapshot
 
+_READING = "reading..."
 _MOST_VALUES = 100_000
 """Values from which colours are chosen."""
 _FIRST_SCREEN = (1000.0, 800.0)
@@ -45,7 +47,10 @@ _FIRST_SCREEN = (1000.0, 800.0)
 
 
 def page(opened: Snapshot | Series, request: ViewRequest) -> Any:
-    """Return the page of a snapshot or a series, alone or compared with another one."""
+    """Return the page of a snapshot or a series, alone or compared with another one.
+
+    Raises KeyError for snapshots without cells, and UnsupportedError for those of one dimension.
+    """
     shown = CellsPage(opened, request)
     return frame(request.title, shown.facts, shown.controls, shown.main)
 
@@ -54,6 +59,11 @@ class CellsPage:
     """The maps of the cells of a snapshot, and their controls."""
 
     def __init__(self, opened: Snapshot | Series, request: ViewRequest) -> None:
+        if (opened[-1] if isinstance(opened, Series) else opened).amr.ndim == 1:
+            raise _core.UnsupportedError(
+                f"{request.location}: expected cells of 2 or 3 dimensions for a map, found 1; draw "
+                "lines with `ambar plot`"
+            )
         self._request = request
         self._steps = [Steps(one, self._change) for one in (opened, request.against) if one]
         self._view: View
@@ -66,10 +76,9 @@ class CellsPage:
         self._ahead = Background(lambda _: None, lambda _: None)
         self._choice = Controls(self._snapshot.amr, self._change, self._reset)
         self._colors = Colors(self._color)
-        self._error_colors = Colors(self._color, "red-blue")
         self._maps = [MapFigure(self._colors, bar="right" if request.against is None else "below")]
         if request.against is not None:
-            for colors in (self._colors, self._error_colors):
+            for colors in (self._colors, Colors(self._color, "red-blue")):
                 self._maps.append(MapFigure(colors, self._maps[0], "below"))
         self._maps[0].report_window(self._move)
         self._pointer = Pointer(self._maps)
@@ -131,6 +140,7 @@ class CellsPage:
         if len(self._steps) > 1:
             self._steps[1].follow(self._steps[0].position)
         self._images = ()
+        self._maps[0].plot.title.text = f"{self._choice.title()} ({_READING})"
         self._refresh()
 
     def _move(self, view: View) -> None:
@@ -229,7 +239,7 @@ class CellsPage:
         bound = error_bound(self._steps[1].snapshot, errors.plane)
         visible = self._visible(errors)
         largest = bound or float(np.nanmax(np.abs(visible), initial=0)) or 1.0
-        self._error_colors.fit(np.array([-largest, largest]))
+        self._maps[2].colors.fit(np.array([-largest, largest]))
 
     def _label(self) -> None:
         choice, image = self._choice, self._images[0]
@@ -237,6 +247,8 @@ class CellsPage:
         name = choice.name.replace("_", " ")
         length_unit = readable_unit(choice.length_unit.value)
         title = f"{choice.title()}, {time_of(self._snapshot.info)}"
+        if not all(one.is_complete for one in self._images):
+            title += f" ({_READING})"
         titles, labels, names = [title], [f"{name} [{unit}]"], [""]
         if len(self._images) > 1:
             bound = error_bound(self._steps[1].snapshot, image.plane)

@@ -25,7 +25,7 @@ _BATCH_SECONDS = 0.06
 """The time that reading a batch should take: after it, the image is shown again."""
 _PREVIEW_SECONDS = 0.03
 """The shortest reading before which a preview is shown."""
-_FIRST_GUESS = 0.004
+_FIRST_GUESS = {"slice": 0.004, "grid": 0.004, "project": 1.0}
 """Seconds that a tile takes, before any was read."""
 
 Tile: TypeAlias = tuple[int, int]
@@ -100,21 +100,21 @@ class TileReader:
 
     def __init__(self, cache: TileCache = TILES) -> None:
         self._cache = cache
-        self._seconds_per_tile: dict[object, float] = {}
+        self._seconds_per_tile: dict[object, float] = {}  # by planes, at each resolution
 
     def images(self, plane: Plane, resolution: Resolution, pixels: Pixels) -> Iterator[Image]:
         """Yield an image with ever more of its tiles; the last one has all."""
         image, missing = self._assemble(plane, resolution, pixels)
-        speed = (plane.method, resolution)
-        if len(missing) * self._seconds_per_tile.get(speed, _FIRST_GUESS) >= _PREVIEW_SECONDS:
+        key = plane.key(resolution)
+        seconds = self._seconds_per_tile.get(key, _FIRST_GUESS[plane.method])
+        if len(missing) * seconds >= _PREVIEW_SECONDS and np.isfinite(image.values).any():
             yield image
         while missing:
             start = time.perf_counter()
-            batch = _batch(
-                missing, _BATCH_SECONDS / self._seconds_per_tile.get(speed, _FIRST_GUESS)
-            )
+            batch = _batch(missing, _BATCH_SECONDS / seconds)
             self._read(plane, resolution, batch)
-            self._seconds_per_tile[speed] = (time.perf_counter() - start) / len(batch)
+            seconds = (time.perf_counter() - start) / len(batch)
+            self._seconds_per_tile[key] = seconds
             image, missing = self._assemble(plane, resolution, pixels)
             if missing:
                 yield image
