@@ -15,6 +15,7 @@ import ambar.xarray
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
+from tests.helpers.ramses_outputs import HYDRO, PARTICLES, Spec, write_output
 from tests.helpers.sample_outputs import output
 from tests.helpers.store_chunks import chunks
 
@@ -351,3 +352,60 @@ def test_bad_input_leaves_nothing_behind(
     code, _, error = run(capsys, "plot", store, folder / "x.png")
     assert (code, "checksum" in error or "damaged" in error) == (1, True)
     assert [file.name for file in folder.iterdir()] == ["taken.png"]
+
+
+def test_curved_coordinates_have_their_form(tmp_path: Path) -> None:
+    """Cells of spherical coordinates are at their places in planes of a radius and an angle."""
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(50)
+    values = np.random.default_rng(2).uniform(1, 2, (8, 6, 4))
+    dataset = yt.load_uniform_grid(
+        {("gas", "density"): (values, "g/cm**3")},
+        values.shape,
+        length_unit=(2.0, "au"),
+        bbox=np.array([[1, 5], [0, np.pi], [0, 2 * np.pi]]),
+        geometry="spherical",
+    )
+    ambar.convert(dataset, tmp_path / "ball.ambar", fsync=False)
+    snapshot = ambar.open_snapshot(tmp_path / "ball.ambar")
+    axes = draw(snapshot, plot()).axes[0]
+    assert axes.get_xlabel() == "R [$\\mathrm{au}$]"
+    assert axes.get_ylabel() == "z [$\\mathrm{au}$]"
+    corners = axes.collections[0].get_coordinates()
+    np.testing.assert_allclose(np.hypot(*corners[0].T), 2 * np.linspace(1, 5, 9), rtol=1e-6)
+    np.testing.assert_allclose(corners[0, :, 0], 0, atol=1e-9)  # the axis is vertical
+    found = np.asarray(axes.collections[0].get_array()).reshape(6, 8)
+    np.testing.assert_allclose(found, values[:, :, 2].T)
+    assert draw(snapshot, plot()).get_suptitle().startswith("$\\phi$ = 3.142 rad")
+    axes = draw(snapshot, plot(slice_at=0.5, axis="y")).axes[0]
+    assert axes.get_xlim() == pytest.approx((-10, 10))
+    ring = draw(snapshot, plot(slice_at=0.5, axis="x")).axes[0]
+    assert ring.get_xlabel() == "$\\theta$ [$\\mathrm{rad}$]"
+
+
+def test_fields_of_plasmas_are_cut_in_readable_lengths(tmp_path: Path) -> None:
+    """The field "rho" is no density of mass there, so that its mean would be meaningless."""
+    pytest.importorskip("openpmd_api")
+    from tests.helpers.openpmd_files import write_warpx
+
+    source = write_warpx(tmp_path / "warpx_%T.h5", (100,))
+    ambar.convert(source, tmp_path / "warpx.ambar", fsync=False)
+    snapshot = ambar.open_snapshot(tmp_path / "warpx.ambar")
+    figure = draw(snapshot, plot(fields=("rho", "E_x")))
+    assert figure.get_suptitle() == "z = 0 $\\mathrm{\\mu m}$, time 10 fs"
+    assert [axes.get_xlabel() for axes in figure.axes] == ["x [$\\mathrm{\\mu m}$]"] * 2
+
+
+def test_particles_of_two_dimensions(tmp_path: Path) -> None:
+    truth = write_output(tmp_path, Spec(ndim=2, hydro=HYDRO[:4], particles=PARTICLES))
+    particles = ambar.open_snapshot(truth.folder).particles
+    rows = particles.read(["x", "y", "mass"])
+    image = particles.map("mass", method="nearest", resolution=16)
+    size = image.attrs["pixel_size"]
+    edges = np.linspace(0, 16 * size, 17)
+    expected = np.histogram2d(rows["y"], rows["x"], (edges, edges), weights=rows["mass"])[0]
+    np.testing.assert_allclose(image.fillna(0) * size**2, expected, rtol=1e-12, atol=1e-15)
+    whole = particles.map("mass", resolution=16)
+    assert float(whole.sum()) * size**2 == pytest.approx(float(rows["mass"].sum()))
+    with pytest.raises(ValueError, match="seen along z; leave axis, up and depth out"):
+        particles.map("mass", axis="x")

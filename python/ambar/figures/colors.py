@@ -26,6 +26,8 @@ _PERCENTILES = (1.0, 99.9)
 """Ends of logarithmic colours, of the positive values."""
 _LARGEST_RANGE = 1e5
 """The largest ratio of the ends of logarithmic colours."""
+_LARGEST = 1e300
+"""The largest number at an end: matplotlib adds and multiplies ends."""
 _SYMLOG_RANGE = 1e3
 """The ratio of the ends of symmetric logarithmic colours to the end of their linear part."""
 _BALANCE = 0.1
@@ -110,6 +112,7 @@ def color_scale(
         values = np.array(limits, np.float64)
     values = np.asarray(values, np.float64).ravel()
     values = values[np.isfinite(values)]
+    values = np.clip(values, -_LARGEST, _LARGEST)
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if log is None:
         log = (limits is None and _is_wide(values)) or (

@@ -68,15 +68,26 @@ def box_length_unit(info: RunInfo, part: float = 1.0) -> str:
     return length_unit(part * max(info.box_size) * info.units.length("cm"))
 
 
-def is_integrated(field: str) -> bool:
+def is_integrated(amr: Amr, field: str) -> bool:
     """Return whether the usual picture of a field through a box is its integral.
 
-    That of other fields is their mean, weighted with the density.
+    That is so for densities of mass and number, and arithmetic. That of other fields is their mean,
+    weighted with the density.
     """
-    return not field.isidentifier() or quantity_of(field) in _INTEGRALS
+    quantity = quantity_of(field)
+    if quantity not in _INTEGRALS:
+        return not field.isidentifier()
+    return _is_of(amr, field, _UNITS[quantity])
 
 
 def usual_weight(amr: Amr) -> str | None:
     """Return the weight of means along a line of sight; None without a density of mass."""
     name = resolve("density", amr.fields)
-    return name if name in amr.fields and quantity_of(name) == "density" else None
+    is_density = name in amr.fields and quantity_of(name) == "density"
+    return name if is_density and _is_of(amr, name, _UNITS["density"]) else None
+
+
+def _is_of(amr: Amr, field: str, unit: str) -> bool:
+    """Return whether a field can have a unit: "rho" is a charge density in codes for plasmas."""
+    own = amr._request([field]).units[field]
+    return own is None or own.is_like(parse_unit(unit))

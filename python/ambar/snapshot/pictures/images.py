@@ -68,7 +68,7 @@ def with_usual_view(snapshot: Snapshot, field: str, request: CellsPlot) -> Cells
     if amr.ndim != 3 or any(one is not None for one in given):
         return request
     is_cartesian = getattr(snapshot.info, "coordinates", "cartesian") == "cartesian"
-    if is_cartesian and is_integrated(field):
+    if is_cartesian and is_integrated(amr, field):
         return request
     weight = usual_weight(amr) if is_cartesian else None
     if weight is None and not _needs_map(request):

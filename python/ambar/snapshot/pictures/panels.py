@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _STATISTICS = {"mean": "mean ", "dispersion": "dispersion of ", "maximum": "maximum of "}
 _COLUMNS = 3
 """Most panels of one snapshot beside each other."""
+_SURFACE_DENSITIES = ("Msun/pc**2", "g/cm**2", "kg/m**2", "Msun/kpc**2")
 _ANGLES = {
     ("polar", "y"): r"$\theta$",
     ("cylindrical", "y"): "z",
@@ -103,6 +104,12 @@ def _curved(panel: ImagePanel, image: xr.DataArray, info: RunInfo, coordinates: 
     if info.physical:
         known = box_length_unit(info, info.box_size[0] / max(info.box_size))
         factor, unit = info.units.length(known), pint_notation(known)
+    if "at" in image.attrs:
+        axis, at = str(image.attrs["axis"]), image.attrs["at"]
+        name = _ANGLES.get((coordinates, axis), "r" if axis == "x" else axis)
+        is_length = not name.startswith("$")
+        place = f"{at * factor if is_length else at:.4g} {unit_text(unit) if is_length else 'rad'}"
+        panel = replace(panel, title=f"{name} = {place}")
     left, right, bottom, top = panel.extent
     is_angle = {dim: names[dim].startswith("$") for dim in names}
     if horizontal != "x" or coordinates not in ("polar", "cylindrical", "spherical"):
@@ -162,7 +169,7 @@ def value_label(image: xr.DataArray) -> str:
     name, unit = str(image.attrs["long_name"]), str(image.attrs["units"])
     plain, _, along = name.partition(", integrated")
     quantity = quantity_of(str(image.name))
-    if along and quantity == "density" and unit != "code":
+    if along and quantity == "density" and unit in _SURFACE_DENSITIES:
         name = f"surface density ({plain}{_}{along})" if plain != "density" else "surface density"
     elif along and quantity == "number_density":
         name = "column density"
@@ -224,7 +231,9 @@ def view_text(image: xr.DataArray, request: CellsPlot) -> str:
     attrs = image.attrs
     if "at" in attrs:
         unit = attrs.get("length_unit", "")
-        at = f"{attrs['axis']} = {attrs['at']:.4g}"
+        size = float(np.ptp(image[image.dims[1]].to_numpy()))
+        place = 0.0 if abs(attrs["at"]) < 1e-6 * size else attrs["at"]
+        at = f"{attrs['axis']} = {place:.4g}"
         return f"{at} {unit_text(unit)}" if unit else at
     if "axis" not in attrs or len(attrs.get("center", "xyz")) == 2:
         return ""
