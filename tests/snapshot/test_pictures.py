@@ -93,6 +93,23 @@ def test_fields_are_seen_as_is_usual(gravpart: ambar.Snapshot) -> None:
     np.testing.assert_array_equal(found, amr.slice("velocity_x", level=4))
 
 
+def test_particles_are_drawn_where_there_are_no_cells(tmp_path: Path) -> None:
+    """Of several species the gas; masses are summed, other fields averaged."""
+    h5py = pytest.importorskip("h5py")
+    assert h5py
+    from tests.helpers.particle_snapshots import particles, write_gadget
+
+    write_gadget(tmp_path / "snap_003.hdf5", particles({0: 500, 1: 900}))
+    ambar.convert(tmp_path / "snap_003.hdf5", tmp_path / "snap.ambar", fsync=False)
+    snapshot = ambar.open_snapshot(tmp_path / "snap.ambar")
+    figure = draw(snapshot, plot())
+    assert figure.get_suptitle().startswith("gas, along z, redshift 3.00")
+    gas = snapshot.species["gas"]
+    found = images.image_of(snapshot, "u", plot(particles=True, species="gas", resolution=8))
+    expected = gas.map("u", weight="mass", resolution=8, unit="erg/g")
+    np.testing.assert_allclose(found, expected)
+
+
 def test_parts_of_a_picture(gravpart: ambar.Snapshot) -> None:
     box = ambar.Box((0.25, 0.25, 0.0), (0.75, 0.5, 1.0))
     found = images.image_of(gravpart, "density", plot(region=box, slice_at=0.5, resolution=16))

@@ -53,8 +53,6 @@ def usual_unit(rows: FieldRows, field: str, exponent: int = 0) -> str:
         return "code"
     size = max(rows.info.box_size) * rows.info.units.length("cm")
     others = _ASTRONOMICAL if size > _ASTRONOMICAL_BOX else _TERRESTRIAL
-    if own.name and exponent == 0:
-        return "code"  # which is its own unit
     own *= rows.info.units._code_unit("length") ** exponent
     known = {**_UNITS, **others, "length": box_length_unit(rows.info)}
     units = (known.get(quantity_of(field) or ""), *known.values())
@@ -85,6 +83,13 @@ def usual_weight(amr: Amr) -> str | None:
     name = resolve("density", amr.fields)
     is_density = name in amr.fields and quantity_of(name) == "density"
     return name if is_density and _is_of(amr, name, _UNITS["density"]) else None
+
+
+def usual_particle_weight(particles: FieldRows, field: str) -> str | None:
+    """Return the weight of the mean of a field of particles; None for masses, which are summed."""
+    is_summed = quantity_of(field) == "mass" or field in _MASSES or not field.isidentifier()
+    name = resolve("mass", particles.fields)
+    return None if is_summed or name not in particles.fields else name
 
 
 def _is_of(amr: Amr, field: str, unit: str) -> bool:

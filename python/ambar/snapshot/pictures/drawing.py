@@ -14,7 +14,7 @@ from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limi
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
-from ambar.snapshot.pictures.images import image_of
+from ambar.snapshot.pictures.images import AnyPlot, image_of, with_usual_rows
 from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot, axis_name
 from ambar.snapshot.pictures.panels import (
     fields_of,
@@ -52,6 +52,7 @@ def draw(
     KeyError
         If a field does not exist.
     """
+    request = _prepared(snapshot, request)
     if request.colors is not None:
         check_colors(request.colors)
     if request.limits is not None:
@@ -63,6 +64,13 @@ def draw(
         title = ", ".join(filter(None, [*titles, title]))
         grid = [[replace(panel, title="") for panel in row] for row in grid]
     return draw_grid(grid, title if request.title else "", on)
+
+
+def _prepared(opened: Snapshot | Series, request: AnyPlot) -> AnyPlot:
+    """Return a request for the rows that the snapshot, or the last one of a series, has."""
+    if not isinstance(opened, Sequence):
+        return with_usual_rows(opened, request)
+    return with_usual_rows(opened[-1], request) if len(opened) else request
 
 
 def _grid(snapshot: Snapshot | Series, request: CellsPlot) -> tuple[list[list[Panel]], str]:
@@ -213,6 +221,7 @@ def _bound_of(field: str, *snapshots: Snapshot) -> float | None:
 
 def frames_of(series: Series, request: SeriesPlot) -> Iterator[Figure]:
     """Yield a figure for each output of a series, with the same colours."""
+    request = _prepared(series, request)
     chosen = [series[int(n)] for n in np.linspace(0, len(series) - 1, _MOST_SAMPLED).round()]
     chosen = list({one.location: one for one in chosen}.values())
     scales: dict[str, ColorScale | tuple[float, float]] = {}
@@ -241,6 +250,7 @@ def frames_of(series: Series, request: SeriesPlot) -> Iterator[Figure]:
 
 def write_picture(opened: Snapshot | Series, request: CellsPlot) -> Path:
     """Write a picture, a movie of a series, or a FITS file, and return its path."""
+    request = _prepared(opened, request)
     if request.movie is not None:
         if not isinstance(opened, Sequence) or not isinstance(request, SeriesPlot):
             raise _core.InvalidError(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from ambar import _core
+from ambar.snapshot.loading import has_cells
 from ambar.snapshot.physics.unit_expressions import pint_notation
 from ambar.snapshot.pictures.defaults import (
     box_length_unit,
     is_integrated,
+    usual_particle_weight,
     usual_unit,
     usual_weight,
 )
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.particles import Particles
     from ambar.snapshot.snapshot import Snapshot
 
+AnyPlot = TypeVar("AnyPlot", bound=CellsPlot)
 _RESOLUTION = 512
 """Pixels along the longer side of a map."""
 _PARTICLE_RESOLUTIONS = (64, 128, 256, 512)
@@ -38,7 +41,7 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
 
     Without options, densities are integrated through a box of three dimensions, and other fields
     averaged, weighted with the density. Fields without one, and data whose coordinates are not
-    Cartesian, are cut in the middle.
+    Cartesian, are cut in the middle. Of particles, masses are summed, and other fields averaged.
 
     Raises
     ------
@@ -47,7 +50,10 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
     """
     if request.particles:
         _check_options(request)
-        image = _map(particles_of(snapshot, request), field, request)
+        particles = particles_of(snapshot, request)
+        if request.weight is None and request.statistic is None:
+            request = replace(request, weight=usual_particle_weight(particles, field))
+        image = _map(particles, field, request)
     else:
         request = with_usual_view(snapshot, field, request)
         is_map = _check_options(request)
@@ -91,6 +97,17 @@ def levels_of(snapshot: Snapshot, image: xr.DataArray, request: CellsPlot) -> np
         )
     found: np.ndarray = image_of(snapshot, "level", request).to_numpy()
     return found
+
+
+def with_usual_rows(snapshot: Snapshot, request: AnyPlot) -> AnyPlot:
+    """Return a request for particles if there are no cells: for gas, or the largest species."""
+    if request.particles or has_cells(snapshot._source.components):
+        return request
+    species = snapshot.species
+    if len(species) < 2:
+        return replace(request, particles=bool(species) or "particles" in snapshot.components)
+    usual = max(species, key=lambda name: (name == "gas", len(species[name])))
+    return replace(request, particles=True, species=usual)
 
 
 def particles_of(snapshot: Snapshot, request: CellsPlot) -> Particles:

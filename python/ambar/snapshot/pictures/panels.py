@@ -74,7 +74,7 @@ def image_panel(
     coordinates = getattr(info, "coordinates", "cartesian")
     unit = str(image[image.dims[1]].attrs["units"])
     panel = ImagePanel(
-        title=view_text(image, request),
+        title=", ".join(filter(None, [request.species, view_text(image, request)])),
         values=image.to_numpy(),
         extent=extent_of(image),
         scale=scale or scale_of([image], request),
