@@ -106,7 +106,7 @@ def test_particles_are_drawn_where_there_are_no_cells(tmp_path: Path) -> None:
     assert figure.get_suptitle().startswith("gas, along z, redshift 3.00")
     gas = snapshot.species["gas"]
     found = images.image_of(snapshot, "u", plot(particles=True, species="gas", resolution=8))
-    expected = gas.map("u", weight="mass", resolution=8, unit="erg/g")
+    expected = gas.map("u", weight="mass", resolution=8)
     np.testing.assert_allclose(found, expected)
 
 
@@ -411,6 +411,7 @@ def test_fields_of_plasmas_are_cut_in_readable_lengths(tmp_path: Path) -> None:
     figure = draw(snapshot, plot(fields=("rho", "E_x")))
     assert figure.get_suptitle() == "z = 0 $\\mathrm{\\mu m}$, time 10 fs"
     assert [axes.get_xlabel() for axes in figure.axes] == ["x [$\\mathrm{\\mu m}$]"] * 2
+    assert figure.axes[1].child_axes[0].get_ylabel() == "E x [$\\mathrm{V\\,m^{-1}}$]"
 
 
 def test_particles_of_two_dimensions(tmp_path: Path) -> None:

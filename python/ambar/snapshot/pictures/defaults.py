@@ -52,7 +52,10 @@ def usual_unit(rows: FieldRows, field: str, exponent: int = 0) -> str:
     if own is None or not rows.info.physical:
         return "code"
     size = max(rows.info.box_size) * rows.info.units.length("cm")
-    others = _ASTRONOMICAL if size > _ASTRONOMICAL_BOX else _TERRESTRIAL
+    is_large = size > _ASTRONOMICAL_BOX
+    others = _ASTRONOMICAL if is_large else _TERRESTRIAL
+    if own.name and exponent == 0 and not (is_large and quantity_of(field)):
+        return "code"  # the unit that the output states for the field
     own *= rows.info.units._code_unit("length") ** exponent
     known = {**_UNITS, **others, "length": box_length_unit(rows.info)}
     units = (known.get(quantity_of(field) or ""), *known.values())
