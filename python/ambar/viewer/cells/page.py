@@ -26,7 +26,7 @@ from ambar.viewer.cells.histogram import Histogram
 from ambar.viewer.cells.labels import readable_unit
 from ambar.viewer.cells.map_figure import MapFigure
 from ambar.viewer.cells.overlays import Overlays
-from ambar.viewer.cells.plane import Plane
+from ambar.viewer.cells.plane import Plane, Resolution
 from ambar.viewer.cells.pointer import Pointer
 from ambar.viewer.cells.steps import Steps, time_of
 from ambar.viewer.cells.tiles import Image, TileReader
@@ -160,21 +160,25 @@ class CellsPage:
         self._background.submit(lambda: self._read(planes, view))
 
     def _read_ahead(self) -> None:
-        """Read what may be shown next: the outputs before and after, and the finer level.
+        """Read what may be shown next: finer and coarser levels, the outputs before and after.
 
         Projections are read ahead of time for other outputs only: they may take long.
         """
-        view = self._view
+        view, first = self._view, self._images[0]
         shown = [self._choice.plane(steps.snapshot.amr) for steps in self._steps]
-        next_ones = [self._choice.plane(one.amr) for one in self._steps[0].neighbours]
-        tasks = [([plane], view) for plane in next_ones]
-        if shown[0].method != "project":
-            tasks.insert(0, (shown, view.zoomed(0.5)))
+        tasks = []
+        if first.plane.method != "project":
+            finer, coarser = first.plane.neighbours(first.resolution)
+            tasks = [(shown, view.zoomed(0.7), finer), (shown, view.zoomed(1.5), coarser)]
+        for snapshot in self._steps[0].neighbours:
+            tasks.append(([self._choice.plane(snapshot.amr)], view, first.resolution))
         self._ahead.submit(lambda: chain.from_iterable(self._read(*task) for task in tasks))
 
-    def _read(self, planes: list[Plane], view: View) -> Iterator[tuple[Image, ...]]:
+    def _read(
+        self, planes: list[Plane], view: View, resolution: Resolution | None = None
+    ) -> Iterator[tuple[Image, ...]]:
         """Yield the images of some planes in a window, with ever more of their tiles."""
-        resolution = view.resolution(planes[0])
+        resolution = resolution or view.resolution(planes[0])
         pixels = view.pixels(planes[0], resolution)
         images: list[Image] = []
         for number, plane in enumerate(planes):

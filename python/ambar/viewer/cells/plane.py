@@ -96,6 +96,12 @@ class Plane:
             found.append(self._resolution(lowest, factor))
         return found
 
+    def neighbours(self, resolution: Resolution) -> tuple[Resolution, Resolution]:
+        """Return the finer and the coarser resolution; the same at the ends."""
+        known = self.resolutions
+        place = known.index(resolution)
+        return known[max(place - 1, 0)], known[min(place + 1, len(known) - 1)]
+
     def _resolution(self, level: int, factor: int = 1) -> Resolution:
         sizes = self.amr.cell_size(level)
         pixel = (sizes[self.axes[0]] * factor, sizes[self.axes[1]] * factor)
