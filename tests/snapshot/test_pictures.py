@@ -162,6 +162,24 @@ def test_a_series_is_a_row_with_equal_colours(tmp_path: Path) -> None:
     assert len(draw(series, SeriesPlot(**options, output=2)).axes) == 2
 
 
+def test_frames_of_a_movie_have_equal_colours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    options = ["--movie", tmp_path / "frames", "--dpi", 50, "-f", "pressure"]
+    for _ in range(2):  # which replaces the frames
+        assert run(capsys, "plot", RAMSES / "sedov3d_small", *options)[0] == 0
+    first, second = (
+        matplotlib.image.imread(file) for file in sorted((tmp_path / "frames").iterdir())
+    )
+    assert first.shape == second.shape
+    assert (first != second).any()
+    assert (first[:, -50:] == second[:, -50:]).all()  # the colour bar with its labels
+    twice: Any = [ambar.open_snapshot(TUBE)] * 2
+    tube = list(drawing.frames_of(twice, SeriesPlot(path="x")))
+    assert len({one.axes[0].get_ylim() for one in tube}) == 1
+
+
 def test_comparisons_end_at_the_bound(tmp_path: Path) -> None:
     pairs = {"sedov": output("sedov"), "tube": TUBE}
     for name, source in pairs.items():

@@ -66,7 +66,7 @@ def write_movie(figures: Iterable[Figure], target: Path, *, rate: float, dpi: in
             f"{', '.join(_MOVIES)}, .gif, or a folder without a suffix"
         )
     program = _ffmpeg() if suffix in _MOVIES else ""
-    with published(target, replace=bool(suffix)) as scratch:
+    with published(target, replace=True) as scratch:
         options = {"rate": rate, "program": program}
         writers[suffix](_pixels(figures, dpi), scratch, **options)
     return target
