@@ -337,8 +337,7 @@ class Store(Group):
                 f"{self.location}: {text.plural(len(damage), 'damaged place')}; restore the "
                 f"store from a copy:\n" + "\n".join(f"  {place}" for place in damage)
             )
-        found = {key: report[key] for key in ("bytes", "entries", "chunks")}
-        return {**found, "unfinished": report.get("unfinished", 0)}
+        return {key: report[key] for key in ("bytes", "entries", "chunks", "unfinished")}
 
     @property
     def _title(self) -> str:
