@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,11 +16,15 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar.kinds.request import ViewRequest
+from ambar.viewer.cells.call import python_call
 from ambar.viewer.cells.overlays import cell_sides, positions
+from ambar.viewer.cells.page import CellsPage
 from ambar.viewer.cells.plane import Pixels, Plane
-from ambar.viewer.cells.tiles import TileCache, TileReader
+from ambar.viewer.cells.tiles import TILES, TileCache, TileReader
 from ambar.viewer.cells.view import View
 from tests.helpers.browser import Screen, shown
+from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.sample_outputs import output
 
 
@@ -168,3 +176,54 @@ def test_tiles_are_read_once_and_released(run: Path) -> None:
     coarser = next(one for one in plane.resolutions if one.level == finest.level - 1)
     [*_] = TileReader(cache).images(plane, coarser, Pixels(0, 32, 0, 32))
     assert cache.nbytes == 32 * 32 * 4  # which is larger than what is left
+
+
+def test_series_have_a_slider_whose_neighbours_are_read_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "series.ambar"
+    ambar.convert(output("sedov").parent, path, fsync=False)
+    series = ambar.open_series(path)
+    shown = CellsPage(series, ViewRequest.of(series))
+    shown._background.wait()
+    shown._ahead.wait()
+    expected = [run.amr.slice("density").to_numpy().astype("f4") for run in series]
+    assert np.array_equal(shown._images[0].values, expected[-1])
+    planes = [shown._choice.plane(run.amr) for run in series]
+    tiles = [TILES.get((plane.key(plane.resolutions[0]), (0, 0))) for plane in planes]
+    assert all(np.array_equal(tile, image) for tile, image in zip(tiles, expected, strict=True))
+    shown._steps[0].slider.value = 0
+    shown._background.wait()
+    assert np.array_equal(shown._images[0].values, expected[0])
+
+
+def test_the_call_of_python_draws_the_same_picture(run: Path) -> None:
+    snapshot = ambar.open_snapshot(run)
+    plane = Plane(snapshot.amr, "pressure", "project", axis=1, weight="density")
+    view = View(0.25, 0.75, 0.5, 1.0, 400, 400)
+    resolution = view.resolution(plane)
+    pixels = view.pixels(plane, resolution, 0)
+    [*_, image] = TileReader(TileCache()).images(plane, resolution, pixels)
+    opened = f"ambar.open_snapshot({str(run)!r})"
+    code = python_call(opened, image, view, "log", (1e-3, 2.0), "inferno")
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - the code that the page shows
+    assert np.array_equal(names["image"].to_numpy().astype("f4"), image.values)
+
+
+def test_the_program_prints_the_url_and_ends_with_ctrl_c(run: Path) -> None:
+    command = [sys.executable, "-m", "ambar", "view", str(run), "--no-browser"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
+        assert program.stdout is not None
+        line = program.stdout.readline()
+        url = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        assert url is not None
+        with urllib.request.urlopen(url[0], timeout=30) as answer:  # noqa: S310
+            assert answer.status == 200
+        program.send_signal(signal.SIGINT)
+        assert program.wait(timeout=30) == 0
+
+
+def test_cells_of_one_dimension_are_refused() -> None:
+    tube = RAMSES_CASES / "tube_1d_walls" / "output_00002"
+    with pytest.raises(ambar.UnsupportedError, match="2 or 3 dimensions"):
+        ambar.view(tube).serve(browser=False)

@@ -166,12 +166,12 @@ class CellsPage:
         """
         view, first = self._view, self._images[0]
         shown = [self._choice.plane(steps.snapshot.amr) for steps in self._steps]
-        tasks = []
+        tasks: list[tuple[list[Plane], View, Resolution | None]] = []
         if first.plane.method != "project":
             finer, coarser = first.plane.neighbours(first.resolution)
             tasks = [(shown, view.zoomed(0.7), finer), (shown, view.zoomed(1.5), coarser)]
         for snapshot in self._steps[0].neighbours:
-            tasks.append(([self._choice.plane(snapshot.amr)], view, first.resolution))
+            tasks.append(([self._choice.plane(snapshot.amr)], view, None))
         self._ahead.submit(lambda: chain.from_iterable(self._read(*task) for task in tasks))
 
     def _read(
