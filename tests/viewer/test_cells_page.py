@@ -189,7 +189,9 @@ def test_series_have_a_slider_whose_neighbours_are_read_ahead(tmp_path: Path) ->
     assert np.array_equal(shown._images[0].values, expected[-1])
     planes = [shown._choice.plane(run.amr) for run in series]
     tiles = [TILES.get((plane.key(plane.resolutions[0]), (0, 0))) for plane in planes]
-    assert all(np.array_equal(tile, image) for tile, image in zip(tiles, expected, strict=True))
+    for tile, image in zip(tiles, expected, strict=True):
+        assert isinstance(tile, np.ndarray)
+        assert np.array_equal(tile, image)
     shown._steps[0].slider.value = 0
     shown._background.wait()
     assert np.array_equal(shown._images[0].values, expected[0])
