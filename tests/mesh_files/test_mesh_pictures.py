@@ -113,3 +113,7 @@ def test_series_movies_and_comparisons(tmp_path: Path) -> None:
     assert len(figure.axes) == 3
     assert figure.axes[2].get_title().endswith("bound 0.01")
     assert figure.axes[2].child_axes[0].get_ylim() == (-0.01, 0.01)
+    both = MeshSeriesPlot(path="x", fields=("height", "Normals"), output=1, against=series)
+    errors = draw(series, both).axes
+    assert len(errors) == 6
+    assert errors[2].get_title() == "largest error 0"

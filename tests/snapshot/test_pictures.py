@@ -200,6 +200,16 @@ def test_comparisons_end_at_the_bound(tmp_path: Path) -> None:
         assert "bound 0.01" in error.get_title()
 
 
+def test_bounds_are_in_the_unit_of_the_picture(tmp_path: Path) -> None:
+    original = ambar.open_snapshot(GALAXY)
+    ambar.convert(GALAXY, tmp_path / "x.ambar", error_bound={"density": 0.01}, fsync=False)
+    figure = draw(original, plot(against=ambar.open_snapshot(tmp_path / "x.ambar")))
+    error: Any = figure.axes[2].images[0]
+    bound = 0.01 * original.info.units.factor("density", "g/cm3")
+    assert error.get_clim() == pytest.approx((-bound, bound))
+    assert bound / 100 < np.abs(error.get_array()).max() <= bound * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("values", "options", "expected"),
     [
@@ -209,7 +219,7 @@ def test_comparisons_end_at_the_bound(tmp_path: Path) -> None:
         (np.linspace(-2, 3, 50), {}, ("linear", -3, 3, "RdBu_r")),
         (np.linspace(-2, 30, 50), {}, ("linear", -2, 30, "inferno")),
         (np.linspace(-2, 3, 50), {"log": True}, ("symlog", -3, 3, "RdBu_r")),
-        (np.linspace(1, 5, 50), {"limits": (-1, 2)}, ("linear", -1, 2, "RdBu_r")),
+        (np.linspace(1, 5, 50), {"limits": (-1, 2)}, ("linear", -1, 2, "inferno")),
         (np.full(9, 4.0), {}, ("linear", 2, 6, "inferno")),
         (np.array([np.nan]), {"colors": "viridis"}, ("linear", 0, 1, "viridis")),
         (np.append(np.linspace(1, 2, 5000), 9.0), {}, ("linear", 1, 2, "inferno")),
@@ -225,7 +235,8 @@ def test_colours_suit_the_values(
     ends: Any = scale.norm([scale.low, scale.high])
     assert ends.tolist() == [0, 1]
     places = np.linspace(max(scale.low, 1e-30) if scale.kind == "log" else scale.low, scale.high, 7)
-    assert ((scale.fractions(places) >= 0) & (scale.fractions(places) <= 1)).all()
+    # Colours of rendered meshes are those of their colour bars.
+    np.testing.assert_allclose(scale.fractions(places), np.clip(scale.norm(places), 0, 1))
 
 
 def test_logarithmic_colours_leave_out_extremes(gravpart: ambar.Snapshot) -> None:
@@ -314,6 +325,24 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     assert line.get_xdata()[-1] == bins["density_upper"][-1]
     with pytest.raises(ValueError, match=r"found the shape \(16, 16, 16\)"):
         gravpart.amr.grid("density", level=4).ambar.plot()
+    pyplot.close("all")
+
+
+def test_arrays_draw_themselves_at_their_coordinates() -> None:
+    """Descending latitudes increase upwards, and times are dates."""
+    xr = pytest.importorskip("xarray")
+    from matplotlib import pyplot
+
+    times = np.arange("2020-01-01", "2020-01-04", dtype="M8[D]").astype("M8[ns]")
+    latitudes = ("lat", [60.0, 0, -60], {"units": "degrees_north"})
+    values = np.arange(9.0).reshape(3, 3)
+    array = xr.DataArray(values, {"lat": latitudes, "time": times}, ("lat", "time"))
+    axes = array.ambar.plot()
+    assert axes.get_ylim() == (-90, 90)
+    np.testing.assert_array_equal(axes.images[0].get_array(), values[::-1])
+    for drawn in (axes, array[0].ambar.plot()):
+        drawn.figure.canvas.draw()
+        assert drawn.xaxis.get_offset_text().get_text().startswith("2020-Jan")
     pyplot.close("all")
 
 

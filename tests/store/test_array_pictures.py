@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,8 @@ def test_lines_errors_and_movies(ocean: Path, capsys: pytest.CaptureFixture[str]
         arrays.draw(store, ArraysPlot(path="x", fields=("name",)))
     with pytest.raises(ValueError, match="invalid index 9 along 'time'; expected 0 to 3"):
         arrays.draw(store, ArraysPlot(path="x", output=9))
+    with pytest.raises(ValueError, match="three or more dimensions for an output, found 'mean'"):
+        arrays.draw(store, ArraysPlot(path="x", fields=("mean",), output=1))
     movie = ocean.with_name("movie.gif")
     assert run(capsys, "plot", ocean, "--movie", movie, "--dpi", 50)[0] == 0
     from PIL import Image
@@ -106,6 +109,8 @@ def test_versions_of_an_array_are_compared(tmp_path: Path) -> None:
     np.testing.assert_allclose(error.get_array(), second.get_array() - first.get_array())
     assert error.get_clim() == (-0.02, 0.02)
     assert figure.axes[2].get_title().endswith("bound 0.02")
+    few: Any = arrays.draw(ambar.open_store(tmp_path / "a.ambar"), replace(request, resolution=9))
+    assert few.axes[2].get_title().startswith("largest error shown ")
 
 
 def test_collections_have_positions_and_profiles(tmp_path: Path) -> None:

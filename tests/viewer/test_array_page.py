@@ -11,9 +11,9 @@ import xarray as xr
 
 import ambar
 import ambar.xarray
+from ambar.figures.panels import bin_extremes
 from ambar.viewer.pages.arrays.axes import Axis, axes_of
 from ambar.viewer.pages.arrays.windows import read_image, read_line
-from ambar.viewer.sampling import envelope
 from tests.helpers.browser import Screen, shown
 from tests.helpers.range_server import RangeServer
 
@@ -139,7 +139,7 @@ def test_lines_keep_the_extremes_of_each_pixel(tmp_path: Path) -> None:
     assert len(indices) == 1000
     assert shown_values.max() == 99
     np.testing.assert_array_equal(values[indices], shown_values)
-    places, found = envelope(np.array([1.0, np.nan, 3.0, np.nan]), 3)
+    places, found = bin_extremes(np.array([1.0, np.nan, 3.0, np.nan]), 3)
     assert places.tolist() == [0, 2, 3, 3]
     assert found[:2].tolist() == [1.0, 3.0]
 

@@ -34,7 +34,7 @@ from ambar.collection.storage.records import (
 )
 from ambar.collection.write.dataset_stack import DatasetStack
 from ambar.collection.write.pending_changes import PendingChanges, settings_of
-from ambar.kinds.figures import plotted
+from ambar.kinds.figures import draw_object
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.snapshot.table import Table
@@ -828,7 +828,7 @@ class Collection(CommitContext, Refreshable):
 
         options = {**options, "where": datasets}
         kind = ("collection", CollectionPlot)
-        return plotted(draw, self, kind, self.location, variables, ax, options)
+        return draw_object(draw, self, kind, self.location, variables, ax, options)
 
     def view(self) -> Viewer:
         """Show the collection in the browser, or as a widget in a notebook.

@@ -51,16 +51,16 @@ class ColorScale:
     @property
     def norm(self) -> Normalize:
         """The normalization for matplotlib."""
-        from matplotlib.colors import LogNorm, Normalize, SymLogNorm
+        from matplotlib.colors import AsinhNorm, LogNorm, Normalize
 
         if self.kind == "log":
             return LogNorm(self.low, self.high)
         if self.kind == "symlog":
-            return SymLogNorm(self.linear_width, vmin=self.low, vmax=self.high, base=10)
+            return AsinhNorm(self.linear_width, vmin=self.low, vmax=self.high)
         return Normalize(self.low, self.high)
 
     def extend(self, values: np.ndarray) -> str:
-        """Return which ends of the scale finite values exceed, as for colour bars."""
+        """Return the ends that finite values exceed, as colour bars of matplotlib name them."""
         ends = ("neither", "max", "min", "both")
         return ends[2 * bool((values < self.low).any()) + bool((values > self.high).any())]
 
@@ -87,7 +87,7 @@ def color_scale(
 
     Values of both signs are linear and symmetric around 0. Positive ones are logarithmic if they
     extend over more than a factor of 10, or if a few of them are far above the others. Extremes
-    that are far from all other values are left out.
+    that are far from all other values are left out. Colours diverge only if 0 is in their middle.
 
     Parameters
     ----------
@@ -131,11 +131,12 @@ def color_scale(
         low, high = -_end_of(-values), _end_of(values)
     if low == high:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-    return ColorScale("linear", low, high, colors or (DIVERGING if is_signed else SEQUENTIAL))
+    is_symmetric = math.isclose(low, -high)
+    return ColorScale("linear", low, high, colors or (DIVERGING if is_symmetric else SEQUENTIAL))
 
 
 def _is_wide(values: np.ndarray) -> bool:
-    """Return whether values are positive, but for a few zeros, and extend over a wide range."""
+    """Return whether values are positive, except a few zeros, and extend over a wide range."""
     positive = values[values > 0]
     if not positive.size or (values < 0).any() or 2 * positive.size < values.size:
         return False

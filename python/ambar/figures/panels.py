@@ -197,7 +197,7 @@ class LinePanel(Panel):
     is_log: tuple[bool, bool] = (False, False)
     """Whether the horizontal and the vertical axis are logarithmic."""
     limits: tuple[float, float] | None = None
-    """The ends of the vertical axis; by default those of the lines."""
+    """The ends of the axis of values, which is horizontal if the other one is downwards."""
     is_downward: bool = False
     """Whether the vertical axis increases downwards, as depth does."""
     height: float = 0.6
@@ -215,7 +215,7 @@ class LinePanel(Panel):
         axes.set(xscale="log" if self.is_log[0] else "linear")
         axes.set(yscale="log" if self.is_log[1] else "linear")
         if self.limits is not None:
-            axes.set(ylim=self.limits)
+            axes.set(**{"xlim" if self.is_downward else "ylim": self.limits})
         if self.is_downward:
             axes.invert_yaxis()
         axes.margins(x=0.02)
@@ -391,19 +391,36 @@ def envelope(values: np.ndarray, bins: int = 4000) -> tuple[np.ndarray, np.ndarr
 
     Examples
     --------
-    >>> places, found = envelope(np.array([9.0, 0.0, 1.0, 5.0, 4.0, 7.0]), bins=2)
+    >>> places, found = envelope(np.array([9.0, 0.0, 1.0, 5.0, 4.0, 7.0, 8.0]), bins=2)
     >>> places.tolist(), found.tolist()
-    ([0, 1, 4, 5], [9.0, 0.0, 4.0, 7.0])
+    ([0, 1, 4, 6], [9.0, 0.0, 4.0, 8.0])
     """
-    width = len(values) // bins
+    width = -(-len(values) // bins)
     if width < 3:
         return np.arange(len(values)), values
-    whole = values[: len(values) // width * width].reshape(-1, width)
-    is_missing = np.isnan(whole)
-    lowest = np.argmin(np.where(is_missing, np.inf, whole), axis=1)
-    highest = np.argmax(np.where(is_missing, -np.inf, whole), axis=1)
+    return bin_extremes(values, width)
+
+
+def bin_extremes(values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and values of the smallest and the largest value of each bin, in order.
+
+    Bins have `width` values; the last one has those that remain.
+
+    Examples
+    --------
+    >>> places, found = bin_extremes(np.array([9.0, 0.0, 1.0, 5.0, 4.0]), 3)
+    >>> places.tolist(), found.tolist()
+    ([0, 1, 3, 4], [9.0, 0.0, 5.0, 4.0])
+    """
+    count = -(-len(values) // width)
+    bins = np.full(count * width, values[-1], values.dtype)
+    bins[: len(values)] = values
+    bins = bins.reshape(count, width)
+    lowest = np.argmin(np.where(np.isnan(bins), np.inf, bins), axis=1)
+    highest = np.argmax(np.where(np.isnan(bins), -np.inf, bins), axis=1)
     places = np.sort(np.stack([lowest, highest], axis=1), axis=1)
-    places = (places + width * np.arange(len(whole))[:, None]).ravel()
+    places = (places + width * np.arange(count)[:, np.newaxis]).reshape(-1)
+    places = np.minimum(places, len(values) - 1)
     return places, values[places]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plotted(
+def draw_object(
     draw: Callable[[Any, Any, Any], Any],
     opened: Any,
     kind: tuple[str, type[PlotRequest]],
@@ -41,7 +41,7 @@ def plotted(
     Returns
     -------
     matplotlib.axes.Axes or numpy.ndarray
-        The axes; of several panels an array of them.
+        The axes; of several panels a flat array of them, row by row.
 
     Raises
     ------

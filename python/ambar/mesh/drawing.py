@@ -66,7 +66,7 @@ class MeshSeriesPlot(MeshPlot):
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _Drawing:
     """A mesh that is drawn: a PyVista object with one array, and the name of the array."""
 
     shape: Any
@@ -102,7 +102,10 @@ def draw(opened: Mesh | MeshSeries, request: MeshPlot, on: Figure | Axes | None 
     else:
         meshes, titles = [opened], [""]
     if request.against is not None:
-        grid = [_comparison(meshes[-1], request)]
+        step = request.output if isinstance(request, MeshSeriesPlot) else None
+        other: Any = request.against
+        other = other[-1 if step is None else step] if isinstance(other, Sequence) else other
+        grid = [_comparison(meshes[-1], other, name, request) for name in request.fields or (None,)]
     elif len(meshes) > 1:
         grid = _series_grid(meshes, titles, request)
     else:
@@ -161,7 +164,7 @@ def _panel(
     return _view(_read(mesh, name, request), request, scale)
 
 
-def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawn:
+def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
     """Read a mesh with one of its arrays, by default the active one or the first of numbers."""
     import pyvista
 
@@ -223,11 +226,11 @@ def _drawable(read: Any, pyvista: Any) -> Any:
     return None
 
 
-def _with_values(shape: Any, name: str | None) -> _Drawn:
+def _with_values(shape: Any, name: str | None) -> _Drawing:
     """Return a mesh with only the values that are drawn, as its active scalars."""
     is_of_points = name in shape.point_data
     if name is None or not (is_of_points or name in shape.cell_data):
-        return _Drawn(shape, None, np.empty(0))
+        return _Drawing(shape, None, np.empty(0))
     data = shape.point_data if is_of_points else shape.cell_data
     values = np.asarray(data[name], np.float64)
     text = name
@@ -237,10 +240,10 @@ def _with_values(shape: Any, name: str | None) -> _Drawn:
     drawn = shape.copy(deep=False)
     drawn.clear_data()
     (drawn.point_data if is_of_points else drawn.cell_data)["drawn"] = values
-    return _Drawn(drawn, text, values, name)
+    return _Drawing(drawn, text, values, name)
 
 
-def _view(drawn: _Drawn, request: MeshPlot, scale: ColorScale | None = None) -> Panel:
+def _view(drawn: _Drawing, request: MeshPlot, scale: ColorScale | None = None) -> Panel:
     """Return a panel of a rendered mesh."""
     if scale is None and drawn.name is not None:
         scale = _scale_of([drawn], request)
@@ -258,13 +261,13 @@ def _view(drawn: _Drawn, request: MeshPlot, scale: ColorScale | None = None) -> 
     return ViewPanel(pixels=_render(drawn, scale, None), **bar)
 
 
-def _scale_of(drawn: Sequence[_Drawn], request: MeshPlot) -> ColorScale:
+def _scale_of(drawn: Sequence[_Drawing], request: MeshPlot) -> ColorScale:
     values = np.concatenate([one.values for one in drawn])
     return color_scale(values, log=request.log, limits=request.limits, colors=request.colors)
 
 
 def _render(
-    drawn: _Drawn, scale: ColorScale | None, plane: tuple[int, int, int] | None
+    drawn: _Drawing, scale: ColorScale | None, plane: tuple[int, int, int] | None
 ) -> np.ndarray:
     """Return the colours of a mesh: of one in a plane exactly its bounds, else seen from a corner.
 
@@ -430,12 +433,8 @@ def _series_grid(
     return grid
 
 
-def _comparison(mesh: Mesh, request: MeshPlot) -> list[Panel]:
+def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) -> list[Panel]:
     """Return panels of the original, of the other version, and of the error at its points."""
-    other: Any = request.against
-    if isinstance(other, Sequence):
-        other = other[-1]
-    name = request.fields[0] if request.fields else None
     first = _read(mesh, name, request)
     second = _read(other, first.array, request)
     if first.name is None or first.values.shape != second.values.shape:
@@ -454,7 +453,7 @@ def _comparison(mesh: Mesh, request: MeshPlot) -> list[Panel]:
     data["drawn"] = errors
     end = bound or largest or 1.0
     error = _view(
-        _Drawn(shape, "error", errors), request, ColorScale("linear", -end, end, DIVERGING)
+        _Drawing(shape, "error", errors), request, ColorScale("linear", -end, end, DIVERGING)
     )
     title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
     return [

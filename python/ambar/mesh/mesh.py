@@ -10,7 +10,7 @@ import numpy as np
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
-from ambar.kinds.figures import plotted
+from ambar.kinds.figures import draw_object
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
@@ -183,7 +183,7 @@ class Mesh:
         from ambar.mesh.drawing import MeshPlot, draw
 
         where = self.store.location
-        return plotted(draw, self, ("mesh", MeshPlot), where, fields, ax, options)
+        return draw_object(draw, self, ("mesh", MeshPlot), where, fields, ax, options)
 
     def _reader(self, threads: int | None = None) -> ArrayReader:
         return ArrayReader(self._store, self._path, self._about.get("packed"), threads)

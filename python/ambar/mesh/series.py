@@ -16,7 +16,7 @@ from ambar._util import html, text
 from ambar._util.arguments import WriteMode, checked_position
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
-from ambar.kinds.figures import plotted
+from ambar.kinds.figures import draw_object
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.mesh.mesh import Mesh
@@ -312,7 +312,7 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
         from ambar.mesh.drawing import MeshSeriesPlot, draw
 
         where = self.store.location
-        return plotted(draw, self, ("mesh series", MeshSeriesPlot), where, fields, ax, options)
+        return draw_object(draw, self, ("mesh series", MeshSeriesPlot), where, fields, ax, options)
 
     def __len__(self) -> int:
         """Return the number of steps."""

@@ -18,6 +18,7 @@ from ambar.figures.labels import label
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, envelope
 from ambar.interop.xarray.group_reader import open_group
 from ambar.pictures.axes import CoordinateAxis, axis_of
+from ambar.pictures.images import image_panel, numbers_of
 from ambar.pictures.options import ArraysPlot
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def draw(store: Store, request: ArraysPlot, on: Figure | Axes | None = None) -> 
     KeyError
         If an array does not exist.
     ValueError
-        If an array has no numbers, or there is none to draw.
+        If an array has no numbers, or the store has no array to draw.
     """
     grid: list[list[Panel]] = []
     names = request.fields or (default_array(store),)
@@ -105,6 +106,11 @@ def array_of(store: Store, path: str, request: ArraysPlot) -> xr.DataArray:
     group, _, name = path.rpartition("/")
     found = open_group(store, group, name)
     hidden = found.dims[:-2]
+    if request.output is not None and not hidden:
+        raise _core.InvalidError(
+            f"{store.location}: expected an array of three or more dimensions for an output, found "
+            f"{path!r} of {found.ndim}; leave it out"
+        )
     if hidden:
         index = 0 if request.output is None else request.output
         if not -found.shape[0] <= index < found.shape[0]:
@@ -124,7 +130,7 @@ def panel_of(
     array: xr.DataArray, request: ArraysPlot, scale: ColorScale | None = None
 ) -> ImagePanel | LinePanel:
     """Return a panel of an array of one or two dimensions."""
-    values = _numbers(array)
+    values = numbers_of(array)
     name = str(array.attrs.get("long_name") or array.name).replace("_", " ")
     text = label(name, str(array.attrs.get("units", "")))
     title = _place(array)
@@ -140,16 +146,7 @@ def panel_of(
         values, log=request.log, limits=request.limits, colors=request.colors
     )
     y, x = (axis_of(array, str(dim)) for dim in array.dims)
-    return _image_panel(x, y, values, scale, text, title)
-
-
-def _numbers(array: xr.DataArray) -> np.ndarray:
-    values = array.to_numpy()
-    if values.dtype.kind == "c":
-        return np.asarray(np.abs(values))
-    if values.dtype.kind in "mM":
-        return values.astype("f8")
-    return np.asarray(values, np.float64)
+    return image_panel(x, y, values, scale, text, title)
 
 
 def _place(array: xr.DataArray) -> str:
@@ -162,37 +159,6 @@ def _place(array: xr.DataArray) -> str:
             unit = str(coordinate.attrs.get("units", ""))
             parts.append(f"{name} = {text} {unit}".strip())
     return ", ".join(parts)
-
-
-def _image_panel(
-    x: CoordinateAxis,
-    y: CoordinateAxis,
-    values: np.ndarray,
-    scale: ColorScale,
-    text: str,
-    title: str,
-) -> ImagePanel:
-    x_edges, y_edges = x.edges, y.edges
-    if x_edges[0] > x_edges[-1]:
-        x_edges, values = x_edges[::-1], values[:, ::-1]
-    if (y_edges[0] > y_edges[-1]) != y.is_downward:
-        y_edges, values = y_edges[::-1], values[::-1]
-    corners = None if x.is_even and y.is_even else np.meshgrid(x_edges, y_edges)
-    is_map = x.is_degrees and y.is_degrees
-    is_plain = x.label == x.name and y.label == y.name and 0.25 < np.divide(*values.shape) < 4
-    has_one_unit = bool(x.unit) and x.unit == y.unit and not (x.is_time or y.is_time)
-    return ImagePanel(
-        title=title,
-        values=values,
-        extent=(float(x_edges[0]), float(x_edges[-1]), float(y_edges[0]), float(y_edges[-1])),
-        corners=None if corners is None else (corners[0], corners[1]),
-        scale=scale,
-        bar_label=text,
-        x_label=x.label or " ",
-        y_label=y.label or " ",
-        is_equal=is_map or is_plain or (has_one_unit and not y.is_downward),
-        are_dates=(x.is_time, y.is_time),
-    )
 
 
 def _line_panel(
@@ -214,6 +180,7 @@ def _line_panel(
             title=title,
             is_downward=True,
             is_log=(is_log, False),
+            limits=request.limits,
             x_label=text,
             y_label=axis.label,
         )
@@ -236,12 +203,14 @@ def _comparison(store: Store, other: Store, name: str, request: ArraysPlot) -> l
             f"expected two versions of the same array {name!r}, found the shapes {first.shape} in "
             f"{store.location} and {second.shape} in {other.location}"
         )
-    a, b = _numbers(first), _numbers(second)
+    a, b = numbers_of(first), numbers_of(second)
     errors = b - a
     largest = float(np.nanmax(np.abs(errors), initial=0.0))
     bounds = [one[name.strip("/")].error_bound for one in (store, other)]
     bound = next((float(x) for x in bounds if isinstance(x, int | float) and x > 0), None)
-    title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
+    is_whole = first.shape == store[name.strip("/")].shape
+    title = f"largest error {'' if is_whole else 'shown '}{largest:.2g}"
+    title += f", bound {bound:.2g}" if bound else ""
     unit = str(first.attrs.get("units", ""))
     if a.ndim == 1:
         axis = axis_of(first, str(first.dims[0]))
@@ -278,7 +247,7 @@ def _frames(store: Store, request: ArraysPlot) -> Iterator[Figure]:
             f"of {store[name.strip('/')].ndim}; leave --movie out"
         )
     places = np.unique(np.linspace(0, max(count - 1, 0), _MOST_SAMPLED).astype(int))
-    some = [_numbers(array_of(store, name, replace(request, output=int(n)))) for n in places]
+    some = [numbers_of(array_of(store, name, replace(request, output=int(n)))) for n in places]
     scale = color_scale(
         np.concatenate([values.ravel() for values in some]),
         log=request.log,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 _UNEVEN = 1e-3
 """Largest deviation of evenly spaced coordinates, relative to their distance."""
-_DEPTHS = ("depth", "pres", "pressure", "lev", "plev", "deptht")
-"""Coordinates that increase downwards, if no attribute says otherwise."""
+_DEPTHS = ("depth", "pres", "plev")
+"""The beginnings of names of coordinates that increase downwards."""
 _DEGREES = ("degrees_north", "degrees_east", "degree_north", "degree_east", "degrees")
 
 
@@ -64,16 +65,27 @@ def axis_of(array: xr.DataArray, dim: str) -> CoordinateAxis:
     values, attrs = coordinate.to_numpy(), coordinate.attrs
     name = str(attrs.get("long_name", dim)).replace("_", " ")
     if values.dtype.kind == "M":
-        days = values.astype("M8[ns]").astype("f8") / 86400e9
+        days = np.where(np.isnat(values), np.nan, values.astype("M8[ns]").astype("f8") / 86400e9)
         return CoordinateAxis(dim, days, "", is_time=True)
     if values.dtype.kind not in "iuf" or not _is_sorted(values):
         return plain
     unit = str(attrs.get("units", ""))
-    is_downward = str(attrs.get("positive", "")).lower() == "down" or (
-        "positive" not in attrs and dim.lower() in _DEPTHS
-    )
     text = label(name, unit.replace("degrees_", "degrees ").replace("degree_", "degrees "))
-    return CoordinateAxis(dim, values.astype("f8"), text, unit, is_downward=is_downward)
+    return CoordinateAxis(dim, values.astype("f8"), text, unit, is_downward=is_downward(dim, attrs))
+
+
+def is_downward(name: str, attrs: Mapping[str, Any]) -> bool:
+    """Return whether a coordinate increases downwards: by its attribute "positive", or its name.
+
+    Examples
+    --------
+    >>> is_downward("depth", {}), is_downward("depth", {"positive": "up"}), is_downward("z", {})
+    (True, False, False)
+    """
+    positive = str(attrs.get("positive", "")).lower()
+    if positive in ("up", "down"):
+        return positive == "down"
+    return name.lower() == "lev" or name.lower().startswith(_DEPTHS)
 
 
 def _is_sorted(values: np.ndarray) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ambar.figures.colors import SEQUENTIAL, ColorScale, color_scale
 from ambar.figures.files import save_figure
 from ambar.figures.labels import label
 from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid, envelope
-from ambar.pictures.axes import axis_of
+from ambar.pictures.axes import axis_of, is_downward
 from ambar.pictures.options import CollectionPlot
 
 if TYPE_CHECKING:
@@ -104,15 +104,25 @@ def _default_variables(collection: Collection) -> tuple[str, ...]:
     return (max(found, key=found.__getitem__),) if found else ()
 
 
-def _positions(collection: Collection, names: list[str]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the horizontal and the vertical coordinate of datasets; None if they have none.
+@dataclass(frozen=True)
+class _Positions:
+    """The horizontal and the vertical coordinate of datasets."""
+
+    x: np.ndarray
+    y: np.ndarray
+    is_sphere: bool
+    """Whether they are longitudes and latitudes."""
+
+
+def _positions(collection: Collection, names: list[str]) -> _Positions | None:
+    """Return the positions of datasets; None if they have none.
 
     Those of many values, such as tracks, are the middle of their range.
     """
     for xs, ys in _POSITIONS:
         x, y = (_numbers_of(collection, names, known) for known in (xs, ys))
         if x is not None and y is not None and (np.isfinite(x) & np.isfinite(y)).any():
-            return x, y
+            return _Positions(x, y, is_sphere=(xs, ys) == _POSITIONS[0])
     return None
 
 
@@ -140,13 +150,12 @@ def _numbers_of(
 def _map_panel(
     collection: Collection,
     names: list[str],
-    positions: tuple[np.ndarray, np.ndarray],
+    positions: _Positions,
     variables: tuple[str, ...],
     request: CollectionPlot,
 ) -> Panel:
     """Return the positions, coloured by the largest value of the first variable."""
-    x, y = positions
-    is_sphere = bool(np.nanmax(np.abs(y)) <= 90 and np.nanmax(np.abs(x)) <= 360)
+    x, y, is_sphere = positions.x, positions.y, positions.is_sphere
     panel = PointPanel(
         x=x,
         y=y,
@@ -181,7 +190,7 @@ def _lines_panel(
     having = set(collection.stats(variable)["dataset"].tolist())
     chosen = [name for name in names if name in having]
     some = [chosen[int(n)] for n in np.linspace(0, len(chosen) - 1, min(len(chosen), _MOST_LINES))]
-    lines, text, along, is_downward, is_time = [], variable, "", False, False
+    lines, text, along, is_down, is_time = [], variable, "", False, False
     colors = _line_colors(len(some))
     for number, name in enumerate(some):
         dataset = collection[name]
@@ -192,7 +201,7 @@ def _lines_panel(
         if values.ndim != 1:
             continue
         dim = str(values.dims[0])
-        positions, along, is_downward, is_time = _along(dataset, values, dim)
+        positions, along, is_down, is_time = _along(dataset, values, dim)
         text = label(variable.replace("_", " "), str(values.attrs.get("units", "")))
         places, shown = envelope(np.asarray(values.to_numpy(), np.float64))
         x, y = positions[places], shown
@@ -200,7 +209,7 @@ def _lines_panel(
         named = "" if len(some) > 8 else name
         lines.append(
             Line(x=y, y=x, label=named, style=style)
-            if is_downward
+            if is_down
             else Line(x=x, y=y, label=named, style=style)
         )
     if not lines:
@@ -212,11 +221,11 @@ def _lines_panel(
     return LinePanel(
         lines=lines,
         title=title,
-        x_label=text if is_downward else along or " ",
-        y_label=along if is_downward else text,
-        is_downward=is_downward,
-        is_log=(False, bool(request.log)) if not is_downward else (bool(request.log), False),
-        are_dates=(is_time and not is_downward, False),
+        x_label=text if is_down else along or " ",
+        y_label=along if is_down else text,
+        is_downward=is_down,
+        is_log=(False, bool(request.log)) if not is_down else (bool(request.log), False),
+        are_dates=(is_time and not is_down, False),
     )
 
 
@@ -232,8 +241,8 @@ def _along(
             found = dataset[name].squeeze(drop=True)
             if found.dims == (dim,) and found.dtype.kind in "iuf":
                 text = label(str(name), str(found.attrs.get("units", "")))
-                is_downward = str(name).lower() in _VERTICAL[:3]
-                return np.asarray(found.to_numpy(), np.float64), text, is_downward, False
+                is_down = is_downward(str(name), found.attrs)
+                return np.asarray(found.to_numpy(), np.float64), text, is_down, False
     axis = axis_of(values, dim)
     return axis.positions, axis.label, axis.is_downward, axis.is_time
 

@@ -12,6 +12,7 @@ from ambar.figures.labels import label
 from ambar.figures.panels import ImagePanel, Line, LinePanel, draw_grid
 from ambar.kinds.figures import new_figure
 from ambar.pictures.axes import axis_of
+from ambar.pictures.images import image_panel, numbers_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +28,7 @@ def draw(
     colors: str | None,
 ) -> Axes:
     """Draw an array of one or two dimensions, and return the axes."""
-    values = np.asarray(array.to_numpy(), np.float64)
+    values = numbers_of(array)
     if values.ndim not in (1, 2) or not np.isfinite(values).any():
         raise _core.InvalidError(
             f"expected values of one or two dimensions to draw, found the shape {array.shape} with "
@@ -41,38 +42,34 @@ def draw(
     panel: Any
     if values.ndim == 1:
         is_histogram = f"{array.dims[0]}_lower" in array.coords
-        x = (
-            np.repeat(edges[0], 2)[1:-1]
-            if is_histogram
-            else axis_of(array, str(array.dims[0])).positions
-        )
+        axis = axis_of(array, str(array.dims[0]))
+        x = np.repeat(edges[0], 2)[1:-1] if is_histogram else axis.positions
         y = np.repeat(values, 2) if is_histogram else values
         panel = LinePanel(
             lines=[Line(x=x, y=y)],
             is_log=(logs[0], bool(log)),
             limits=limits,
-            x_label=labels[0],
+            x_label=" " if axis.is_time else labels[0],
             y_label=text,
+            are_dates=(axis.is_time, False),
         )
+    elif not any(f"{dim}_lower" in array.coords for dim in array.dims):
+        scale = color_scale(values, log=log, limits=limits, colors=colors)
+        vertical, horizontal = (axis_of(array, str(dim)) for dim in array.dims)
+        panel = image_panel(horizontal, vertical, values, scale, text, "")
     else:
-        is_diagram = any(f"{dim}_lower" in array.coords for dim in array.dims)
-        shown = (
-            np.where(values > 0, values, np.nan) if is_diagram and (values >= 0).all() else values
-        )
+        shown = np.where(values > 0, values, np.nan) if (values >= 0).all() else values
         scale = color_scale(shown, log=log, limits=limits, colors=colors)
         y, x = edges
         is_even = not any(logs) and all(_is_even(one) for one in edges)
         x_corners, y_corners = np.meshgrid(x, y)
-        units = {
-            str(array[dim].attrs.get("units", "")) for dim in array.dims if dim in array.coords
-        }
         panel = ImagePanel(
             values=shown,
             extent=(float(x[0]), float(x[-1]), float(y[0]), float(y[-1])),
             corners=None if is_even else (x_corners, y_corners),
-            is_equal=not is_diagram and len(units) == 1,
+            is_equal=False,
             is_log=(logs[1], logs[0]),
-            is_blank=is_diagram,
+            is_blank=True,
             scale=scale,
             bar_label=text,
             x_label=labels[1],

@@ -12,7 +12,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
-from ambar.kinds.figures import plotted
+from ambar.kinds.figures import draw_object
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.snapshot.snapshot import Snapshot, StoredSource
@@ -201,7 +201,7 @@ class Series(Sequence[Snapshot], Refreshable):
         from ambar.snapshot.pictures.drawing import draw
         from ambar.snapshot.pictures.options import SeriesPlot
 
-        return plotted(draw, self, ("series", SeriesPlot), self.location, fields, ax, options)
+        return draw_object(draw, self, ("series", SeriesPlot), self.location, fields, ax, options)
 
     def view(self, *, against: Series | None = None) -> Viewer:
         """Show the outputs, with a slider of time in the browser, or as a widget in a notebook.

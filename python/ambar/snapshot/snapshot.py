@@ -9,7 +9,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
-from ambar.kinds.figures import plotted
+from ambar.kinds.figures import draw_object
 from ambar.kinds.registry import viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.snapshot.amr import Amr
@@ -336,7 +336,7 @@ class Snapshot:
         from ambar.snapshot.pictures.drawing import draw
         from ambar.snapshot.pictures.options import CellsPlot
 
-        return plotted(draw, self, ("snapshot", CellsPlot), self.location, fields, ax, options)
+        return draw_object(draw, self, ("snapshot", CellsPlot), self.location, fields, ax, options)
 
     def to_xarray(self) -> xr.DataTree:
         """Return everything as a DataTree: cells in /amr, rows in /particles and so on.

@@ -14,6 +14,7 @@ from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limi
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
+from ambar.snapshot.pictures.defaults import usual_unit
 from ambar.snapshot.pictures.images import AnyPlot, image_of, with_usual_rows
 from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot, axis_name
 from ambar.snapshot.pictures.panels import (
@@ -22,7 +23,7 @@ from ambar.snapshot.pictures.panels import (
     image_panel,
     line_panel,
     scale_of,
-    stacked,
+    stack,
     time_of,
 )
 
@@ -116,7 +117,7 @@ def _series_grid(snapshots: Sequence[Snapshot], request: CellsPlot) -> list[list
     fields = fields_of(snapshots[0], request)
     if snapshots[0].info.ndim == 1 and not request.particles:
         named = [(one, time_of(one.info)) for one in snapshots]
-        return stacked([line_panel(named, field, request) for field in fields])
+        return stack([line_panel(named, field, request) for field in fields])
     for field in fields:
         images = [image_of(one, field, request) for one in snapshots]
         scale = scale_of(images, request)
@@ -146,7 +147,11 @@ def _comparison_grid(original: Snapshot, other: Snapshot, request: CellsPlot) ->
     if not is_flat and request.slice_at is None and request.weight is None:
         request = replace(request, slice_at=0.5)  # the bound holds for cells, not for integrals
     for field in fields_of(original, request):
-        bound = _bound_of(field, original, other)
+        bound = (
+            None
+            if request.particles or request.weight is not None
+            else _bound_of(field, request, original, other)
+        )
         if original.info.ndim == 1 and not request.particles:
             grid += _line_comparison(original, other, field, bound, request)
             continue
@@ -206,8 +211,11 @@ def _line_comparison(
     return panels
 
 
-def _bound_of(field: str, *snapshots: Snapshot) -> float | None:
-    """Return the absolute error bound that a store records for a field; None without one."""
+def _bound_of(field: str, request: CellsPlot, *snapshots: Snapshot) -> float | None:
+    """Return the absolute error bound that a store records for a field; None without one.
+
+    The bound is in the unit of the picture.
+    """
     for snapshot in snapshots:
         place = snapshot._stored_at
         if place is None:
@@ -215,7 +223,8 @@ def _bound_of(field: str, *snapshots: Snapshot) -> float | None:
         store, path = place
         found = store._ambar_attributes(f"{path.rstrip('/')}/amr").get("error_bounds", {})
         if isinstance(bound := found.get(field), int | float) and bound > 0:
-            return float(bound)
+            unit = request.unit or usual_unit(snapshot.amr, field)
+            return float(bound) * snapshot.amr._column_units([field]).factor(field, unit)
     return None
 
 

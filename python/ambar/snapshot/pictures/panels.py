@@ -51,7 +51,7 @@ def grid_of(snapshot: Snapshot, request: CellsPlot) -> list[list[Panel]]:
     """Return a panel for each field: images beside each other, lines below each other."""
     fields = fields_of(snapshot, request)
     if snapshot.info.ndim == 1 and not request.particles:
-        return stacked([line_panel([(snapshot, "")], field, request) for field in fields])
+        return stack([line_panel([(snapshot, "")], field, request) for field in fields])
     panels = [image_panel(snapshot, image_of(snapshot, f, request), request) for f in fields]
     columns = 2 if len(panels) == 4 else _COLUMNS
     return [list(panels[n : n + columns]) for n in range(0, len(panels), columns)]
@@ -144,7 +144,7 @@ def _curved(panel: ImagePanel, image: xr.DataArray, info: RunInfo, coordinates: 
     )
 
 
-def stacked(panels: Sequence[LinePanel]) -> list[list[Panel]]:
+def stack(panels: Sequence[LinePanel]) -> list[list[Panel]]:
     """Return panels below each other, of which the last one has the label of the common axis."""
     height = 0.6 if len(panels) == 1 else 0.35
     last = len(panels) - 1

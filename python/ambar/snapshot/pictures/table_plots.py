@@ -101,7 +101,7 @@ class TablePlots:
         if color is not None:
             panel.values, panel.bar_label = self._column(color, units)
             panel.scale = color_scale(panel.values, limits=limits, colors=colors)
-        return _drawn(panel, ax)
+        return _draw(panel, ax)
 
     def line(
         self,
@@ -139,7 +139,7 @@ class TablePlots:
         order = np.argsort(xs, kind="stable")
         line = Line(x=xs[order], y=ys[order])
         is_log = _logs(log, xs, ys)
-        return _drawn(LinePanel(lines=[line], x_label=x_label, y_label=y_label, is_log=is_log), ax)
+        return _draw(LinePanel(lines=[line], x_label=x_label, y_label=y_label, is_log=is_log), ax)
 
     def hist(
         self,
@@ -194,7 +194,7 @@ class TablePlots:
         counts, edges = np.histogram(places, bins, weights=weights)
         edges = 10**edges if is_log[0] else edges
         line = Line(x=np.repeat(edges, 2)[1:-1], y=np.repeat(counts, 2))
-        return _drawn(LinePanel(lines=[line], x_label=x_label, y_label=y_label, is_log=is_log), ax)
+        return _draw(LinePanel(lines=[line], x_label=x_label, y_label=y_label, is_log=is_log), ax)
 
     def _column(self, name: str, units: Mapping[str, str] | None) -> tuple[np.ndarray, str]:
         """Return the values of a column and its label."""
@@ -225,6 +225,6 @@ def _is_wide(values: np.ndarray) -> bool:
     return bool(finite.size and finite.min() > 0 and finite.max() > _WIDE * finite.min())
 
 
-def _drawn(panel: Panel, ax: Axes | None) -> Axes:
+def _draw(panel: Panel, ax: Axes | None) -> Axes:
     figure = draw_grid([[panel]], on=new_figure() if ax is None else ax)
     return figure.axes[0] if ax is None else ax

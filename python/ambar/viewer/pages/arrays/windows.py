@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ambar.figures.panels import bin_extremes
 from ambar.store.array import Array
 from ambar.viewer.pages.arrays.axes import decoded
-from ambar.viewer.sampling import as_floats, envelope
+from ambar.viewer.sampling import as_floats
 
 _PIECE = 32 << 20
 """Bytes of chunks that are decoded before a picture is shown: larger windows fill gradually."""
@@ -89,7 +90,7 @@ def read_line(array: Array, key: Key, bins: int) -> Iterator[tuple[np.ndarray, n
     for start in range(whole.start, whole.stop, length):
         piece = slice(start, min(start + length, whole.stop))
         found = as_floats(decoded(array, array.read(_with(key, axis, piece))))
-        places, shown = envelope(found, width) if width > 2 else (np.arange(len(found)), found)
+        places, shown = bin_extremes(found, width) if width > 2 else (np.arange(len(found)), found)
         indices = np.concatenate([indices, start + places])
         values = np.concatenate([values, shown])
         yield indices, values

@@ -15,10 +15,12 @@ from bokeh.plotting import figure
 from ambar.collection.collection import Collection
 from ambar.collection.read.metadata import common_attributes
 from ambar.collection.storage.family import Family
+from ambar.figures.panels import bin_extremes
+from ambar.pictures.axes import is_downward
 from ambar.viewer.background import Background
 from ambar.viewer.layout import style
 from ambar.viewer.message import Message
-from ambar.viewer.sampling import as_floats, envelope
+from ambar.viewer.sampling import as_floats
 
 MOST_LINES = 200
 """Lines that are drawn of the selected datasets."""
@@ -27,9 +29,8 @@ _MOST_POINTS = 2000
 _MOST_READ = 1 << 22
 """Values of a line that are read; a longer one is read with a step."""
 _INDEX = "index"
-_DOWN = ("depth", "pres", "plev")
 _UP = ("height", "altitude", "z")
-"""Beginnings of names, and names, of vertical coordinates."""
+"""Names of vertical coordinates that increase upwards."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def read_line(
     has_coordinate = against in dataset.variables and dim in dataset[against].dims
     positions = along(dataset[against]) if has_coordinate else np.arange(len(values)) * step
     if len(values) > _MOST_POINTS:
-        places, values = envelope(values, -(-len(values) // (_MOST_POINTS // 2)))
+        places, values = bin_extremes(values, -(-len(values) // (_MOST_POINTS // 2)))
         positions = positions[places]
     return positions, values
 
@@ -247,10 +248,9 @@ def coordinates(collection: Collection, variable: str) -> list[Coordinate]:
 def _coordinate(family: Family, name: str) -> Coordinate:
     attributes = common_attributes(family, name)
     positive = str(attributes.get("positive", "")).lower()
-    is_named = name.lower().startswith(_DOWN) or name.lower() in _UP
+    is_named = is_downward(name, {}) or name.lower() in _UP
     is_vertical = is_named or positive in ("up", "down") or attributes.get("axis") == "Z"
-    is_down = positive == "down" or (not positive and name.lower().startswith(_DOWN))
-    return Coordinate(name, is_vertical, is_vertical and is_down)
+    return Coordinate(name, is_vertical, is_vertical and is_downward(name, attributes))
 
 
 def _is_number(family: Family, name: str, *, times: bool = False) -> bool:

@@ -1,0 +1,56 @@
+"""Images of arrays with coordinates: right side up, with edges and labels of their axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ambar.figures.colors import ColorScale
+from ambar.figures.panels import ImagePanel
+from ambar.pictures.axes import CoordinateAxis
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def numbers_of(array: xr.DataArray) -> np.ndarray:
+    """Return values as floats: magnitudes of complex ones, NaN for missing times."""
+    values = array.to_numpy()
+    if values.dtype.kind == "c":
+        return np.asarray(np.abs(values))
+    if values.dtype.kind in "mM":
+        return np.where(np.isnat(values), np.nan, values.astype("f8"))
+    return np.asarray(values, np.float64)
+
+
+def image_panel(
+    x: CoordinateAxis,
+    y: CoordinateAxis,
+    values: np.ndarray,
+    scale: ColorScale,
+    text: str,
+    title: str,
+) -> ImagePanel:
+    """Return an image whose axes increase to the right and upwards, depths downwards."""
+    x_edges, y_edges = x.edges, y.edges
+    if x_edges[0] > x_edges[-1]:
+        x_edges, values = x_edges[::-1], values[:, ::-1]
+    if (y_edges[0] > y_edges[-1]) != y.is_downward:
+        y_edges, values = y_edges[::-1], values[::-1]
+    corners = None if x.is_even and y.is_even else np.meshgrid(x_edges, y_edges)
+    is_map = x.is_degrees and y.is_degrees
+    is_plain = x.label == x.name and y.label == y.name and 0.25 < np.divide(*values.shape) < 4
+    has_one_unit = bool(x.unit) and x.unit == y.unit and not (x.is_time or y.is_time)
+    return ImagePanel(
+        title=title,
+        values=values,
+        extent=(float(x_edges[0]), float(x_edges[-1]), float(y_edges[0]), float(y_edges[-1])),
+        corners=None if corners is None else (corners[0], corners[1]),
+        scale=scale,
+        bar_label=text,
+        x_label=x.label or " ",
+        y_label=y.label or " ",
+        is_equal=is_map or is_plain or (has_one_unit and not y.is_downward),
+        are_dates=(x.is_time, y.is_time),
+    )
