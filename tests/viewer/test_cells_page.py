@@ -45,7 +45,7 @@ def pointed(screen: Screen, x: float, y: float) -> dict[str, float]:
         screen.page.wait_for_timeout(150)
         number = r"(-?\d[\d.]*(?:e[-+]?\d+)?)"
         text = line.inner_text() if line.count() else ""
-        if value := re.match(rf"(?:original )?{number}", text.strip()):
+        if value := re.match(rf"[^:]+: (?:original )?{number}", text.strip()):
             places = re.findall(rf"([xyz]) = {number}", text)
             return {"value": float(value[1]), **{axis: float(place) for axis, place in places}}
     raise AssertionError(f"no value under the pointer: {text!r}")

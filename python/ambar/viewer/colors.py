@@ -73,14 +73,20 @@ class Colors:
     def __init__(self, changed: Callable[[], None], palette: str = "viridis") -> None:
         self._changed = changed
         self._is_following = False
+        self._is_choosing = False
+        self._keeps_palette = False
+        """Whether the user chose the colour map."""
         self.palette = pn.widgets.Select(
             label="Colour map", options=list(PALETTES), value=palette, sizing_mode="stretch_width"
         )
         self.scale = pn.widgets.RadioButtonGroup(
             label="Scale", options=list(SCALES), value="linear", sizing_mode="stretch_width"
         )
-        self.low = pn.widgets.FloatInput(label="From", sizing_mode="stretch_width")
-        self.high = pn.widgets.FloatInput(label="To", sizing_mode="stretch_width")
+        digits = CustomJSTickFormatter(code=f"const value = tick; {_DIGITS}")
+        self.low, self.high = (
+            pn.widgets.FloatInput(label=label, format=digits, sizing_mode="stretch_width")
+            for label in ("From", "To")
+        )
         self.follow = pn.widgets.Checkbox(label="Limits follow the view", value=True)
         self.mapper = LinearColorMapper(PALETTES[palette], nan_color="rgba(128, 128, 128, 0.25)")
         # The colour bar does not notice another ticker or formatter, so these change.
@@ -153,9 +159,16 @@ class Colors:
         return scale_values(values, self.scale.value, largest)
 
     def choose(self, scale: str, palette: str) -> None:
-        """Choose a scale and a colour map; the picture does not send its values again."""
+        """Choose a scale, and a colour map unless the user chose one.
+
+        The picture does not send its values again.
+        """
         changed, self._changed = self._changed, lambda: None
-        self.scale.value, self.palette.value = scale, palette
+        self._is_choosing = True
+        self.scale.value = scale
+        if not self._keeps_palette:
+            self.palette.value = palette
+        self._is_choosing = False
         self._changed = changed
 
     def _show_limits(self, low: float, high: float) -> None:
@@ -175,6 +188,7 @@ class Colors:
             self._changed()
 
     def _recolor(self, _: object) -> None:
+        self._keeps_palette = self._keeps_palette or not self._is_choosing
         self.mapper.palette = PALETTES[self.palette.value]
 
 

@@ -136,7 +136,7 @@ def raster_reader(
     request = amr._request([field] if weight in (None, "", "volume") else [field, weight])
     if weight is None:
         check_integrals({field: request.columns[field]})
-    units, factor = _units(amr, request, field, unit, is_integral=weight is None)
+    units, factor = units_of(amr, request, field, unit, is_integral=weight is None)
     arguments = {**options, "field": request.columns[field], "level": level, "threads": threads}
     if weight in request.columns:
         arguments["weight"] = request.columns[weight]
@@ -214,7 +214,7 @@ def _fitting_level(amr: Amr, lo: Sequence[float], hi: Sequence[float], axes: Seq
     return 0
 
 
-def _units(
+def units_of(
     amr: Amr, request: Request, field: str, unit: str, *, is_integral: bool
 ) -> tuple[str, float]:
     """Return the unit of the result in pint's notation, and the factor of values to it."""

@@ -17,18 +17,19 @@ import panel as pn
 
 from ambar import _core
 from ambar.figures.colors import DIVERGING, color_scale
+from ambar.snapshot.pictures.panels import time_of
 from ambar.snapshot.series import Series
 from ambar.viewer.background import Background
 from ambar.viewer.cells.call import python_call
 from ambar.viewer.cells.comparison import difference, error_bound
 from ambar.viewer.cells.controls import Controls
 from ambar.viewer.cells.histogram import Histogram
-from ambar.viewer.cells.labels import readable_unit
+from ambar.viewer.cells.labels import readable_unit, unit_label
 from ambar.viewer.cells.map_figure import MapFigure
 from ambar.viewer.cells.overlays import Overlays
 from ambar.viewer.cells.plane import Plane, Resolution
 from ambar.viewer.cells.pointer import Pointer
-from ambar.viewer.cells.steps import Steps, time_of
+from ambar.viewer.cells.steps import Steps
 from ambar.viewer.cells.tiles import Image, TileReader
 from ambar.viewer.cells.view import View
 from ambar.viewer.colors import Colors
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _READING = "reading..."
 _MOST_VALUES = 100_000
 """Values from which colours are chosen."""
+_WRAPPED = "white-space: pre-wrap; overflow-wrap: anywhere"
 _FIRST_SCREEN = (1000.0, 800.0)
 """The size of a figure that is assumed until the browser reports it."""
 
@@ -69,7 +71,8 @@ class CellsPage:
         self._view: View
         self._screen = _FIRST_SCREEN
         self._images: tuple[Image, ...] = ()
-        self._field_of_colors = ""
+        self._colored: tuple[object, ...] = ()
+        """The field, the plane and the scale for which the colours were chosen."""
         self._message = Message()
         self._reader = TileReader()
         self._background = Background(self._show, self._message.fail)
@@ -86,7 +89,11 @@ class CellsPage:
         self._overlays = Overlays(self._maps[0].plot, self._snapshot, self._message, self._overlay)
         self._call = pn.pane.HTML(sizing_mode="stretch_width", margin=(5, 10))
         self._call_card = pn.Card(
-            self._call, title="As a call of Python", collapsed=True, margin=10
+            self._call,
+            title="As a call of Python",
+            collapsed=True,
+            margin=10,
+            sizing_mode="stretch_width",
         )
         self._call_card.param.watch(lambda _: self._show_call(), "collapsed")
         self._reset()
@@ -140,6 +147,7 @@ class CellsPage:
         if len(self._steps) > 1:
             self._steps[1].follow(self._steps[0].position)
         self._images = ()
+        self._pointer.clear()
         self._maps[0].plot.title.text = f"{self._choice.title()} ({_READING})"
         self._refresh()
 
@@ -207,9 +215,8 @@ class CellsPage:
             return
         first = self._images[0]
         visible = self._visible(first)
-        if first.plane.field != self._field_of_colors and np.isfinite(visible).any():
-            self._field_of_colors = first.plane.field
-            self._choose_colors(visible)
+        if np.isfinite(visible).any():
+            self._choose_colors(first.plane, visible)
         try:
             self._colors.fit(visible)
             if len(self._images) > 1:
@@ -233,10 +240,17 @@ class CellsPage:
         ]
         return visible if visible.size else image.values
 
-    def _choose_colors(self, values: np.ndarray) -> None:
-        """Choose colours for the values of another field."""
+    def _choose_colors(self, plane: Plane, values: np.ndarray) -> None:
+        """Choose a scale for another field, and a colour map for another plane or scale, too."""
+        what = (plane.field, plane.method, plane.axis, plane.weight)
+        if self._colored == (*what, self._colors.scale.value):
+            return
         chosen = color_scale(values.reshape(-1)[:: max(values.size // _MOST_VALUES, 1)])
-        self._colors.choose(chosen.kind, "red-blue" if chosen.colors == DIVERGING else "inferno")
+        is_known = self._colored[:1] == what[:1]
+        scale = self._colors.scale.value if is_known else chosen.kind
+        is_diverging = chosen.colors == DIVERGING and scale != "log"
+        self._colors.choose(scale, "red-blue" if is_diverging else "inferno")
+        self._colored = (*what, scale)
 
     def _fit_errors(self, errors: Image) -> None:
         """Let the colours of the difference end at the error bound, or at the largest error."""
@@ -247,23 +261,24 @@ class CellsPage:
 
     def _label(self) -> None:
         choice, image = self._choice, self._images[0]
-        unit = readable_unit(image.plane.unit)
+        unit = unit_label(image.plane)
         name = choice.name.replace("_", " ")
         length_unit = readable_unit(choice.length_unit.value)
         title = f"{choice.title()}, {time_of(self._snapshot.info)}"
         if not all(one.is_complete for one in self._images):
             title += f" ({_READING})"
-        titles, labels, names = [title], [f"{name} [{unit}]"], [""]
+        bracket = f" [{unit}]" if unit else ""
+        titles, labels, names = [title], [f"{name}{bracket}"], [""]
         if len(self._images) > 1:
             bound = error_bound(self._steps[1].snapshot, image.plane)
             kept = "" if bound is None else f", error bound ±{bound:.3g}"
             titles = [title, Path(self._request.against_location).name, f"difference{kept}"]
-            labels = [*labels * 2, f"difference of {name} [{unit}]"]
+            labels = [*labels * 2, f"difference of {name}{bracket}"]
             names = ["original", "other", "difference"]
         for one, text, label in zip(self._maps, titles, labels, strict=True):
             one.show_texts(image.plane, text, length_unit, label)
         axes = ["xyz"[axis] for axis in image.plane.axes]
-        self._pointer.show_texts(axes, length_unit, unit, names)
+        self._pointer.show_texts(axes, length_unit, name, unit, names)
 
     def _overlay(self) -> None:
         """Draw over the map what is checked, and show the call of the picture."""
@@ -284,4 +299,4 @@ class CellsPage:
             (self._colors.low.value, self._colors.high.value),
             self._colors.palette.value,
         )
-        self._call.object = f'<pre style="overflow: auto; margin: 0">{html.escape(code)}</pre>'
+        self._call.object = f'<pre style="margin: 0; {_WRAPPED}">{html.escape(code)}</pre>'

@@ -10,7 +10,8 @@ from bokeh.models import ColumnDataSource, CustomJS, Div
 from ambar.viewer.cells.map_figure import MapFigure
 
 _SHOW = """
-const [first, second, length_unit, value_unit, ...names] = texts.data.text
+if (!texts.data.text.length) return
+const [first, second, length_unit, field, value_unit, ...names] = texts.data.text
 const digits = (value) => String(Number(value.toPrecision(7)))
 const values = sources.map((source, number) => {
   const {image, x, y, dw, dh} = source.data
@@ -24,7 +25,7 @@ const values = sources.map((source, number) => {
   return `${names[number]} <b>${text}</b> ${value_unit}&emsp;`
 })
 const [x, y] = [digits(cb_obj.x), digits(cb_obj.y)]
-line.text = `${values.join("")} ${first} = ${x}, ${second} = ${y} ${length_unit}`
+line.text = `${field}: ${values.join("")} ${first} = ${x}, ${second} = ${y} ${length_unit}`
 """
 
 
@@ -46,12 +47,22 @@ class Pointer:
             code=_SHOW,
         )
         hide = CustomJS(args={"line": self.line}, code='line.text = ""')
+        self._texts.js_on_change("data", hide)  # the line is of another field or plane
         for one in maps:
             one.plot.js_on_event(MouseMove, show)
             one.plot.js_on_event(MouseLeave, hide)
 
     def show_texts(
-        self, axes: Sequence[str], length_unit: str, unit: str, names: Sequence[str]
+        self,
+        axes: Sequence[str],
+        length_unit: str,
+        field: str,
+        unit: str,
+        names: Sequence[str],
     ) -> None:
-        """Show units, and the name of each value."""
-        self._texts.data = {"text": [*axes, length_unit, unit, *names]}
+        """Show the field, units, and the name of each value."""
+        self._texts.data = {"text": [*axes, length_unit, field, unit, *names]}
+
+    def clear(self) -> None:
+        """Show nothing until the next texts."""
+        self._texts.data = {"text": []}

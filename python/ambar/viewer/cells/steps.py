@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import panel as pn
 
-from ambar.snapshot.physics.readable import readable_time
 from ambar.snapshot.series import Series
 
 if TYPE_CHECKING:
-    from ambar.snapshot.run_info import RunInfo
     from ambar.snapshot.snapshot import Snapshot
 
 
@@ -54,12 +52,3 @@ class Steps:
             for number in (chosen + 1, chosen - 1)
             if 0 <= number < len(self._snapshots)
         ]
-
-
-def time_of(info: RunInfo) -> str:
-    """Return the time, or the redshift of a cosmological run, as text."""
-    if info.units.cosmological and info.redshift is not None:
-        return f"redshift {info.redshift:.3g}"
-    if not info.physical:
-        return f"time {info.time:.4g} code units"
-    return f"time {readable_time(info.age('s'))}"
