@@ -703,3 +703,6 @@ def test_groups_beside_variables_are_listed(tmp_path: Path) -> None:
     assert list(done.left_out) == ["the group 'quality'", "the group 'more'"]
     assert done.left_out["the group 'quality'"].startswith(f"of 2 files ({folder / 'p0.nc'}, ...)")
     assert "left out: the group 'more', of 1 file" in str(done)
+    (folder / "p2.zarr" / "more" / "zarr.json").write_bytes(b"{")
+    with pytest.raises(ambar.CorruptError, match=r"zarr.json: expected the metadata"):
+        source_reader.groups_of(folder / "p2.zarr")

@@ -90,7 +90,13 @@ def _is_zarr_group(path: Path) -> bool:
         return False
     document = path / "zarr.json"
     if document.exists():
-        is_group = json.loads(document.read_bytes()).get("node_type") == "group"
+        try:
+            is_group = json.loads(document.read_bytes()).get("node_type") == "group"
+        except (ValueError, AttributeError) as error:
+            raise _core.CorruptError(
+                f"{document}: expected the metadata of a Zarr node in JSON, found other content; "
+                "restore the file"
+            ) from error
     else:
         is_group = (path / ".zgroup").exists()
     return is_group and any(place.is_dir() for place in path.iterdir())

@@ -159,7 +159,7 @@ class MeshFile:
         name = getattr(getattr(self._reader, "reader", None), "GetClassName", str)()
         if name == "vtkTecplotReader":
             return dict.fromkeys(["points", *_float32_arrays(mesh)], _ROUNDED)
-        if name.endswith("ExodusIIReader") and not _has_float32_points(self.path):
+        if name.endswith("ExodusIIReader") and _has_float32_points(self.path) is False:
             return {"points": _ROUNDED}
         return {}
 
@@ -252,10 +252,10 @@ def _float32_arrays(mesh: Any) -> Iterator[str]:
         yield from (name for name, values in data.items() if values.dtype.name == "float32")
 
 
-def _has_float32_points(path: Path) -> bool:
-    """Whether the coordinates in an Exodus file are float32; False if no library can tell."""
+def _has_float32_points(path: Path) -> bool | None:
+    """Whether the coordinates in an Exodus file are float32; None if netCDF4 is missing."""
     if find_spec("netCDF4") is None:
-        return False
+        return None
     import netCDF4
 
     with netCDF4.Dataset(path) as file:
