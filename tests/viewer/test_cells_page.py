@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bokeh.document import Document
+from panel.io.state import set_curdoc
 
 import ambar
 from ambar.kinds.request import ViewRequest
+from ambar.viewer.background import Background
 from ambar.viewer.cells.call import python_call
-from ambar.viewer.cells.overlays import cell_sides, positions
+from ambar.viewer.cells.comparison import difference, error_bound
+from ambar.viewer.cells.overlays import borders, cell_sides, positions
 from ambar.viewer.cells.page import CellsPage
 from ambar.viewer.cells.plane import Pixels, Plane
-from ambar.viewer.cells.tiles import TILES, TileCache, TileReader
+from ambar.viewer.cells.tiles import TILES, Image, TileCache, TileReader
 from ambar.viewer.cells.view import View
+from ambar.viewer.colors import Colors, ticks_between
 from tests.helpers.browser import Screen, shown
 from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.sample_outputs import output
@@ -84,15 +94,35 @@ def test_slices_projections_and_zooms_show_the_values_of_the_data(browser: Any, 
         check(screen, 0.45, 0.6, amr.project("density", axis="x"))
 
 
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "c2FtcGxlIG5vbmNlIDEyMw==",
+}
+"""Headers of a request to open a websocket."""
+
+
+def status_of(url: str, headers: dict[str, str] | None = None) -> int:
+    """Return the status of the answer to a request."""
+    request = urllib.request.Request(url, headers=headers or {})  # noqa: S310 - this machine
+    with pytest.raises(urllib.error.HTTPError) as answer:
+        urllib.request.urlopen(request, timeout=20)  # noqa: S310
+    return answer.value.code
+
+
 def test_requests_without_the_token_are_refused(run: Path) -> None:
     with ambar.view(run).serve(browser=False) as viewer:
         assert viewer.url.startswith("http://127.0.0.1:")
         page, _, token = viewer.url.partition("?token=")
         assert len(token) >= 32
-        for url in (page, f"{page}?token={token[:-1]}", f"{page}ws?bokeh-session-id=1"):
-            with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(url, timeout=20)  # noqa: S310 - a URL of this machine
-            assert refused.value.code in (403, 400)
+        wrong = f"?token={token[:-1]}"
+        assert [status_of(page), status_of(page + wrong)] == [403, 403]
+        # With the token, the answer to a websocket without a session of Bokeh is not a refusal.
+        queries = ("", wrong, f"?token={token}")
+        socket_status = [status_of(f"{page}ws{query}", UPGRADE) for query in queries]
+        assert socket_status[:2] == [403, 403]
+        assert socket_status[2] != 403
         with urllib.request.urlopen(viewer.url, timeout=20) as answer:  # noqa: S310
             assert answer.status == 200
         bundle = viewer._repr_mimebundle_()
@@ -113,7 +143,7 @@ def test_damaged_chunks_leave_holes_and_a_message(browser: Any, tmp_path: Path) 
     with shown(browser, path) as screen:
         screen.wait_for("text=checksum")
         screen.page.locator("select").first.select_option("pressure")
-        screen.page.locator(".alert-danger").wait_for(state="hidden")
+        screen.page.locator(".alert-danger").first.wait_for(state="hidden")
         check(screen, 0.5, 0.5, ambar.open_snapshot(path).amr.slice("pressure"))
 
 
@@ -141,6 +171,92 @@ def test_comparisons_show_the_error_and_its_bound_and_a_lost_server(
     page.close()
 
 
+def whole(plane: Plane, level: int | None = None) -> Image:
+    """Return the image of all of a plane."""
+    resolution = next(one for one in plane.resolutions if level in (None, one.level))
+    pixels = Pixels(0, resolution.shape[0], 0, resolution.shape[1])
+    [*_, image] = TileReader(TileCache()).images(plane, resolution, pixels)
+    return image
+
+
+def test_differences_are_those_of_the_stored_values(tmp_path: Path) -> None:
+    paths = tmp_path / "a.ambar", tmp_path / "b.ambar"
+    ambar.convert(output("sedov"), paths[0], fsync=False)
+    ambar.convert(paths[0], paths[1], error_bound={"pressure": 1e-6}, fsync=False)
+    runs = [ambar.open_snapshot(path) for path in paths]
+    planes = [Plane(run.amr, "pressure", at=0.25, is_exact=True) for run in runs]
+    error = np.abs(difference(*map(whole, planes)).values).max()
+    assert 5e-7 < error <= 1e-6 == error_bound(runs[1], planes[1])
+    means = [replace(planes[1], method="project", weight=name) for name in ("volume", "density")]
+    assert [error_bound(runs[1], mean) for mean in means] == [1e-6, None]
+    with pytest.raises(ValueError, match=r"expected the box of .*a\.ambar"):
+        ambar.view(paths[0], against=output("gravpart")).serve(browser=False)
+    with pytest.raises(ValueError, match="against and commit"):
+        ambar.view(ambar.open_store(paths[0]), against=paths[1], commit=1)
+
+
+def test_the_call_of_python_draws_the_same_commit_and_output(tmp_path: Path) -> None:
+    path = tmp_path / "run.ambar"
+    ambar.convert(output("sedov").parent, path, fsync=False)
+    snapshot = ambar.open_series(path, commit=1).output(1)
+    image = whole(Plane(snapshot.amr, "pressure", at=0.25))
+    code = python_call(snapshot, image, View(0, 0.5, 0, 0.5, 100, 100), "log", (1, 10), "greys")
+    assert "commit=1" in code
+    assert ".output(1)" in code
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102
+    assert np.array_equal(names["image"].to_numpy().astype("f4"), image.values)
+
+
+def test_names_of_stores_are_no_code(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "<img src=x>.ambar"
+    path.symlink_to(run)
+    with ambar.view(path).serve(browser=False) as viewer:
+        page = urllib.request.urlopen(viewer.url, timeout=20).read()  # noqa: S310 - this machine
+    assert b"<b>&lt;img src=x&gt;.ambar</b>" in page
+    assert b"<b><img" not in page
+
+
+def test_colours_have_limits_and_a_few_ticks() -> None:
+    colors = Colors(lambda: None)
+    colors.fit(np.full((2, 2), 2e33))
+    assert colors.low.value < 2e33 < colors.high.value
+    low = colors.low.value
+    colors.low.value = None  # as an emptied input
+    assert colors.low.value == low
+    assert len(ticks_between(1.0, 1e11, "log")) == 6
+
+
+def test_a_closed_page_ends_its_task() -> None:
+    document = Document()
+    with set_curdoc(document):
+        background = Background(lambda _: None, print)
+    reached: list[int] = []
+    has_started = threading.Event()
+
+    def task() -> Iterator[int]:
+        for number in range(10**9):
+            reached.append(number)
+            has_started.set()
+            yield number
+
+    background.submit(task)
+    has_started.wait(20)
+    for callback in document.session_destroyed_callbacks:
+        callback(None)
+    background.wait()
+    assert len(reached) < 10**9
+
+
+def test_servers_close_their_descriptors(run: Path) -> None:
+    viewer = ambar.view(run)
+    viewer.serve(browser=False).stop()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        viewer.serve(browser=False).stop()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
 def test_overlays_are_the_cells_and_particles_of_the_window(run: Path) -> None:
     snapshot = ambar.open_snapshot(run)
     amr = snapshot.amr
@@ -152,6 +268,10 @@ def test_overlays_are_the_cells_and_particles_of_the_window(run: Path) -> None:
     cells = amr.read(["x", "y", "dx"], where="abs(z - 0.5 - 1e-9) < dx / 2")
     middle = (abs(cells["x"] - 0.5) < 0.25) & (abs(cells["y"] - 0.5) < 0.25)
     edges = {round(float(edge), 9) for edge in cells["x"][middle] - cells["dx"][middle] / 2}
+    unknown = np.where(image.values == image.values.max(), np.nan, image.values)
+    assert len(borders(image, unknown).x0) <= len(borders(image, image.values).x0)
+    coarse = whole(plane, amr.levels[0] - 1)
+    assert not len(cell_sides(coarse, np.full_like(coarse.values, amr.levels[0])).x0)
     lines = cell_sides(image, image.values)
     upright = lines.x0 == lines.x1
     assert {round(float(x), 9) for x in lines.x0[upright]} == edges - {0.25}
@@ -162,20 +282,26 @@ def test_overlays_are_the_cells_and_particles_of_the_window(run: Path) -> None:
     assert sorted(y) == sorted(rows["y"][inside])
 
 
-def test_tiles_are_read_once_and_released(run: Path) -> None:
+def test_tiles_are_read_once_and_released(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plane = Plane(ambar.open_snapshot(run).amr, "density", at=0.5)
     finest = plane.resolutions[0]
-    whole = Pixels(0, finest.shape[0], 0, finest.shape[1])
+    pixels = Pixels(0, finest.shape[0], 0, finest.shape[1])
     cache = TileCache(max_bytes=64 * 64 * 4)
-    [*_, image] = TileReader(cache).images(plane, finest, whole)
+    [*_, image] = TileReader(cache).images(plane, finest, pixels)
     assert image.is_complete
     assert cache.nbytes == 64 * 64 * 4
     assert np.array_equal(image.values, plane.amr.slice("density").to_numpy().astype("f4"))
-    [only] = TileReader(cache).images(plane, finest, whole)  # nothing is read
+    monkeypatch.setattr(Plane, "read", None)  # nothing is read
+    [only] = TileReader(cache).images(plane, finest, pixels)
+    monkeypatch.undo()
     assert np.array_equal(only.values, image.values)
     coarser = next(one for one in plane.resolutions if one.level == finest.level - 1)
     [*_] = TileReader(cache).images(plane, coarser, Pixels(0, 32, 0, 32))
-    assert cache.nbytes == 32 * 32 * 4  # which is larger than what is left
+    assert cache.nbytes == 32 * 32 * 4
+    found = weakref.ref(plane.amr)
+    del plane, image, only, _
+    gc.collect()
+    assert found() is None  # tiles do not keep files open
 
 
 def test_series_have_a_slider_whose_neighbours_are_read_ahead(tmp_path: Path) -> None:
@@ -204,8 +330,7 @@ def test_the_call_of_python_draws_the_same_picture(run: Path) -> None:
     resolution = view.resolution(plane)
     pixels = view.pixels(plane, resolution, 0)
     [*_, image] = TileReader(TileCache()).images(plane, resolution, pixels)
-    opened = f"ambar.open_snapshot({str(run)!r})"
-    code = python_call(opened, image, view, "log", (1e-3, 2.0), "inferno")
+    code = python_call(snapshot, image, view, "log", (1e-3, 2.0), "inferno")
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102 - the code that the page shows
     assert np.array_equal(names["image"].to_numpy().astype("f4"), image.values)

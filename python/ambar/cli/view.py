@@ -29,8 +29,9 @@ def view(
 ) -> None:
     """Show data in the browser: pan, zoom and slice. Needs Panel.
 
-    Only what the screen shows is read. The server accepts connections from this machine only; its
-    URL has a token. For data on another machine, forward the port: ssh -L 8050:127.0.0.1:8050.
+    What the screen shows is read, and what may be shown next. The server accepts connections from
+    this machine only; its URL has a token. For data on another machine, forward the port:
+    ssh -L 8050:127.0.0.1:8050.
 
     [bold]Examples[/bold]
     ambar view run.ambar

@@ -23,7 +23,7 @@ def view(
     commit: CommitName | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Viewer:
-    """Show data in the browser, or as a widget in a notebook; nothing is read before that.
+    """Show data in the browser, or as a widget in a notebook; only metadata are read before that.
 
     Parameters
     ----------
@@ -45,7 +45,8 @@ def view(
     Raises
     ------
     ValueError
-        If the two are of different kinds.
+        If the two are of different kinds, or if `against`, `commit` or `storage_options` is given
+        with an open store or group.
     UnsupportedError
         If the kind has no page.
     ModuleNotFoundError
@@ -62,6 +63,12 @@ def view(
     viewer: Viewer
     if isinstance(path, Group):
         location = f"{path._commit.core.location}/{path.path}".rstrip("/")
+        options = {"against": against, "commit": commit, "storage_options": storage_options}
+        if given := [name for name, value in options.items() if value is not None]:
+            raise _core.InvalidError(
+                f"{location}: {' and '.join(given)} cannot be given for an open store or group; "
+                "give its path or URL instead"
+            )
         viewer = viewer_of("arrays", path, ViewRequest(location=location))
         return viewer
     kind, opened = open_path(path, storage_options, commit)

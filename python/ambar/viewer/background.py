@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from threading import Lock, Thread
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary, WeakSet
 
 import panel as pn
 from bokeh.document import Document
 
+Task: TypeAlias = Callable[[], Iterator[Any]]
 _INTERVAL = 0.3
 """Seconds between two results of a task that are shown; the last one is always shown."""
+
+_OF_DOCUMENT: WeakKeyDictionary[Document, WeakSet[Background]] = WeakKeyDictionary()
+
+
+def stop_tasks(document: Document) -> None:
+    """End the tasks of a page."""
+    for background in _OF_DOCUMENT.get(document, ()):
+        background.stop()
 
 
 class Background:
@@ -40,26 +50,44 @@ class Background:
         self._show = show
         self._fail = fail
         self._last = 0
-        self._threads = ThreadPoolExecutor(1, "ambar-viewer")
+        self._next: tuple[int, Task, Document | None] | None = None
+        self._thread: Thread | None = None
+        self._lock = Lock()
+        if pn.state.curdoc is not None:
+            _OF_DOCUMENT.setdefault(pn.state.curdoc, WeakSet()).add(self)
+            pn.state.curdoc.on_session_destroyed(lambda _: self.stop())
 
-    def submit(self, task: Callable[[], Iterator[Any]]) -> None:
+    def submit(self, task: Task) -> None:
         """Run a task, an iterator of results: usually coarse ones first."""
-        self._last += 1
-        self._threads.submit(self._run, self._last, task, pn.state.curdoc)
+        with self._lock:
+            self._last += 1
+            self._next = self._last, task, pn.state.curdoc
+            if self._thread is None:
+                # Python waits for the threads of executors at its end, but not for daemons.
+                self._thread = Thread(target=self._work, name="ambar-viewer-task", daemon=True)
+                self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the tasks that were submitted."""
-        self._threads.submit(int).result()
+        """Wait for the task that was submitted last."""
+        if (thread := self._thread) is not None:
+            thread.join()
 
     def stop(self) -> None:
-        """End the task: nothing of it is shown any more."""
-        self._last += 1
+        """End the task at its next result, which is not shown; the page calls it when it closes."""
+        with self._lock:
+            self._last += 1
+            self._next = None
 
-    def _run(
-        self, number: int, task: Callable[[], Iterator[Any]], document: Document | None
-    ) -> None:
-        if number != self._last:
-            return
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if self._next is None:
+                    self._thread = None
+                    return
+                task, self._next = self._next, None
+            self._run(*task)
+
+    def _run(self, number: int, task: Task, document: Document | None) -> None:
         hidden: list[Any] = []
         shown_at = float("-inf")
         failure: Exception | None = None

@@ -181,9 +181,13 @@ class Colors:
         if event.new:
             self._changed()
 
-    def _fix(self, _: object) -> None:
-        """Keep limits that were typed."""
-        if not self._is_following:
+    def _fix(self, event: Any) -> None:
+        """Keep limits that were typed; an emptied one gets its former value back."""
+        if event.new is None:
+            self._is_following = True
+            event.obj.value = event.old
+            self._is_following = False
+        elif not self._is_following:
             self.follow.value = False
             self._changed()
 
@@ -261,4 +265,4 @@ def ticks_between(low: float, high: float, scale: str) -> np.ndarray:
 def _decades(low: float, high: float) -> np.ndarray:
     """Return powers of ten between two positive numbers, at most seven."""
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
-    return 10.0 ** np.arange(first, last + 1, max((last - first) // 6, 1))
+    return 10.0 ** np.arange(first, last + 1, max(-(-(last - first) // 6), 1))

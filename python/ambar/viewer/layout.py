@@ -61,7 +61,7 @@ _TEMPLATE = """
 {% endblock %}
 {% block contents %}
 <div id="frame">
-  <header><b>{{ heading }}</b><span>{{ subtitle }}</span>
+  <header><b>{{ heading | e }}</b><span>{{ subtitle | e }}</span>
     <button onclick="change_theme()">{{ "Light" if dark else "Dark" }}</button></header>
   <aside>{{ embed(roots.sidebar) }}</aside>
   <main>{{ embed(roots.main) }}</main>

@@ -11,10 +11,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from bokeh.document import Document
 from bokeh.server.auth_provider import AuthProvider
 from panel.io.server import get_server
+from panel.io.state import set_curdoc
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
+
+from ambar.viewer.background import stop_tasks
 
 ADDRESS = "127.0.0.1"
 _CLOSING_SECONDS = 0.1
@@ -52,6 +56,8 @@ class Server:
         )
         self._has_started = threading.Event()
         self._error: Exception | None = None
+        self._first = Document()
+        """The document of the page that is made before the first visitor."""
         self._loop: IOLoop
         self._server: Any
         self.port = port
@@ -76,6 +82,9 @@ class Server:
         self._thread.join()
 
     def _end(self) -> None:
+        documents = [session.document for session in self._server.get_sessions()]
+        for document in [self._first, *documents]:
+            stop_tasks(document)
         for connection in list(self._server._tornado._clients):
             connection._socket.close()
         self._server.stop()
@@ -85,28 +94,34 @@ class Server:
         asyncio.set_event_loop(asyncio.new_event_loop())
         self._loop = IOLoop.current()
         try:
-            make_page()  # so that errors are known, modules imported and the first tiles read
-            self._server = get_server(
-                {"/": make_page},
-                port=port,
-                address=ADDRESS,
-                loop=self._loop,
-                title=title,
-                websocket_origin="*",
-                auth_provider=_TokenAuth(self._token),
-                websocket_max_message_size=16 << 20,
-            )
+            self._start(make_page, title, port)
         except Exception as error:
             self._error = error
             if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
                 message = f"the port {port} is in use; choose another port, or 0 for a free one"
                 self._error = OSError(error.errno, message)
             self._has_started.set()
-            return
+        else:
+            self._loop.start()
+        finally:
+            self._loop.close(all_fds=True)
+
+    def _start(self, make_page: Callable[[], Any], title: str, port: int) -> None:
+        with set_curdoc(self._first):
+            make_page()  # so that errors are known, modules imported and the first tiles read
+        self._server = get_server(
+            {"/": make_page},
+            port=port,
+            address=ADDRESS,
+            loop=self._loop,
+            title=title,
+            websocket_origin="*",
+            auth_provider=_TokenAuth(self._token),
+            websocket_max_message_size=16 << 20,
+        )
         self.port = self._server.port
         self._server.start()
         self._loop.add_callback(self._has_started.set)
-        self._loop.start()
 
 
 class _TokenAuth(AuthProvider):  # type: ignore[misc]

@@ -18,8 +18,8 @@ _FRAME = '<iframe src="{url}" width="100%" height="{height}" style="border: 0"><
 class Viewer:
     """A page that shows data in the browser; in a notebook the page is a widget.
 
-    The page reads only what the screen shows. Its server runs in a thread of this process, accepts
-    connections from this machine only, and expects the token in its URL.
+    The page reads what the screen shows, and what may be shown next. Its server runs in a thread of
+    this process, accepts connections from this machine only, and expects the token in its URL.
 
     Examples
     --------

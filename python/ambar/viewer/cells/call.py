@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 from ambar.snapshot.regions import AXES
 from ambar.viewer.cells.plane import Plane
 from ambar.viewer.cells.tiles import Image
 from ambar.viewer.cells.view import View
+
+if TYPE_CHECKING:
+    from ambar.snapshot.snapshot import Snapshot
 
 _NORMS = {
     "linear": "Normalize({low:.6g}, {high:.6g})",
@@ -17,14 +23,19 @@ _MAPS = {"red-blue": "RdBu_r", "purple-green": "PRGn", "greys": "Greys"}
 
 
 def python_call(
-    opened: str, image: Image, view: View, scale: str, limits: tuple[float, float], colors: str
+    snapshot: Snapshot,
+    image: Image,
+    view: View,
+    scale: str,
+    limits: tuple[float, float],
+    colors: str,
 ) -> str:
     """Return the code that reads the window of a view and draws it with matplotlib.
 
     Parameters
     ----------
-    opened
-        The expression of the snapshot, such as ``ambar.open("run.ambar")``.
+    snapshot
+        The snapshot.
     image, view
         The plane with its resolution, and the window.
     scale, limits, colors
@@ -39,12 +50,28 @@ def python_call(
     return (
         "import ambar\n"
         f"from matplotlib.colors import {kind}\n\n"
-        f"amr = {opened}.amr\n"
+        f"amr = {_opening(snapshot)}.amr\n"
         f"image = amr.{image.plane.method}(\n"
         f"    {image.plane.field!r},\n"
         + "".join(f"    {option},\n" for option in options)
         + f")\nimage.plot(norm={norm}, cmap={_MAPS.get(colors, colors)!r})\n"
     )
+
+
+def _opening(snapshot: Snapshot) -> str:
+    """Return the expression that opens a snapshot; options of URLs, such as keys, are not shown."""
+    if snapshot._stored_at is None:
+        return f"ambar.open({snapshot.location!r})"
+    store, path = snapshot._stored_at
+    commit = store._commit
+    arguments = [repr(store.location)]
+    if commit._is_pinned and commit.core.commit_id:
+        arguments.append(f"commit={commit.core.commit_id[0]}")
+    if commit._options:
+        arguments.append("storage_options=storage_options")
+    number = re.search(r"\d+$", path)
+    step = f".output({int(number[0])})" if number else ""
+    return f"ambar.open({', '.join(arguments)}){step}"
 
 
 def _options(plane: Plane) -> list[str]:

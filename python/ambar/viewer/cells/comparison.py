@@ -1,4 +1,4 @@
-"""The difference of two planes, and the error bound that it has to keep."""
+"""The difference of two planes of equal boxes, and the error bound that it has to keep."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ambar import _core
 from ambar.comparison.bounds import stored_bound
 from ambar.viewer.cells.plane import Plane
 from ambar.viewer.cells.tiles import Image
@@ -21,14 +22,34 @@ def difference(original: Image, other: Image) -> Image:
     return replace(other, values=values, is_complete=original.is_complete and other.is_complete)
 
 
+def check_boxes(original: Snapshot, other: Snapshot) -> None:
+    """Raise ValueError if the cells of two snapshots are not at the same positions."""
+    ends = []
+    for snapshot in (original, other):
+        amr = snapshot.amr
+        ends.append(np.array([amr.lower, amr._core.upper, amr.cell_size(0)]))
+    first, second = ends
+    if first.shape != second.shape or not np.allclose(first, second, rtol=1e-6, atol=0):
+        raise _core.InvalidError(
+            f"{other.location}: expected the box of {original.location}, from {_text(first[0])} to "
+            f"{_text(first[1])} with cells of {_text(first[2])} on level 0; found one from "
+            f"{_text(second[0])} to {_text(second[1])} with cells of {_text(second[2])}; compare "
+            "versions of the same output"
+        )
+
+
+def _text(sides: np.ndarray) -> str:
+    return f"({', '.join(f'{side:g}' for side in sides)})"
+
+
 def error_bound(snapshot: Snapshot, plane: Plane) -> float | None:
     """Return the absolute error bound of the values of a slice; None if it has none.
 
-    Means of cells keep the bound of the cells. Bounds of integrals, relative bounds and those of
-    derived fields are not known.
+    Means by volume keep the bound of the cells. The weights of other means have errors, too. Bounds
+    of integrals, relative bounds and those of derived fields are not known.
     """
     stored = snapshot._stored_at
-    if stored is None or (plane.method == "project" and plane.weight is None):
+    if stored is None or (plane.method == "project" and plane.weight != "volume"):
         return None
     store, path = stored
     bound = stored_bound(store._ambar_attributes(f"{path.rstrip('/')}/amr"), plane.field)

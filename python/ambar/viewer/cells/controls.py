@@ -44,10 +44,19 @@ class Controls:
         Called after the plane has changed.
     reset
         Called instead if the axes or their unit have changed.
+    is_exact
+        Whether planes keep the precision of the values, for comparisons.
     """
 
-    def __init__(self, amr: Amr, changed: Callable[[], None], reset: Callable[[], None]) -> None:
-        self._amr = amr
+    def __init__(
+        self,
+        amr: Amr,
+        changed: Callable[[], None],
+        reset: Callable[[], None],
+        *,
+        is_exact: bool = False,
+    ) -> None:
+        self._amr, self._is_exact = amr, is_exact
         info = amr.info
         fields = [*(name for name in amr.fields if name != "domain"), "level"]
         is_solid = amr.ndim == 3
@@ -121,6 +130,7 @@ class Controls:
             self.position.value / self.length,
             weight,
             self.unit.value,
+            self._is_exact,
         )
 
     def title(self) -> str:

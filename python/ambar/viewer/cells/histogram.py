@@ -13,7 +13,7 @@ from ambar.viewer.layout import style
 
 _BINS = 64
 _MOST_VALUES = 200_000
-"""Values that are counted: of larger windows, every n-th row."""
+"""Values that are counted. A larger window is counted by every n-th row."""
 
 
 class Histogram:

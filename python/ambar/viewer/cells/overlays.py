@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import panel as pn
 from bokeh.models import ColumnDataSource
 
+from ambar import _core
 from ambar.snapshot.regions import Box
 from ambar.viewer.background import Background
 from ambar.viewer.cells.plane import Plane
@@ -32,6 +33,8 @@ _BORDERS, _CELLS, _BOXES = "Borders of levels", "Cells", "Boxes"
 _PARTICLES, _SINKS = "Particles", "Sinks"
 _LINES = {_BORDERS: ("#35c9ff", 1.5), _CELLS: ("#d7dde4", 0.6), _BOXES: ("#ffffff", 1.2)}
 """The colour and the width of lines."""
+_NO_SIDES = np.iinfo(np.int64).max
+"""The side of a cell, in pixels, whose sides are not drawn."""
 _POINTS = {_PARTICLES: ("#9be28b", 2), _SINKS: ("#ffb74d", 10)}
 """The colour and the size of points."""
 
@@ -55,13 +58,11 @@ class Overlays:
         The figure of Bokeh.
     snapshot
         The snapshot whose components are offered.
-    message
-        Shows errors.
     changed
         Called after a box was checked.
     """
 
-    def __init__(self, plot: Any, snapshot: Snapshot, message: Message, changed: Any) -> None:
+    def __init__(self, plot: Any, snapshot: Snapshot, changed: Any) -> None:
         components = snapshot.components
         names = [_BORDERS, _CELLS]
         names += [_BOXES] if snapshot.amr.layout == "patches" else []
@@ -70,7 +71,8 @@ class Overlays:
         self.boxes = pn.widgets.CheckBoxGroup(label="Draw over it", options=names)
         self.boxes.param.watch(lambda _: changed(), "value")
         self._reader = TileReader()
-        self._background = Background(self._show, message.fail)
+        self.message = Message()
+        self._background = Background(self._show, self.message.fail)
         self._sources = {name: _draw_with(plot, name) for name in names}
         self._length = 1.0
 
@@ -78,11 +80,18 @@ class Overlays:
         """Draw what is checked for a window, which the image shows; `length` scales code length."""
         self._length = length
         chosen = set(self.boxes.value)
-        for name, source in self._sources.items():
-            if name not in chosen and any(map(len, source.data.values())):
-                source.data = {column: [] for column in source.data}
+        self.clear(set(self._sources) - chosen)
         if chosen:
             self._background.submit(lambda: self._draw(chosen, snapshot, image, view))
+
+    def clear(self, names: Iterable[str] | None = None) -> None:
+        """Remove what is drawn, or a part of it; end what is being read."""
+        self._background.stop()
+        self.message.clear()
+        for name in self._sources if names is None else names:
+            source = self._sources[name]
+            if any(map(len, source.data.values())):
+                source.data = {column: [] for column in source.data}
 
     def _draw(
         self, chosen: set[str], snapshot: Snapshot, image: Image, view: View
@@ -140,19 +149,22 @@ def _draw_with(plot: Any, name: str) -> ColumnDataSource:
 
 
 def borders(image: Image, levels: np.ndarray) -> Lines:
-    """Return the lines between pixels of different levels."""
-    return _lines(image, levels[:, 1:] != levels[:, :-1], levels[1:] != levels[:-1])
+    """Return the lines between pixels of different levels; pixels without a level have none."""
+    is_known = np.isfinite(levels)
+    is_right = (levels[:, 1:] != levels[:, :-1]) & is_known[:, 1:] & is_known[:, :-1]
+    is_top = (levels[1:] != levels[:-1]) & is_known[1:] & is_known[:-1]
+    return _lines(image, is_right, is_top)
 
 
 def cell_sides(image: Image, levels: np.ndarray) -> Lines:
-    """Return the lines between cells; none if there are too many to see."""
-    finest = image.resolution.level
-    sides = image.plane.amr.cell_size(finest)[image.plane.axes[0]]
+    """Return the lines between cells; none if there are too many, or if pixels are larger."""
     known = np.unique(levels[np.isfinite(levels)]).astype(int)
-    pixels = np.ones_like(levels, dtype=np.int64)
+    pixels = np.full(levels.shape, _NO_SIDES)
     for level in known:
         side = image.plane.amr.cell_size(int(level))[image.plane.axes[0]]
-        pixels[levels == level] = max(round(side / sides), 1)
+        ratio = side / image.resolution.pixel[0]
+        if ratio > 1 - 1e-6:
+            pixels[levels == level] = round(ratio)
     columns = np.arange(image.pixels.left + 1, image.pixels.right)
     rows = np.arange(image.pixels.bottom + 1, image.pixels.top)[:, np.newaxis]
     is_right = (columns % pixels[:, 1:] == 0) | (columns % pixels[:, :-1] == 0)
@@ -226,7 +238,10 @@ def positions(
         low[plane.axis], high[plane.axis] = plane.at - depth, plane.at + depth
         part *= slab
     if len(rows) * min(part, 1.0) > _MOST_ROWS:
-        raise ValueError(f"about {len(rows) * part:,.0f} particles in the window; zoom in")
+        raise _core.InvalidError(
+            f"expected at most {_MOST_ROWS:,} particles in the window, found about "
+            f"{len(rows) * part:,.0f}; zoom in to draw them"
+        )
     region = _inside(Box(low, high, "code"), plane)
     names = ["xyz"[axis] for axis in plane.axes]
     table = rows.read(names, region=region)

@@ -21,7 +21,7 @@ from ambar.snapshot.pictures.panels import time_of
 from ambar.snapshot.series import Series
 from ambar.viewer.background import Background
 from ambar.viewer.cells.call import python_call
-from ambar.viewer.cells.comparison import difference, error_bound
+from ambar.viewer.cells.comparison import check_boxes, difference, error_bound
 from ambar.viewer.cells.controls import Controls
 from ambar.viewer.cells.histogram import Histogram
 from ambar.viewer.cells.labels import readable_unit, unit_label
@@ -77,7 +77,11 @@ class CellsPage:
         self._reader = TileReader()
         self._background = Background(self._show, self._message.fail)
         self._ahead = Background(lambda _: None, lambda _: None)
-        self._choice = Controls(self._snapshot.amr, self._change, self._reset)
+        if request.against is not None:
+            check_boxes(*(steps.snapshot for steps in self._steps))
+        self._choice = Controls(
+            self._snapshot.amr, self._change, self._reset, is_exact=request.against is not None
+        )
         self._colors = Colors(self._color)
         self._maps = [MapFigure(self._colors, bar="right" if request.against is None else "below")]
         if request.against is not None:
@@ -86,7 +90,7 @@ class CellsPage:
         self._maps[0].report_window(self._move)
         self._pointer = Pointer(self._maps)
         self._histogram = Histogram(self._colors)
-        self._overlays = Overlays(self._maps[0].plot, self._snapshot, self._message, self._overlay)
+        self._overlays = Overlays(self._maps[0].plot, self._snapshot, self._overlay)
         self._call = pn.pane.HTML(sizing_mode="stretch_width", margin=(5, 10))
         self._call_card = pn.Card(
             self._call,
@@ -113,10 +117,11 @@ class CellsPage:
 
     @property
     def main(self) -> Any:
-        """The maps, with a message above and the pointer's values below."""
+        """The maps, with messages above and the pointer's values below."""
         maps = [pn.pane.Bokeh(one.plot, sizing_mode="stretch_both") for one in self._maps]
         return pn.Column(
             self._message.pane,
+            self._overlays.message.pane,
             pn.Row(*maps, sizing_mode="stretch_both", margin=0),
             self._pointer.line,
             sizing_mode="stretch_both",
@@ -146,6 +151,7 @@ class CellsPage:
         """Show other planes in the same window."""
         if len(self._steps) > 1:
             self._steps[1].follow(self._steps[0].position)
+        self._overlays.clear()
         self._images = ()
         self._pointer.clear()
         self._maps[0].plot.title.text = f"{self._choice.title()} ({_READING})"
@@ -292,7 +298,7 @@ class CellsPage:
         if self._call_card.collapsed or not self._images:
             return
         code = python_call(
-            f"ambar.open({self._request.location!r})",
+            self._snapshot,
             self._images[0],
             self._view,
             self._colors.scale.value,

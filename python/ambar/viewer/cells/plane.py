@@ -7,6 +7,7 @@ pixel on; those of patches for each level, and coarser ones of averages.
 from __future__ import annotations
 
 import math
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -64,6 +65,8 @@ class Plane:
     weight: str | None = None
     """The weight of a projection; None for the integral."""
     unit: str = "code"
+    is_exact: bool = False
+    """Whether values keep their precision; otherwise they are float32, as the screen shows them."""
 
     @property
     def axes(self) -> tuple[int, int]:
@@ -115,8 +118,9 @@ class Plane:
         if self.method == "slice":
             size = self.amr.cell_size(resolution.level)[self.axis]
             layer = math.floor((self.at - self.amr.lower[self.axis]) / size)
-        what = (self.field, self.method, self.axis, layer, self.weight, self.unit)
-        return (self.amr, *what, resolution.level, resolution.factor)
+        what = (self.field, self.method, self.axis, layer, self.weight, self.unit, self.is_exact)
+        # The cache of tiles outlives pages: a weak reference lets it not keep files open.
+        return (weakref.ref(self.amr), *what, resolution.level, resolution.factor)
 
     def read(self, resolution: Resolution, pixels: Pixels) -> np.ndarray:
         """Return the values of some pixels, row by row from the lowest one.
@@ -145,7 +149,8 @@ class Plane:
             None,
             options,
         )
-        return _compact(_averaged(reader.image(), factor))
+        values = _averaged(reader.image(), factor)
+        return values if self.is_exact else compact(values)
 
     def _corners(self, cells: tuple[float, float], sides: list[float]) -> list[float | None]:
         corner: list[float | None] = [None] * self.amr.ndim
@@ -168,8 +173,10 @@ def _averaged(values: np.ndarray, factor: int) -> np.ndarray:
     return means
 
 
-def _compact(values: np.ndarray) -> np.ndarray:
+def compact(values: np.ndarray) -> np.ndarray:
     """Return values as float32, unless that loses their magnitude."""
+    if values.dtype == np.float32:
+        return values
     sizes = np.abs(values[np.isfinite(values) & (values != 0)])
     if sizes.size and not _SMALLEST_FLOAT32 < sizes.min() <= sizes.max() < _LARGEST_FLOAT32:
         return values

@@ -27,6 +27,8 @@ _PREVIEW_SECONDS = 0.03
 """The shortest reading before which a preview is shown."""
 _FIRST_GUESS = {"slice": 0.004, "grid": 0.004, "project": 1.0}
 """Seconds that a tile takes, before any was read."""
+_ERROR_BYTES = 1000
+"""The bytes that an error counts in the cache."""
 
 Tile: TypeAlias = tuple[int, int]
 """Column and row of a tile."""
@@ -64,7 +66,9 @@ class TileCache:
 
 
 def _size(tile: np.ndarray | Exception | None) -> int:
-    return tile.nbytes if isinstance(tile, np.ndarray) else 0
+    if isinstance(tile, np.ndarray):
+        return tile.nbytes
+    return 0 if tile is None else _ERROR_BYTES
 
 
 TILES = TileCache()
@@ -167,7 +171,8 @@ class TileReader:
             values = plane.read(resolution, pixels)
         except _core.CorruptError as error:
             if len(tiles) == 1:
-                self._cache.put((key, tiles[0]), error)
+                # Another exception, because the traceback of this one keeps arrays.
+                self._cache.put((key, tiles[0]), _core.CorruptError(str(error)))
                 return
             for tile in tiles:
                 self._read(plane, resolution, [tile])
