@@ -44,12 +44,12 @@ class Screen:
     def tooltip(self, x: float, y: float) -> dict[str, str]:
         """Return what is shown under the pointer at a place of the figure, in fractions of it."""
         rows = self.page.locator(".bk-tooltip-row-value")
-        for step in range(60):  # a figure that is not drawn yet, or is replaced, misses movements
+        for step in range(150):  # a figure that is not drawn yet, or is replaced, misses movements
             box = self.wait_for(".bk-Figure").bounding_box()
             if box is not None:
                 left, top = box["x"] + x * box["width"], box["y"] + y * box["height"]
                 self.page.mouse.move(left + step % 2, top)
-            self.page.wait_for_timeout(250)
+            self.page.wait_for_timeout(100)
             if step and rows.count():
                 break
         labels, values = (

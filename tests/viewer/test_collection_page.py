@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.viewer.pages.collection.lines import coordinates, drawable, read_lines
+from ambar.viewer.pages.collection.lines import coordinates, drawable_names, read_lines
 from ambar.viewer.pages.collection.positions import coordinate_of, position_names
 from ambar.viewer.pages.collection.table import Query, order_of, page_of, positions_of
 from tests.helpers.argo_files import argo
@@ -82,7 +82,7 @@ def test_datasets_are_filtered_sorted_selected_and_drawn(browser: Any, casts: Pa
 
 def test_lines_are_the_values_of_the_datasets(casts: Path) -> None:
     collection = ambar.open_collection(casts)
-    assert drawable(collection)[0] == "temperature"
+    assert drawable_names(collection)[0] == "temperature"
     depth = coordinates(collection, "temperature")[0]
     assert (depth.name, depth.is_vertical, depth.is_down) == ("depth", True, True)
     [*_, lines] = read_lines(collection, "temperature", depth, np.array([7, 250]))
@@ -115,7 +115,7 @@ def test_positions_of_argo_profiles_come_from_statistics(tmp_path: Path) -> None
     collection = ambar.open_collection(path)
     names = position_names(collection)
     assert names == ("LONGITUDE", "LATITUDE")
-    assert drawable(collection)[0] == "TEMP"
+    assert drawable_names(collection)[0] == "TEMP"
     latitudes = [dataset.LATITUDE.item() for dataset in datasets.values()]
     np.testing.assert_allclose(coordinate_of(collection, "LATITUDE"), latitudes)
     pressure = coordinates(collection, "TEMP")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import panel as pn
@@ -17,7 +18,7 @@ from ambar.store.store import Group
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import frame
 from ambar.viewer.message import Message
-from ambar.viewer.pages.arrays.axes import Axis, axes_of, decoded, text_of, title_of
+from ambar.viewer.pages.arrays.axes import Axis, axes_of, decode, text_of, title_of
 from ambar.viewer.pages.arrays.figures import ImageFigure, LineFigure
 
 _FRAME = 250
@@ -104,8 +105,8 @@ class Listing:
 
     def __init__(self, array: Array) -> None:
         self.controls = pn.Spacer(height=0)
-        values = array.read(tuple(slice(0, _MOST_LISTED) for _ in array.shape[:1]))
-        listed = decoded(array, values).reshape(-1)[:_MOST_LISTED]
+        values = array.read(_first_values(array.shape, _MOST_LISTED))
+        listed = decode(array, values).reshape(-1)[:_MOST_LISTED]
         lines = [html.escape(text_of(value)) for value in listed]
         more = math.prod(array.shape) - len(lines)
         self.main = pn.pane.HTML(
@@ -116,6 +117,21 @@ class Listing:
 
     def stop(self) -> None:
         """Do nothing: the values have been read."""
+
+
+def _first_values(shape: Sequence[int], most: int) -> tuple[slice, ...]:
+    """Return slices that contain the first values of an array, and few others.
+
+    Examples
+    --------
+    >>> _first_values((500, 2000), 500), _first_values((4, 3), 5)
+    ((slice(0, 1, None), slice(0, 500, None)), (slice(0, 2, None), slice(0, 3, None)))
+    """
+    slices: list[slice] = []
+    for size in reversed(shape):
+        length = min(size, max(-(-most // max(math.prod(s.stop for s in slices), 1)), 1))
+        slices.insert(0, slice(0, length))
+    return tuple(slices)
 
 
 class LinePicture:
@@ -208,7 +224,8 @@ class ImagePicture:
     def _slider(self, number: int) -> Any:
         axis = self._axes[number]
         if axis.size == 1:
-            return pn.widgets.StaticText(label=axis.title, value=axis.label(0))
+            title, label = html.escape(axis.title), html.escape(axis.label(0))
+            return pn.widgets.StaticText(label=title, value=label)  # both are HTML
         slider = pn.widgets.IntSlider(start=0, end=axis.size - 1, sizing_mode="stretch_width")
 
         def moved(_: object = None) -> None:

@@ -99,7 +99,7 @@ def _axis(group: Group, array: Array, name: str, size: int) -> Axis:
     if coordinate is None or coordinate.shape != (size,) or not 0 < size <= _MOST_LABELS:
         return plain
     try:
-        labels = decoded(coordinate, coordinate.read())
+        labels = decode(coordinate, coordinate.read())
     except _core.AmbarError:  # damaged: the axis has indices
         return plain
     kind = labels.dtype.kind
@@ -132,7 +132,7 @@ def _coordinate(group: Group, array: Array, name: str) -> Array | None:
     return None
 
 
-def decoded(array: Array, values: np.ndarray) -> np.ndarray:
+def decode(array: Array, values: np.ndarray) -> np.ndarray:
     """Decode a part of an array by the CF conventions, as xarray does: fill values, scales, times.
 
     Returns the values unchanged if the attributes cannot be decoded.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,35 @@ from ambar.viewer.layout import style
 from ambar.viewer.message import Message
 from ambar.viewer.pages.arrays.axes import Axis
 from ambar.viewer.pages.arrays.windows import read_image, read_line
+from ambar.viewer.sampling import as_float32
 
 _MARGIN = 0.15
-"""What is read around the view, as a fraction of it: small pans show values at once."""
+"""What is read around the view, as a fraction of it: small pans show values immediately."""
 _MOST_TICKS = 20_000
 """Labels of positions that the browser gets."""
 _PIXELS = (1000, 600)
 """The size of a figure before the browser reports it."""
+
+
+@dataclass(frozen=True)
+class ImageWindow:
+    """The values of a window of an array, and the indices from which they come."""
+
+    values: np.ndarray
+    columns: slice
+    rows: slice
+
+
+def drawn_index(window: slice, index: int) -> int:
+    """Return the index whose value is drawn at an index: the first one of its step.
+
+    Examples
+    --------
+    >>> drawn_index(slice(8, 40, 4), 14)
+    12
+    """
+    is_within = window.start <= index < window.stop
+    return index - (index - window.start) % window.step if is_within else index
 
 
 class ImageFigure:
@@ -72,14 +95,15 @@ class ImageFigure:
         self._y, self._x = axes[rows].even(), axes[columns].even()
         self._indices = list(indices)
         self._colors, self._message, self._tapped = colors, message, tapped
-        self._background = Background(self._show, message.fail)
+        self._background = Background(self._show, self._fail)
         self._key: list[Any] = []
         self._is_equal = False
         self.is_reading = False
         """Whether the values of the view are not shown yet."""
-        self._values: np.ndarray | None = None
+        self._window: ImageWindow | None = None
         self._source = ColumnDataSource({"image": [], "value": []})
-        self._place: dict[str, float] = {}
+        # The browser gets the first index and the step of the columns and rows of the image.
+        self._steps = ColumnDataSource({"x": [0, 1], "y": [0, 1]})
         self.figure = _figure(self._x, self._y, tools="pan,wheel_zoom,box_zoom,reset,save")
         self._image = self.figure.image(
             "image", source=self._source, x=0, y=0, dw=1, dh=1, color_mapper=colors.mapper
@@ -92,8 +116,8 @@ class ImageFigure:
                 ("value", "@value{custom}"),
             ],
             formatters={
-                "$x": _hover(self._x),
-                "$y": _hover(self._y),
+                "$x": _hover(self._x, "x", self._steps),
+                "$y": _hover(self._y, "y", self._steps),
                 "@image": _number(),
                 "@value": _number(),
             },
@@ -138,19 +162,32 @@ class ImageFigure:
         key[self._columns] = _window(self._x, self.figure.x_range, width)
         if key != self._key:
             self._key, self.is_reading = key, True
-            self._background.submit(lambda: read_image(self._array, key, self._rows))
+            self._background.submit(lambda: self._read(key))
 
     def recolor(self) -> None:
         """Show the values with other limits or another scale."""
-        if self._values is not None:
-            self._show(self._values)
+        if self._window is not None:
+            self._color(self._window)
 
     def stop(self) -> None:
         """Stop reading, before another figure takes the place of this one."""
         self._background.stop()
 
-    def _show(self, values: np.ndarray) -> None:
-        self._values, self.is_reading = values, False
+    def _read(self, key: list[Any]) -> Iterator[ImageWindow]:
+        columns, rows = key[self._columns], key[self._rows]
+        for values in read_image(self._array, key, self._rows):
+            yield ImageWindow(values, columns, rows)
+
+    def _show(self, window: ImageWindow) -> None:
+        self._window, self.is_reading = window, False
+        self._color(window)
+
+    def _fail(self, error: Exception) -> None:
+        self.is_reading = False
+        self._message.fail(error)
+
+    def _color(self, window: ImageWindow) -> None:
+        values = window.values
         try:
             shown = self._colors.apply(values)
         except ValueError as error:
@@ -160,21 +197,24 @@ class ImageFigure:
         flip = np.s_[:: -1 if self._y.step < 0 else 1, :: -1 if self._x.step < 0 else 1]
         is_linear = shown is values
         # A linear image is its own column of values.
-        columns = {"image": [_narrow(shown[flip])]}
+        columns = {"image": [as_float32(shown[flip])]}
         if not is_linear:
-            columns["value"] = [_narrow(values[flip])]
+            columns["value"] = [as_float32(values[flip])]
         self._hover.tooltips[2] = ("value", "@image{custom}" if is_linear else "@value{custom}")
-        (x, width), (y, height) = (
-            self._x.span(self._key[self._columns]),
-            self._y.span(self._key[self._rows]),
-        )
+        (x, width), (y, height) = self._x.span(window.columns), self._y.span(window.rows)
         self._image.glyph.update(x=x, y=y, dw=width, dh=height)
+        self._steps.data = {
+            "x": [window.columns.start, window.columns.step],
+            "y": [window.rows.start, window.rows.step],
+        }
         self._source.data = columns
 
     def _tap(self, event: Any) -> None:
+        if self._window is None:
+            return
         indices = list(self._indices)
-        indices[self._rows] = self._y.index(event.y)
-        indices[self._columns] = self._x.index(event.x)
+        indices[self._rows] = drawn_index(self._window.rows, self._y.index(event.y))
+        indices[self._columns] = drawn_index(self._window.columns, self._x.index(event.x))
         self._tapped(indices)
 
 
@@ -288,10 +328,18 @@ def _has_labels(axis: Axis) -> bool:
     return is_index and axis.labels is not None and axis.size <= _MOST_TICKS
 
 
-def _hover(axis: Axis) -> CustomJSHover:
-    """Return the formatter of the position under the pointer: the coordinate of the value there."""
-    code = "const i = Math.min(Math.max(Math.round((value - start) / step), 0), size - 1); "
+def _hover(axis: Axis, name: str, steps: ColumnDataSource) -> CustomJSHover:
+    """Return the formatter of the position under the pointer: the coordinate of the value there.
+
+    The column `name` of `steps` has the first index of the image along the axis, and the step.
+    """
+    code = (
+        f"const [first, every] = steps.data.{name}; "
+        "const j = Math.min(Math.max(Math.round((value - start) / step), 0), size - 1); "
+        "const i = j < first ? j : j - (j - first) % every; "
+    )
     args: dict[str, Any] = {"start": axis.start, "step": axis.step, "size": axis.size}
+    args["steps"] = steps
     if axis.is_time:
         code += "return new Date(start + i * step).toISOString().replace('T', ' ').slice(0, 19)"
     elif _has_labels(axis):
@@ -328,13 +376,3 @@ def _window(axis: Axis, view: Any, pixels: int) -> slice:
     low, high = sorted((view.start, view.end))
     margin = (high - low) * _MARGIN
     return axis.window(low - margin, high + margin, round(pixels * (1 + 2 * _MARGIN)))
-
-
-def _narrow(values: np.ndarray) -> np.ndarray:
-    """Return values as float32 if this keeps their differences, for less traffic."""
-    if values.dtype == np.float32:
-        return values
-    shown = values[np.isfinite(values)]
-    if not shown.size or abs(shown).max() * 1e-4 <= np.ptp(shown) < 1e30:
-        return values.astype(np.float32)
-    return values

@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar.figures.panels import bin_extremes
 from ambar.store.array import Array
-from ambar.viewer.pages.arrays.axes import decoded
+from ambar.viewer.pages.arrays.axes import decode
 from ambar.viewer.sampling import as_floats
 
 _PIECE = 32 << 20
@@ -44,7 +44,7 @@ def read_image(array: Array, key: Key, rows: int) -> Iterator[np.ndarray]:
     whole = slices[first]
     image = None
     for piece in _pieces(array, slices):
-        values = as_floats(decoded(array, array.read(_with(key, first, piece))))
+        values = as_floats(decode(array, array.read(_with(key, first, piece))))
         if image is None:
             shape = [len(range(part.start, part.stop, part.step)) for part in slices.values()]
             image = np.full(shape, np.nan, values.dtype)
@@ -89,7 +89,7 @@ def read_line(array: Array, key: Key, bins: int) -> Iterator[tuple[np.ndarray, n
     indices, values = np.empty(0, np.int64), np.empty(0)
     for start in range(whole.start, whole.stop, length):
         piece = slice(start, min(start + length, whole.stop))
-        found = as_floats(decoded(array, array.read(_with(key, axis, piece))))
+        found = as_floats(decode(array, array.read(_with(key, axis, piece))))
         places, shown = bin_extremes(found, width) if width > 2 else (np.arange(len(found)), found)
         indices = np.concatenate([indices, start + places])
         values = np.concatenate([values, shown])

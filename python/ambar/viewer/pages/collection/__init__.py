@@ -14,7 +14,7 @@ from ambar.kinds.request import ViewRequest
 from ambar.viewer.background import Background
 from ambar.viewer.layout import frame
 from ambar.viewer.message import Message
-from ambar.viewer.pages.collection.lines import Lines
+from ambar.viewer.pages.collection.lines import DatasetLines
 from ambar.viewer.pages.collection.positions import PositionMap, coordinate_of, position_names
 from ambar.viewer.pages.collection.table import DatasetTable
 
@@ -29,7 +29,7 @@ class CollectionPage:
         self._filtered = np.arange(len(collection))
         self._coordinates: tuple[np.ndarray, np.ndarray] | None = None
         self._table = DatasetTable(collection, self._select_rows, self._filter)
-        self._lines = Lines(collection, self._message)
+        self._lines = DatasetLines(collection, self._message)
         select_all = pn.widgets.Button(label="Select all", sizing_mode="stretch_width")
         select_all.on_click(lambda _: self._choose(self._filtered))
         clear = pn.widgets.Button(label="Clear selection", sizing_mode="stretch_width")

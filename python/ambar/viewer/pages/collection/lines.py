@@ -43,7 +43,7 @@ class Coordinate:
     """Whether it increases downwards, as a depth and a pressure do."""
 
 
-class Lines:
+class DatasetLines:
     """The variable of the selected datasets as lines.
 
     Parameters
@@ -58,8 +58,9 @@ class Lines:
         self._collection, self._message = collection, message
         self._background = Background(self._show, message.fail)
         self._chosen = np.empty(0, np.int64)
+        self._coordinates: dict[str, Coordinate] = {}
         self._source = ColumnDataSource({"x": [], "y": [], "name": [], "color": []})
-        names = drawable(collection)
+        names = drawable_names(collection)
         self.variable = pn.widgets.Select(
             label="Variable", options=names, sizing_mode="stretch_width"
         )
@@ -125,6 +126,8 @@ class Lines:
         self._read()
 
     def _read(self) -> None:
+        if not self._coordinates:  # no variable can be drawn
+            return
         chosen, variable = self._chosen[:MOST_LINES], self.variable.value
         coordinate = self._coordinates[self.against.value]
         count, drawn = len(self._chosen), len(chosen)
@@ -204,7 +207,7 @@ def read_line(
     return positions, values
 
 
-def drawable(collection: Collection) -> list[str]:
+def drawable_names(collection: Collection) -> list[str]:
     """Return the variables that can be lines.
 
     Single values along the last dimension, vertical coordinates and other coordinates are last.

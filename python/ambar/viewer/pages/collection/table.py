@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,8 @@ class DatasetTable:
         statistics = [
             f"{name}.{part}" for name in collection.variables for part in ("min", "max", "count")
         ]
+        # The browser interprets options and the titles of columns as HTML.
+        titles = {name: html.escape(name) for name in (*attributes, *statistics)}
         self._condition = pn.widgets.TextInput(
             label="Filter",
             placeholder='platform == "argo" and temperature.max > 20',
@@ -73,7 +76,7 @@ class DatasetTable:
         )
         self._columns = pn.widgets.MultiChoice(
             label="Columns",
-            options=[*attributes, *statistics],
+            options={title: name for name, title in titles.items()},
             value=attributes[:_COLUMNS],
             sizing_mode="stretch_width",
         )
@@ -92,6 +95,7 @@ class DatasetTable:
         )
         self._table = pn.widgets.Tabulator(
             pd.DataFrame({_NAME: []}),
+            titles=titles,
             show_index=False,
             disabled=True,
             selectable="checkbox",
@@ -127,7 +131,7 @@ class DatasetTable:
             return
         sorters = self._table.sorters or [{"field": "", "dir": "asc"}]
         query = Query(self._condition.value, sorters[0]["field"], sorters[0]["dir"] == "desc")
-        number, columns = self._number.value - 1, list(self._columns.value)
+        number, columns = (self._number.value or 1) - 1, list(self._columns.value)
         chosen = self._chosen if self._only.value else None
         self._background.submit(lambda: self._read(query, number, columns, chosen))
 
@@ -150,7 +154,7 @@ class DatasetTable:
         self._query, self._positions, self._page = query, positions, page
         self._is_updating = True
         self._number.end = max(-(-count // _ROWS), 1)
-        self._number.value = min(self._number.value, self._number.end)
+        self._number.value = min(self._number.value or 1, self._number.end)
         first = (self._number.value - 1) * _ROWS
         self._count.object = (
             f"of {self._number.end:,}: datasets {first + bool(count):,} to "

@@ -39,6 +39,7 @@ class MeshPage:
         self._surface: Surface | None = None
         self._sent: Any = None
         self._bounds: Any = self._steps[-1].bounds or (0, 1, 0, 1, 0, 1)
+        self._origin = np.reshape(self._bounds, (3, 2)).mean(axis=1)
         self._controls = MeshControls(opened, self._refresh)
         self._colors = Colors(self._draw)
         self._colors.palette.param.watch(lambda _: self._draw(), "value")
@@ -123,7 +124,7 @@ class MeshPage:
             }
         }
         if mesh is not self._sent:
-            changes["geometry"] = geometry_of(mesh)
+            changes["geometry"] = geometry_of(mesh, self._origin)
             changes["on_points"] = self._surface is None or self._surface.on_points
             self._sent = mesh
         if not np.array_equal(values, self._picture.values, equal_nan=True):
@@ -132,7 +133,8 @@ class MeshPage:
 
     def _look(self) -> None:
         """Look at the whole mesh from a direction."""
-        self._picture.camera = {**self._controls.camera, "bounds": self._bounds}
+        bounds = np.asarray(self._bounds) - np.repeat(self._origin, 2)
+        self._picture.camera = {**self._controls.camera, "bounds": bounds.tolist()}
 
 
 def color_bar(colors: Colors) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from ambar.viewer.pages.mesh.surface import Recipe
 
 _NONE = "none"
 _MAGNITUDE = -1
+_NO_LIMITS = (-math.inf, math.inf)
 _LAST = ("Normals", "vtk")
 """Beginnings of the names of arrays that VTK has added: they are at the end of the list."""
 _VIEWS = {
@@ -40,6 +42,7 @@ class MeshControls:
         self._times = opened.times if isinstance(opened, MeshSeries) else [None]
         self._changed = changed
         self._is_updating = True  # no changes are reported
+        self._chosen = _NO_LIMITS
         mesh, last = steps[-1], len(steps) - 1
         self._components = {(on, name): count for on, name, count in arrays_of(mesh)}
         self._make_data(last)
@@ -72,7 +75,7 @@ class MeshControls:
         self._factor = pn.widgets.FloatInput(label="Factor", value=1.0, visible=False, **wide)
         self._watch(self._step, self._label_step)
         self._watch(self._array, self._offer_components)
-        self._watch(self._component)
+        self._watch(self._component, self._reset_limits)
         self._watch(self._warp, self._show_factor)
         self._watch(self._factor)
 
@@ -88,7 +91,8 @@ class MeshControls:
         self._limits = pn.widgets.RangeSlider(label="Values", visible=False, **wide)
         self._invert = pn.widgets.Checkbox(label="Keep the other side", visible=False)
         self._watch(self._cut, self._show_cut)
-        for widget in (self._normal, self._place, self._limits, self._invert):
+        self._watch(self._limits, self._choose_limits)
+        for widget in (self._normal, self._place, self._invert):
             self._watch(widget)
 
     def _make_blocks(self, mesh: Mesh) -> None:
@@ -148,23 +152,37 @@ class MeshControls:
             normal=self._normal.value,
             place=self._place.value,
             is_inverted=self._invert.value,
-            limits=self._limits.value,
+            limits=self._chosen,
             warp=None if self._warp.value == _NONE else self._warp.value,
-            factor=self._factor.value,
+            factor=1.0 if self._factor.value is None else self._factor.value,
             hidden=frozenset(self._blocks.options.values()) - frozenset(self._blocks.value),
         )
 
     def offer_limits(self, low: float, high: float) -> None:
-        """Let a threshold choose between the smallest and the largest value of the mesh."""
-        if (low, high) == (self._limits.start, self._limits.end):
+        """Let a threshold choose between the smallest and the largest value of the mesh.
+
+        Limits that were chosen before are kept.
+        """
+        limits = [limit for limit in self._chosen if math.isfinite(limit)]
+        start, end = min(low, *limits, high), max(low, *limits, high)
+        self._limits.disabled = start == end  # a slider needs two ends
+        if start == end:
             return
         self._is_updating = True
-        self._limits.param.update(
-            start=low, end=max(high, low + 1e-30), step=(high - low) / 200 or 1, value=(low, high)
-        )
+        value = (max(self._chosen[0], start), min(self._chosen[1], end))
+        self._limits.param.update(start=start, end=end, step=(end - start) / 200, value=value)
         self._is_updating = False
-        if self._cut.value == "threshold":
-            self._changed()
+
+    def _choose_limits(self) -> None:
+        """Keep limits that were moved; one at an end of the slider has no effect."""
+        (low, high), margin = self._limits.value, self._limits.step / 2
+        self._chosen = (
+            low if low > self._limits.start + margin else -math.inf,
+            high if high < self._limits.end - margin else math.inf,
+        )
+
+    def _reset_limits(self) -> None:
+        self._chosen = _NO_LIMITS
 
     def _label_step(self) -> None:
         time = self._times[self.step]
@@ -175,6 +193,7 @@ class MeshControls:
         names = ["x", "y", "z"] if count == 3 else map(str, range(count))
         options = {"magnitude": _MAGNITUDE, **{name: n for n, name in enumerate(names)}}
         self._component.param.update(options=options, value=_MAGNITUDE, visible=count > 1)
+        self._reset_limits()
 
     def _show_factor(self) -> None:
         self._factor.visible = self._warp.value != _NONE

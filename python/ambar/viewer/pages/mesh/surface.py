@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,11 +33,11 @@ class Recipe:
     """The component of a vector; None for its magnitude."""
     cut: Cut = "none"
     normal: str = "x"
-    """The axis across which a plane lies."""
+    """The axis that is normal to the plane."""
     place: float = 0.5
     """Where the plane is between the bounds: 0 to 1."""
     is_inverted: bool = False
-    limits: tuple[float, float] = (0.0, 1.0)
+    limits: tuple[float, float] = (-math.inf, math.inf)
     """The values that a threshold keeps."""
     warp: str | None = None
     """The array on points by which the points are moved: a vector, or a scalar along normals."""
@@ -83,7 +84,7 @@ def surface_of(mesh: Any, recipe: Recipe) -> Surface:
     found = drawn or (surfaces[0] if surfaces else pv.PolyData())
     faces = found.n_cells
     if faces > MOST_FACES:
-        found = _coarsened(found)
+        found = _coarsen(found)
     return Surface(found, on_points, bounds, cells, faces, _range(parts))
 
 
@@ -160,7 +161,7 @@ def _faces(part: Any) -> pv.PolyData:
     return part.extract_surface(pass_pointid=False, pass_cellid=False, algorithm="dataset_surface")
 
 
-def _coarsened(mesh: pv.PolyData) -> pv.PolyData:
+def _coarsen(mesh: pv.PolyData) -> pv.PolyData:
     """Return a surface whose points are merged in boxes of a grid, for the browser."""
     from vtkmodules.vtkFiltersCore import vtkBinnedDecimation
 

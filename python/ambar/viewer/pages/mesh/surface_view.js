@@ -96,6 +96,7 @@ export function render({ model, el }) {
   const shows = { geometry: showGeometry, values: showValues, look: showLook, camera: showCamera };
   let pending = new Set(Object.keys(shows));
   function update() {
+    if (pending.has("geometry") || pending.has("values")) label.textContent = "";
     for (const [name, show] of Object.entries(shows)) if (pending.has(name)) show();
     pending = new Set();
     renderer.resetCameraClippingRange();
@@ -122,15 +123,21 @@ export function render({ model, el }) {
     const [near, far] = [0, 1].map((depth) => window_.displayToWorld(...place, depth, renderer));
     const points = polydata.getPoints().getData();
     const hit = firstHit(near, far, points, polydata.getPolys().getData());
-    label.textContent = hit === null ? "" : described(hit, points);
+    label.textContent = hit === null ? "" : describe(hit, points);
   }, true);
 
-  function described(hit, points) {
+  function describe(hit, points) {
     const point = (id) => points.subarray(3 * id, 3 * id + 3);
     const distance = (id) => Math.hypot(...minus(point(id), hit.position));
     const nearest = hit.corners.reduce((a, b) => (distance(a) <= distance(b) ? a : b));
     const shown = model.on_points ? point(nearest) : hit.position;
-    const place = `(${Array.from(shown, (x) => Number(x.toPrecision(5))).join(", ")})`;
+    // Digits that are significant for the size of the mesh, however far it is from 0.
+    const bounds = part(model.camera, "bounds");
+    const size = Math.max(...[1, 3, 5].map((n) => bounds[n] - bounds[n - 1])) || 1;
+    const digits = Math.min(Math.max(5 - Math.ceil(Math.log10(size)), 0), 100);
+    const origin = part(model.geometry, "origin");
+    const coordinates = Array.from(shown, (x, axis) => Number((origin[axis] + x).toFixed(digits)));
+    const place = `(${coordinates.join(", ")})`;
     if (model.values.length === 0) return place;
     // Cell data begin with the cells of points and lines.
     const first = polydata.getVerts().getNumberOfCells() + polydata.getLines().getNumberOfCells();
