@@ -30,8 +30,10 @@ _LARGEST = 1e300
 """The largest number at an end: matplotlib adds and multiplies ends."""
 _SYMLOG_RANGE = 1e3
 """The ratio of the ends of symmetric logarithmic colours to the end of their linear part."""
-_BALANCE = 0.1
+_BALANCE = 0.2
 """The least ratio of the extremes of both signs from which colours are symmetric around 0."""
+_ARBITRARY_ZEROS = ("degc", "celsius", "degree_celsius", "degrees_celsius", "deg_c", "degf")
+"""Units in lower case whose 0 is no middle of values."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,12 @@ def color_scale(
     log: bool | None = None,
     limits: tuple[float, float] | None = None,
     colors: str | None = None,
+    unit: str = "",
 ) -> ColorScale:
     """Return a colour scale for values.
 
-    Values of both signs are linear and symmetric around 0. Positive ones are logarithmic if they
+    Values of both signs are linear, and symmetric around 0 if the smaller extreme is at least a
+    fifth of the larger one, except temperatures in degrees Celsius. Positive ones are logarithmic if they
     extend over more than a factor of 10, or if a few of them are far above the others. Extremes
     that are far from all other values are left out. Colours diverge only if 0 is in their middle.
 
@@ -99,6 +103,8 @@ def color_scale(
         The values at the ends.
     colors
         A colour map of matplotlib.
+    unit
+        The unit of the values.
 
     Raises
     ------
@@ -118,7 +124,7 @@ def color_scale(
         log = (limits is None and _is_wide(values)) or (
             limits is not None and low > 0 and (high > _LARGE_RANGE * low)
         )
-    is_signed = _is_balanced(low, high)
+    is_signed = _is_balanced(low, high) and unit.lower() not in _ARBITRARY_ZEROS
     if log and low < 0 < high:
         end = max(-low, high)
         return ColorScale("symlog", -end, end, colors or DIVERGING)

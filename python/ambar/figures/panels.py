@@ -145,6 +145,9 @@ class ImagePanel(Panel):
         return picture
 
     def _draw_levels(self, axes: Axes, levels: np.ndarray) -> None:
+        """Draw borders of levels: light lines on dark ones, which any colour map shows."""
+        from matplotlib.patheffects import withStroke
+
         found = np.unique(levels[np.isfinite(levels)])
         if len(found) < 2:
             return
@@ -155,7 +158,8 @@ class ImagePanel(Panel):
             for start, end, count in ((left, right, width), (bottom, top, height))
         )
         between = (found[1:] + found[:-1]) / 2
-        axes.contour(x, y, levels, levels=between, colors="white", linewidths=0.5, alpha=0.7)
+        borders = axes.contour(x, y, levels, levels=between, colors="white", linewidths=0.5)
+        borders.set_path_effects([withStroke(linewidth=1.3, foreground="0.1")])
 
     def _draw_bar(self, axes: Axes, unit: str) -> None:
         """Draw a bar of a round length, about a fifth of the picture wide, on a dark box."""
@@ -239,14 +243,31 @@ class PointPanel(Panel):
     stretch: float = 1.0
     """The length of a unit of the vertical axis over that of the horizontal one."""
     is_log: tuple[bool, bool] = (False, False)
+    y_range: tuple[float, float] = (-np.inf, np.inf)
+    """The coordinates that exist on the vertical axis, if `is_equal`."""
 
     @property
     def aspect(self) -> float:
         """The ratio of the height of the axes to their width."""
         if not self.is_equal:
             return 0.8
-        ratio: float = float(np.ptp(self.y)) * self.stretch / (float(np.ptp(self.x)) or 1.0)
-        return float(np.clip(ratio, 0.4, 1.6))
+        left, right, bottom, top = self._extent
+        return float((top - bottom) * self.stretch / (right - left))
+
+    @property
+    def _extent(self) -> Extent:
+        """The edges of axes of equal scales: around the points, neither narrow nor flat."""
+        is_known = np.isfinite(self.x) & np.isfinite(self.y)
+        x, y = self.x[is_known], self.y[is_known]
+        width, height = 1.1 * float(np.ptp(x)), 1.1 * float(np.ptp(y))
+        width, height = (width, height) if width or height else (1.0, 1.0 / self.stretch)
+        width = max(width, height * self.stretch / 1.6)
+        height = max(height, 0.4 * width / self.stretch)
+        middle = [float(places.min() + places.max()) / 2 for places in (x, y)]
+        low, high = self.y_range
+        bottom = max(min(middle[1] - height / 2, high - height), low)
+        top = min(bottom + height, high)
+        return middle[0] - width / 2, middle[0] + width / 2, bottom, top
 
     def draw(self, axes: Axes) -> Any:
         """Draw the points."""
@@ -261,7 +282,9 @@ class PointPanel(Panel):
         axes.set(xscale="log" if self.is_log[0] else "linear")
         axes.set(yscale="log" if self.is_log[1] else "linear")
         if self.is_equal:
-            axes.set_aspect(self.stretch, adjustable="datalim")
+            left, right, bottom, top = self._extent
+            axes.set(xlim=(left, right), ylim=(bottom, top))
+            axes.set_aspect(self.stretch)
         axes.grid(alpha=0.25, linewidth=0.5)
         return points
 
@@ -274,6 +297,8 @@ class ViewPanel(Panel):
     """Colours of shape (height, width, 3), from the highest row downwards."""
     extent: Extent | None = None
     """The coordinates of the edges; None for a view without axes."""
+    values: np.ndarray | None = None
+    """The values that are drawn, for the ends of the colour bar."""
 
     @property
     def aspect(self) -> float:
@@ -321,13 +346,19 @@ def draw_grid(grid: Grid, title: str = "", on: Figure | Axes | None = None) -> F
         return cast("Figure", on.figure)
     figure = on
     with style():
-        width, heights = _size_of(grid)
+        size = _size_of(grid)
         if figure is None:
             figure = NewFigure()
-        figure.set_size_inches(width, sum(heights) + (0.3 if title else 0.0))
+        figure.set_size_inches(size.width, size.height + (0.3 if title else 0.0))
         figure.set_layout_engine("constrained")
         columns = max(map(len, grid))
-        axes = figure.subplots(len(grid), columns, squeeze=False, height_ratios=heights)
+        axes = figure.subplots(
+            len(grid),
+            columns,
+            squeeze=False,
+            width_ratios=size.columns,
+            height_ratios=size.rows,
+        )
         for panels, row in zip(grid, axes, strict=True):
             for panel, one in zip(panels, row, strict=False):
                 draw_panel(panel, one)
@@ -424,21 +455,37 @@ def bin_extremes(values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray
     return places, values[places]
 
 
-def _size_of(grid: Grid) -> tuple[float, list[float]]:
-    """Return the width of a figure and the heights of its rows, in inches."""
-    columns = max(map(len, grid))
-    height = _HEIGHTS.get(columns, 3.2)
-    widths, heights = [], []
+@dataclass(frozen=True)
+class _GridSize:
+    """The size of a figure, and those of the axes in its columns and rows, in inches."""
+
+    width: float
+    height: float
+    columns: list[float]
+    rows: list[float]
+
+
+def _size_of(grid: Grid) -> _GridSize:
+    """Return the size of a figure whose axes have equal heights in a row."""
+    count = max(map(len, grid))
+    height = _HEIGHTS.get(count, 3.2)
+    columns, margins = [0.0] * count, [0.0] * count
     for panels in grid:
-        sides = [min(height / panel.aspect, _WIDEST_PANEL) for panel in panels]
-        beside = [
-            (_MARGIN if panel.y_label else 0.2)
-            + (_BAR if panel.scale is not None and panel.has_bar else 0.1)
-            for panel in panels
-        ]
-        widths.append(sum(sides) + sum(beside))
-        own = max(side * panel.aspect for side, panel in zip(sides, panels, strict=True))
-        labels = 0.3 + 0.25 * any(panel.title for panel in panels)
-        heights.append(own + labels + 0.25 * any(panel.x_label for panel in panels))
-    factor = min(_WIDEST / max(widths), 1.0)
-    return max(widths) * factor, [one * factor for one in heights]
+        for number, panel in enumerate(panels):
+            columns[number] = max(columns[number], min(height / panel.aspect, _WIDEST_PANEL))
+            left = _MARGIN if panel.y_label else 0.2
+            right = _BAR if panel.scale is not None and panel.has_bar else 0.1
+            margins[number] = max(margins[number], left + right)
+    factor = min((_WIDEST - sum(margins)) / sum(columns), 1.0)
+    columns = [factor * side for side in columns]
+    rows, labels = [], 0.0
+    for panels in grid:
+        rows.append(
+            max(
+                min(side * panel.aspect, height)
+                for side, panel in zip(columns, panels, strict=False)
+            )
+        )
+        labels += 0.3 + 0.25 * any(panel.title for panel in panels)
+        labels += 0.25 * any(panel.x_label for panel in panels)
+    return _GridSize(sum(columns) + sum(margins), sum(rows) + labels, columns, rows)

@@ -20,6 +20,8 @@ _MASSES = ("mass", "particle_mass", "weight", "weighting")
 """The same of particles."""
 _INTEGRALS = ("density", "number_density")
 """Quantities of which the integral along a line of sight is usual."""
+_OF_PLASMAS = ({"jx", "jy", "jz"}, {"Ex", "Ey", "Ez"})
+"""Fields of codes for plasmas."""
 _UNITS = {
     "density": "g/cm3",
     "velocity": "km/s",
@@ -96,6 +98,11 @@ def usual_particle_weight(particles: FieldRows, field: str) -> str | None:
 
 
 def _is_of(amr: Amr, field: str, unit: str) -> bool:
-    """Return whether a field can have a unit: "rho" is a charge density in codes for plasmas."""
+    """Return whether a field can have a unit: "rho" is a charge density in codes for plasmas.
+
+    Outputs of these without units have components of currents or of the electric field.
+    """
     own = amr._request([field]).units[field]
-    return own is None or own.is_like(parse_unit(unit))
+    if own is None:
+        return field != "rho" or not any(names.issubset(amr.fields) for names in _OF_PLASMAS)
+    return own.is_like(parse_unit(unit))
