@@ -48,13 +48,14 @@ def test_a_plane_is_at_its_coordinates_with_its_colours(tmp_path: Path) -> None:
     assert axes.child_axes[0].get_ylabel() == "half"
 
 
-@pytest.mark.parametrize("kind", ["surface", "volume", "points", "blocks"])
+@pytest.mark.parametrize("kind", ["surface", "volume", "hexahedra", "points", "blocks"])
 def test_meshes_fill_their_pictures(kind: str, tmp_path: Path) -> None:
     volume = pv.ImageData(dimensions=(9, 8, 7))
     volume["speed"] = np.arange(9.0 * 8 * 7)
     meshes = {
         "surface": pv.Sphere(),
         "volume": volume,
+        "hexahedra": volume.cast_to_unstructured_grid(),
         "points": pv.PolyData(np.random.default_rng(1).normal(size=(500, 3))),
         "blocks": pv.MultiBlock([pv.Sphere(), pv.Cube(center=(2, 0, 0))]),
     }
@@ -63,7 +64,10 @@ def test_meshes_fill_their_pictures(kind: str, tmp_path: Path) -> None:
     rows, columns = (np.flatnonzero(np.any(is_drawn, axis=axis)) for axis in (1, 0))
     assert np.ptp(rows) > 0.85 * is_drawn.shape[0]
     assert np.ptp(columns) > 0.85 * is_drawn.shape[1]
-    assert bool(figure.axes[0].child_axes) == (kind == "volume")
+    assert bool(figure.axes[0].child_axes) == (kind in ("volume", "hexahedra"))
+    if kind == "hexahedra":
+        expected = colours(picture(volume, tmp_path / "volume.ambar"))
+        assert np.abs(colours(figure).astype(int) - expected).mean() < 1
 
 
 def test_tables_and_errors(tmp_path: Path) -> None:

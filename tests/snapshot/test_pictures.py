@@ -193,6 +193,7 @@ def test_comparisons_end_at_the_bound(tmp_path: Path) -> None:
             assert [one.get_ydata()[0] for one in bounds] == [-0.01, 0.01]
             continue
         first, second, error = figure.axes
+        assert (first.get_title(), second.get_title()) == (source.name, "sedov.ambar")
         assert error.images[0].get_clim() == (-0.01, 0.01)
         a, b, difference = (axes.images[0].get_array() for axes in (first, second, error))
         np.testing.assert_allclose(difference, b - a)
@@ -217,7 +218,8 @@ def test_bounds_are_in_the_unit_of_the_picture(tmp_path: Path) -> None:
         (np.geomspace(1, 1e3, 5000), {}, ("log", 1.07, 993, "inferno")),
         (np.geomspace(1e-12, 1, 5000), {}, ("log", 9.73e-6, 0.973, "inferno")),
         (np.linspace(-2, 3, 50), {}, ("linear", -3, 3, "RdBu_r")),
-        (np.linspace(-2, 30, 50), {}, ("linear", -2, 30, "inferno")),
+        (np.linspace(-5, 30, 50), {}, ("linear", -5, 30, "inferno")),
+        (np.linspace(-9, 30, 50), {"unit": "degC"}, ("linear", -9, 30, "inferno")),
         (np.linspace(-2, 3, 50), {"log": True}, ("symlog", -3, 3, "RdBu_r")),
         (np.linspace(1, 5, 50), {"limits": (-1, 2)}, ("linear", -1, 2, "inferno")),
         (np.full(9, 4.0), {}, ("linear", 2, 6, "inferno")),

@@ -17,6 +17,7 @@ xr = pytest.importorskip("xarray")
 pytest.importorskip("matplotlib")
 
 import ambar.xarray  # noqa: E402
+from ambar.figures.panels import PointPanel, draw_grid  # noqa: E402
 from ambar.pictures import arrays, collection  # noqa: E402
 from ambar.pictures.options import ArraysPlot, CollectionPlot  # noqa: E402
 
@@ -108,7 +109,9 @@ def test_versions_of_an_array_are_compared(tmp_path: Path) -> None:
     first, second, error = (axes.images[0] for axes in figure.axes)
     np.testing.assert_allclose(error.get_array(), second.get_array() - first.get_array())
     assert error.get_clim() == (-0.02, 0.02)
-    assert figure.axes[2].get_title().endswith("bound 0.02")
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles[:2] == ["a.ambar", "b.ambar"]
+    assert titles[2].endswith("bound 0.02")
     few: Any = arrays.draw(ambar.open_store(tmp_path / "a.ambar"), replace(request, resolution=9))
     assert few.axes[2].get_title().startswith("largest error shown ")
 
@@ -135,6 +138,11 @@ def test_collections_have_positions_and_profiles(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.get_ydata(), casts["p0"]["depth"])
     assert profiles.yaxis_inverted()
     assert figure.get_suptitle() == "60 datasets"
+    world = PointPanel(
+        x=np.array([-180.0, 180]), y=np.array([-85.0, 80]), is_equal=True, y_range=(-90, 90)
+    )
+    axes = draw_grid([[world]]).axes[0]
+    assert axes.get_ylim() == (-90, 90)
     some: Any = collection.draw(stored, CollectionPlot(path="x", where="platform == 'argo'"))
     assert some.get_suptitle() == "30 datasets"
     with pytest.raises(ValueError, match="found none under the condition"):

@@ -89,9 +89,10 @@ def color_scale(
     """Return a colour scale for values.
 
     Values of both signs are linear, and symmetric around 0 if the smaller extreme is at least a
-    fifth of the larger one, except temperatures in degrees Celsius. Positive ones are logarithmic if they
-    extend over more than a factor of 10, or if a few of them are far above the others. Extremes
-    that are far from all other values are left out. Colours diverge only if 0 is in their middle.
+    fifth of the larger one, except temperatures in degrees Celsius. Positive ones are logarithmic
+    if they extend over more than a factor of 10, or if a few of them are far above the others.
+    Extremes that are far from all other values are left out. Colours diverge only if 0 is in their
+    middle.
 
     Parameters
     ----------

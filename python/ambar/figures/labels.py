@@ -74,6 +74,22 @@ def label(name: str, unit: str) -> str:
     return f"{name} [{text}]" if text else name
 
 
+def version_names(*locations: str) -> list[str]:
+    """Return short names of versions of the same data: the ends of locations that differ.
+
+    Examples
+    --------
+    >>> version_names("runs/a.ambar", "runs/b.ambar"), version_names("x/a.ambar /2", "y/a.ambar /2")
+    (['a.ambar', 'b.ambar'], ['x/a.ambar', 'y/a.ambar'])
+    """
+    paths = [location.partition(" /")[0].rstrip("/").split("/") for location in locations]
+    for count in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(path[-count:]) for path in paths]
+        if len({*names}) == len(names):
+            return names
+    return ["original", "other version"]
+
+
 def round_down(value: float) -> float:
     """Return the largest of 1, 2 and 5 times a power of ten that is no larger than `value`.
 

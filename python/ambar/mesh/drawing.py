@@ -14,6 +14,7 @@ from ambar._util.optional import require
 from ambar._util.text import suggestion
 from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limits, color_scale
 from ambar.figures.files import save_figure, write_movie
+from ambar.figures.labels import version_names
 from ambar.figures.panels import Line, LinePanel, Panel, ViewPanel, draw_grid
 from ambar.kinds.request import PlotRequest
 from ambar.mesh.storage.description import field_entries
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from ambar.mesh.mesh import Mesh
     from ambar.mesh.series import MeshSeries
 
+_SHARP_ANGLE = 40.0
+"""The angle between faces from which their edge is drawn, degrees."""
+_FEWEST_OF_VOLUME = 64
+"""Cells of the smallest unstructured grid that is drawn as planes."""
+_FILLED = 0.98
+"""The part of a box that the cells of such a grid fill at least."""
 _PIXELS = 1000
 """The longer side of a rendered view."""
 _FEW_CELLS = 4000
@@ -252,6 +259,7 @@ def _view(drawn: _Drawing, request: MeshPlot, scale: ColorScale | None = None) -
     sizes = np.ptp(bounds, axis=1)
     flat = [axis for axis in range(3) if sizes[axis] <= 1e-9 * sizes.max()]
     bar: dict[str, Any] = {"scale": scale, "bar_label": (drawn.name or "").replace("_", " ")}
+    bar |= {"values": drawn.values}
     if len(flat) == 1:
         x, y = (axis for axis in range(3) if axis not in flat)
         extent = (*bounds[x].tolist(), *bounds[y].tolist())
@@ -315,7 +323,11 @@ def _render(
 
 
 def _add_surface(plotter: Any, shape: Any, options: dict[str, Any], *, is_flat: bool) -> None:
-    """Add the surface of a mesh, lit softly, with edges if there are few; points as spheres."""
+    """Add the surface of a mesh, with edges if there are few; points as spheres.
+
+    Colours of values are those of the colour bar, without shades; the surface has its sharp edges.
+    """
+    has_shades = "scalars" not in options
     if not shape.n_cells or _has_only_points(shape):
         size = float(np.clip(30000 / shape.n_points, 8, 18))
         plotter.add_mesh(
@@ -323,11 +335,14 @@ def _add_surface(plotter: Any, shape: Any, options: dict[str, Any], *, is_flat: 
             style="points",
             render_points_as_spheres=True,
             point_size=size,
+            lighting=has_shades,
             **options,
         )
         return
     is_small = shape.n_cells < _FEW_CELLS
-    light: dict[str, Any] = {"lighting": False} if is_flat else {"ambient": 0.55, "diffuse": 0.5}
+    light: dict[str, Any] = {"lighting": False}
+    if has_shades and not is_flat:
+        light = {"ambient": 0.55, "diffuse": 0.5}
     edges: dict[str, Any] = {"edge_color": "#404040", "line_width": 0.6, "edge_opacity": 0.5}
     plotter.add_mesh(
         shape,
@@ -338,12 +353,23 @@ def _add_surface(plotter: Any, shape: Any, options: dict[str, Any], *, is_flat: 
         **light,
         **options,
     )
+    if not is_flat and not has_shades:
+        sharp = shape.extract_feature_edges(_SHARP_ANGLE, manifold_edges=False)
+        if sharp.n_cells:
+            plotter.add_mesh(sharp, color="#404040", line_width=1.0, lighting=False)
 
 
 def _is_volume(shape: Any) -> bool:
-    """Return whether a mesh is a grid of cells that fill a box of three dimensions."""
+    """Return whether a mesh has many cells that fill a box of three dimensions."""
+    import pyvista
+
     dimensions = getattr(shape, "dimensions", None)
-    return dimensions is not None and min(dimensions) > 4 and hasattr(shape, "slice_orthogonal")
+    if dimensions is not None:
+        return min(dimensions) > 4 and hasattr(shape, "slice_orthogonal")
+    if not isinstance(shape, pyvista.UnstructuredGrid) or shape.n_cells < _FEWEST_OF_VOLUME:
+        return False
+    size = np.ptp(np.reshape(shape.bounds, (3, 2)), axis=1)
+    return bool(shape.volume > _FILLED * float(np.prod(size)) > 0)
 
 
 def _has_only_points(shape: Any) -> bool:
@@ -452,13 +478,15 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
     data = shape.point_data if "drawn" in shape.point_data else shape.cell_data
     data["drawn"] = errors
     end = bound or largest or 1.0
+    names = version_names(mesh.store.location, other.store.location)
+    text = f"error of {first.array}"
     error = _view(
-        _Drawing(shape, "error", errors), request, ColorScale("linear", -end, end, DIVERGING)
+        _Drawing(shape, text, errors), request, ColorScale("linear", -end, end, DIVERGING)
     )
     title = f"largest error {largest:.2g}" + (f", bound {bound:.2g}" if bound else "")
     return [
-        replace(_view(first, request, scale), title="original", has_bar=False),
-        replace(_view(second, request, scale), title="other version", y_label=""),
+        replace(_view(first, request, scale), title=names[0], has_bar=False),
+        replace(_view(second, request, scale), title=names[1], y_label=""),
         replace(error, title=title, y_label=""),
     ]
 

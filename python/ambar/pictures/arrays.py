@@ -14,11 +14,11 @@ from ambar._util.optional import require
 from ambar._util.text import suggestion
 from ambar.figures.colors import DIVERGING, ColorScale, color_scale
 from ambar.figures.files import save_figure, write_movie
-from ambar.figures.labels import label
+from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, envelope
 from ambar.interop.xarray.group_reader import open_group
 from ambar.pictures.axes import CoordinateAxis, axis_of
-from ambar.pictures.images import image_panel, numbers_of
+from ambar.pictures.images import image_panel, numbers_of, position_text
 from ambar.pictures.options import ArraysPlot
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def panel_of(
     values = numbers_of(array)
     name = str(array.attrs.get("long_name") or array.name).replace("_", " ")
     text = label(name, str(array.attrs.get("units", "")))
-    title = _place(array)
+    title = position_text(array)
     if values.ndim == 1:
         axis = axis_of(array, str(array.dims[0]))
         return _line_panel(axis, [("", values)], text, title, request)
@@ -143,22 +143,14 @@ def panel_of(
             "another part"
         )
     scale = scale or color_scale(
-        values, log=request.log, limits=request.limits, colors=request.colors
+        values,
+        log=request.log,
+        limits=request.limits,
+        colors=request.colors,
+        unit=str(array.attrs.get("units", "")),
     )
     y, x = (axis_of(array, str(dim)) for dim in array.dims)
     return image_panel(x, y, values, scale, text, title)
-
-
-def _place(array: xr.DataArray) -> str:
-    """Return the position along the dimensions that a picture does not show."""
-    parts = []
-    for name, coordinate in array.coords.items():
-        if coordinate.ndim == 0 and coordinate.dtype.kind in "iufM":
-            value = coordinate.to_numpy()
-            text = str(value)[:16].replace("T", " ") if value.dtype.kind == "M" else f"{value:.6g}"
-            unit = str(coordinate.attrs.get("units", ""))
-            parts.append(f"{name} = {text} {unit}".strip())
-    return ", ".join(parts)
 
 
 def _line_panel(
@@ -212,28 +204,31 @@ def _comparison(store: Store, other: Store, name: str, request: ArraysPlot) -> l
     title = f"largest error {'' if is_whole else 'shown '}{largest:.2g}"
     title += f", bound {bound:.2g}" if bound else ""
     unit = str(first.attrs.get("units", ""))
+    versions = version_names(store.location, other.location)
+    text = label(f"error of {first.name}".replace("_", " "), unit)
     if a.ndim == 1:
         axis = axis_of(first, str(first.dims[0]))
         panel = panel_of(first, request)
-        both = [("original", a), ("other version", b)]
+        both = [(versions[0], a), (versions[1], b)]
         plain = replace(request, log=False, limits=None)
-        text = panel.x_label if axis.is_downward else panel.y_label
+        value = panel.x_label if axis.is_downward else panel.y_label
         return [
-            _line_panel(axis, both, text, "", request),
-            _line_panel(axis, [("", errors)], label("error", unit), title, plain),
+            _line_panel(axis, both, value, "", request),
+            _line_panel(axis, [("", errors)], text, title, plain),
         ]
     scale = color_scale(
         np.concatenate([a.ravel(), b.ravel()]),
         log=request.log,
         limits=request.limits,
         colors=request.colors,
+        unit=unit,
     )
     end = bound or largest or 1.0
     error_scale = ColorScale("linear", -end, end, DIVERGING)
-    original = replace(panel_of(first, request, scale), title="original", has_bar=False)
-    copy = replace(panel_of(second, request, scale), title="other version", y_label="")
+    original = replace(panel_of(first, request, scale), title=versions[0], has_bar=False)
+    copy = replace(panel_of(second, request, scale), title=versions[1], y_label="")
     error: Panel = panel_of(first.copy(data=errors), request, error_scale)
-    error = replace(error, title=title, bar_label=label("error", unit), y_label="")
+    error = replace(error, title=title, bar_label=text, y_label="")
     return [original, copy, error]
 
 
@@ -247,12 +242,13 @@ def _frames(store: Store, request: ArraysPlot) -> Iterator[Figure]:
             f"of {store[name.strip('/')].ndim}; leave --movie out"
         )
     places = np.unique(np.linspace(0, max(count - 1, 0), _MOST_SAMPLED).astype(int))
-    some = [numbers_of(array_of(store, name, replace(request, output=int(n)))) for n in places]
+    some = [array_of(store, name, replace(request, output=int(n))) for n in places]
     scale = color_scale(
-        np.concatenate([values.ravel() for values in some]),
+        np.concatenate([numbers_of(one).ravel() for one in some]),
         log=request.log,
         limits=request.limits,
         colors=request.colors,
+        unit=str(some[0].attrs.get("units", "")),
     )
     for number in range(count):
         array: Any = array_of(store, name, replace(request, output=number))

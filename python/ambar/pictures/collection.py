@@ -164,6 +164,7 @@ def _map_panel(
         stretch=float(1 / np.cos(np.radians(np.nanmean(y)))) if is_sphere else 1.0,
         x_label="longitude [degrees]" if is_sphere else "x",
         y_label="latitude [degrees]" if is_sphere else "y",
+        y_range=(-90.0, 90.0) if is_sphere else (-np.inf, np.inf),
     )
     if not variables:
         return panel
@@ -172,8 +173,11 @@ def _map_panel(
         return panel
     largest = dict(zip(table["dataset"].tolist(), table["max"].tolist(), strict=True))
     values = np.array([largest.get(name, np.nan) for name in names], np.float64)
-    scale = color_scale(values, log=request.log, limits=request.limits, colors=request.colors)
-    text = label(f"maximum of {variables[0]}", _attribute(collection, variables[0], "units"))
+    unit = _attribute(collection, variables[0], "units")
+    scale = color_scale(
+        values, log=request.log, limits=request.limits, colors=request.colors, unit=unit
+    )
+    text = label(f"maximum of {variables[0]}", unit)
     return replace(panel, values=values, scale=scale, bar_label=text)
 
 

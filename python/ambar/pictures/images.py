@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ambar.figures.colors import ColorScale
+from ambar.figures.labels import unit_text
 from ambar.figures.panels import ImagePanel
 from ambar.pictures.axes import CoordinateAxis
 
@@ -22,6 +23,22 @@ def numbers_of(array: xr.DataArray) -> np.ndarray:
     if values.dtype.kind in "mM":
         return np.where(np.isnat(values), np.nan, values.astype("f8"))
     return np.asarray(values, np.float64)
+
+
+def position_text(array: xr.DataArray) -> str:
+    """Return where values are along the dimensions and axes that a picture does not show."""
+    parts = []
+    for name, coordinate in array.coords.items():
+        if coordinate.ndim == 0 and coordinate.dtype.kind in "iufM":
+            value = coordinate.to_numpy()
+            text = str(value)[:16].replace("T", " ") if value.dtype.kind == "M" else f"{value:.6g}"
+            unit = unit_text(str(coordinate.attrs.get("units", "")))
+            parts.append(f"{name} = {text} {unit}".strip())
+    attrs = array.attrs
+    if {"axis", "at"} <= attrs.keys():
+        unit = unit_text(str(attrs.get("length_unit", "")))
+        parts.append(f"{attrs['axis']} = {attrs['at']:.4g} {unit}".strip())
+    return ", ".join(parts)
 
 
 def image_panel(

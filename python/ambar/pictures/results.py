@@ -12,7 +12,7 @@ from ambar.figures.labels import label
 from ambar.figures.panels import ImagePanel, Line, LinePanel, draw_grid
 from ambar.kinds.figures import new_figure
 from ambar.pictures.axes import axis_of
-from ambar.pictures.images import image_panel, numbers_of
+from ambar.pictures.images import image_panel, numbers_of, position_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,12 +51,14 @@ def draw(
             limits=limits,
             x_label=" " if axis.is_time else labels[0],
             y_label=text,
+            title=position_text(array),
             are_dates=(axis.is_time, False),
         )
     elif not any(f"{dim}_lower" in array.coords for dim in array.dims):
-        scale = color_scale(values, log=log, limits=limits, colors=colors)
+        unit = str(array.attrs.get("units", ""))
+        scale = color_scale(values, log=log, limits=limits, colors=colors, unit=unit)
         vertical, horizontal = (axis_of(array, str(dim)) for dim in array.dims)
-        panel = image_panel(horizontal, vertical, values, scale, text, "")
+        panel = image_panel(horizontal, vertical, values, scale, text, position_text(array))
     else:
         shown = np.where(values > 0, values, np.nan) if (values >= 0).all() else values
         scale = color_scale(shown, log=log, limits=limits, colors=colors)

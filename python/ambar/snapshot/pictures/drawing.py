@@ -12,7 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limits
 from ambar.figures.files import save_figure, write_movie
-from ambar.figures.labels import label
+from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
 from ambar.snapshot.pictures.defaults import usual_unit
 from ambar.snapshot.pictures.images import AnyPlot, image_of, with_usual_rows
@@ -82,9 +82,8 @@ def _grid(snapshot: Snapshot | Series, request: CellsPlot) -> tuple[list[list[Pa
             return _series_grid(chosen, request), ""
         snapshot = chosen[-1]
     if request.against is not None:
-        return _comparison_grid(snapshot, _other(request, snapshot), request), time_of(
-            snapshot.info
-        )
+        grid, view = _comparison_grid(snapshot, _other(request, snapshot), request)
+        return grid, ", ".join(filter(None, [view, time_of(snapshot.info)]))
     return grid_of(snapshot, request), time_of(snapshot.info)
 
 
@@ -139,9 +138,16 @@ def _series_grid(snapshots: Sequence[Snapshot], request: CellsPlot) -> list[list
     return grid
 
 
-def _comparison_grid(original: Snapshot, other: Snapshot, request: CellsPlot) -> list[list[Panel]]:
-    """Return a row of panels for each field: the original, the other version, and the error."""
+def _comparison_grid(
+    original: Snapshot, other: Snapshot, request: CellsPlot
+) -> tuple[list[list[Panel]], str]:
+    """Return a row of panels for each field, and what the first one shows of the box.
+
+    Panels are the original, the other version, and the error.
+    """
     grid: list[list[Panel]] = []
+    view = ""
+    names = version_names(original.location, other.location)
     request = replace(request, against=None)
     is_flat = original.info.ndim != 3 or request.particles
     if not is_flat and request.slice_at is None and request.weight is None:
@@ -153,7 +159,7 @@ def _comparison_grid(original: Snapshot, other: Snapshot, request: CellsPlot) ->
             else _bound_of(field, request, original, other)
         )
         if original.info.ndim == 1 and not request.particles:
-            grid += _line_comparison(original, other, field, bound, request)
+            grid += _line_comparison((original, other), names, field, bound, request)
             continue
         images = [image_of(one, field, request) for one in (original, other)]
         if images[0].shape != images[1].shape:
@@ -164,15 +170,15 @@ def _comparison_grid(original: Snapshot, other: Snapshot, request: CellsPlot) ->
             )
         scale = scale_of(images, request)
         both = [
-            replace(image_panel(one, image, request, scale), title=title)
-            for one, image, title in zip(
-                (original, other), images, ("original", "other version"), strict=True
-            )
+            image_panel(one, image, request, scale)
+            for one, image in zip((original, other), images, strict=True)
         ]
+        view = view or both[0].title
+        both = [replace(panel, title=name) for panel, name in zip(both, names, strict=True)]
         error = _error_panel(both[0], images, bound)
         others = [replace(panel, y_label="") for panel in (both[1], error)]
         grid.append([replace(both[0], has_bar=False), *others])
-    return grid
+    return grid, view
 
 
 def _error_panel(panel: ImagePanel, images: Sequence[xr.DataArray], bound: float | None) -> Panel:
@@ -187,15 +193,19 @@ def _error_panel(panel: ImagePanel, images: Sequence[xr.DataArray], bound: float
         title=text,
         values=errors,
         scale=ColorScale("linear", -end, end, DIVERGING),
-        bar_label=label("error", unit),
+        bar_label=label(f"error of {images[0].name}".replace("_", " "), unit),
         levels=None,
     )
 
 
 def _line_comparison(
-    original: Snapshot, other: Snapshot, field: str, bound: float | None, request: CellsPlot
+    versions: Sequence[Snapshot],
+    names: Sequence[str],
+    field: str,
+    bound: float | None,
+    request: CellsPlot,
 ) -> list[list[Panel]]:
-    both = line_panel([(original, "original"), (other, "other version")], field, request)
+    both = line_panel(list(zip(versions, names, strict=True)), field, request)
     a, b = both.lines
     panels: list[list[Panel]] = [[both]]
     if a.x.shape == b.x.shape:
