@@ -122,11 +122,11 @@ def test_the_covering_grid_equals_yts(snapshot: ambar.Snapshot, plotfile: Path) 
     np.testing.assert_allclose(coarse, parts.mean((1, 3, 5)), rtol=1e-6, atol=1e-9 * np.ptp(theirs))
     # Slices and projections are those of the finest grid.
     cut = amr.slice(name, axis="y", at=0.3, level=finest).to_numpy()
-    np.testing.assert_array_equal(cut, theirs[:, int(0.3 * shape[1])])
+    np.testing.assert_array_equal(cut, theirs[:, int(0.3 * shape[1])].T)
     summed = amr.project(name, axis="z", level=finest).to_numpy()
     depth = (right[2] - left[2]) / shape[2]
     tolerance = 1e-9 * np.ptp(theirs) * (right[2] - left[2])
-    np.testing.assert_allclose(summed, theirs.sum(2) * depth, rtol=1e-6, atol=tolerance)
+    np.testing.assert_allclose(summed, theirs.sum(2).T * depth, rtol=1e-6, atol=tolerance)
 
 
 def test_selections_are_those_of_all_cells(snapshot: ambar.Snapshot) -> None:

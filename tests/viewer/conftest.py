@@ -11,9 +11,9 @@ from playwright.sync_api import sync_playwright
 from tests.helpers.browser import ARGUMENTS, CHROMIUM
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Start Chromium once."""
+    """Start Chromium; Playwright runs an event loop in this thread until it ends."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield started

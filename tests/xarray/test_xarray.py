@@ -303,7 +303,7 @@ def test_a_snapshot_as_a_tree(stores: dict[str, Path]) -> None:
 
 def test_images_carry_coordinates_and_units(gravpart: ambar.Snapshot) -> None:
     image = gravpart.amr.project("density", axis="z", level=5, unit="g/cm2")
-    assert image.dims == ("x", "y")
+    assert image.dims == ("y", "x")
     np.testing.assert_allclose(image["x"], (np.arange(32) + 0.5) / 32)
     assert image["x"].attrs["units"] == "code_length"
     assert image.attrs["units"] == "g/cm**2"

@@ -79,7 +79,10 @@ class Viewer:
 
         Examples
         --------
-        >>> ambar.view("run.ambar").serve().wait()  # doctest: +SKIP
+        >>> import threading
+        >>> viewer = ambar.view("run.ambar").serve(browser=False)
+        >>> threading.Timer(0.1, viewer.stop).start()
+        >>> viewer.wait()
         """
         self._running.wait()
 
