@@ -23,6 +23,7 @@ from bokeh.document import Document
 from panel.io.state import set_curdoc
 
 import ambar
+from ambar.kinds.registry import open_outputs
 from ambar.kinds.request import ViewRequest
 from ambar.viewer.background import Background
 from ambar.viewer.cells.call import python_call
@@ -92,6 +93,10 @@ def test_slices_projections_and_zooms_show_the_values_of_the_data(browser: Any, 
         fields.select_option("density")
         screen.page.locator("select").nth(1).select_option("Integral along the axis")
         check(screen, 0.45, 0.6, amr.project("density", axis="x"))
+        with screen.page.expect_download() as saved:
+            screen.page.locator(".bk-tool-icon-save").click()
+        assert saved.value.suggested_filename.startswith("density, integrated along x, time")
+        assert saved.value.suggested_filename.endswith(".png")
 
 
 UPGRADE = {
@@ -318,9 +323,30 @@ def test_series_have_a_slider_whose_neighbours_are_read_ahead(tmp_path: Path) ->
     for tile, image in zip(tiles, expected, strict=True):
         assert isinstance(tile, np.ndarray)
         assert np.array_equal(tile, image)
-    shown._steps[0].slider.value = 0
-    shown._background.wait()
-    assert np.array_equal(shown._images[0].values, expected[0])
+    _, folder = open_outputs(output("sedov").parent)
+    for page in (shown, CellsPage(folder, ViewRequest(location="sedov"))):
+        page._steps[0].slider.value = 0
+        page._background.wait()
+        assert np.array_equal(page._images[0].values, expected[0])
+
+
+def test_colours_are_chosen_for_each_plane_unless_the_user_chose_them(run: Path) -> None:
+    snapshot = ambar.open_snapshot(run)
+    page = CellsPage(snapshot, ViewRequest.of(snapshot))
+    page._background.wait()
+    colors = page._colors
+    assert (colors.scale.value, colors.palette.value) == ("log", "inferno")
+    page._choice.field.value = "velocity_x"
+    page._background.wait()
+    assert (colors.scale.value, colors.palette.value) == ("linear", "red-blue")
+    page._choice.field.value = "temperature"
+    page._background.wait()
+    assert colors.palette.value == "inferno"
+    assert page._maps[0]._bar.title == "temperature [K]"
+    colors.palette.value = "viridis"
+    page._choice.field.value = "velocity_x"
+    page._background.wait()
+    assert colors.palette.value == "viridis"
 
 
 def test_the_call_of_python_draws_the_same_picture(run: Path) -> None:

@@ -187,9 +187,10 @@ def plot(
     ambar plot run.ambar --movie run.mp4
     ambar plot wing.ambar --scalars pressure
     """
+    from ambar.kinds.registry import open_outputs
     from ambar.kinds.request import build
 
-    kind, opened = _open(path, commit)
+    kind, opened = open_outputs(path, commit=commit)
     if kind.plot is None:
         raise _core.InvalidError(
             f"{path}: the kind {kind.name!r} has nothing to draw; ambar ls shows what it has"
@@ -235,21 +236,11 @@ def plot(
     show_result(str(made), {"target": str(made)}, as_json=json)
 
 
-def _open(path: str, commit: str | None = None) -> tuple[Kind, Any]:
-    """Return the kind of a path and the opened object; of the folder of a run its outputs."""
-    from ambar.kinds.registry import locate, open_path
-
-    if commit is None:
-        kind, resource = locate(path)
-        run = None if kind.open_run is None else kind.open_run(resource)
-        if run is not None:
-            return kind, run
-    return open_path(path, commit=commit)
-
-
 def _other(path: str, kind: Kind) -> Any:
     """Return the opened object of another path, which the same function draws."""
-    other, opened = _open(path)
+    from ambar.kinds.registry import open_outputs
+
+    other, opened = open_outputs(path)
     if other.plot is not kind.plot:
         raise _core.InvalidError(
             f"{path}: expected a version of the same data for --against, found the kind "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ambar import _core
-from ambar.kinds.registry import open_path, viewer_of
+from ambar.kinds.registry import open_outputs, viewer_of
 from ambar.kinds.request import ViewRequest
 from ambar.store.commit import CommitName
 from ambar.store.locations import Place, normalize_location
@@ -28,8 +28,8 @@ def view(
     Parameters
     ----------
     path : str, path-like, Store or Group
-        What `ambar.open` opens: a store, its URL, a RAMSES output or a plotfile. The arrays of an
-        open store or group, of any kind.
+        What `ambar.open` opens: a store, its URL, a RAMSES output or a plotfile. A folder of
+        outputs, as a series. The arrays of an open store or group, of any kind.
     against : str or path-like, optional
         Other data of the same kind, to compare with: for example a store with an error bound.
     commit : int, str or datetime, optional
@@ -71,13 +71,13 @@ def view(
             )
         viewer = viewer_of("arrays", path, ViewRequest(location=location))
         return viewer
-    kind, opened = open_path(path, storage_options, commit)
+    kind, opened = open_outputs(path, storage_options, commit)
     location = str(normalize_location(path))
     if against is None:
         viewer = viewer_of(kind, opened, ViewRequest(location=location))
         return viewer
     other_location = str(normalize_location(against))
-    _, other = open_path(against, storage_options)
+    _, other = open_outputs(against, storage_options)
     if type(other) is not type(opened):
         raise _core.InvalidError(
             f"{other_location}: expected a {type(opened).__name__} to compare with {location}, "

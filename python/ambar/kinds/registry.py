@@ -119,7 +119,7 @@ class Kind:
     open: Callable[[Resource], Any] | None = None
     """Return the object that `ambar.open` returns, of a store or of files."""
     open_run: Callable[[Resource], Any] | None = None
-    """Return the outputs in a folder of them as a sequence, which `plot` draws; None for one."""
+    """Return the outputs in a folder of them as a sequence, which pictures and the viewer show; None for one."""
     summarize: Callable[[Resource], dict[str, Any]] | None = None
     """Return what ``ambar info`` prints, from metadata alone; JSON can represent it."""
     convert: Callable[[Any], Conversion | None] | None = None
@@ -219,6 +219,20 @@ def open_path(
             f"{resource.location}: the kind {kind.name!r} cannot be opened"
         )
     return kind, kind.open(resource)
+
+
+def open_outputs(
+    path: Place | InMemoryStore,
+    storage_options: Mapping[str, object] | None = None,
+    commit: CommitName | None = None,
+) -> tuple[Kind, Any]:
+    """Return the kind of a path, and what is drawn: of the folder of a run its outputs.
+
+    Of other paths it is what `ambar.open` returns.
+    """
+    kind, resource = locate(path, storage_options, commit)
+    run = None if kind.open_run is None else kind.open_run(resource)
+    return open_path(path, storage_options, commit) if run is None else (kind, run)
 
 
 def viewer_of(kind: Kind | str, opened: Any, request: ViewRequest) -> Any:

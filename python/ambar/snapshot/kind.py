@@ -135,7 +135,7 @@ def _plot(opened: Snapshot | Series, request: CellsPlot) -> Path:
     return write_picture(opened, request)
 
 
-def _view(opened: Snapshot | Series, request: ViewRequest) -> Any:
+def _view(opened: Any, request: ViewRequest) -> Any:
     from ambar.viewer.cells.page import page
 
     return page(opened, request)

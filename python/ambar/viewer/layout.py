@@ -7,11 +7,12 @@ The query of the URL chooses bright or dark colours (``theme=dark``), as everywh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import panel as pn
 from bokeh.events import ConnectionLost
-from bokeh.models import CustomJS
+from bokeh.models import CustomJS, SaveTool
 
 _TEMPLATE = """
 {% extends base %}
@@ -132,4 +133,12 @@ def style(plot: Any) -> Any:
     plot.grid.grid_line_color = None
     plot.title.update(text_color=text, text_font_size="14px")
     plot.toolbar.logo = None
+    for tool in plot.select({"type": SaveTool}):
+        tool.filename = "ambar.png"  # without a name, the browser asks for one
+        plot.title.on_change("text", partial(_name_file, tool))
     return plot
+
+
+def _name_file(tool: Any, _attribute: str, _old: str, title: str) -> None:
+    """Name the file that a tool saves after the title of the figure."""
+    tool.filename = f"{title}.png"

@@ -18,7 +18,6 @@ import panel as pn
 from ambar import _core
 from ambar.figures.colors import DIVERGING, color_scale
 from ambar.snapshot.pictures.panels import time_of
-from ambar.snapshot.series import Series
 from ambar.viewer.background import Background
 from ambar.viewer.cells.call import python_call
 from ambar.viewer.cells.comparison import check_boxes, difference, error_bound
@@ -29,7 +28,7 @@ from ambar.viewer.cells.map_figure import MapFigure
 from ambar.viewer.cells.overlays import Overlays
 from ambar.viewer.cells.plane import Plane, Resolution
 from ambar.viewer.cells.pointer import Pointer
-from ambar.viewer.cells.steps import Steps
+from ambar.viewer.cells.steps import Run, Steps
 from ambar.viewer.cells.tiles import Image, TileReader
 from ambar.viewer.cells.view import View
 from ambar.viewer.colors import Colors
@@ -48,7 +47,7 @@ _FIRST_SCREEN = (1000.0, 800.0)
 """The size of a figure that is assumed until the browser reports it."""
 
 
-def page(opened: Snapshot | Series, request: ViewRequest) -> Any:
+def page(opened: Snapshot | Run, request: ViewRequest) -> Any:
     """Return the page of a snapshot or a series, alone or compared with another one.
 
     Raises KeyError for snapshots without cells, and UnsupportedError for those of one dimension.
@@ -60,8 +59,8 @@ def page(opened: Snapshot | Series, request: ViewRequest) -> Any:
 class CellsPage:
     """The maps of the cells of a snapshot, and their controls."""
 
-    def __init__(self, opened: Snapshot | Series, request: ViewRequest) -> None:
-        if (opened[-1] if isinstance(opened, Series) else opened).amr.ndim == 1:
+    def __init__(self, opened: Snapshot | Run, request: ViewRequest) -> None:
+        if (opened[-1] if isinstance(opened, Run) else opened).amr.ndim == 1:
             raise _core.UnsupportedError(
                 f"{request.location}: expected cells of 2 or 3 dimensions for a map, found 1; draw "
                 "lines with `ambar plot`"

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import panel as pn
 
+from ambar.snapshot.pictures.run_folder import RunFolder
 from ambar.snapshot.series import Series
 
 if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot
 
+Run: TypeAlias = Series | RunFolder
+"""The outputs of a run, in a store or in a folder."""
+_MOST_OPEN = 8
+"""Outputs that are open together."""
+
 
 class Steps:
     """The outputs to choose from; a single snapshot is a series of one."""
 
-    def __init__(self, opened: Snapshot | Series, changed: Callable[[], None]) -> None:
-        self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Series) else [opened]
+    def __init__(self, opened: Snapshot | Run, changed: Callable[[], None]) -> None:
+        self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Run) else [opened]
+        # A folder opens an output again at each access.
+        self._snapshot_at = lru_cache(_MOST_OPEN)(self._snapshots.__getitem__)
         self.slider: Any = None
-        if isinstance(opened, Series) and len(opened) > 1:
+        if isinstance(opened, Run) and len(opened) > 1:
             self.slider = pn.widgets.DiscreteSlider(
                 label="Output",
                 options={str(number): place for place, number in enumerate(opened.outputs)},
@@ -41,14 +50,14 @@ class Steps:
     @property
     def snapshot(self) -> Snapshot:
         """The chosen output."""
-        return self._snapshots[self.position]
+        return self._snapshot_at(self.position)
 
     @property
     def neighbours(self) -> list[Snapshot]:
         """The outputs after and before the chosen one."""
         chosen = self.position
         return [
-            self._snapshots[number]
+            self._snapshot_at(number)
             for number in (chosen + 1, chosen - 1)
             if 0 <= number < len(self._snapshots)
         ]

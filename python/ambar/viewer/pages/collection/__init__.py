@@ -66,8 +66,12 @@ class CollectionPage:
             self._map.mark(self._chosen)
 
     def _filter(self, positions: np.ndarray) -> None:
+        """Show the datasets of a filter; those that it excludes are not selected any more."""
         self._filtered = positions
         self._show_map()
+        kept = self._chosen[np.isin(self._chosen, positions)]
+        if len(kept) < len(self._chosen):
+            self._choose(kept)
 
     def _select_rows(self, selected: np.ndarray, page: np.ndarray) -> None:
         """Select rows of a page of the table; those of other pages stay selected."""
