@@ -12,7 +12,10 @@ from ambar.cli.output import console
 
 def view(
     path: Annotated[
-        str, typer.Argument(help="A store (a URL, too), a RAMSES output, a plotfile, or a folder of these.")
+        str,
+        typer.Argument(
+            help="A store (a URL, too), a RAMSES output, a plotfile, or a folder of these."
+        ),
     ],
     against: Annotated[
         str | None,

@@ -119,7 +119,7 @@ class Kind:
     open: Callable[[Resource], Any] | None = None
     """Return the object that `ambar.open` returns, of a store or of files."""
     open_run: Callable[[Resource], Any] | None = None
-    """Return the outputs in a folder of them as a sequence, which pictures and the viewer show; None for one."""
+    """Return the outputs in a folder of them as a sequence, to draw and view; None for one."""
     summarize: Callable[[Resource], dict[str, Any]] | None = None
     """Return what ``ambar info`` prints, from metadata alone; JSON can represent it."""
     convert: Callable[[Any], Conversion | None] | None = None
