@@ -325,6 +325,9 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     line = bins.ambar.plot(log=True).lines[0]
     np.testing.assert_array_equal(line.get_ydata()[::2], bins)
     assert line.get_xdata()[-1] == bins["density_upper"][-1]
+    both = gravpart.amr.profile("radius", ["density", "pressure"], bins=8).ambar.plot()
+    assert [one.get_ylabel().split()[0] for one in both] == ["density", "pressure"]
+    assert image.ambar.plot().get_title().startswith("y = 0.5, time 0.0012")
     with pytest.raises(ValueError, match=r"found the shape \(16, 16, 16\)"):
         gravpart.amr.grid("density", level=4).ambar.plot()
     pyplot.close("all")
@@ -358,8 +361,10 @@ def test_tables_draw_themselves(gravpart: ambar.Snapshot) -> None:
     np.testing.assert_array_equal(points.get_array(), cells.column("x", "pc"))
     assert axes.child_axes[0].get_ylabel() == "x [$\\mathrm{pc}$]"
     assert cells.plot.scatter("rho", "p", log=True).get_yscale() == "log"
-    line = cells.plot.line("x", "rho").lines[0]
-    assert (np.diff(line.get_xdata()) >= 0).all()
+    axes = cells.plot.line("x", "rho")
+    assert (np.diff(np.asarray(axes.lines[0].get_xdata())) >= 0).all()
+    assert axes.get_xscale() == "linear"  # positions
+    assert len(cells.plot("rho", "p").collections) == len(cells.plot("rho").lines) == 1
     bars: Any = cells.plot.hist("rho", weight="p", bins=9, log=(True, False)).lines[0]
     assert bars.get_ydata()[::2].sum() == pytest.approx(cells["p"].sum())
     with pytest.raises(KeyError, match="no column 'nothing'"):

@@ -486,6 +486,6 @@ def _size_of(grid: Grid) -> _GridSize:
                 for side, panel in zip(columns, panels, strict=False)
             )
         )
-        labels += 0.3 + 0.25 * any(panel.title for panel in panels)
-        labels += 0.25 * any(panel.x_label for panel in panels)
+        labels += 0.1 + 0.25 * any(panel.title for panel in panels)
+        labels += 0.45 * any(panel.x_label for panel in panels)
     return _GridSize(sum(columns) + sum(margins), sum(rows) + labels, columns, rows)

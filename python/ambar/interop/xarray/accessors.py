@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -154,6 +154,54 @@ class DatasetAccessor:
         options = Options(profile, directory, threads, fsync)
         return write_nodes([node], path, base, mode, options, region, append_dim, compute)
 
+    def plot(
+        self,
+        variables: str | Sequence[str] | None = None,
+        *,
+        ax: Axes | None = None,
+        log: bool | None = None,
+        limits: tuple[float, float] | None = None,
+        colors: str | None = None,
+    ) -> Any:
+        """Draw variables, each in a panel, as `DataArrayAccessor.plot` does.
+
+        Parameters
+        ----------
+        variables : str or sequence of str, optional
+            Variables; by default all of numbers that have one or two dimensions, except those of
+            size 1, and of profiles those of fields.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one variable; by default a new figure of pyplot.
+        log, limits, colors : optional
+            As for `DataArrayAccessor.plot`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several variables a flat array of them, row by row.
+
+        Raises
+        ------
+        KeyError
+            If a variable does not exist.
+        ValueError
+            If there is no variable to draw, or an option is invalid.
+        ModuleNotFoundError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ambar.xarray
+        >>> amr = ambar.open_snapshot("run.ambar").amr
+        >>> profiles = amr.profile("radius", ["density", "pressure"], bins=8)
+        >>> [axes.get_ylabel() for axes in profiles.ambar.plot()]
+        ['density [code units]', 'pressure [code units]']
+        """
+        from ambar.pictures.results import arrays_to_draw, draw
+
+        arrays = arrays_to_draw(self._dataset, variables)
+        return draw(arrays, ax, log=log, limits=limits, colors=colors)
+
 
 class DataArrayAccessor:
     """The attribute ``ambar`` of an `xarray.DataArray`, after ``import ambar.xarray``.
@@ -245,7 +293,8 @@ class DataArrayAccessor:
         """
         from ambar.pictures.results import draw
 
-        return draw(self._array, ax, log=log, limits=limits, colors=colors)
+        axes: Axes = draw([self._array], ax, log=log, limits=limits, colors=colors)
+        return axes
 
 
 class DataTreeAccessor:

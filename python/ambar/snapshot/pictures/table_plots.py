@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ambar.figures.colors import color_scale
 from ambar.figures.labels import label
 from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid
 from ambar.kinds.figures import new_figure
+from ambar.snapshot.field_names import quantity_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,32 @@ class TablePlots:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+
+    def __call__(self, x: str, y: str | None = None, **options: Any) -> Axes:
+        """Draw two columns as `scatter` does, or one as `hist` does.
+
+        Parameters
+        ----------
+        x, y : str
+            Columns; without `y`, the rows in bins of `x` are counted.
+        **options
+            Options of `scatter` or `hist`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        KeyError, ValueError, ModuleNotFoundError
+            As for `scatter`.
+
+        Examples
+        --------
+        >>> cells = ambar.open_snapshot("run.ambar").amr.read(["rho", "p"])
+        >>> axes = cells.plot("rho", "p")
+        """
+        return self.hist(x, **options) if y is None else self.scatter(x, y, **options)
 
     def scatter(
         self,
@@ -61,7 +88,7 @@ class TablePlots:
             Units of columns, as for `Table.column`; by default code units.
         log : bool or tuple of bool, optional
             Whether the axes are logarithmic; by default those of positive values that extend over
-            more than a factor of 100.
+            more than a factor of 100, except positions.
         limits : tuple of float, optional
             The values at the ends of the colours.
         colors : str, optional
@@ -96,11 +123,12 @@ class TablePlots:
             x_label=x_label,
             y_label=y_label,
             size=size if size is not None else float(np.clip(3e4 / max(len(xs), 1), 0.5, 20)),
-            is_log=_logs(log, xs, ys),
+            is_log=_logs(log, (x, xs), (y, ys)),
         )
         if color is not None:
             panel.values, panel.bar_label = self._column(color, units)
-            panel.scale = color_scale(panel.values, limits=limits, colors=colors)
+            is_linear = False if quantity_of(color) == "length" else None
+            panel.scale = color_scale(panel.values, log=is_linear, limits=limits, colors=colors)
         return _draw(panel, ax)
 
     def line(
@@ -138,7 +166,7 @@ class TablePlots:
         (xs, x_label), (ys, y_label) = self._column(x, units), self._column(y, units)
         order = np.argsort(xs, kind="stable")
         line = Line(x=xs[order], y=ys[order])
-        is_log = _logs(log, xs, ys)
+        is_log = _logs(log, (x, xs), (y, ys))
         return _draw(LinePanel(lines=[line], x_label=x_label, y_label=y_label, is_log=is_log), ax)
 
     def hist(
@@ -183,7 +211,7 @@ class TablePlots:
         if weight is not None:
             weights, y_label = self._column(weight, units)
         is_chosen = np.isfinite(values)
-        is_log = _logs(log, values[is_chosen], None)
+        is_log = _logs(log, (column, values[is_chosen]), None)
         if is_log[0]:
             is_chosen &= values > 0
         values = values[is_chosen]
@@ -210,17 +238,21 @@ class TablePlots:
 
 
 def _logs(
-    log: bool | tuple[bool, bool] | None, x: np.ndarray, y: np.ndarray | None
+    log: bool | tuple[bool, bool] | None,
+    x: tuple[str, np.ndarray],
+    y: tuple[str, np.ndarray] | None,
 ) -> tuple[bool, bool]:
-    """Return whether the axes of columns are logarithmic."""
+    """Return whether the axes of columns, given by name and values, are logarithmic."""
     if isinstance(log, tuple):
         return log
     if log is not None:
         return log, log
-    return _is_wide(x), y is not None and _is_wide(y)
+    return _is_wide(*x), y is not None and _is_wide(*y)
 
 
-def _is_wide(values: np.ndarray) -> bool:
+def _is_wide(name: str, values: np.ndarray) -> bool:
+    if quantity_of(name) == "length":
+        return False
     finite = values[np.isfinite(values)]
     return bool(finite.size and finite.min() > 0 and finite.max() > _WIDE * finite.min())
 
