@@ -18,6 +18,16 @@ def chunks(path: Path, prefix: str = "") -> dict[str, bytes]:
         }
 
 
+def damage(path: Path, key: str) -> None:
+    """Change a bit of the largest stored chunk of a node, or of the nodes below it."""
+    with zipfile.ZipFile(path) as file:
+        entries = [entry for entry in file.infolist() if entry.filename.startswith(f"{key}/")]
+    entry = max(entries, key=lambda entry: entry.compress_size)
+    damaged = bytearray(path.read_bytes())
+    damaged[entry.header_offset + entry.compress_size // 2] ^= 4
+    path.write_bytes(damaged)
+
+
 def are_equal(a: Path, b: Path) -> bool:
     """Whether two stores have the same nodes, documents and chunks."""
     found = ambar.diff(a, b)

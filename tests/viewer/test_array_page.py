@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,28 @@ import xarray as xr
 import ambar
 import ambar.xarray
 from ambar.figures.panels import bin_extremes
+from ambar.viewer.message import Message
+from ambar.viewer.pages.arrays import ImagePicture, first_values
 from ambar.viewer.pages.arrays.axes import Axis, axes_of
 from ambar.viewer.pages.arrays.windows import read_image, read_line
 from tests.helpers.browser import Screen, shown
 from tests.helpers.range_server import RangeServer
+from tests.helpers.store_chunks import damage
 
 RNG = np.random.default_rng(7)
 
 
+MARKUP = "<img src=missing onerror=alert(1)>"
+"""A coordinate that the page must not interpret."""
+
+
 @pytest.fixture(scope="module")
 def weather(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]:
-    """Return a store with coordinates that ascend, descend, are uneven, and times."""
+    """Return a store with coordinates that ascend, descend, are uneven, and times.
+
+    The array `damaged` has a chunk that fails its checksum, and `wide` has more columns than the
+    screen.
+    """
     latitudes, longitudes = np.linspace(60, -60, 61), np.arange(0.0, 360.0, 3.0)
     fields = RNG.normal(280, 5, (6, 3, 61, 120)).astype("f4")
     packed = RNG.integers(0, 900, (6, 61, 120)) / 100
@@ -31,83 +43,126 @@ def weather(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]
             "temperature": (("time", "level", "lat", "lon"), fields, {"units": "K"}),
             "rain": (("time", "lat", "lon"), packed, {"units": "mm"}),
             "station": ("time", np.arange(6.0)),
+            "wide": (("place", "row", "column"), RNG.integers(0, 255, (1, 100, 6000), "u1")),
+            "damaged": (("row", "lon"), RNG.random((100, 120))),
         },
         coords={
             "time": np.datetime64("2020-01-01", "ns") + np.arange(6) * np.timedelta64(6, "h"),
             "level": [1000.0, 850.0, 100.0],
             "lat": ("lat", latitudes, {"units": "degrees_north"}),
             "lon": longitudes,
+            "place": [MARKUP],
         },
     )
     dataset["rain"][0, 0, 0] = np.nan
     path = tmp_path_factory.mktemp("arrays") / "weather.ambar"
     encoding = {"rain": {"dtype": "i2", "scale_factor": 0.01, "_FillValue": -1}}
     dataset.ambar.write(path, encoding=encoding, fsync=False)
+    damage(path, "damaged")
     return path, dataset
 
 
-def test_the_value_under_the_pointer_is_that_of_the_data(
-    browser: Any, weather: tuple[Path, xr.Dataset]
-) -> None:
-    path, dataset = weather
-    temperature, rain = dataset.temperature, dataset.rain
-    with shown(browser, path) as screen:
-        check_value(screen, temperature[0, 0])
-        # The sliders choose indices of the other dimensions.
-        handles = screen.page.locator(".noUi-handle")
-        for handle, steps in ((0, 4), (1, 2)):
-            for _ in range(steps):
-                handles.nth(handle).press("ArrowRight")
-        check_value(screen, temperature[4, 2])
-        assert screen.wait_for("text=2020-01-02")
-        # "Play" moves the first slider, and begins again after the last index.
-        play = screen.page.get_by_role("button", name="Play")
-        play.click()
-        screen.wait_for("text=2020-01-01 06:00")
-        play.click()
-        # A click draws the line along the time.
-        screen.tooltip(0.4, 0.3)
-        screen.page.mouse.down()
-        screen.page.mouse.up()
-        screen.page.locator(".bk-Figure").nth(1).wait_for()
-        # Another variable, which is decoded, on a logarithmic scale.
-        screen.page.locator("select").first.select_option("rain")
-        check_value(screen, rain[0])
-        screen.page.locator("text=log").first.click()
-        check_value(screen, rain[0])
+@pytest.fixture(scope="module")
+def screen(browser: Any, weather: tuple[Path, xr.Dataset]) -> Iterator[Screen]:
+    """Return the page of the store, which is read over HTTP."""
+    path, _ = weather
+    with RangeServer(path.parent) as server, shown(browser, f"{server.url}/{path.name}") as page:
+        yield page
+
+
+def choose(screen: Screen, variable: str) -> None:
+    """Choose a variable."""
+    screen.page.locator("select").first.select_option(variable)
 
 
 def check_value(screen: Screen, field: xr.DataArray) -> None:
-    """Check that the value under the pointer becomes that of a field with latitudes, longitudes."""
-    for _ in range(20):
+    """Check that the value under the pointer becomes that of a field of two dimensions."""
+    rows, columns = field.dims
+    for _ in range(60):
         found = screen.tooltip(0.4, 0.3)
-        expected = float(field.sel(lat=float(found["lat"]), lon=float(found["lon"])))
-        if float(found["value"]) == pytest.approx(expected, rel=1e-5):
-            return
-        screen.page.wait_for_timeout(500)
-    pytest.fail(f"expected {expected}, found {found}")
+        if {rows, columns, "value"} <= set(found):
+            at = {name: float(found[str(name)]) for name in (rows, columns)}
+            expected = float(
+                field.sel(at) if rows in field.coords else field[{n: int(i) for n, i in at.items()}]
+            )
+            if float(found["value"]) == pytest.approx(expected, rel=1e-5):
+                return
+        screen.page.wait_for_timeout(100)
+    pytest.fail(f"expected the value of {field.name} there, found {found}")
 
 
-def test_a_store_is_shown_over_http(browser: Any, weather: tuple[Path, xr.Dataset]) -> None:
-    path, dataset = weather
-    with RangeServer(path.parent) as server, shown(browser, f"{server.url}/{path.name}") as screen:
-        check_value(screen, dataset.temperature[0, 0])
+def test_the_value_under_the_pointer_is_that_of_the_data(
+    screen: Screen, weather: tuple[Path, xr.Dataset]
+) -> None:
+    _, dataset = weather
+    choose(screen, "temperature")
+    check_value(screen, dataset.temperature[0, 0])
+    # The sliders choose indices of the other dimensions.
+    handles = screen.page.locator(".noUi-handle")
+    for handle, steps in ((0, 4), (1, 2)):
+        for _ in range(steps):
+            handles.nth(handle).press("ArrowRight")
+    check_value(screen, dataset.temperature[4, 2])
+    assert screen.wait_for("text=2020-01-02")
+    # "Play" moves the first slider, and begins again after the last index.
+    play = screen.page.get_by_role("button", name="Play")
+    play.click()
+    screen.wait_for("text=2020-01-01 06:00")
+    play.click()
+    # A click draws the line along the time.
+    screen.tooltip(0.4, 0.3)
+    screen.page.mouse.down()
+    screen.page.mouse.up()
+    screen.page.locator(".bk-Figure").nth(1).wait_for()
+    # Another variable, which is decoded, on a logarithmic scale.
+    choose(screen, "rain")
+    check_value(screen, dataset.rain[0])
+    screen.page.locator("text=log").first.click()
+    check_value(screen, dataset.rain[0])
 
 
-def test_damaged_chunks_give_a_message(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "damaged.ambar"
+def test_the_pointer_names_the_index_of_an_image_with_steps(
+    screen: Screen, weather: tuple[Path, xr.Dataset]
+) -> None:
+    choose(screen, "wide")
+    check_value(screen, weather[1].wide[0].drop_vars("place"))
+    # Names and coordinates are text, not HTML.
+    assert screen.page.get_by_text(MARKUP).first.is_visible()
+
+
+def test_damaged_chunks_give_a_message(screen: Screen) -> None:
+    choose(screen, "damaged")
+    screen.wait_for("text=checksum")
+    # The other variables can still be seen.
+    choose(screen, "rain")
+    screen.page.locator(".alert-danger").wait_for(state="hidden")
+    assert "value" in screen.tooltip(0.5, 0.5)
+
+
+def test_values_stay_at_their_indices_while_a_read_fails(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
     with ambar.create(path, fsync=False) as writer:
-        writer.create_array("a", RNG.random((300, 300)), dims=("y", "x"))
-        writer.create_array("b", RNG.random((30, 30)))
-    damaged = bytearray(path.read_bytes())
-    damaged[len(damaged) // 3] ^= 4
-    path.write_bytes(damaged)
-    with shown(browser, path) as screen:
-        screen.wait_for("text=checksum")
-        # The other variables can still be seen.
-        screen.page.locator("select").first.select_option("b")
-        screen.page.locator(".alert-danger").wait_for(state="hidden")
-        assert "value" in screen.tooltip(0.5, 0.5)
+        writer.create_array("a", RNG.random((100, 100)))
+    store = ambar.open_store(path)
+    picture = ImagePicture(store["a"], "a", axes_of(store, store["a"]), Message())
+    image = picture.image
+    image._background.wait()
+    before = {name: getattr(image._image.glyph, name) for name in ("x", "y", "dw", "dh")}
+    path.write_bytes(b"")
+    image.figure.x_range.update(start=40, end=55)
+    image.refresh()
+    image._background.wait()
+    image.recolor()
+    assert {name: getattr(image._image.glyph, name) for name in before} == before
+    assert not image.is_reading
+
+
+def test_lists_read_few_values() -> None:
+    for shape in ((), (7,), (0, 3), (500, 2000), (3, 100_000), (40, 30, 2)):
+        values = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+        part = values[first_values(shape, 500)].reshape(-1)
+        assert part.size < 1000
+        np.testing.assert_array_equal(part[:500], values.reshape(-1)[:500])
 
 
 def test_windows_of_images_are_read_in_pieces(tmp_path: Path, monkeypatch: Any) -> None:

@@ -10,18 +10,28 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.viewer.pages.collection.lines import coordinates, drawable_names, read_lines
+from ambar.viewer.message import Message
+from ambar.viewer.pages.collection.lines import (
+    DatasetLines,
+    coordinates,
+    drawable_names,
+    read_lines,
+)
 from ambar.viewer.pages.collection.positions import coordinate_of, position_names
-from ambar.viewer.pages.collection.table import Query, order_of, page_of, positions_of
+from ambar.viewer.pages.collection.table import DatasetTable, Query, order_of, page_of, positions_of
 from tests.helpers.argo_files import argo
 from tests.helpers.browser import shown
+from tests.helpers.store_chunks import damage
 
 COUNT = 300
 
 
 @pytest.fixture(scope="module")
 def casts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a collection with attributes for positions; some datasets lack an attribute."""
+    """Return a collection with attributes for positions; some datasets lack an attribute.
+
+    The values of `salinity` are damaged.
+    """
     rng = np.random.default_rng(3)
     path = tmp_path_factory.mktemp("collections") / "casts.ambar"
     depth = np.arange(0, 500, 25.0)
@@ -29,14 +39,19 @@ def casts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(COUNT):
             values = (20 - depth / 30 + rng.normal(size=len(depth))).astype("f4")
             attrs = {"platform": "argo" if number % 3 else "ctd", "lon": number / 10, "lat": 45.0}
+            attrs["<i>flag"] = "<b>good"
             collection.add(
                 f"cast{number:03}",
                 xr.Dataset(
-                    {"temperature": ("depth", values, {"units": "degC"})},
+                    {
+                        "temperature": ("depth", values, {"units": "degC"}),
+                        "salinity": ("depth", rng.random(len(depth))),
+                    },
                     {"depth": ("depth", depth, {"units": "m", "positive": "down"})},
                     attrs | ({"cycle": number % 7} if number % 2 else {}),
                 ),
             )
+    damage(path, "f0/salinity")
     return path
 
 
@@ -61,8 +76,19 @@ def test_datasets_are_filtered_sorted_selected_and_drawn(browser: Any, casts: Pa
         for expected in (wanted[0], wanted[-1]):
             title.click()
             screen.wait_for(f".tabulator-row:first-child >> text={expected}")
+        # Names and values of attributes are text, not HTML.
+        columns = screen.page.locator(".tabulator-col-title")
+        assert columns.filter(has_text="<i>flag").count() == 1
+        assert "<b>good" in rows.first.inner_text()
+        assert screen.page.locator(".choices__item", has_text="<i>flag").count()
         rows.first.locator("input[type=checkbox]").click()
         screen.wait_for("text=1 dataset selected")
+        # Damaged chunks give a message; other variables can still be seen.
+        variable = screen.page.locator("select:not([multiple])").first
+        variable.select_option("salinity")
+        screen.wait_for("text=checksum")
+        variable.select_option("temperature")
+        screen.page.locator(".alert-danger").last.wait_for(state="hidden")
         entry.fill("")
         entry.press("Enter")
         screen.wait_for("text=of 300")
@@ -105,6 +131,26 @@ def test_pages_and_orders_of_the_table(casts: Path) -> None:
         order = positions_of(collection, Query("", "cycle", is_descending))
         assert set(order[COUNT // 2 :] % 2) == {0}
     assert order_of(np.array(["b", None, "a"], object), is_descending=False).tolist() == [2, 0, 1]
+
+
+def test_an_emptied_page_number_is_the_first_page(casts: Path) -> None:
+    table = DatasetTable(ambar.open_collection(casts), lambda *_: None, lambda _: None)
+    table.refresh()
+    table._background.wait()
+    table._number.value = 3
+    table._number.value = None
+    table._background.wait()
+    assert table._number.value == 1
+    assert table._table.value["dataset"][0] == "cast000"
+
+
+def test_collections_without_numbers_have_no_lines(tmp_path: Path) -> None:
+    path = tmp_path / "names.ambar"
+    with ambar.open_collection(path, "w-", fsync=False) as collection:
+        collection.add("a", xr.Dataset({"name": ("n", ["x", "y"])}))
+    lines = DatasetLines(ambar.open_collection(path), Message())
+    lines.choose(np.array([0]))
+    assert not lines.main.objects
 
 
 def test_positions_of_argo_profiles_come_from_statistics(tmp_path: Path) -> None:

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import pyvista as pv
+from playwright.sync_api import expect
 
 import ambar
 from ambar.viewer.pages.mesh import surface as surfaces
+from ambar.viewer.pages.mesh.controls import MeshControls
 from ambar.viewer.pages.mesh.surface import VALUE, Recipe, surface_of
+from ambar.viewer.pages.mesh.surface_view import geometry_of
 from tests.helpers.browser import Screen, shown
+from tests.helpers.store_chunks import damage
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,10 @@ def test_a_mesh_is_drawn_cut_and_picked(
 ) -> None:
     path = tmp_path / "blocks.ambar"
     ball = pv.Sphere(radius=0.3, center=(0.5, 0.5, 2))
+    box = box.copy()
+    box["noise"] = np.random.default_rng(1).random((box.n_points, 32))
     ambar.write_mesh(pv.MultiBlock({"box": box, "ball": ball}), path, fsync=False)
+    damage(path, "blocks/0/point_data")
     with shown(browser, path) as screen:
         screen.wait_for(f"text={box.n_cells + ball.n_cells:,} cells shown")
         screen.page.get_by_text("1: ball").click()
@@ -52,19 +59,25 @@ def test_a_mesh_is_drawn_cut_and_picked(
         choose(screen, "Cut", "clip")
         clipped = box.clip("x", origin=(0.5, 0.5, 0.5))
         screen.wait_for(f"text={clipped.n_cells:,} cells shown")
+        expect(screen.page.locator(".picked")).to_have_text("")  # it was of another surface
         choose(screen, "Cut", "threshold")
         screen.wait_for(f"text={box.n_cells:,} cells shown")
         choose(screen, "Style", "surface with edges")
         choose(screen, "Warp by", "velocity")
         number, *_ = pick(screen, middle, 1.5)
         assert number in box.cell_data["number"][-144:]
+        # Damaged chunks give a message; other arrays can still be seen.
+        choose(screen, "Array", "noise (point)")
+        screen.wait_for("text=checksum")
+        choose(screen, "Array", "none")
+        screen.page.locator(".alert-danger").wait_for(state="hidden")
 
 
 def pick(screen: Screen, place: tuple[float, float], height: float) -> list[float]:
     """Return the value and the position that a click shows, when it is at a height."""
-    for _ in range(20):
+    for _ in range(100):
         screen.page.mouse.click(*place)
-        screen.page.wait_for_timeout(500)
+        screen.page.wait_for_timeout(100)
         shown_text = screen.page.locator(".picked").inner_text()
         numbers = [float(number) for number in re.findall(r"[0-9.]+", shown_text)]
         if numbers and numbers[-1] == height:
@@ -87,18 +100,35 @@ def test_the_steps_of_a_series(browser: Any, tmp_path: Path) -> None:
         assert screen.wait_for("text=Time 0.5")
 
 
-def test_damaged_chunks_give_a_message(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "damaged.ambar"
-    mesh = pv.ImageData(dimensions=(40, 40, 40))
-    mesh["noise"] = np.random.default_rng(1).random(mesh.n_points)
-    ambar.write_mesh(mesh, path, fsync=False)
-    damaged = bytearray(path.read_bytes())
-    damaged[len(damaged) // 2] ^= 4
-    path.write_bytes(damaged)
-    with shown(browser, path) as screen:
-        screen.wait_for("text=checksum")
-        choose(screen, "Array", "none")
-        screen.wait_for(f"text={mesh.n_cells:,} cells shown")
+def test_chosen_limits_stay_until_another_array_is_chosen(
+    box: pv.UnstructuredGrid, tmp_path: Path
+) -> None:
+    ambar.write_mesh(box, tmp_path / "box.ambar", fsync=False)
+    changes: list[Recipe] = []
+    controls = MeshControls(
+        ambar.open_mesh(tmp_path / "box.ambar"), lambda: changes.append(controls.recipe)
+    )
+    controls.offer_limits(0.0, 10.0)
+    assert not changes
+    controls._limits.value = (4.0, 10.0)
+    assert changes[-1].limits == (4, np.inf)
+    for ends in ((1.0, 20.0), (5.0, 5.0), (0.0, 2.0), (3.0, 8.0)):  # of other steps
+        controls.offer_limits(*ends)
+        assert controls.recipe.limits == (4, np.inf)
+    assert (controls._limits.start, *controls._limits.value, controls._limits.end) == (3, 4, 8, 8)
+    assert len(changes) == 1
+    controls._array.value = ("cell", "number")
+    assert changes[-1].limits == (-np.inf, np.inf)
+
+
+def test_points_far_from_the_origin_are_not_rounded(box: pv.UnstructuredGrid) -> None:
+    far = box.copy()
+    far.points = box.points.astype("f8") + np.array([5e6, 5e5, 0])
+    surface = surface_of(far, Recipe()).mesh
+    origin = np.array([5e6, 5e5, 0])
+    sent = geometry_of(surface, origin)
+    points = sent["points"].reshape(-1, 3) + sent["origin"]
+    np.testing.assert_allclose(points, surface.points, rtol=0, atol=1e-6)
 
 
 def test_surfaces_are_those_of_pyvista(box: pv.UnstructuredGrid, monkeypatch: Any) -> None:

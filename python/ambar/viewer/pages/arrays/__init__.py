@@ -105,7 +105,7 @@ class Listing:
 
     def __init__(self, array: Array) -> None:
         self.controls = pn.Spacer(height=0)
-        values = array.read(_first_values(array.shape, _MOST_LISTED))
+        values = array.read(first_values(array.shape, _MOST_LISTED))
         listed = decode(array, values).reshape(-1)[:_MOST_LISTED]
         lines = [html.escape(text_of(value)) for value in listed]
         more = math.prod(array.shape) - len(lines)
@@ -119,12 +119,12 @@ class Listing:
         """Do nothing: the values have been read."""
 
 
-def _first_values(shape: Sequence[int], most: int) -> tuple[slice, ...]:
+def first_values(shape: Sequence[int], most: int) -> tuple[slice, ...]:
     """Return slices that contain the first values of an array, and few others.
 
     Examples
     --------
-    >>> _first_values((500, 2000), 500), _first_values((4, 3), 5)
+    >>> first_values((500, 2000), 500), first_values((4, 3), 5)
     ((slice(0, 1, None), slice(0, 500, None)), (slice(0, 2, None), slice(0, 3, None)))
     """
     slices: list[slice] = []

@@ -83,10 +83,10 @@ class DatasetLines:
         options = coordinates(self._collection, self.variable.value)
         self._coordinates = {option.name: option for option in options}
         names = list(self._coordinates)
-        if self.against.options == names and self.against.value == names[0]:
+        before = self.against.value
+        self.against.param.update(options=names, value=names[0])
+        if self.against.value == before:  # otherwise its watcher starts
             self._start()
-        else:
-            self.against.param.update(options=names, value=names[0])
 
     def _start(self) -> None:
         """Draw an empty figure for the variable and its coordinate, and read the lines."""
