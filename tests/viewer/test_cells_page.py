@@ -365,7 +365,11 @@ def test_the_call_of_python_draws_the_same_picture(run: Path) -> None:
 def test_the_program_prints_the_url_and_ends_with_ctrl_c(run: Path) -> None:
     command = [sys.executable, "-m", "ambar", "view", str(run), "--no-browser"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
+    # The program inherits an ignored signal, which shells give to background jobs, but no handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    signal.signal(signal.SIGINT, before)
+    try:
         assert program.stdout is not None
         line = program.stdout.readline()
         url = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
@@ -374,6 +378,9 @@ def test_the_program_prints_the_url_and_ends_with_ctrl_c(run: Path) -> None:
             assert answer.status == 200
         program.send_signal(signal.SIGINT)
         assert program.wait(timeout=30) == 0
+    finally:
+        program.kill()
+        program.communicate()
 
 
 def test_cells_of_one_dimension_are_refused() -> None:
