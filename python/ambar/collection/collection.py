@@ -16,6 +16,7 @@ from ambar._util.locking import WriterLock, locked
 from ambar._util.progress import Progress
 from ambar._util.properties import cached_property
 from ambar.collection import representation
+from ambar.collection.attribute_columns import AttributeColumns
 from ambar.collection.read.bulk_read import CollectionData, Reader, check_dims
 from ambar.collection.read.indexing import by_family, split_by_labels
 from ambar.collection.read.metadata import RANGE, Metadata, arrow_column, with_missing
@@ -35,8 +36,7 @@ from ambar.collection.storage.records import (
 from ambar.collection.write.dataset_stack import DatasetStack
 from ambar.collection.write.pending_changes import PendingChanges, settings_of
 from ambar.kinds.figures import draw_object
-from ambar.kinds.registry import viewer_of
-from ambar.kinds.request import ViewRequest
+from ambar.kinds.viewable import Viewable
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.group_description import Description
@@ -48,10 +48,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from ambar.viewer.viewer import Viewer
 
-
-class Collection(CommitContext, Refreshable):
+class Collection(CommitContext, Refreshable, Viewable):
     """Named datasets in one store, opened by `ambar.open_collection`.
 
     ``collection[name]`` is a dataset as a lazy `xarray.Dataset`; `read` reads variables of many
@@ -80,6 +78,8 @@ class Collection(CommitContext, Refreshable):
     >>> collection.names
     ['station_0040', 'station_0041', 'station_0042', 'station_0043']
     """
+
+    _kind = "collection"
 
     def __init__(
         self,
@@ -830,27 +830,6 @@ class Collection(CommitContext, Refreshable):
         kind = ("collection", CollectionPlot)
         return draw_object(draw, self, kind, self.location, variables, ax, options)
 
-    def view(self) -> Viewer:
-        """Show the collection in the browser, or as a widget in a notebook.
-
-        Returns
-        -------
-        Viewer
-            Its method `serve` opens the page; a notebook shows it by itself.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If Panel is not installed.
-
-        Examples
-        --------
-        >>> ambar.open_collection("profiles.ambar").view()
-        <ambar.Viewer> profiles.ambar: not served yet
-        """
-        viewer: Viewer = viewer_of("collection", self, ViewRequest.of(self))
-        return viewer
-
     # Internals of the package: used by the modules of collections
 
     @cached_property
@@ -940,51 +919,3 @@ class Collection(CommitContext, Refreshable):
     @locked
     def _repr_html_(self) -> str:
         return representation.as_html(self)
-
-
-class AttributeColumns(Mapping[str, np.ndarray]):
-    """The attributes of the datasets of a collection: a lazy mapping from names to columns.
-
-    A column is an array (datasets,), in the order of `Collection.names`. A column of objects has
-    None for datasets that lack the attribute. The attributes of one dataset are
-    ``collection[name].attrs``.
-
-    Parameters
-    ----------
-    collection : Collection
-        The collection, which `Collection.attrs` passes.
-
-    Examples
-    --------
-    >>> attrs = ambar.open_collection("profiles.ambar").attrs
-    >>> attrs
-    <ambar.AttributeColumns> of 4 datasets: platform
-    >>> attrs["platform"] == "argo"
-    array([False,  True, False,  True])
-    """
-
-    def __init__(self, collection: Collection) -> None:
-        self._collection = collection
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        with self._collection._lock:
-            return self._collection._metadata.attribute(name)
-
-    def __iter__(self) -> Iterator[str]:
-        with self._collection._lock:
-            return iter(self._collection._metadata.attribute_names)
-
-    # Mappings compare values, and the truth value of an array is ambiguous.
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-    def __len__(self) -> int:
-        """Return the number of attributes."""
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        return name in list(self)
-
-    def __repr__(self) -> str:
-        count = len(self._collection)
-        return f"<ambar.AttributeColumns> of {count:,} datasets: {', '.join(self) or 'none'}"

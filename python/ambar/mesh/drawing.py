@@ -142,12 +142,12 @@ def _steps(series: MeshSeries, request: MeshPlot) -> tuple[list[Mesh], list[str]
     """Return the steps that a picture shows, and their titles."""
     count = len(series)
     if not count:
-        raise _core.InvalidError(f"{series.store.location}: expected meshes to draw, found none")
+        raise _core.InvalidError(f"{series.location}: expected meshes to draw, found none")
     output = request.output if isinstance(request, MeshSeriesPlot) else None
     if output is not None:
         if not -count <= output < count:
             raise _core.NotFoundError(
-                f"{series.store.location}: no step {output}; expected 0 to {count - 1}"
+                f"{series.location}: no step {output}; expected 0 to {count - 1}"
             )
         places = [range(count)[output]]
     elif request.against is not None:
@@ -180,17 +180,16 @@ def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
     if name is not None and not any((of, name) in known for of in on):
         names = sorted({str(own) for of, own in known if of in on})
         raise _core.NotFoundError(
-            f"{mesh.store.location}: no array {name!r} on points or cells; "
-            f"{suggestion(name, names)}"
+            f"{mesh.location}: no array {name!r} on points or cells; {suggestion(name, names)}"
         )
     name = name or _default_array(mesh)
     wanted: dict[str, Any] = {f"{of}_data": [name] if (of, name) in known else [] for of in on}
     read = mesh.read(**wanted, field_data=[], threads=request.threads)
     shape = _drawable(read, pyvista)
     if shape is None:
-        raise _core.UnsupportedError(f"{mesh.store.location}: PyVista cannot draw a {mesh.type}")
+        raise _core.UnsupportedError(f"{mesh.location}: PyVista cannot draw a {mesh.type}")
     if not shape.n_points or not np.isfinite(shape.points).all(axis=1).any():
-        raise _core.InvalidError(f"{mesh.store.location}: the mesh has no points to draw")
+        raise _core.InvalidError(f"{mesh.location}: the mesh has no points to draw")
     return _with_values(shape, name)
 
 
@@ -420,7 +419,7 @@ def _table_panel(mesh: Mesh, name: str | None, request: MeshPlot) -> Panel:
     names = [key for key in columns.keys() if np.asarray(columns[key]).dtype.kind in "iuf"]  # noqa: SIM118 - a table of VTK
     if name is not None and name not in names:
         raise _core.NotFoundError(
-            f"{mesh.store.location}: no column {name!r} of numbers; {suggestion(name, names)}"
+            f"{mesh.location}: no column {name!r} of numbers; {suggestion(name, names)}"
         )
     chosen = [name] if name else names[:_MOST_COLUMNS]
     lines = []
@@ -428,7 +427,7 @@ def _table_panel(mesh: Mesh, name: str | None, request: MeshPlot) -> Panel:
         values = np.asarray(columns[column], np.float64).reshape(len(columns[column]), -1)
         lines.append(Line(x=np.arange(len(values)), y=values[:, 0], label=column))
     if not lines:
-        raise _core.InvalidError(f"{mesh.store.location}: the table has no columns of numbers")
+        raise _core.InvalidError(f"{mesh.location}: the table has no columns of numbers")
     y_label = chosen[0] if len(chosen) == 1 else "value"
     is_log = (False, bool(request.log))
     return LinePanel(
@@ -466,7 +465,7 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
     if first.name is None or first.values.shape != second.values.shape:
         raise _core.InvalidError(
             f"expected two versions of the same mesh, found {len(first.values)} and "
-            f"{len(second.values)} values in {mesh.store.location} and {other.store.location}"
+            f"{len(second.values)} values in {mesh.location} and {other.location}"
         )
     scale = _scale_of([first, second], request)
     errors = second.values - first.values
@@ -478,7 +477,7 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
     data = shape.point_data if "drawn" in shape.point_data else shape.cell_data
     data["drawn"] = errors
     end = bound or largest or 1.0
-    names = version_names(mesh.store.location, other.store.location)
+    names = version_names(mesh.location, other.location)
     text = f"error of {first.array}"
     error = _view(
         _Drawing(shape, text, errors), request, ColorScale("linear", -end, end, DIVERGING)

@@ -59,7 +59,7 @@ def _compare_mesh(mesh: Mesh, _: int | None, threads: int | None) -> Any:
 def _compare_series(series: MeshSeries, output: int | None, threads: int | None) -> Any:
     if output is None or output not in range(len(series)):
         raise _core.InvalidError(
-            f"{series.store.location} is a series of {len(series)} meshes; choose one, for example "
+            f"{series.location} is a series of {len(series)} meshes; choose one, for example "
             "output=0"
         )
     return _compare_mesh(series[output], None, threads)
@@ -179,7 +179,7 @@ def overview_of(mesh: Mesh) -> dict[str, Any]:
     """
     usage = mesh.store.usage()
     return {
-        "path": mesh.store.location,
+        "path": mesh.location,
         "kind": "mesh",
         "bytes": usage["total"],
         "usage": usage,
@@ -207,7 +207,7 @@ def overview_of_series(series: MeshSeries) -> dict[str, Any]:
     meshes = list(series)
     arrays = stored_once([*mesh.arrays, *mesh.geometry] for mesh in meshes)
     return {
-        "path": series.store.location,
+        "path": series.location,
         "kind": "mesh series",
         "bytes": usage["total"],
         "usage": usage,

@@ -11,8 +11,7 @@ from ambar import _core
 from ambar._util import html, text
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import draw_object
-from ambar.kinds.registry import viewer_of
-from ambar.kinds.request import ViewRequest
+from ambar.kinds.viewable import Viewable
 from ambar.mesh.arrays import MeshArray, field_arrays, geometry_arrays
 from ambar.mesh.select.array_rows import Rows, read_array_rows
 from ambar.mesh.storage.array_reader import ArrayReader
@@ -38,14 +37,13 @@ if TYPE_CHECKING:
 
     from ambar.snapshot.amr import Amr
     from ambar.snapshot.snapshot import Snapshot
-    from ambar.viewer.viewer import Viewer
 
 _MOST_ROWS = 40
 """The largest number of arrays in a representation."""
 _OPEN_ROWS = 10
 
 
-class Mesh:
+class Mesh(Viewable):
     """A VTK object in a store. Its properties come from metadata; `read` reads the values.
 
     `ambar.open_mesh` and the items of a `MeshSeries` return it.
@@ -73,10 +71,17 @@ class Mesh:
     63.0
     """
 
+    _kind = "mesh"
+
     def __init__(self, store: Store, path: str = "") -> None:
         self._store = store
         self._path = path.strip("/")
         self._about = description_of(store, path)
+
+    @property
+    def location(self) -> str:
+        """File, folder or URL of the store."""
+        return self.store.location
 
     @property
     def store(self) -> Store:
@@ -182,7 +187,7 @@ class Mesh:
         """
         from ambar.mesh.drawing import MeshPlot, draw
 
-        where = self.store.location
+        where = self.location
         return draw_object(draw, self, ("mesh", MeshPlot), where, fields, ax, options)
 
     def _reader(self, threads: int | None = None) -> ArrayReader:
@@ -317,27 +322,6 @@ class Mesh:
         described = select_block(self._about, block, reader.where)
         return read_array_rows(described, reader, name, association, rows)
 
-    def view(self) -> Viewer:
-        """Show the mesh in the browser, or as a widget in a notebook.
-
-        Returns
-        -------
-        Viewer
-            Its method `serve` opens the page; a notebook shows it by itself.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If Panel or PyVista is not installed.
-
-        Examples
-        --------
-        >>> ambar.open_mesh("wing.ambar").view()
-        <ambar.Viewer> wing.ambar: not served yet
-        """
-        viewer: Viewer = viewer_of("mesh", self, ViewRequest(location=self._store.location))
-        return viewer
-
     def _properties(self) -> dict[str, object]:
         return {
             "Group": self._path or None,
@@ -357,7 +341,7 @@ class Mesh:
         more = [f"  ... and {left_out} more"] if left_out > 0 else []
         properties = {**self._properties(), "Arrays": f"{len(self.arrays):,}"}
         return text.representation(
-            f"<ambar.Mesh> {self._store.location}", properties, text.columns(self._rows(), 4), more
+            f"<ambar.Mesh> {self.location}", properties, text.columns(self._rows(), 4), more
         )
 
     def _repr_html_(self) -> str:
@@ -371,7 +355,7 @@ class Mesh:
             is_open=len(rows) <= _OPEN_ROWS,
         )
         return html.representation(
-            f"ambar.Mesh {self._store.location}", self._properties(), section if rows else ""
+            f"ambar.Mesh {self.location}", self._properties(), section if rows else ""
         )
 
 

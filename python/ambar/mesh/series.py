@@ -17,8 +17,7 @@ from ambar._util.arguments import WriteMode, checked_position
 from ambar._util.commit_context import CommitContext
 from ambar._util.locking import WriterLock, locked
 from ambar.kinds.figures import draw_object
-from ambar.kinds.registry import viewer_of
-from ambar.kinds.request import ViewRequest
+from ambar.kinds.viewable import Viewable
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.steps import is_near
 from ambar.mesh.storage.references import damaged
@@ -31,14 +30,13 @@ from ambar.store.writer import Writer, create
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ambar.viewer.viewer import Viewer
 
 VERSION = 1
 _MOST_ROWS = 40
 """The largest number of steps or arrays in a representation."""
 
 
-class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
+class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
     """The time steps of a run: a sequence of meshes.
 
     `ambar.open_mesh_series` opens one for reading or writing. `add` commits each step: readers see
@@ -66,6 +64,8 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
     >>> float(series[-1].read()["height"].max())
     1.5
     """
+
+    _kind = "mesh series"
 
     def __init__(self, store: Store) -> None:
         self._open(store)
@@ -199,6 +199,11 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
         return list(self._times)
 
     @property
+    def location(self) -> str:
+        """File, folder or URL of the store."""
+        return self.store.location
+
+    @property
     def store(self) -> Store:
         """The store with all arrays; raises ValueError if the series is open for writing."""
         if self._store is None or self._writer is not None:
@@ -207,27 +212,6 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
                 "ambar.open_mesh_series(path)"
             )
         return self._store
-
-    def view(self) -> Viewer:
-        """Show the series in the browser, or as a widget in a notebook.
-
-        Returns
-        -------
-        Viewer
-            Its method `serve` opens the page; a notebook shows it by itself.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If Panel or PyVista is not installed.
-
-        Examples
-        --------
-        >>> ambar.open_mesh_series("steps.ambar").view()
-        <ambar.Viewer> steps.ambar: not served yet
-        """
-        viewer: Viewer = viewer_of("mesh series", self, ViewRequest(location=self.store.location))
-        return viewer
 
     def _shown(self) -> Store:
         return self.store
@@ -266,9 +250,7 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
             place += 1
         if place == 0:
             first = f"the first is at {times[0]!r}" if times else "none has a time"
-            raise _core.NotFoundError(
-                f"{self.store.location}: no step at or before time {time}; {first}"
-            )
+            raise _core.NotFoundError(f"{self.location}: no step at or before time {time}; {first}")
         return self[numbers[place - 1]]
 
     def plot(
@@ -311,7 +293,7 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
         """
         from ambar.mesh.drawing import MeshSeriesPlot, draw
 
-        where = self.store.location
+        where = self.location
         return draw_object(draw, self, ("mesh series", MeshSeriesPlot), where, fields, ax, options)
 
     def __len__(self) -> int:
@@ -328,13 +310,13 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable):
         """Return the step at a position from 0, negative ones from the end, or those of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        number = checked_position(index, len(self), self.store.location, "step")
+        number = checked_position(index, len(self), self.location, "step")
         return Mesh(self.store, _group_of(number))
 
     def _title(self) -> str:
         if self._writer is not None:
             return "(open for writing)"
-        return "(closed)" if self._store is None else self._store.location
+        return "(closed)" if self._store is None else self.location
 
     def _properties(self) -> dict[str, object]:
         times = [time for time in self._times if time is not None]

@@ -13,22 +13,20 @@ from ambar._util import html, text
 from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import draw_object
-from ambar.kinds.registry import viewer_of
-from ambar.kinds.request import ViewRequest
+from ambar.kinds.viewable import Viewable
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.store import Refreshable, Store
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ambar.viewer.viewer import Viewer
 
 _MOST_ROWS = 40
 _OPEN_ROWS = 12
 _STEP = re.compile(r"output_(\d+)")
 
 
-class Series(Sequence[Snapshot], Refreshable):
+class Series(Sequence[Snapshot], Refreshable, Viewable):
     """The outputs of one run in a store: a sequence of snapshots, ordered by output number.
 
     `ambar.open_series` returns it; `ambar.convert` writes it from RAMSES outputs or AMReX plotfiles
@@ -44,6 +42,8 @@ class Series(Sequence[Snapshot], Refreshable):
     >>> [float(snapshot.amr.read("rho")["rho"].max().round(2)) for snapshot in series]
     [1.0, 2.15]
     """
+
+    _kind = "series"
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -202,33 +202,6 @@ class Series(Sequence[Snapshot], Refreshable):
         from ambar.snapshot.pictures.options import SeriesPlot
 
         return draw_object(draw, self, ("series", SeriesPlot), self.location, fields, ax, options)
-
-    def view(self, *, against: Series | None = None) -> Viewer:
-        """Show the outputs, with a slider of time in the browser, or as a widget in a notebook.
-
-        Parameters
-        ----------
-        against : Series, optional
-            Another one to compare with.
-
-        Returns
-        -------
-        Viewer
-            Its method `serve` opens the page; a notebook shows it by itself.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If Panel is not installed.
-
-        Examples
-        --------
-        >>> _ = ambar.convert("sedov", "sedov.ambar")
-        >>> ambar.open_series("sedov.ambar").view()
-        <ambar.Viewer> sedov.ambar: not served yet
-        """
-        viewer: Viewer = viewer_of("series", self, ViewRequest.of(self, against))
-        return viewer
 
     def __repr__(self) -> str:
         """Return sizes, and a line per output: number and time."""

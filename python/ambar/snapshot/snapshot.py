@@ -10,8 +10,7 @@ from ambar._util import html, text
 from ambar._util.optional import require
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import draw_object
-from ambar.kinds.registry import viewer_of
-from ambar.kinds.request import ViewRequest
+from ambar.kinds.viewable import Viewable
 from ambar.snapshot.amr import Amr
 from ambar.snapshot.field_names import CELL_COMPONENTS
 from ambar.snapshot.field_rows import StoredFields, code_unit, describe_fields, field_details
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from ambar.snapshot.regions import Region
     from ambar.snapshot.run_info import RamsesInfo
     from ambar.store.store import Store
-    from ambar.viewer.viewer import Viewer
 
 
 class StoredSource(Source):
@@ -78,7 +76,7 @@ class StoredSource(Source):
         return StoredFields(self.store, f"{self.path}/{group}")
 
 
-class Snapshot:
+class Snapshot(Viewable):
     """One output of a simulation: a RAMSES output, an AMReX plotfile, or one in a store.
 
     `ambar.open_snapshot` returns it. `info` and `components` are known when it is opened. `amr`,
@@ -96,6 +94,8 @@ class Snapshot:
     >>> len(cells), list(cells)
     (136, ['rho', 'x'])
     """
+
+    _kind = "snapshot"
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -413,32 +413,6 @@ class Snapshot:
         from ambar.snapshot.interop.yt.datasets import dataset_of
 
         return dataset_of(self, **options)
-
-    def view(self, *, against: Snapshot | None = None) -> Viewer:
-        """Show this snapshot in the browser, or as a widget in a notebook.
-
-        Parameters
-        ----------
-        against : Snapshot, optional
-            Another one to compare with.
-
-        Returns
-        -------
-        Viewer
-            Its method `serve` opens the page; a notebook shows it by itself.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If Panel is not installed.
-
-        Examples
-        --------
-        >>> ambar.open("run.ambar").view()
-        <ambar.Viewer> run.ambar: not served yet
-        """
-        viewer: Viewer = viewer_of("snapshot", self, ViewRequest.of(self, against))
-        return viewer
 
     def __repr__(self) -> str:
         """Return box, time, levels and sizes, and the fields of each component."""
