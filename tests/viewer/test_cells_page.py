@@ -26,14 +26,14 @@ import ambar
 from ambar.kinds.registry import open_outputs
 from ambar.kinds.request import ViewRequest
 from ambar.viewer.background import Background
-from ambar.viewer.cells.call import python_call
-from ambar.viewer.cells.comparison import difference, error_bound
-from ambar.viewer.cells.overlays import borders, cell_sides, positions
-from ambar.viewer.cells.page import CellsPage
-from ambar.viewer.cells.plane import Pixels, Plane
-from ambar.viewer.cells.tiles import TILES, Image, TileCache, TileReader
-from ambar.viewer.cells.view import View
 from ambar.viewer.colors import Colors, ticks_between
+from ambar.viewer.pages.cells.call import python_call
+from ambar.viewer.pages.cells.comparison import difference, error_bound
+from ambar.viewer.pages.cells.overlays import borders, cell_sides, positions
+from ambar.viewer.pages.cells.page import CellsPage
+from ambar.viewer.pages.cells.plane import Pixels, Plane
+from ambar.viewer.pages.cells.tiles import TILES, Image, TileCache, TileReader
+from ambar.viewer.pages.cells.view import View
 from tests.helpers.browser import Screen, shown
 from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.sample_outputs import output

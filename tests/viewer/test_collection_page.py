@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import ambar
+from ambar.pictures.positions import PositionNames, coordinate_of, position_names
 from ambar.viewer.message import Message
 from ambar.viewer.pages.collection.lines import (
     DatasetLines,
@@ -17,7 +18,6 @@ from ambar.viewer.pages.collection.lines import (
     drawable_names,
     read_lines,
 )
-from ambar.viewer.pages.collection.positions import coordinate_of, position_names
 from ambar.viewer.pages.collection.table import DatasetTable, Query, order_of, page_of, positions_of
 from tests.helpers.argo_files import argo
 from tests.helpers.browser import shown
@@ -160,7 +160,7 @@ def test_positions_of_argo_profiles_come_from_statistics(tmp_path: Path) -> None
         collection.add_many(datasets)
     collection = ambar.open_collection(path)
     names = position_names(collection)
-    assert names == ("LONGITUDE", "LATITUDE")
+    assert names == PositionNames("LONGITUDE", "LATITUDE", is_sphere=True)
     assert drawable_names(collection)[0] == "TEMP"
     latitudes = [dataset.LATITUDE.item() for dataset in datasets.values()]
     np.testing.assert_allclose(coordinate_of(collection, "LATITUDE"), latitudes)

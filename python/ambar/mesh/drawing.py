@@ -132,7 +132,7 @@ def write_picture(opened: Mesh | MeshSeries, request: MeshPlot) -> Path:
             raise _core.InvalidError(
                 f"{request.path}: expected a series for a movie, found one mesh; leave --movie out"
             )
-        _steps(opened, request)  # raises an error if there are none
+        _steps(opened, request)  # raises an error for an empty series
         frames = _frames(opened, request)
         return write_movie(frames, request.movie, rate=request.rate, dpi=request.dpi)
     return save_figure(draw(opened, request), request.target_of(*request.fields), request.dpi)

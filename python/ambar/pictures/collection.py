@@ -17,6 +17,7 @@ from ambar.figures.labels import label
 from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid, envelope
 from ambar.pictures.axes import axis_of, is_downward
 from ambar.pictures.options import CollectionPlot
+from ambar.pictures.positions import POSITIONS, coordinate_of, position_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,13 +26,8 @@ if TYPE_CHECKING:
 
     from ambar.collection.collection import Collection
 
-_POSITIONS = (
-    (("longitude", "lon", "long"), ("latitude", "lat")),
-    (("x", "easting"), ("y", "northing")),
-)
-"""Names of the horizontal and the vertical coordinate of datasets."""
 _VERTICAL = ("depth", "pres", "pressure", "z", "altitude", "height")
-_COORDINATES = {*_VERTICAL, "time", *(name for pair in _POSITIONS for one in pair for name in one)}
+_COORDINATES = {*_VERTICAL, "time", *POSITIONS}
 _USUAL = ("temp", "salinity", "psal", "oxygen", "doxy", "chla")
 """The beginnings of names of variables that are drawn rather than others."""
 _MOST_LINES = 40
@@ -115,36 +111,16 @@ class _Positions:
 
 
 def _positions(collection: Collection, names: list[str]) -> _Positions | None:
-    """Return the positions of datasets; None if they have none.
-
-    Those of many values, such as tracks, are the middle of their range.
-    """
-    for xs, ys in _POSITIONS:
-        x, y = (_numbers_of(collection, names, known) for known in (xs, ys))
-        if x is not None and y is not None and (np.isfinite(x) & np.isfinite(y)).any():
-            return _Positions(x, y, is_sphere=(xs, ys) == _POSITIONS[0])
-    return None
-
-
-def _numbers_of(
-    collection: Collection, names: list[str], known: tuple[str, ...]
-) -> np.ndarray | None:
-    """Return a number of each dataset, from an attribute or the statistics of a variable."""
-    for name in collection.variables:
-        if name.lower() in known:
-            table = collection.stats(name)
-            if "min" in table:
-                middle = (table["min"].astype("f8") + table["max"].astype("f8")) / 2
-                found = dict(zip(table["dataset"].tolist(), middle.tolist(), strict=True))
-                return np.array([found.get(one, np.nan) for one in names])
-    for name, values in collection.attrs.items():
-        if name.lower() in known:
-            try:
-                found = dict(zip(collection.names, np.asarray(values, "f8").tolist(), strict=True))
-            except (TypeError, ValueError):
-                continue
-            return np.array([found[one] for one in names])
-    return None
+    """Return the positions of datasets; None if they have none."""
+    found = position_names(collection)
+    if found is None:
+        return None
+    index = {name: number for number, name in enumerate(collection.names)}
+    rows = [index[name] for name in names]
+    x, y = (coordinate_of(collection, name)[rows] for name in (found.x, found.y))
+    if not (np.isfinite(x) & np.isfinite(y)).any():
+        return None
+    return _Positions(x, y, is_sphere=found.is_sphere)
 
 
 def _map_panel(

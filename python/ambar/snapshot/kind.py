@@ -136,7 +136,7 @@ def _plot(opened: Snapshot | Series, request: CellsPlot) -> Path:
 
 
 def _view(opened: Any, request: ViewRequest) -> Any:
-    from ambar.viewer.cells.page import page
+    from ambar.viewer.pages.cells.page import page
 
     return page(opened, request)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import ambar
-from ambar.viewer.cells.map_figure import MapFigure
-from ambar.viewer.cells.page import CellsPage
+from ambar.viewer.pages.cells.map_figure import MapFigure
+from ambar.viewer.pages.cells.page import CellsPage
 
 
 def _logged(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:

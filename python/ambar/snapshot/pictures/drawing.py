@@ -276,7 +276,7 @@ def write_picture(opened: Snapshot | Series, request: CellsPlot) -> Path:
                 f"{request.path}: expected a series for a movie, found one output; leave --movie "
                 "out, or give the folder of a run"
             )
-        _outputs(opened, request)  # raises an error if there are none
+        _outputs(opened, request)  # raises an error for an empty series
         frames = frames_of(opened, request)
         return write_movie(frames, request.movie, rate=request.rate, dpi=request.dpi)
     if not isinstance(opened, Sequence) and getattr(request, "output", None) is not None:

@@ -11,11 +11,12 @@ import panel as pn
 from ambar._util import text
 from ambar.collection.collection import Collection
 from ambar.kinds.request import ViewRequest
+from ambar.pictures.positions import PositionNames, coordinate_of, position_names
 from ambar.viewer.background import Background
 from ambar.viewer.layout import frame
 from ambar.viewer.message import Message
 from ambar.viewer.pages.collection.lines import DatasetLines
-from ambar.viewer.pages.collection.positions import PositionMap, coordinate_of, position_names
+from ambar.viewer.pages.collection.positions import PositionMap
 from ambar.viewer.pages.collection.table import DatasetTable
 
 
@@ -45,7 +46,7 @@ class CollectionPage:
         self._map: PositionMap | None = None
         names = position_names(collection)
         if names is not None:
-            self._map = PositionMap(names, self._choose)
+            self._map = PositionMap((names.x, names.y), self._choose)
             upper.append(pn.pane.Bokeh(self._map.figure))
             self._background = Background(self._show_map, self._message.fail)
             self._background.submit(lambda: self._read_coordinates(names))
@@ -54,8 +55,8 @@ class CollectionPage:
         )
         self._table.refresh()
 
-    def _read_coordinates(self, names: tuple[str, str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        x, y = (coordinate_of(self._collection, name) for name in names)
+    def _read_coordinates(self, names: PositionNames) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        x, y = (coordinate_of(self._collection, name) for name in (names.x, names.y))
         yield x, y
 
     def _show_map(self, coordinates: tuple[np.ndarray, np.ndarray] | None = None) -> None:

@@ -10,39 +10,9 @@ from bokeh.events import RangesUpdate, SelectionGeometry
 from bokeh.models import BoxSelectTool, ColumnDataSource, DataRange1d, HoverTool
 from bokeh.plotting import figure
 
-from ambar import _core
-from ambar.collection.collection import Collection
 from ambar.viewer.layout import is_dark, style
 
-_PAIRS = (("longitude", "latitude"), ("lon", "lat"), ("x", "y"))
-"""Names of positions, of attributes or of variables with one value; case does not matter."""
 _MOST_DRAWN = 20_000
-
-
-def position_names(collection: Collection) -> tuple[str, str] | None:
-    """Return the names of the attributes or variables that are positions, or None."""
-    for names in (list(collection.attrs), collection.variables):
-        known = {name.lower(): name for name in names}
-        for x, y in _PAIRS:
-            if x in known and y in known:
-                return known[x], known[y]
-    return None
-
-
-def coordinate_of(collection: Collection, name: str) -> np.ndarray:
-    """Return a coordinate of every dataset; NaN where it has none, or several.
-
-    No values are read: a variable has its smallest and its largest value in the metadata.
-    """
-    if name in list(collection.attrs):
-        values = collection.attrs[name]
-        return np.array([v if isinstance(v, (int, float)) else np.nan for v in values.tolist()])
-    having, columns = collection._metadata.statistics(name)
-    if "min" not in columns:
-        raise _core.InvalidError(f"{collection.location}: {name} is not a variable of numbers")
-    low, high = columns["min"].astype("f8"), columns["max"].astype("f8")
-    has_one = having & (low == high) & (columns["count"] > columns["nulls"])
-    return np.where(has_one, low, np.nan)
 
 
 class PositionMap:

@@ -13,10 +13,10 @@ from bokeh.models import ColumnDataSource
 from ambar import _core
 from ambar.snapshot.regions import Box
 from ambar.viewer.background import Background
-from ambar.viewer.cells.plane import Plane
-from ambar.viewer.cells.tiles import Image, TileReader
-from ambar.viewer.cells.view import View
 from ambar.viewer.message import Message
+from ambar.viewer.pages.cells.plane import Plane
+from ambar.viewer.pages.cells.tiles import Image, TileReader
+from ambar.viewer.pages.cells.view import View
 
 if TYPE_CHECKING:
     from ambar.snapshot.particles import Particles

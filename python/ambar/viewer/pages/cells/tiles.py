@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ambar import _core
-from ambar.viewer.cells.plane import Pixels, Plane, Resolution
+from ambar.viewer.pages.cells.plane import Pixels, Plane, Resolution
 
 SIDE = 128
 """Pixels along a side of a tile."""

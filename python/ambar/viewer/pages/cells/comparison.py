@@ -9,8 +9,8 @@ import numpy as np
 
 from ambar import _core
 from ambar.comparison.bounds import stored_bound
-from ambar.viewer.cells.plane import Plane
-from ambar.viewer.cells.tiles import Image
+from ambar.viewer.pages.cells.plane import Plane
+from ambar.viewer.pages.cells.tiles import Image
 
 if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot

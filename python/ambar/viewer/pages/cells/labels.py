@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ambar.snapshot.interop.raster import units_of
-from ambar.viewer.cells.plane import Plane
+from ambar.viewer.pages.cells.plane import Plane
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

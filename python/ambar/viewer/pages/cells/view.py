@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ambar.viewer.cells.plane import Pixels, Plane, Resolution
-from ambar.viewer.cells.tiles import Image
+from ambar.viewer.pages.cells.plane import Pixels, Plane, Resolution
+from ambar.viewer.pages.cells.tiles import Image
 
 _MARGIN = 0.12
 """The part of a window that is read beyond each edge: short moves need no new image."""

@@ -19,21 +19,21 @@ from ambar import _core
 from ambar.figures.colors import DIVERGING, color_scale
 from ambar.snapshot.pictures.panels import time_of
 from ambar.viewer.background import Background
-from ambar.viewer.cells.call import python_call
-from ambar.viewer.cells.comparison import check_boxes, difference, error_bound
-from ambar.viewer.cells.controls import Controls
-from ambar.viewer.cells.histogram import Histogram
-from ambar.viewer.cells.labels import readable_unit, unit_label
-from ambar.viewer.cells.map_figure import MapFigure
-from ambar.viewer.cells.overlays import Overlays
-from ambar.viewer.cells.plane import Plane, Resolution
-from ambar.viewer.cells.pointer import Pointer
-from ambar.viewer.cells.steps import Run, Steps
-from ambar.viewer.cells.tiles import Image, TileReader
-from ambar.viewer.cells.view import View
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import frame
 from ambar.viewer.message import Message
+from ambar.viewer.pages.cells.call import python_call
+from ambar.viewer.pages.cells.comparison import check_boxes, difference, error_bound
+from ambar.viewer.pages.cells.controls import Controls
+from ambar.viewer.pages.cells.histogram import Histogram
+from ambar.viewer.pages.cells.labels import readable_unit, unit_label
+from ambar.viewer.pages.cells.map_figure import MapFigure
+from ambar.viewer.pages.cells.overlays import Overlays
+from ambar.viewer.pages.cells.plane import Plane, Resolution
+from ambar.viewer.pages.cells.pointer import Pointer
+from ambar.viewer.pages.cells.steps import Run, Steps
+from ambar.viewer.pages.cells.tiles import Image, TileReader
+from ambar.viewer.pages.cells.view import View
 
 if TYPE_CHECKING:
     from ambar.kinds.request import ViewRequest

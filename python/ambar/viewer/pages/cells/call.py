@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from ambar.snapshot.regions import AXES
-from ambar.viewer.cells.plane import Plane
-from ambar.viewer.cells.tiles import Image
-from ambar.viewer.cells.view import View
+from ambar.viewer.pages.cells.plane import Plane
+from ambar.viewer.pages.cells.tiles import Image
+from ambar.viewer.pages.cells.view import View
 
 if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot

@@ -14,11 +14,12 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJS, Range1d
 from bokeh.plotting import figure
 
-from ambar.viewer.cells.plane import Plane, compact
-from ambar.viewer.cells.tiles import Image
-from ambar.viewer.cells.view import View
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import style
+from ambar.viewer.pages.cells.plane import Plane
+from ambar.viewer.pages.cells.tiles import Image
+from ambar.viewer.pages.cells.view import View
+from ambar.viewer.sampling import as_float32
 
 _REPORT_WINDOW = """
 if (plot.is_reporting) return
@@ -125,7 +126,7 @@ class MapFigure:
         (x, y), (width, height) = image.corner, image.size
         sides = (side * length for side in (x, y, width, height))
         places = {name: [side] for name, side in zip(("x", "y", "dw", "dh"), sides, strict=True)}
-        self.source.data = {"image": [compact(values)], **places}
+        self.source.data = {"image": [as_float32(values)], **places}
 
     def show_texts(self, plane: Plane, title: str, length_unit: str, label: str) -> None:
         """Show the title, and the labels of the axes and of the colour bar."""

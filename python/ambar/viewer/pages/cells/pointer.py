@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bokeh.events import MouseLeave, MouseMove
 from bokeh.models import ColumnDataSource, CustomJS, Div
 
-from ambar.viewer.cells.map_figure import MapFigure
+from ambar.viewer.pages.cells.map_figure import MapFigure
 
 _SHOW = """
 if (!texts.data.text.length) return

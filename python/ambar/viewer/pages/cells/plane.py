@@ -16,13 +16,12 @@ import numpy as np
 
 from ambar.snapshot.interop.raster import raster_reader
 from ambar.snapshot.regions import Box
+from ambar.viewer.sampling import as_float32
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
 
 Method: TypeAlias = Literal["slice", "project", "grid"]
-_LARGEST_FLOAT32 = 1e37
-_SMALLEST_FLOAT32 = 1e-36
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class Plane:
             options,
         )
         values = _averaged(reader.image(), factor)
-        return values if self.is_exact else compact(values)
+        return values if self.is_exact else as_float32(values)
 
     def _corners(self, cells: tuple[float, float], sides: list[float]) -> list[float | None]:
         corner: list[float | None] = [None] * self.amr.ndim
@@ -171,13 +170,3 @@ def _averaged(values: np.ndarray, factor: int) -> np.ndarray:
         counts = np.isfinite(blocks).sum(axis=(1, 3))
         means: np.ndarray = np.nansum(blocks, axis=(1, 3)) / np.where(counts, counts, np.nan)
     return means
-
-
-def compact(values: np.ndarray) -> np.ndarray:
-    """Return values as float32, unless that loses their magnitude."""
-    if values.dtype == np.float32:
-        return values
-    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
-    if sizes.size and not _SMALLEST_FLOAT32 < sizes.min() <= sizes.max() < _LARGEST_FLOAT32:
-        return values
-    return values.astype(np.float32)

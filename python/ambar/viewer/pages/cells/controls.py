@@ -17,7 +17,7 @@ from ambar.snapshot.pictures.defaults import (
     usual_weight,
 )
 from ambar.snapshot.regions import AXES
-from ambar.viewer.cells.plane import Method, Plane
+from ambar.viewer.pages.cells.plane import Method, Plane
 
 if TYPE_CHECKING:
     from ambar.snapshot.amr import Amr
