@@ -289,6 +289,7 @@ def test_objects_draw_themselves(gravpart: ambar.Snapshot) -> None:
     """On a figure of pyplot, or on given axes, in which several panels are refused."""
     from matplotlib import pyplot
 
+    pyplot.close("all")  # figures of other tests
     axes = gravpart.plot("density", slice_at=0.5, level=4)
     assert pyplot.get_fignums() == [axes.figure.number]
     expected = gravpart.amr.slice("density", level=4)
