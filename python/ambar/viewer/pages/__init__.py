@@ -1,1 +1,1 @@
-"""The pages of the other kinds: arrays, collections and meshes."""
+"""The pages: cells and particles, arrays, collections, and meshes."""
