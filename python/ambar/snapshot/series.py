@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ambar import _core
 from ambar._util import html, text
-from ambar._util.arguments import checked_position
 from ambar._util.properties import cached_property
 from ambar.kinds.figures import draw_object
 from ambar.kinds.viewable import Viewable
+from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.store import Refreshable, Store
 
@@ -26,7 +25,7 @@ _OPEN_ROWS = 12
 _STEP = re.compile(r"output_(\d+)")
 
 
-class Series(Sequence[Snapshot], Refreshable, Viewable):
+class Series(Outputs, Refreshable, Viewable):
     """The outputs of one run in a store: a sequence of snapshots, ordered by output number.
 
     `ambar.open_series` returns it; `ambar.convert` writes it from RAMSES outputs or AMReX plotfiles
@@ -83,33 +82,6 @@ class Series(Sequence[Snapshot], Refreshable, Viewable):
         """Times of the outputs: float64, code units."""
         return np.array([snapshot.info.time for snapshot in self], dtype=np.float64)
 
-    def output(self, number: int) -> Snapshot:
-        """Return the snapshot of an output.
-
-        Parameters
-        ----------
-        number : int
-            The number of the output, such as 2 for ``output_00002`` of RAMSES, and 10 for
-            ``plt00010`` of AMReX.
-
-        Returns
-        -------
-        Snapshot
-            The same object as ``series[position]``.
-
-        Raises
-        ------
-        KeyError
-            If the series does not have this output.
-
-        Examples
-        --------
-        >>> _ = ambar.convert("sedov", "sedov.ambar")
-        >>> ambar.open_series("sedov.ambar").output(2).info.output
-        2
-        """
-        return self[self._position(number)]
-
     def path_of(self, number: int) -> str:
         """Return the path of the group of an output in the store.
 
@@ -136,29 +108,11 @@ class Series(Sequence[Snapshot], Refreshable, Viewable):
         """
         return f"/{self._steps[self._position(number)][1]}"
 
-    def _position(self, number: int) -> int:
-        if number not in self.outputs:
-            raise _core.NotFoundError(
-                f"{self.location}: no output {number}; available: "
-                f"{', '.join(map(str, self.outputs)) or 'none'}"
-            )
-        return self.outputs.index(number)
-
     def __len__(self) -> int:
         """Return the number of outputs."""
         return len(self._steps)
 
-    @overload
-    def __getitem__(self, index: int) -> Snapshot: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Snapshot]: ...
-
-    def __getitem__(self, index: int | slice) -> Snapshot | list[Snapshot]:
-        """Return the snapshot at a position, or the snapshots of a slice."""
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        position = checked_position(index, len(self), self.location, "output")
+    def _snapshot(self, position: int) -> Snapshot:
         number, name = self._steps[position]
         if number not in self._opened:
             self._opened[number] = Snapshot(StoredSource(self._store, f"/{name}"))

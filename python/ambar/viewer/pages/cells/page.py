@@ -17,6 +17,7 @@ import panel as pn
 
 from ambar import _core
 from ambar.figures.colors import DIVERGING, color_scale
+from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.pictures.panels import time_of
 from ambar.viewer.background import Background
 from ambar.viewer.colors import Colors
@@ -31,7 +32,7 @@ from ambar.viewer.pages.cells.map_figure import MapFigure
 from ambar.viewer.pages.cells.overlays import Overlays
 from ambar.viewer.pages.cells.plane import Plane, Resolution
 from ambar.viewer.pages.cells.pointer import Pointer
-from ambar.viewer.pages.cells.steps import Run, Steps
+from ambar.viewer.pages.cells.steps import Steps
 from ambar.viewer.pages.cells.tiles import Image, TileReader
 from ambar.viewer.pages.cells.view import View
 
@@ -47,7 +48,7 @@ _FIRST_SCREEN = (1000.0, 800.0)
 """The size of a figure that is assumed until the browser reports it."""
 
 
-def page(opened: Snapshot | Run, request: ViewRequest) -> Any:
+def page(opened: Snapshot | Outputs, request: ViewRequest) -> Any:
     """Return the page of a snapshot or a series, alone or compared with another one.
 
     Raises KeyError for snapshots without cells, and UnsupportedError for those of one dimension.
@@ -59,8 +60,8 @@ def page(opened: Snapshot | Run, request: ViewRequest) -> Any:
 class CellsPage:
     """The maps of the cells of a snapshot, and their controls."""
 
-    def __init__(self, opened: Snapshot | Run, request: ViewRequest) -> None:
-        if (opened[-1] if isinstance(opened, Run) else opened).amr.ndim == 1:
+    def __init__(self, opened: Snapshot | Outputs, request: ViewRequest) -> None:
+        if (opened[-1] if isinstance(opened, Outputs) else opened).amr.ndim == 1:
             raise _core.UnsupportedError(
                 f"{request.location}: expected cells of 2 or 3 dimensions for a map, found 1; draw "
                 "lines with `ambar plot`"

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import panel as pn
 
-from ambar.snapshot.pictures.run_folder import RunFolder
-from ambar.snapshot.series import Series
+from ambar.snapshot.outputs import Outputs
 
 if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot
 
-Run: TypeAlias = Series | RunFolder
-"""The outputs of a run, in a store or in a folder."""
 _MOST_OPEN = 8
 """Outputs that are open together."""
 
@@ -23,12 +20,12 @@ _MOST_OPEN = 8
 class Steps:
     """The outputs to choose from; a single snapshot is a series of one."""
 
-    def __init__(self, opened: Snapshot | Run, changed: Callable[[], None]) -> None:
-        self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Run) else [opened]
+    def __init__(self, opened: Snapshot | Outputs, changed: Callable[[], None]) -> None:
+        self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Outputs) else [opened]
         # A folder opens an output again at each access.
         self._snapshot_at = lru_cache(_MOST_OPEN)(self._snapshots.__getitem__)
         self.slider: Any = None
-        if isinstance(opened, Run) and len(opened) > 1:
+        if isinstance(opened, Outputs) and len(opened) > 1:
             self.slider = pn.widgets.DiscreteSlider(
                 label="Output",
                 options={str(number): place for place, number in enumerate(opened.outputs)},

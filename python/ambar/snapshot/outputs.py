@@ -1,0 +1,76 @@
+"""The outputs of a run as a sequence of snapshots: those of a store, and those of a folder."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import overload
+
+from ambar import _core
+from ambar._util.arguments import checked_position
+from ambar.snapshot.snapshot import Snapshot
+
+
+class Outputs(Sequence[Snapshot]):
+    """Base of the outputs of a run, ordered by their numbers."""
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """File, folder or URL of the run."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> list[int]:
+        """Numbers of the outputs."""
+
+    @abstractmethod
+    def _snapshot(self, position: int) -> Snapshot:
+        """Return the snapshot at a position, which exists."""
+
+    def output(self, number: int) -> Snapshot:
+        """Return the snapshot of an output.
+
+        Parameters
+        ----------
+        number : int
+            The number of the output, such as 2 for ``output_00002`` of RAMSES, and 10 for
+            ``plt00010`` of AMReX.
+
+        Returns
+        -------
+        Snapshot
+            The same object as ``series[position]``.
+
+        Raises
+        ------
+        KeyError
+            If the run does not have this output.
+
+        Examples
+        --------
+        >>> _ = ambar.convert("sedov", "sedov.ambar")
+        >>> ambar.open_series("sedov.ambar").output(2).info.output
+        2
+        """
+        return self[self._position(number)]
+
+    def _position(self, number: int) -> int:
+        if number not in self.outputs:
+            raise _core.NotFoundError(
+                f"{self.location}: no output {number}; available: "
+                f"{', '.join(map(str, self.outputs)) or 'none'}"
+            )
+        return self.outputs.index(number)
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Snapshot]: ...
+
+    def __getitem__(self, index: int | slice) -> Snapshot | list[Snapshot]:
+        """Return the snapshot at a position, or the snapshots of a slice."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return self._snapshot(checked_position(index, len(self), self.location, "output"))
