@@ -17,14 +17,13 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from rich.console import Console
 from rich.table import Table
-from xarray import DataArray
 
 import ambar
+import ambar.xarray  # the accessor of images
 import plain_ramses
 from ambar.cli import app
 
@@ -151,21 +150,15 @@ def draw(snapshot: ambar.Snapshot) -> None:
     """Draw the density, the density of the jet, and a velocity, side by side."""
     figure = Figure(figsize=(15.4, 4.7), dpi=110, layout="constrained")
     whole, close, moving = figure.subplots(1, 3)
-    paint(whole, snapshot.amr.grid("density"), "inferno")
+    snapshot.amr.grid("density").ambar.plot(ax=whole)
     whole.set_title(f"Density: {len(snapshot.amr):,} cells, levels {levels(snapshot)}")
     whole.add_patch(Rectangle((0, 0), JET, JET, fill=False, color="white", linewidth=1.2))
     jet = snapshot.amr.grid("density", region=ambar.Box([0, 0], [JET, JET], unit="code"))
-    paint(close, jet, "inferno")
+    jet.ambar.plot(ax=close)
     close.set_title("The jet: only its cells are read")
-    paint(moving, snapshot.amr.grid("velocity_x"), "RdBu_r")
+    snapshot.amr.grid("velocity_x").ambar.plot(ax=moving)
     moving.set_title("Velocity along x")
     figure.savefig(PICTURE)
-
-
-def paint(axes: Axes, image: DataArray, colors: str) -> None:
-    """Draw a field of two dimensions."""
-    image.plot.imshow(ax=axes, cmap=colors)
-    axes.set_aspect("equal")
 
 
 def levels(snapshot: ambar.Snapshot) -> str:
