@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import panel as pn
 import pytest
 from bokeh.document import Document
 from panel.io.state import set_curdoc
@@ -34,6 +35,7 @@ from ambar.viewer.pages.cells.page import CellsPage
 from ambar.viewer.pages.cells.plane import Pixels, Plane
 from ambar.viewer.pages.cells.tiles import TILES, Image, TileCache, TileReader
 from ambar.viewer.pages.cells.view import View
+from ambar.viewer.server import Server
 from tests.helpers.browser import Screen, shown
 from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.sample_outputs import output
@@ -134,6 +136,22 @@ def test_requests_without_the_token_are_refused(run: Path) -> None:
         assert viewer.url in bundle["text/html"]
         with pytest.raises(OSError, match="in use"):
             ambar.view(run).serve(int(page.rsplit(":", 1)[1].strip("/")), browser=False)
+
+
+def test_the_first_visitor_gets_the_page_that_was_made_before() -> None:
+    themes: list[str] = []
+
+    def make_page() -> Any:
+        themes.append(pn.config.theme)
+        return pn.Row("text")
+
+    server = Server(make_page, "pages")
+    expected = ["default"]
+    for query, more in (("&theme=dark", ["dark"]), ("", []), ("", ["default"])):
+        urllib.request.urlopen(server.url + query, timeout=20).close()  # noqa: S310
+        expected += more
+        assert themes == expected
+    server.stop()
 
 
 def test_damaged_chunks_leave_holes_and_a_message(browser: Any, tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from bokeh.document import Document
 from bokeh.server.auth_provider import AuthProvider
-from panel.io.server import get_server
-from panel.io.state import set_curdoc
+from bokeh.server.session import ServerSession
+from bokeh.server.tornado import BokehTornado
+from bokeh.util.token import generate_jwt_token, generate_session_id
+from panel.io.server import DocHandler, get_server
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
@@ -23,6 +26,8 @@ from ambar.viewer.background import stop_tasks
 ADDRESS = "127.0.0.1"
 _CLOSING_SECONDS = 0.1
 """The time in which browsers learn that the server ends."""
+_TOKEN_SECONDS = 10 * 365 * 86400
+"""The time in which a page that was made can be opened; Bokeh signs it."""
 logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # it warns of the origin "*"
 
 
@@ -35,7 +40,8 @@ class Server:
     Parameters
     ----------
     make_page
-        Returns what Panel can show; called for each visitor, in the thread of the server.
+        Returns what Panel can show; called for each visitor, in the thread of the server. The page
+        of the first visitor is made when the server starts.
     title
         The title of the page.
     port
@@ -46,7 +52,7 @@ class Server:
     OSError
         If the port is in use.
     Exception
-        That of `make_page`, which is called once before.
+        That of the first call of `make_page`.
     """
 
     def __init__(self, make_page: Callable[[], Any], title: str, port: int = 0) -> None:
@@ -56,8 +62,6 @@ class Server:
         )
         self._has_started = threading.Event()
         self._error: Exception | None = None
-        self._first = Document()
-        """The document of the page that is made before the first visitor."""
         self._loop: IOLoop
         self._server: Any
         self.port = port
@@ -82,9 +86,8 @@ class Server:
         self._thread.join()
 
     def _end(self) -> None:
-        documents = [session.document for session in self._server.get_sessions()]
-        for document in [self._first, *documents]:
-            stop_tasks(document)
+        for session in self._server.get_sessions():
+            stop_tasks(session.document)
         for connection in list(self._server._tornado._clients):
             connection._socket.close()
         self._server.stop()
@@ -107,10 +110,15 @@ class Server:
             self._loop.close(all_fds=True)
 
     def _start(self, make_page: Callable[[], Any], title: str, port: int) -> None:
-        with set_curdoc(self._first):
-            make_page()  # so that errors are known, modules imported and the first tiles read
+        def make() -> Any:
+            try:
+                return make_page()
+            except Exception as error:
+                self._error = error  # Panel shows it in the page only
+                raise
+
         self._server = get_server(
-            {"/": make_page},
+            {"/": make},
             port=port,
             address=ADDRESS,
             loop=self._loop,
@@ -118,10 +126,53 @@ class Server:
             websocket_origin="*",
             auth_provider=_TokenAuth(self._token),
             websocket_max_message_size=16 << 20,
+            session_token_expiration=_TOKEN_SECONDS,
         )
         self.port = self._server.port
+        tornado = self._server._tornado
+        first = self._loop.run_sync(partial(_new_session, tornado))
+        if self._error is not None:
+            raise self._error
+        options = {
+            "application_context": tornado._applications["/"],
+            "bokeh_websocket_path": "/ws",
+            "first": [first],
+        }
+        tornado.add_handlers(".*", [("/", _PageHandler, options)])
         self._server.start()
         self._loop.add_callback(self._has_started.set)
+
+
+async def _new_session(tornado: BokehTornado) -> ServerSession:
+    """Return a session before its visitor comes; its page reads the first picture."""
+    session_id = generate_session_id(signed=tornado.sign_sessions, secret_key=tornado.secret_key)
+    token = generate_jwt_token(
+        session_id,
+        signed=tornado.sign_sessions,
+        secret_key=tornado.secret_key,
+        expiration=tornado.session_token_expiration,
+    )
+    request = HTTPServerRequest(
+        start_line=RequestStartLine("GET", "/", "HTTP/1.1"), headers=HTTPHeaders({"Host": ADDRESS})
+    )
+    context = tornado._applications["/"]
+    session = await context.create_session_if_needed(session_id, request, token)
+    session.block_expiration()
+    return session
+
+
+class _PageHandler(DocHandler):  # type: ignore[misc]
+    """Returns the page; the first visitor gets the session that has been made before."""
+
+    def initialize(self, first: list[ServerSession], **_: object) -> None:
+        self._first = first
+
+    async def get_session(self) -> ServerSession:
+        if self._first and "theme" not in self.request.arguments:
+            session = self._first.pop()
+            session.unblock_expiration()
+            return session
+        return await super().get_session()
 
 
 class _TokenAuth(AuthProvider):  # type: ignore[misc]
