@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 import ambar
 
 CHROMIUM = "/usr/bin/chromium"
@@ -28,7 +30,7 @@ class Screen:
         self.errors: list[str] = []
         """Errors of the console, uncaught exceptions, and failed requests."""
         page.on("console", self._log)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         page.on("requestfailed", lambda request: self.errors.append(f"failed: {request.url}"))
 
     def _log(self, message: Any) -> None:
@@ -69,4 +71,5 @@ def shown(browser: Any, path: Any, size: tuple[int, int] = (1200, 800)) -> Itera
         page.goto(viewer.url)
         yield screen
         page.close()
-    assert screen.errors == []
+    if screen.errors:
+        pytest.fail("errors in the browser:\n" + "\n".join(screen.errors))

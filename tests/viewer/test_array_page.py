@@ -134,6 +134,18 @@ def test_the_pointer_names_the_index_of_an_image_with_steps(
     assert screen.page.get_by_text(MARKUP).first.is_visible()
 
 
+def test_variables_can_be_changed_faster_than_they_are_shown(
+    screen: Screen, weather: tuple[Path, xr.Dataset]
+) -> None:
+    # Messages of the figure, of its background and of the controls are on their way together.
+    for number in range(30):
+        choose(screen, ("rain", "temperature")[number % 2])
+        for place in RNG.uniform((300, 150), (1000, 500), (3, 2)):
+            screen.page.mouse.click(*place)
+            screen.page.wait_for_timeout(40)
+    check_value(screen, weather[1].temperature[0, 0])
+
+
 def test_damaged_chunks_give_a_message(screen: Screen) -> None:
     choose(screen, "damaged")
     screen.wait_for("text=checksum")

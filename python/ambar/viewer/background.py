@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary, WeakSet
 import panel as pn
 from bokeh.document import Document
 
+from ambar.viewer.ordering import in_order
+
 Task: TypeAlias = Callable[[], Iterator[Any]]
 _INTERVAL = 0.3
 """Seconds between two results of a task that are shown; the last one is always shown."""
@@ -114,4 +116,4 @@ class Background:
         if document is None:  # without a server
             call_if_last()
         else:
-            document.add_next_tick_callback(call_if_last)
+            document.add_next_tick_callback(in_order(call_if_last))

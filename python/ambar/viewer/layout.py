@@ -7,7 +7,6 @@ The query of the URL chooses bright or dark colours (``theme=dark``), as everywh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import panel as pn
@@ -135,10 +134,11 @@ def style(plot: Any) -> Any:
     plot.toolbar.logo = None
     for tool in plot.select({"type": SaveTool}):
         tool.filename = "ambar.png"  # without a name, the browser asks for one
-        plot.title.on_change("text", partial(_name_file, tool))
     return plot
 
 
-def _name_file(tool: Any, _attribute: str, _old: str, title: str) -> None:
-    """Name the file that a tool saves after the title of the figure."""
-    tool.filename = f"{title}.png"
+def set_title(plot: Any, title: str) -> None:
+    """Set the title of a figure, and the name of the file as which it is saved."""
+    plot.title.text = title
+    for tool in plot.select({"type": SaveTool}):
+        tool.filename = f"{title}.png"

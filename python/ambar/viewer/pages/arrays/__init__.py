@@ -16,7 +16,7 @@ from ambar.kinds.request import ViewRequest
 from ambar.store.array import Array
 from ambar.store.store import Group
 from ambar.viewer.colors import Colors
-from ambar.viewer.layout import frame
+from ambar.viewer.layout import frame, set_title
 from ambar.viewer.message import Message
 from ambar.viewer.pages.arrays.axes import Axis, axes_of, decode, text_of, title_of
 from ambar.viewer.pages.arrays.figures import ImageFigure, LineFigure
@@ -267,7 +267,7 @@ class ImagePicture:
             self._message,
             self._draw_line,
         )
-        self.image.figure.title.text = self._title
+        set_title(self.image.figure, self._title)
         self._image[:] = [pn.pane.Bokeh(self.image.figure)]
         self._line[:] = []
         self.image.scale(is_equal=self.equal.value)
@@ -285,7 +285,7 @@ class ImagePicture:
             for other, index in zip(self._axes, indices, strict=True)
             if other is not axis
         ]
-        self.line.figure.title.text = "at " + ", ".join(places)
+        set_title(self.line.figure, "at " + ", ".join(places))
         self._line[:] = [pn.pane.Bokeh(self.line.figure)]
         self.line.refresh()
 

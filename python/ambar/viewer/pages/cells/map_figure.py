@@ -15,7 +15,8 @@ from bokeh.models import ColumnDataSource, CustomJS, Range1d
 from bokeh.plotting import figure
 
 from ambar.viewer.colors import Colors
-from ambar.viewer.layout import style
+from ambar.viewer.layout import set_title, style
+from ambar.viewer.ordering import in_order
 from ambar.viewer.pages.cells.plane import Plane
 from ambar.viewer.pages.cells.tiles import Image
 from ambar.viewer.pages.cells.view import View
@@ -105,6 +106,7 @@ class MapFigure:
         go_to = CustomJS(args={"target": self._target, "x": x, "y": y}, code=_GO_TO)
         self._target.js_on_change("data", go_to)
 
+        @in_order
         def on_change(_attr: str, _old: object, new: dict[str, list[float]]) -> None:
             left, right, bottom, top, columns, rows = new["window"]
             unit = self._length
@@ -133,5 +135,5 @@ class MapFigure:
         names = ("xyz"[axis] for axis in plane.axes)
         for axis, name in zip((self.plot.xaxis, self.plot.yaxis), names, strict=True):
             axis.axis_label = f"{name} [{length_unit}]"
-        self.plot.title.text = title
+        set_title(self.plot, title)
         self._bar.title = label

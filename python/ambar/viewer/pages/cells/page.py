@@ -21,7 +21,7 @@ from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.pictures.panels import time_of
 from ambar.viewer.background import Background
 from ambar.viewer.colors import Colors
-from ambar.viewer.layout import frame
+from ambar.viewer.layout import frame, set_title
 from ambar.viewer.message import Message
 from ambar.viewer.pages.cells.call import python_call
 from ambar.viewer.pages.cells.comparison import check_boxes, difference, error_bound
@@ -154,7 +154,7 @@ class CellsPage:
         self._overlays.clear()
         self._images = ()
         self._pointer.clear()
-        self._maps[0].plot.title.text = f"{self._choice.title()} ({_READING})"
+        set_title(self._maps[0].plot, f"{self._choice.title()} ({_READING})")
         self._refresh()
 
     def _move(self, view: View) -> None:

@@ -18,7 +18,7 @@ from ambar.collection.storage.family import Family
 from ambar.figures.panels import bin_extremes
 from ambar.pictures.axes import is_downward
 from ambar.viewer.background import Background
-from ambar.viewer.layout import style
+from ambar.viewer.layout import set_title, style
 from ambar.viewer.message import Message
 from ambar.viewer.sampling import as_floats
 
@@ -131,12 +131,13 @@ class DatasetLines:
         chosen, variable = self._chosen[:MOST_LINES], self.variable.value
         coordinate = self._coordinates[self.against.value]
         count, drawn = len(self._chosen), len(chosen)
-        self.figure.title.text = (
+        set_title(
+            self.figure,
             "Select datasets in the table or with a box on the map"
             if not count
             else f"{variable} of {count:,} datasets"
             if count == drawn
-            else f"{variable} of the first {drawn:,} of {count:,} selected datasets"
+            else f"{variable} of the first {drawn:,} of {count:,} selected datasets",
         )
         self._background.submit(lambda: read_lines(self._collection, variable, coordinate, chosen))
 

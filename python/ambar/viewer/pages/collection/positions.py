@@ -10,7 +10,8 @@ from bokeh.events import RangesUpdate, SelectionGeometry
 from bokeh.models import BoxSelectTool, ColumnDataSource, DataRange1d, HoverTool
 from bokeh.plotting import figure
 
-from ambar.viewer.layout import is_dark, style
+from ambar.viewer.layout import is_dark, set_title, style
+from ambar.viewer.ordering import in_order
 
 _MOST_DRAWN = 20_000
 
@@ -66,8 +67,8 @@ class PositionMap:
                 limit=3,
             ),
         )
-        self.figure.on_event(SelectionGeometry, self._select)
-        self.figure.on_event(RangesUpdate, self._zoom)
+        self.figure.on_event(SelectionGeometry, in_order(self._select))
+        self.figure.on_event(RangesUpdate, in_order(self._zoom))
 
     def show(
         self,
@@ -99,10 +100,11 @@ class PositionMap:
         step = max(-(-len(visible) // _MOST_DRAWN), 1)
         drawn = visible[::step]
         self._points.data = self._columns(drawn)
-        self.figure.title.text = (
+        set_title(
+            self.figure,
             f"{len(visible):,} positions"
             if step == 1
-            else f"{len(drawn):,} of {len(visible):,} positions drawn"
+            else f"{len(drawn):,} of {len(visible):,} positions drawn",
         )
 
     def _columns(self, positions: np.ndarray) -> dict[str, Any]:

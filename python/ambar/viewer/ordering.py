@@ -1,0 +1,33 @@
+"""Changes of a page reach the browser in the order in which they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import panel as pn
+
+P = ParamSpec("P")
+
+
+def in_order(callback: Callable[P, None]) -> Callable[P, None]:
+    """Return a callback of Bokeh whose changes follow all changes that were made before it.
+
+    Panel queues messages while another one is written, but messages of Bokeh's own callbacks do not
+    wait for this queue: the browser would get changes of models that it does not know yet. In
+    `unlocked` they wait, and all changes of a callback are one message.
+
+    Examples
+    --------
+    >>> from ambar.viewer.ordering import in_order
+    >>> in_order(print)("without a page, the callback is called as it is")
+    without a page, the callback is called as it is
+    """
+
+    @wraps(callback)
+    def call(*args: P.args, **kwargs: P.kwargs) -> None:
+        with pn.io.unlocked():
+            callback(*args, **kwargs)
+
+    return call
