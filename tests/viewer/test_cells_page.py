@@ -26,17 +26,23 @@ from panel.io.state import set_curdoc
 import ambar
 from ambar.kinds.registry import open_outputs
 from ambar.kinds.request import ViewRequest
+from ambar.snapshot.pictures.images import image_of
+from ambar.snapshot.pictures.options import CellsPlot
+from ambar.snapshot.pictures.panels import extent_of
 from ambar.viewer.background import Background
 from ambar.viewer.colors import Colors, ticks_between
 from ambar.viewer.pages.cells.call import python_call
 from ambar.viewer.pages.cells.comparison import difference, error_bound
+from ambar.viewer.pages.cells.line_page import LinePage
 from ambar.viewer.pages.cells.overlays import borders, cell_sides, positions
 from ambar.viewer.pages.cells.page import CellsPage
+from ambar.viewer.pages.cells.particles_page import ParticlesPage
 from ambar.viewer.pages.cells.plane import Pixels, Plane
 from ambar.viewer.pages.cells.tiles import TILES, Image, TileCache, TileReader
 from ambar.viewer.pages.cells.view import View
 from ambar.viewer.server import Server
 from tests.helpers.browser import Screen, shown
+from tests.helpers.particle_snapshots import particles, write_gadget
 from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.sample_outputs import output
 
@@ -401,7 +407,58 @@ def test_the_program_prints_the_url_and_ends_with_ctrl_c(run: Path) -> None:
         program.communicate()
 
 
-def test_cells_of_one_dimension_are_refused() -> None:
-    tube = RAMSES_CASES / "tube_1d_walls" / "output_00002"
-    with pytest.raises(ambar.UnsupportedError, match="2 or 3 dimensions"):
-        ambar.view(tube).serve(browser=False)
+TUBE = RAMSES_CASES / "tube_1d_walls" / "output_00002"
+
+
+def test_cells_of_one_dimension_are_lines(browser: Any, tmp_path: Path) -> None:
+    with shown(browser, TUBE) as screen:
+        screen.page.get_by_text("log", exact=True).first.click()
+        found = screen.tooltip(0.2, 0.4)
+        x = float(found["x"])
+        amr = ambar.open_snapshot(TUBE).amr
+        cells = amr.read(["x", "dx", "density"])
+        [inside] = np.flatnonzero(abs(cells["x"] - x) <= cells["dx"] / 2)[:1]
+        assert float(found["value"]) == pytest.approx(cells["density"][inside], rel=1e-4)
+    # Two versions have a line each, and their difference one.
+    ambar.convert(TUBE, tmp_path / "near.ambar", error_bound=1e-3, fsync=False)
+    original, near = ambar.open_snapshot(TUBE), ambar.open_snapshot(tmp_path / "near.ambar")
+    page = LinePage(original, ViewRequest.of(original, near))
+    page._background.wait()
+    names = ("output_00002", "near.ambar", "difference", "level")
+    first, second, error, level = (page._sources[name].data["y"] for name in names)
+    np.testing.assert_allclose(second - first, error)
+    assert 0 < abs(error).max() <= 1e-3
+    assert level.max() == amr.levels[1]
+    assert page._below["difference"].title.text.endswith("error bound ±0.001")
+
+
+def test_particles_without_cells_are_maps(tmp_path: Path) -> None:
+    write_gadget(tmp_path / "snap_003.hdf5", particles({0: 5000, 1: 900}))
+    ambar.convert(tmp_path / "snap_003.hdf5", tmp_path / "snap.ambar", fsync=False)
+    snapshot = ambar.open_snapshot(tmp_path / "snap.ambar")
+    page = ParticlesPage(snapshot, ViewRequest.of(snapshot))
+    page._background.wait()
+    whole = page._image
+    expected = image_of(snapshot, "Masses", CellsPlot(path="", particles=True, species="gas"))
+    np.testing.assert_array_equal(whole, expected)
+    # A window has the particles in it.
+    box = float(whole["x"][-1])
+    page._move(View(0.2 * box, 0.3 * box, 0.4 * box, 0.5 * box, 500, 500))
+    page._background.wait()
+    image, gas = page._image, snapshot.species["gas"]
+    x, y, mass = (gas.read([name]).column(name, unit) for name, unit in UNITS.items())
+    left, right, bottom, top = extent_of(image)
+    assert (left, right) == (pytest.approx(0.1875 * box, 1e-2), pytest.approx(0.3125 * box, 1e-2))
+    pixel = image.attrs["pixel_size"]  # and the side of a particle
+    parts = [
+        np.clip(np.minimum(place + pixel / 2, high) - np.maximum(place - pixel / 2, low), 0, None)
+        for place, low, high in ((x, left, right), (y, bottom, top))
+    ]
+    total = np.sum(mass * parts[0] * parts[1]) / pixel**2
+    assert float(image.sum()) * (pixel * 1e6) ** 2 == pytest.approx(total, rel=1e-4)
+    page.species.value = "dark_matter"
+    page._background.wait()
+    assert page._map.plot.title.text.startswith("dark matter, along z")
+
+
+UNITS = {"x": "Mpc", "y": "Mpc", "mass": "Msol"}

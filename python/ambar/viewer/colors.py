@@ -16,6 +16,7 @@ from bokeh import palettes
 from bokeh.models import ColorBar, CustomJSTickFormatter, FixedTicker, LinearColorMapper
 
 from ambar import _core
+from ambar.figures.colors import DIVERGING, color_scale
 from ambar.viewer.layout import text_color
 
 PALETTES: dict[str, tuple[str, ...]] = {
@@ -31,6 +32,8 @@ PALETTES: dict[str, tuple[str, ...]] = {
 }
 _DIVERGING = ("red-blue", "purple-green")
 """Colour maps whose middle is at 0 if values have both signs."""
+_MOST_VALUES = 100_000
+"""Values from which colours are chosen."""
 SCALES = ("linear", "log", "symlog")
 _DIGITS = (
     "const size = Math.abs(value); "
@@ -194,6 +197,14 @@ class Colors:
     def _recolor(self, _: object) -> None:
         self._keeps_palette = self._keeps_palette or not self._is_choosing
         self.mapper.palette = PALETTES[self.palette.value]
+
+
+def usual_colors(values: np.ndarray, scale: str | None = None) -> tuple[str, str]:
+    """Return the scale that suits values, unless one is given, and the colour map."""
+    chosen = color_scale(values.reshape(-1)[:: max(values.size // _MOST_VALUES, 1)])
+    scale = scale or chosen.kind
+    is_diverging = chosen.colors == DIVERGING and scale != "log"
+    return scale, "red-blue" if is_diverging else "inferno"
 
 
 def limits_of(values: np.ndarray, scale: str) -> tuple[float, float]:

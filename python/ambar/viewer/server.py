@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import panel as pn
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.session import ServerSession
 from bokeh.server.tornado import BokehTornado
@@ -114,8 +115,10 @@ class Server:
             try:
                 return make_page()
             except Exception as error:
-                self._error = error  # Panel shows it in the page only
-                raise
+                if self._has_started.is_set():
+                    raise
+                self._error = error  # Panel would log it
+                return pn.Row()
 
         self._server = get_server(
             {"/": make},

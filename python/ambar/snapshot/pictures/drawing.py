@@ -156,7 +156,7 @@ def _comparison_grid(
         bound = (
             None
             if request.particles or request.weight is not None
-            else _bound_of(field, request, original, other)
+            else bound_of(field, request, original, other)
         )
         if original.info.ndim == 1 and not request.particles:
             grid += _line_comparison((original, other), names, field, bound, request)
@@ -221,7 +221,7 @@ def _line_comparison(
     return panels
 
 
-def _bound_of(field: str, request: CellsPlot, *snapshots: Snapshot) -> float | None:
+def bound_of(field: str, request: CellsPlot, *snapshots: Snapshot) -> float | None:
     """Return the absolute error bound that a store records for a field; None without one.
 
     The bound is in the unit of the picture.

@@ -166,6 +166,11 @@ def extent_of(image: xr.DataArray) -> Extent:
 
 def value_label(image: xr.DataArray) -> str:
     """Return the label of the values of an image, for its colour bar."""
+    return label(value_name(image), str(image.attrs["units"]))
+
+
+def value_name(image: xr.DataArray) -> str:
+    """Return the name of the values of an image: the field, and how it is seen through the box."""
     name, unit = str(image.attrs["long_name"]), str(image.attrs["units"])
     plain, _, along = name.partition(", integrated")
     quantity = quantity_of(str(image.name))
@@ -178,7 +183,7 @@ def value_label(image: xr.DataArray) -> str:
     else:
         weight = str(image.attrs["weight"]).replace("_", " ")
         name = f"{_STATISTICS[image.attrs.get('statistic', 'mean')]}{name}, weighted by {weight}"
-    return label(name, unit)
+    return name
 
 
 def line_panel(
@@ -191,7 +196,7 @@ def line_panel(
     lines = [
         Line(x=x, y=values, label=name)
         for snapshot, name in snapshots
-        for x, values in [_profile(snapshot, field, unit, length, request)]
+        for x, values in [profile_of(snapshot, field, unit, length, request)]
     ]
     is_positive = all(bool((line.y > 0).all()) for line in lines)
     units = ColumnUnits(first.amr._units, first.amr._request([field]).units)
@@ -205,7 +210,7 @@ def line_panel(
     )
 
 
-def _profile(
+def profile_of(
     snapshot: Snapshot, field: str, unit: str, length: str, request: CellsPlot
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return both edges of each cell of one dimension, and its value twice."""

@@ -136,7 +136,7 @@ class Controls:
     def title(self) -> str:
         """Return what the plane shows."""
         name, axis = self.name.replace("_", " "), self.axis.value
-        if self._amr.ndim == 2:
+        if self._amr.ndim < 3:
             return name
         if self.method.value == _SLICE:
             unit = self.length_unit.value.replace("code", "")

@@ -7,8 +7,8 @@ show it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJS, Range1d
@@ -17,10 +17,11 @@ from bokeh.plotting import figure
 from ambar.viewer.colors import Colors
 from ambar.viewer.layout import set_title, style
 from ambar.viewer.ordering import in_order
-from ambar.viewer.pages.cells.plane import Plane
-from ambar.viewer.pages.cells.tiles import Image
 from ambar.viewer.pages.cells.view import View
 from ambar.viewer.sampling import as_float32
+
+Place: TypeAlias = tuple[float, float]
+"""A position, or a width and a height."""
 
 _REPORT_WINDOW = """
 if (plot.is_reporting) return
@@ -114,26 +115,27 @@ class MapFigure:
 
         view.on_change("data", on_change)
 
-    def show_window(self, plane: Plane, length: float) -> None:
-        """Show the whole of another plane; `length` is a code length in the unit of the axes."""
+    def show_window(self, lower: Place, upper: Place, length: float) -> None:
+        """Show all between two corners; `length` is their unit in the unit of the axes."""
         self._length = length
-        (left, bottom), (right, top) = plane.lower, plane.upper
+        (left, bottom), (right, top) = lower, upper
         sides = [side * length for side in (left, right, bottom, top)]
         self.plot.x_range.update(start=sides[0], end=sides[1])
         self.plot.y_range.update(start=sides[2], end=sides[3])
         self._target.data = {"window": sides}
 
-    def show_image(self, image: Image, values: np.ndarray, length: float) -> None:
-        """Show an image, with values on the scale of the colours."""
-        (x, y), (width, height) = image.corner, image.size
-        sides = (side * length for side in (x, y, width, height))
+    def show_image(self, corner: Place, size: Place, values: np.ndarray, length: float) -> None:
+        """Show an image from its lower left corner on, with values on the scale of the colours.
+
+        `length` is the unit of its corner and size in that of the axes.
+        """
+        sides = (side * length for side in (*corner, *size))
         places = {name: [side] for name, side in zip(("x", "y", "dw", "dh"), sides, strict=True)}
         self.source.data = {"image": [as_float32(values)], **places}
 
-    def show_texts(self, plane: Plane, title: str, length_unit: str, label: str) -> None:
+    def show_texts(self, axes: Sequence[str], title: str, length_unit: str, label: str) -> None:
         """Show the title, and the labels of the axes and of the colour bar."""
-        names = ("xyz"[axis] for axis in plane.axes)
-        for axis, name in zip((self.plot.xaxis, self.plot.yaxis), names, strict=True):
+        for axis, name in zip((self.plot.xaxis, self.plot.yaxis), axes, strict=True):
             axis.axis_label = f"{name} [{length_unit}]"
         set_title(self.plot, title)
         self._bar.title = label

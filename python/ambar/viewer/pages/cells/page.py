@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import panel as pn
 
-from ambar import _core
-from ambar.figures.colors import DIVERGING, color_scale
+from ambar.snapshot.loading import has_cells
 from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.pictures.panels import time_of
 from ambar.viewer.background import Background
-from ambar.viewer.colors import Colors
+from ambar.viewer.colors import Colors, usual_colors
 from ambar.viewer.layout import frame, set_title
 from ambar.viewer.message import Message
 from ambar.viewer.pages.cells.call import python_call
@@ -28,8 +27,10 @@ from ambar.viewer.pages.cells.comparison import check_boxes, difference, error_b
 from ambar.viewer.pages.cells.controls import Controls
 from ambar.viewer.pages.cells.histogram import Histogram
 from ambar.viewer.pages.cells.labels import readable_unit, unit_label
+from ambar.viewer.pages.cells.line_page import LinePage
 from ambar.viewer.pages.cells.map_figure import MapFigure
 from ambar.viewer.pages.cells.overlays import Overlays
+from ambar.viewer.pages.cells.particles_page import ParticlesPage
 from ambar.viewer.pages.cells.plane import Plane, Resolution
 from ambar.viewer.pages.cells.pointer import Pointer
 from ambar.viewer.pages.cells.steps import Steps
@@ -41,19 +42,21 @@ if TYPE_CHECKING:
     from ambar.snapshot.snapshot import Snapshot
 
 _READING = "reading..."
-_MOST_VALUES = 100_000
-"""Values from which colours are chosen."""
 _WRAPPED = "white-space: pre-wrap; overflow-wrap: anywhere"
 _FIRST_SCREEN = (1000.0, 800.0)
 """The size of a figure that is assumed until the browser reports it."""
 
 
 def page(opened: Snapshot | Outputs, request: ViewRequest) -> Any:
-    """Return the page of a snapshot or a series, alone or compared with another one.
-
-    Raises KeyError for snapshots without cells, and UnsupportedError for those of one dimension.
-    """
-    shown = CellsPage(opened, request)
+    """Return the page of a snapshot or a series, alone or compared with another one."""
+    last = opened[-1] if isinstance(opened, Outputs) else opened
+    shown: CellsPage | LinePage | ParticlesPage
+    if not has_cells(last.components):
+        shown = ParticlesPage(opened, request)
+    elif last.amr.ndim == 1:
+        shown = LinePage(opened, request)
+    else:
+        shown = CellsPage(opened, request)
     return frame(request.title, shown.facts, shown.controls, shown.main)
 
 
@@ -61,11 +64,6 @@ class CellsPage:
     """The maps of the cells of a snapshot, and their controls."""
 
     def __init__(self, opened: Snapshot | Outputs, request: ViewRequest) -> None:
-        if (opened[-1] if isinstance(opened, Outputs) else opened).amr.ndim == 1:
-            raise _core.UnsupportedError(
-                f"{request.location}: expected cells of 2 or 3 dimensions for a map, found 1; draw "
-                "lines with `ambar plot`"
-            )
         self._request = request
         self._steps = [Steps(one, self._change) for one in (opened, request.against) if one]
         self._view: View
@@ -142,7 +140,7 @@ class CellsPage:
     def _reset(self) -> None:
         """Show the whole of the plane."""
         plane = self._choice.plane(self._snapshot.amr)
-        self._maps[0].show_window(plane, self._choice.length)
+        self._maps[0].show_window(plane.lower, plane.upper, self._choice.length)
         (left, bottom), (right, top) = plane.lower, plane.upper
         self._view = View(left, right, bottom, top, *self._screen)
         self._change()
@@ -234,7 +232,8 @@ class CellsPage:
             self._histogram.show(self._colors.scaled(visible))
             return
         for one, image in zip(self._maps, self._images, strict=True):
-            one.show_image(image, one.colors.scaled(image.values), self._choice.length)
+            values = one.colors.scaled(image.values)
+            one.show_image(image.corner, image.size, values, self._choice.length)
         self._histogram.show(self._colors.scaled(visible))
 
     def _visible(self, image: Image) -> np.ndarray:
@@ -251,11 +250,9 @@ class CellsPage:
         what = (plane.field, plane.method, plane.axis, plane.weight)
         if self._colored == (*what, self._colors.scale.value):
             return
-        chosen = color_scale(values.reshape(-1)[:: max(values.size // _MOST_VALUES, 1)])
         is_known = self._colored[:1] == what[:1]
-        scale = self._colors.scale.value if is_known else chosen.kind
-        is_diverging = chosen.colors == DIVERGING and scale != "log"
-        self._colors.choose(scale, "red-blue" if is_diverging else "inferno")
+        scale, palette = usual_colors(values, self._colors.scale.value if is_known else None)
+        self._colors.choose(scale, palette)
         self._colored = (*what, scale)
 
     def _fit_errors(self, errors: Image) -> None:
@@ -281,9 +278,9 @@ class CellsPage:
             titles = [title, Path(self._request.against_location).name, f"difference{kept}"]
             labels = [*labels * 2, f"difference of {name}{bracket}"]
             names = ["original", "other", "difference"]
-        for one, text, label in zip(self._maps, titles, labels, strict=True):
-            one.show_texts(image.plane, text, length_unit, label)
         axes = ["xyz"[axis] for axis in image.plane.axes]
+        for one, text, label in zip(self._maps, titles, labels, strict=True):
+            one.show_texts(axes, text, length_unit, label)
         self._pointer.show_texts(axes, length_unit, name, unit, names)
 
     def _overlay(self) -> None:
