@@ -438,14 +438,15 @@ def test_particles_without_cells_are_maps(tmp_path: Path) -> None:
     snapshot = ambar.open_snapshot(tmp_path / "snap.ambar")
     page = ParticlesPage(snapshot, ViewRequest.of(snapshot))
     page._background.wait()
-    whole = page._image
+    whole: Any = page._image
     expected = image_of(snapshot, "Masses", CellsPlot(path="", particles=True, species="gas"))
     np.testing.assert_array_equal(whole, expected)
     # A window has the particles in it.
     box = float(whole["x"][-1])
     page._move(View(0.2 * box, 0.3 * box, 0.4 * box, 0.5 * box, 500, 500))
     page._background.wait()
-    image, gas = page._image, snapshot.species["gas"]
+    image: Any = page._image
+    gas = snapshot.species["gas"]
     x, y, mass = (gas.read([name]).column(name, unit) for name, unit in UNITS.items())
     left, right, bottom, top = extent_of(image)
     assert (left, right) == (pytest.approx(0.1875 * box, 1e-2), pytest.approx(0.3125 * box, 1e-2))
