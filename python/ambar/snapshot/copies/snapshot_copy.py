@@ -13,6 +13,8 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.progress import Progress
+from ambar.snapshot.copies.particle_grids import has_grids, write_with_grids
+from ambar.snapshot.copies.patch_part import PatchPart
 from ambar.snapshot.copies.stored_group import (
     BOUNDS,
     ORDER,
@@ -21,7 +23,13 @@ from ambar.snapshot.copies.stored_group import (
     only_fields,
 )
 from ambar.snapshot.field_names import CELL_COMPONENTS
-from ambar.snapshot.loading import SPECIES, TABLE_COMPONENTS, choose_components, choose_fields
+from ambar.snapshot.loading import (
+    SPECIES,
+    TABLE_COMPONENTS,
+    choose_components,
+    choose_fields,
+    has_cells,
+)
 from ambar.snapshot.regions import Levels, Region, checked_levels, region_in_code
 from ambar.snapshot.snapshot import StoredSource
 from ambar.store.copies.arrays import bounded_already
@@ -39,7 +47,7 @@ _WRITTEN = frozenset(
 """Attributes of a group that its writer makes."""
 _PARTS = ("amr", *TABLE_COMPONENTS, "halos", "source")
 """The groups of a snapshot; others are copied verbatim."""
-_LAYOUTS = ("layout", "run")
+LAYOUT, RUN = _LAYOUTS = ("layout", "run")
 """The arrays in the group `source` that describe the files of cells in patches."""
 
 
@@ -75,8 +83,9 @@ def copy_snapshot(
         If a component or a field does not exist; if a bound is given for a field that is not
         copied.
     ValueError
-        If no cell is selected; for a region or levels of cells in patches; if the bounds of the
-        source and of the copy cannot be added.
+        If no cell is selected; if the bounds of the source and of the copy cannot be added.
+    UnsupportedError
+        If a part of cells in patches has fields that are not floats, or levels that are not boxes.
     """
     if selection == SnapshotSelection():
         copier = Copier(source, writer, None, report)
@@ -113,6 +122,19 @@ class _SnapshotCopy:
         self._used = {"*"}
         self._copier = Copier(source, writer, selection.profile, report)
         self._chosen = self._choose()
+        self._part = self._patch_part()
+
+    def _patch_part(self) -> PatchPart | None:
+        """Return the part of cells in patches that is copied; None for all, and for trees."""
+        is_all = self._levels is None and self._region is None
+        if is_all or not has_cells(self._chosen):
+            return None
+        own = self._store._ambar_attributes(self._at(self._path, "amr"))
+        if own.get("layout") != "patches":
+            return None
+        location = self._source.location
+        part = PatchPart(self._source.amr(), own, self._levels, self._region, location)
+        return None if part.is_whole else part
 
     def _choose(self) -> dict[str, list[str]]:
         """Return the fields to copy by component."""
@@ -147,6 +169,8 @@ class _SnapshotCopy:
     def _attributes(self) -> dict[str, Any]:
         attributes = self._store._attributes(self._path)
         own = attributes["ambar"]
+        if self._part is not None:
+            own["info"] = self._part.info(own["info"])
         return {**attributes, "ambar": {**own, "components": self._chosen}}
 
     def _at(self, base: str, *names: str) -> str:
@@ -165,7 +189,11 @@ class _SnapshotCopy:
         bounds = {field: self._bounds_of(group, field, component) for field in fields}
         bounds = {field: found for field, found in bounds.items() if found}
         is_cut = self._region is not None or (self._levels is not None and not component)
-        if is_cut:
+        if self._part is not None and component and has_grids(self._source.info, fields):
+            self._write_particles(self._part, group, to, fields, bounds)
+        elif self._part is not None and group.is_patches:
+            self._write_patches(self._part, group, to, fields, bounds)
+        elif is_cut and not group.is_patches:
             self._encode(group, to, self._writer, fields, bounds)
         elif not bounds:
             self._copy_group(group, to, fields)
@@ -191,6 +219,119 @@ class _SnapshotCopy:
                 attributes["ambar"] = group.attributes_of(fields)
             self._copier.set_attributes(to + path.removeprefix(group.path), attributes)
 
+    def _write_patches(
+        self,
+        part: PatchPart,
+        group: StoredGroup,
+        to: str,
+        fields: list[str],
+        bounds: Mapping[str, list[tuple[str, str]]],
+    ) -> None:
+        """Write a part of cells in patches; whole levels without a new bound are copied."""
+        if bounds or not part.has_whole_levels:
+            self._encode_patches(part.patches(fields), group, to, self._writer, fields, bounds)
+            return
+        last = len(part.levels) - 1
+        has_dropped = not set(fields).isdisjoint(group.own["levels"][last]["dropped"])
+        copied = range(last if has_dropped else last + 1)
+        self._copy_levels(group, to, fields, copied)
+        own = group.attributes_of(fields)
+        if has_dropped:
+            # The covered cells of the finest level have become leaves.
+            own["levels"][last] = self._encode_level(part, group, to, fields, last)
+        own["levels"] = own["levels"][: last + 1]
+        own["levels"][last] |= {"ratio": [1] * part.ndim, "dropped": []}
+        counts = {level: n for level, n in own["cells_per_level"].items() if int(level) < last}
+        counts[str(last)] = part.levels[last].cells
+        own |= {"cells_per_level": counts, "cells": sum(counts.values())}
+        attributes = self._store._attributes(group.path)
+        self._copier.set_attributes(to, {**attributes, "ambar": own})
+
+    def _encode_patches(
+        self,
+        patches: _core.Patches,
+        group: StoredGroup,
+        to: str,
+        writer: Writer,
+        fields: list[str],
+        bounds: Mapping[str, list[tuple[str, str]]],
+    ) -> None:
+        """Encode cells in patches that are read on demand."""
+        writer._core.patches(
+            f"/{to}",
+            patches,
+            fields=None,
+            covered="auto",
+            error_bounds=[bound for found in bounds.values() for bound in found],
+            progress=self._report,
+        )
+        attributes = writer._core.attributes(f"/{to}")
+        attributes["ambar"] |= self._more(group, fields)
+        writer._core.set_attributes(f"/{to}", attributes)
+        self._state_bounds(group, to, writer, fields)
+
+    def _encode_level(
+        self, part: PatchPart, group: StoredGroup, to: str, fields: list[str], level: int
+    ) -> dict[str, Any]:
+        """Encode all cells of a level; return its attributes."""
+        with TemporaryDirectory(prefix=".ambar-", dir=self._scratch) as scratch:
+            place = Path(scratch, "level.ambar")
+            profile = self._selection.profile or "balanced"
+            with create(place, profile=profile, fsync=False) as writer:
+                patches = part.patches(fields, [level])
+                self._encode_patches(patches, group, group.path, writer, fields, {})
+            made = StoredGroup(Store._open(place), group.path)
+            copier = Copier(made.store, self._writer)
+            source, target = f"{made.path}/level_0", f"{to}/level_{level}"
+            names = {made.array_name(field): group.array_name(field) for field in fields}
+            for path in made.arrays(fields):
+                name = path.removeprefix(f"{source}/")
+                copier.add(path, f"{target}/{names.get(name, name)}")
+            copier.finish()
+            return dict(made.own["levels"][0])
+
+    def _copy_levels(
+        self, group: StoredGroup, to: str, fields: list[str], levels: Sequence[int]
+    ) -> None:
+        """Copy some of the fields of the first levels verbatim, or with the profile."""
+        places = [group.fields.index(field) for field in fields]
+        bases = tuple(f"{group.path}/level_{level}/" for level in levels)
+        for path in group.arrays(fields):
+            if path.startswith(bases):
+                self._copier.add(path, to + path.removeprefix(group.path))
+        for path in group.ranges:
+            if path.startswith(bases):
+                at = to + path.removeprefix(group.path)
+                _write_ranges(self._writer, at, self._store, path, places)
+
+    def _write_particles(
+        self,
+        part: PatchPart,
+        group: StoredGroup,
+        to: str,
+        fields: list[str],
+        bounds: Mapping[str, list[tuple[str, str]]],
+    ) -> None:
+        """Write particles of a part of the boxes, with the boxes that they belong to."""
+        if self._region is None and not bounds:
+            write_with_grids(group, fields, part, self._copier, to)
+            return
+        with TemporaryDirectory(prefix=".ambar-", dir=self._scratch) as scratch:
+            place = Path(scratch, "particles.ambar")
+            with create(place, fsync=False) as writer:
+                self._encode(group, group.path, writer, fields, bounds)
+            made = StoredGroup(Store._open(place), group.path)
+            copier = Copier(made.store, self._writer)
+            write_with_grids(made, made.fields, part, copier, to)
+            copier.finish()
+
+    def _more(self, group: StoredGroup, fields: list[str]) -> dict[str, Any]:
+        """Return the attributes of a group that its writer does not make."""
+        more = {key: value for key, value in group.own.items() if key not in _WRITTEN}
+        if "components" in more:
+            more["components"] = only_fields(more["components"], set(fields))
+        return more
+
     def _encode(
         self,
         group: StoredGroup,
@@ -200,9 +341,7 @@ class _SnapshotCopy:
         bounds: Mapping[str, list[tuple[str, str]]],
     ) -> None:
         """Encode the selected cells or rows of a group again."""
-        more = {key: value for key, value in group.own.items() if key not in _WRITTEN}
-        if "components" in more:
-            more["components"] = only_fields(more["components"], set(fields))
+        more = self._more(group, fields)
         listed = [bound for found in bounds.values() for bound in found]
         profile = self._selection.profile or "balanced"
         options: dict[str, Any] = {
@@ -211,12 +350,11 @@ class _SnapshotCopy:
             "region": self._region,
             "progress": self._report,
         }
-        if group.is_patches and (self._region is not None or self._levels is not None):
-            raise _core.UnsupportedError(
-                f"{self._source.location}: expected cells of a tree for region= or levels=, found "
-                "cells in patches, which are copied as a whole; leave them out"
-            )
-        if group.kind == "amr":
+        if group.is_patches:
+            # All boxes are copied: parts of them have another writer.
+            amr = self._store._core.amr(f"/{group.path}")
+            writer._core.cells(f"/{to}", amr, fields, more, **{**options, "region": None})
+        elif group.kind == "amr":
             amr = self._store._core.amr(f"/{group.path}")
             writer._core.cells(f"/{to}", amr, fields, more, levels=self._levels, **options)
         else:
@@ -355,11 +493,16 @@ class _SnapshotCopy:
             if name not in _LAYOUTS:
                 if is_whole:
                     self._copier.add(path, to)
-            elif has_cells and has_all and is_exact:
+            elif has_cells and has_all and is_exact and self._part is None:
                 self._copier.add(path, to)
             elif has_cells:
-                # An export computes minima and maxima of values that differ.
-                text = _without_extrema(self._store._array(path)[:].item())
+                text = self._store._array(path)[:].item()
+                if not (has_all and is_exact):
+                    # An export computes minima and maxima of values that differ.
+                    text = _without_extrema(text)
+                if self._part is not None:
+                    name, text = _layout_of_part(self._part, name, text)
+                    to = self._at(self._to, "source", name)
                 values = np.array([text], object)
                 self._writer.create_array(to, values, profile=selection.profile)
 
@@ -388,6 +531,19 @@ def _write_ranges(writer: Writer, to: str, store: Store, path: str, places: list
 
 def _write_range(writer: Writer, to: str, group: StoredGroup, values: np.ndarray) -> None:
     writer.create_array(to, values, dims=group.store._array(f"{group.path}/index/range").dims)
+
+
+def _layout_of_part(part: PatchPart, name: str, text: str) -> tuple[str, str]:
+    """Return the name and the text of the array that describes the files of a part."""
+    layout = json.loads(text)
+    if name != LAYOUT:
+        return name, text
+    if not part.has_whole_levels:
+        return RUN, json.dumps(layout["run"])
+    layout["levels"] = layout["levels"][: len(part.levels)]
+    for species in layout["species"]:
+        species["boxes"] = []  # lists of boxes in files of particles, which are written anew
+    return name, json.dumps(layout)
 
 
 def _without_extrema(text: str) -> str:
