@@ -264,8 +264,6 @@ def test_plotfiles_are_exported_from_copies(tmp_path: Path) -> None:
     ambar.convert(source, bounded, error_bound="1e-3 of range", fsync=False)
     assert ambar.compare(source, bounded).held
     ambar.export(bounded, tmp_path / "bounded")
-    with pytest.raises(ambar.UnsupportedError, match="tree for region= or levels=, found cells in"):
-        ambar.convert(source, tmp_path / "y.ambar", levels=(0, 0))
 
 
 def test_steps_of_a_series(tmp_path: Path) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.snapshot.copies.patch_values import PatchValues
 from ambar.snapshot.regions import Levels
-
-_SLAB_BYTES = 8 << 20
-"""Bytes of a box that the writer of patches reads together; larger boxes are cached."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,12 @@ class PatchPart:
 
     The finest level is the highest selected one: its cells are leaves, also those that a finer
     level covers in the source. Coarser levels than the lowest selected one have only the cells
-    under finer boxes. Boxes are cropped to the cells of level 0 that a region touches, as a few
-    boxes around it.
+    under finer boxes. Of a region, those boxes of level 0 are kept that it touches, cropped to the
+    cells that it touches; finer boxes are cropped to them.
 
     Parameters
     ----------
-    amr
+    values
         The cells.
     own
         The attributes of their group.
@@ -68,13 +66,13 @@ class PatchPart:
 
     def __init__(
         self,
-        amr: _core.Amr,
+        values: PatchValues,
         own: Mapping[str, Any],
         levels: Levels | None,
         region: _core.Region | None,
         location: str,
     ) -> None:
-        self._amr = amr
+        self._values = values
         self._location = location
         self.ndim: int = own["ndim"]
         self._lower = np.array(own["lower"], float)
@@ -84,8 +82,9 @@ class PatchPart:
             raise _core.InvalidError(
                 f"invalid levels: {lowest} to {highest}; expected the coarsest first, from 0"
             )
-        source = [_level(amr, number, level) for number, level in enumerate(own["levels"])]
-        self._source_boxes = [level.boxes for level in source]
+        source = [
+            _level(boxes, level) for boxes, level in zip(values.boxes, own["levels"], strict=True)
+        ]
         found = source[: highest + 1]
         if region is not None:
             found = self._around(found, region)
@@ -98,7 +97,6 @@ class PatchPart:
         found[-1] = replace(found[-1], ratio=np.ones(self.ndim, np.int64))
         self.levels = found
         self._keep_under(lowest)
-        self._last: tuple[tuple[int, int, str], np.ndarray] | None = None
         same = [
             np.array_equal(part.boxes, whole.boxes)
             for part, whole in zip(self.levels, source, strict=False)
@@ -109,7 +107,7 @@ class PatchPart:
         """Whether all boxes of the source are copied."""
 
     def _around(self, levels: Sequence[PartLevel], region: _core.Region) -> list[PartLevel]:
-        """Return the levels, cropped to the cells of level 0 that the region touches."""
+        """Return the levels, cropped to the boxes of level 0 around the region."""
         parts = self._touched(levels[0], region)
         found = []
         for level in levels:
@@ -118,21 +116,26 @@ class PatchPart:
         return found
 
     def _touched(self, level: PartLevel, region: _core.Region) -> np.ndarray:
-        """Return boxes of cells of a level, as (boxes, 2, ndim), that contain the region."""
-        boxes = level.boxes
-        pending = (
-            [np.array([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])] if len(boxes) else []
-        )
+        """Return the parts of the boxes of a level that the region touches, joined where they fit.
+
+        Each part is cropped to the planes of cells that the region touches. The result has the
+        shape (parts, 2, ndim).
+        """
+        outside = region.complement()
+        pending = [box for box in level.boxes if self._overlaps(level, box, region)]
         found = []
         while pending:
             box = pending.pop()
+            if not self._overlaps(level, box, outside):
+                found.append(box)
+                continue
             runs = [self._runs(level, box, axis, region) for axis in range(self.ndim)]
             parts = [np.array(ends).T for ends in itertools.product(*runs)]
             if len(parts) == 1 and (parts[0] == box).all():
                 found.append(box)
             else:
                 pending.extend(part for part in parts if self._overlaps(level, part, region))
-        return np.array(found, np.int64).reshape(-1, 2, self.ndim)
+        return _joined(np.array(found, np.int64).reshape(-1, 2, self.ndim))
 
     def _runs(
         self, level: PartLevel, box: np.ndarray, axis: int, region: _core.Region
@@ -175,7 +178,7 @@ class PatchPart:
         Raises UnsupportedError for fields that are not floats.
         """
         numbers = list(range(len(self.levels)) if levels is None else levels)
-        dtypes = [self._amr.dtype(field) for field in fields]
+        dtypes = [self._values.dtype(field) for field in fields]
         for field, dtype in zip(fields, dtypes, strict=True):
             if dtype not in ("float32", "float64"):
                 raise _core.UnsupportedError(
@@ -199,31 +202,14 @@ class PatchPart:
 
     def _read(self, level: int, box: int, field: str, start: int, stop: int) -> np.ndarray:
         """Return consecutive cells of a box, x fastest."""
-        part = self.levels[level]
-        origin = int(part.origins[box])
-        values = self._read_box(level, origin, field)
-        whole, wanted = self._source_boxes[level][origin], part.boxes[box]
-        if (whole == wanted).all():
-            return values[start:stop]
-        grid = values.reshape((whole[1] - whole[0])[::-1])
-        first, after = (wanted - whole[0])[:, ::-1]
-        cropped = grid[tuple(slice(a, b) for a, b in zip(first, after, strict=True))]
-        plane = int(np.prod(cropped.shape[1:]))
-        slab = cropped[start // plane : -(-stop // plane)]
-        begin = start - start // plane * plane
-        return slab.reshape(-1)[begin : begin + stop - start]
-
-    def _read_box(self, level: int, index: int, field: str) -> np.ndarray:
-        """Return a box of the source; the last large one is cached, as it is read in slabs."""
-        key, last = (level, index, field), self._last
-        if last is not None and last[0] == key:
-            return last[1]
-        values = self._amr.read_box(level, index, field)
-        # Several threads read slabs of the same box. A lock could block them: reading waits for
-        # threads that may be in this function.
-        if values.nbytes > _SLAB_BYTES:
-            self._last = key, values
-        return values
+        lo, hi = self.levels[level].boxes[box]
+        plane = int(np.prod((hi - lo)[:-1]))
+        slab = np.array([lo, hi])
+        slab[:, -1] = lo[-1] + start // plane, lo[-1] - (-stop // plane)
+        origin = int(self.levels[level].origins[box])
+        values = self._values.read(level, origin, slab, field).reshape(-1)
+        begin = start % plane
+        return np.ascontiguousarray(values[begin : begin + stop - start])
 
     def locate(self, positions: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return the level and the box of points: the finest box that contains each of them.
@@ -278,8 +264,7 @@ class PatchPart:
         return changed
 
 
-def _level(amr: _core.Amr, number: int, level: Mapping[str, Any]) -> PartLevel:
-    boxes = amr.boxes(number)
+def _level(boxes: np.ndarray, level: Mapping[str, Any]) -> PartLevel:
     return PartLevel(
         boxes,
         np.arange(len(boxes)),
@@ -306,6 +291,22 @@ def _cropped(level: PartLevel, parts: np.ndarray) -> PartLevel:
     every, owners = np.concatenate(found), np.concatenate(origins)
     order = np.argsort(owners, kind="stable")
     return replace(level, boxes=every[order], origins=level.origins[owners[order]])
+
+
+def _joined(boxes: np.ndarray) -> np.ndarray:
+    """Return boxes in which those with a common face, of equal sides, are one."""
+    ndim = boxes.shape[2]
+    for axis in range(ndim):
+        others = [other for other in range(ndim) if other != axis]
+        ends = [boxes[:, end, other] for other in others for end in (0, 1)]
+        boxes = boxes[np.lexsort([boxes[:, 0, axis], *ends])]
+        is_next = boxes[1:, 0, axis] == boxes[:-1, 1, axis]
+        is_next &= (boxes[1:, :, others] == boxes[:-1, :, others]).all(axis=(1, 2))
+        first = np.flatnonzero(np.append(True, ~is_next)[: len(boxes)])
+        last = np.append(first[1:], len(boxes)) - 1
+        boxes, after = boxes[first], boxes[last, 1, axis]
+        boxes[:, 1, axis] = after
+    return boxes
 
 
 def _description(level: PartLevel) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ambar import _core
 from ambar._util.progress import Progress
 from ambar.snapshot.copies.particle_grids import has_grids, write_with_grids
 from ambar.snapshot.copies.patch_part import PatchPart
+from ambar.snapshot.copies.patch_values import PatchValues
 from ambar.snapshot.copies.stored_group import (
     BOUNDS,
     ORDER,
@@ -129,11 +130,12 @@ class _SnapshotCopy:
         is_all = self._levels is None and self._region is None
         if is_all or not has_cells(self._chosen):
             return None
-        own = self._store._ambar_attributes(self._at(self._path, "amr"))
-        if own.get("layout") != "patches":
+        group = StoredGroup(self._store, self._at(self._path, "amr"))
+        if not group.is_patches:
             return None
+        values = PatchValues(self._source.amr(), group)
         location = self._source.location
-        part = PatchPart(self._source.amr(), own, self._levels, self._region, location)
+        part = PatchPart(values, group.own, self._levels, self._region, location)
         return None if part.is_whole else part
 
     def _choose(self) -> dict[str, list[str]]:
