@@ -58,7 +58,7 @@ def test_plotfiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 result = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
                 # A comparison with a lossy store has the exit code 0 if its bounds hold.
                 assert result.exit_code == 0, f"{command}\n{result.output}{result.exception}"
-    assert done == 7
+    assert done == 8
     assert (tmp_path / "run" / "plotfiles" / "plt00010").is_dir()
     assert (tmp_path / "one" / "chk00100" / "Header").is_file()
 

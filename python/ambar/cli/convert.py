@@ -59,12 +59,19 @@ def convert(
     ] = None,
     fields: Annotated[str | None, option("Fields to keep, a,b,c; by default all.")] = None,
     levels: Annotated[
-        str | None, option("Levels of leaf cells to keep.", metavar="LOWEST:HIGHEST")
+        str | None,
+        option(
+            "Levels of leaf cells to keep, of RAMSES outputs and stores of cells. In stores of "
+            "patches, covered cells of the highest level become leaves.",
+            metavar="LOWEST:HIGHEST",
+        ),
     ] = None,
     max_level: Annotated[
         int | None,
         option(
-            "Level at which the tree ends: refined cells of this level keep RAMSES' value.", min=1
+            "Of RAMSES outputs, the level at which the tree ends: refined cells of this level keep "
+            "RAMSES' value.",
+            min=1,
         ),
     ] = None,
     covered: Annotated[
@@ -85,7 +92,8 @@ def convert(
     region: Annotated[
         str | None,
         option(
-            "The box of cells and particles to keep, in fractions of the simulation's box.",
+            "The box of cells and particles to keep, in fractions of the simulation's box; of cells "
+            "in patches, the boxes around it.",
             metavar="X0:X1,Y0:Y1,Z0:Z1",
             rich_help_panel=_STORES,
         ),
@@ -230,6 +238,7 @@ def convert(
     ambar convert run.ambar small.ambar --profile small
     ambar convert run42.ambar last.ambar --steps -1 --fields rho,p
     ambar convert run.ambar part.ambar --region 0.4:0.6,0.4:0.6,0.4:0.6
+    ambar convert plt.ambar coarse.ambar --levels 0:1
     ambar convert profiles.ambar argo.ambar --where 'platform == "argo"'
     """
     from ambar.io import convert as conversion

@@ -46,7 +46,8 @@ def convert(
     Parameters
     ----------
     source : path, sequence of paths, or dataset of yt
-        What to convert. It determines the kind of the store:
+        What to convert. It determines the kind of the store, and the options that apply
+        (docs/howto/sources.md has a table):
 
         - an ``output_NNNNN`` folder of RAMSES: a snapshot;
         - a folder of such outputs: a series. Each output is committed when it is converted. An
@@ -121,8 +122,9 @@ def convert(
         Of particle codes and single RAMSES outputs: catalogues of the same output, of Subfind, FOF,
         Rockstar or HOP. Each is a table in `Snapshot.halos`.
     levels : tuple of int, optional
-        Of RAMSES: the lowest and the highest level of the leaf cells to keep, both included. Cells
-        of other levels, and refined cells, are left out.
+        Of RAMSES, and of stores of cells: the lowest and the highest level of the leaf cells to
+        keep, both included. Cells of other levels, and refined cells, are left out. Of a store of
+        cells in patches, covered cells of the highest level become leaves.
     max_level : int, optional
         Of RAMSES: the level at which the tree ends. Refined cells of this level become leaves with
         the value that RAMSES stores in them, the mean of the finer cells, so that the cells fill
@@ -151,8 +153,9 @@ def convert(
     steps : int, slice or list of int, optional
         Of a store of a series: positions of the steps to copy, from 0. All by default.
     region : Region, optional
-        Of a store of cells in a tree or of particles: the part of space to copy, such as
-        ``ambar.Box(...)``. A cell is in it if its center is.
+        Of a store of cells or particles: the part of space to copy, such as ``ambar.Box(...)``. A
+        cell of a tree is in it if its center is. Of cells in patches, the boxes around the region
+        are copied.
     datasets : list of str, str or slice, optional
         Of a store of a collection: which datasets, as for `Collection.read`. All by default.
 
