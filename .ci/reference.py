@@ -74,6 +74,12 @@ PAGES = {
         "One store written by many MPI ranks, with mpi4py; [how to](../howto/mpi.md).",
         ["mpi.create", "mpi.MpiWriter"],
     ),
+    "distributed": (
+        "Distributed writing",
+        "One store written by tasks in any processes; [how to](../howto/clusters.md).",
+        ["distributed.open", "distributed.Commit", "distributed.Invitation",
+         "distributed.TaskWriter", "distributed.Part"],
+    ),
     "hdf5": (
         "HDF5",
         "The HDF5 filter. `import ambar.hdf5` registers it with h5py; "

@@ -315,6 +315,18 @@ class Writer:
     ) -> None:
         """Append rows; `data`: consecutive buffers, or bytes; `shape`: of all rows."""
 
+    def extend(self, path: str, rows: int) -> None:
+        """Make an array longer along its first dimension."""
+
+    def choose_codecs(self, path: str, sample: _Buffer, shape: Sequence[int]) -> None:
+        """Choose the codecs of an array without values by a sample."""
+
+    def share(self, paths: Sequence[str], alignment: int) -> SharedCommit:
+        """Begin a commit in which tasks of other processes write the arrays at `paths`."""
+
+    def adopt(self, shared: SharedCommit, receipts: Sequence[bytes]) -> None:
+        """Adopt what the tasks of a commit have written."""
+
     def patches(
         self,
         path: str,
@@ -431,6 +443,30 @@ class RankWriter:
     def seal(self) -> bytes: ...
     def commit(self, indices: Sequence[bytes]) -> bytes: ...
     def conclude(self, outcome: bytes) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class SharedCommit:
+    """A commit whose arrays tasks of other processes write."""
+
+    def invitation(self) -> bytes: ...
+    def missing(
+        self, receipts: Sequence[bytes], expected: Sequence[tuple[str, list[int], list[int]]]
+    ) -> list[tuple[str, list[int], list[int]]]:
+        """Return the expected parts that no receipt has: path, start and shape."""
+
+    def close(self) -> None:
+        """End the commit: tasks cannot write any more."""
+
+@final
+class RegionWriter:
+    """The writer of one task."""
+
+    def __new__(cls, invitation: bytes, threads: int | None) -> Self: ...
+    def write(
+        self, path: str, data: _Buffer, dtype: str, start: Sequence[int], shape: Sequence[int]
+    ) -> None: ...
+    def receipt(self) -> bytes: ...
     def close(self) -> None: ...
 
 @final

@@ -18,6 +18,7 @@ mod progress;
 mod ramses;
 mod ranks;
 mod region;
+mod regions;
 mod render;
 mod spec;
 mod store;
@@ -59,6 +60,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<writer::Writer>()?;
     module.add_class::<ranks::Blocks>()?;
     module.add_class::<ranks::RankWriter>()?;
+    module.add_class::<regions::SharedCommit>()?;
+    module.add_class::<regions::RegionWriter>()?;
     module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<condition::Condition>()?;

@@ -10,10 +10,12 @@ use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::PatchOptions;
 use ambar::kinds::bound::{self, Compression};
+use ambar::ranks;
 use ambar::store::{CopiedNode, StoreWriter};
 use ambar::{DataType, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use serde_json::{Map, Value};
 
 use crate::amrex::{self, Patches};
@@ -25,6 +27,7 @@ use crate::kinds::{Table, selection};
 use crate::memory::BorrowedBuffer;
 use crate::progress::{Progress, check_cancelled};
 use crate::region::Region;
+use crate::regions::SharedCommit;
 use crate::spec::{ArraySpec, DType, profile};
 use crate::store::Store;
 
@@ -102,7 +105,7 @@ impl InputValues {
 }
 
 /// Checks that values have the data type of the array at `path`: bytes of another type would be read as other values.
-fn check_dtype(path: &str, expected: &DataType, found: &DataType) -> ambar::Result<()> {
+pub fn check_dtype(path: &str, expected: &DataType, found: &DataType) -> ambar::Result<()> {
     if expected == found {
         return Ok(());
     }
@@ -232,6 +235,48 @@ impl Writer {
     fn declare(&self, py: Python<'_>, path: &str, spec: &ArraySpec) -> PyResult<()> {
         let spec = spec.with_default(self.profile);
         self.with(py, |writer| writer.declare(path, &spec))
+    }
+
+    /// Chooses the codecs of an array without values by a sample, a C-contiguous buffer.
+    fn choose_codecs(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        sample: &Bound<'_, PyAny>,
+        shape: Vec<u64>,
+    ) -> PyResult<()> {
+        let values = BorrowedBuffer::new(sample, false)?;
+        self.with(py, |writer| {
+            writer.choose_codecs(path, &shape, ArrayData::Fixed(values.bytes()))
+        })
+    }
+
+    /// Makes an array longer along its first dimension.
+    fn extend(&self, py: Python<'_>, path: &str, rows: u64) -> PyResult<()> {
+        self.with(py, |writer| writer.extend(path, rows))
+    }
+
+    /// Begins a commit in which tasks of other processes write the arrays at `paths`.
+    fn share(&self, py: Python<'_>, paths: Vec<String>, alignment: u64) -> PyResult<SharedCommit> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let begin =
+            |writer: &mut StoreWriter| ranks::SharedCommit::begin(writer, &paths, alignment);
+        self.inner.with(py, begin).map(SharedCommit::new)
+    }
+
+    /// Adopts what the tasks of a commit have written, by their receipts.
+    fn adopt(
+        &self,
+        py: Python<'_>,
+        shared: &SharedCommit,
+        receipts: Vec<PyBackedBytes>,
+    ) -> PyResult<()> {
+        let receipts: Vec<&[u8]> = receipts.iter().map(AsRef::as_ref).collect();
+        self.inner.with(py, |writer| {
+            shared
+                .inner
+                .with_detached(|shared| shared.adopt(writer, &receipts))
+        })
     }
 
     /// Writes a region of an array from `start` on; `data` is as in `array`.

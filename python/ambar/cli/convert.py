@@ -170,6 +170,14 @@ def convert(
             metavar="PATH",
         ),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        option(
+            "A dask cluster whose workers convert the outputs of a run, or NetCDF files: the "
+            "address of its scheduler, tcp://HOST:PORT.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     reorder: Annotated[
         bool,
         flag(
@@ -221,6 +229,7 @@ def convert(
     ambar convert /scratch/run42 run42.ambar --resume --on-error skip
     ambar convert plt00200 plt.ambar
     ambar convert "plt*" run.ambar --resume
+    ambar convert /scratch/run42 run42.ambar --scheduler tcp://node1:8786
     ambar convert chk00100 chk.ambar
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
     ambar convert snapdir_010 snap.ambar --halos groups_010/fof_subhalo_tab_010.0.hdf5
@@ -258,6 +267,7 @@ def convert(
         decode_times=decode_times,
         reorder=reorder or None,
         halos=halos or None,
+        scheduler=scheduler,
         steps=parse_steps(steps),
         region=parse_region(region),
         datasets=where,

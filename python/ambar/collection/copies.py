@@ -27,10 +27,10 @@ def copy_datasets(
     target: Collection,
     names: Sequence[str],
     *,
-    fields: Sequence[str] | None,
-    bounds: Mapping[str, float | str],
-    profile: Profile | None,
-    report: Progress | None,
+    fields: Sequence[str] | None = None,
+    bounds: Mapping[str, float | str] | None = None,
+    profile: Profile | None = None,
+    report: Progress | None = None,
 ) -> None:
     """Add datasets of a collection to another one that is open for writing.
 
@@ -46,11 +46,11 @@ def copy_datasets(
     fields
         Data variables, or patterns of these; all for None. Coordinates are always copied.
     bounds
-        New error bounds by variable.
+        New error bounds by variable; none for None.
     profile
-        The profile of lossless arrays.
+        The profile of lossless arrays; None to keep their encoding.
     report
-        A function called with the work done and all work.
+        A function called with the work done and all work, if any.
 
     Raises
     ------
@@ -61,6 +61,7 @@ def copy_datasets(
     """
     known = source._families.variables
     wanted = set(_wanted(source, fields, known))
+    bounds = bounds or {}
     for name in bounds:
         if name not in known:
             raise source._families.unknown(name)

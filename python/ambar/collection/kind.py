@@ -35,6 +35,7 @@ from ambar.kinds.targets import (
     merged,
     open_existing,
 )
+from ambar.parallel.cluster import Scheduler
 from ambar.pictures.options import CollectionPlot
 from ambar.store.cache import place_of
 from ambar.store.copies.copier import Copier
@@ -56,6 +57,7 @@ class CollectionRequest(ConvertRequest):
     processes: int | None = None
     on_error: OnError = "stop"
     decode_times: bool = True
+    scheduler: Scheduler | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,7 @@ def _convert(request: CollectionRequest) -> Conversion:
         progress=request.progress,
         mode=request.mode,
         on_error=request.on_error,
+        scheduler=request.scheduler,
         **request.writing,
     )
 

@@ -15,6 +15,7 @@ from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of
 from ambar._util.output_files import check_folder_of, published, refuse_source, target_exists
 from ambar._util.progress import Progress
+from ambar.io.cluster import convert_on_cluster
 from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store, kind_to_copy
 from ambar.kinds.request import Conversion, ConvertRequest, Export, build
 from ambar.kinds.request import Path as AnyPath
@@ -138,6 +139,10 @@ def convert(
         cannot be converted.
         "stop" raises the error; what is committed stays. "skip" converts the others and lists the
         failed ones in `Conversion.failed`; it raises the first error if none could be converted.
+    scheduler : str or distributed.Client, optional
+        Of runs of RAMSES and AMReX, and of NetCDF: a dask cluster whose workers convert, by the
+        address of its scheduler, such as ``"tcp://node1:8786"``, or its client. See
+        docs/howto/clusters.md.
     reorder : bool, default False
         Of a mesh: sort its cells along a space-filling curve, as `ambar.write_mesh` does.
     ragged : iterable of str, optional
@@ -248,6 +253,10 @@ def convert(
         raise target_exists(Path(target))
     if mode == "w":
         refuse_overwrite(target)
+    scheduler = options.pop("scheduler", None)
+    if scheduler is not None and kind.outputs is not None:
+        writing = request.writing | options
+        return convert_on_cluster(convert, kind, paths, target, mode, writing, scheduler, progress)
     write = kind.convert if store is None else kind.copy
     done = cast(Callable[[Any], Conversion | None], write)(request)
     if done is None:

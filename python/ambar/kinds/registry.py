@@ -126,6 +126,8 @@ class Kind:
     """Convert the sources of a request to a store; None for a report without names."""
     convert_request: type[ConvertRequest] = ConvertRequest
     """The class of the request, whose fields are the options of `ambar.convert`."""
+    outputs: Callable[[Sequence[Path]], list[pathlib.Path]] | None = None
+    """Return the outputs of a run, which tasks convert by themselves; none of a single output."""
     copy: Callable[[Any], Conversion | None] | None = None
     """Write an open store of this kind, or a part of it, as a store; None for all of it."""
     copy_request: type[CopyRequest] = CopyRequest

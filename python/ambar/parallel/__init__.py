@@ -1,1 +1,1 @@
-"""Many processes: MPI ranks, and worker processes on one machine."""
+"""Many processes: MPI ranks, worker processes on one machine, and parts of arrays for each."""

@@ -18,6 +18,7 @@ use crate::metadata::ArrayMetadata;
 use crate::parallel;
 
 /// The division of an array into entries.
+#[derive(Clone, Debug)]
 pub(crate) struct EntryGrid {
     shape: Vec<u64>,
     /// Lengths of an entry: a shard, or a chunk without shards.
@@ -32,6 +33,11 @@ impl EntryGrid {
             lengths: grid.shard_shape.unwrap_or(grid.chunk_shape),
             shape: metadata.shape.clone(),
         }
+    }
+
+    /// The lengths of an entry.
+    pub fn lengths(&self) -> &[u64] {
+        &self.lengths
     }
 
     /// The region of an entry, cut at the end of the array.

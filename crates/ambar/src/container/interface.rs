@@ -260,11 +260,12 @@ pub trait ContainerWriter: Send + fmt::Debug {
         Err(Error::unsupported(message))
     }
 
-    /// Adopts entries that other processes have written; the next commit makes them visible.
+    /// Adopts entries that other processes have written; the next commit makes them visible. Processes may still write
+    /// into the bytes before `end`.
     ///
     /// # Errors
     /// `Invalid` for a key that is not valid; `Unsupported` in a directory; `Io`.
-    fn adopt(&mut self, _entries: Vec<SharedEntry>) -> Result<()> {
+    fn adopt(&mut self, _entries: Vec<SharedEntry>, _end: u64) -> Result<()> {
         Err(Error::unsupported(
             "ranks cannot write into a directory store; choose the path of a single file",
         ))

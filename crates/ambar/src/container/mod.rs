@@ -6,6 +6,7 @@
 //! why a writer that is killed at any moment leaves the last commit readable. Both can also be read
 //! from object stores and HTTP servers, by URL.
 
+mod claims;
 mod directory;
 #[cfg(test)]
 mod faults;
@@ -31,6 +32,7 @@ use directory::{DirectoryReader, DirectoryWriter};
 use source::InMemory;
 use zip::{ZipReader, ZipWriter};
 
+pub(crate) use claims::Claims;
 use interface::EntryLocation;
 pub use interface::{
     CommitId, CommitInfo, CompactReport, Container, ContainerWriter, CreateOptions, Durability,

@@ -123,7 +123,7 @@ impl RankWriter {
             all.extend(index.entries);
             reported.push(index.ranges);
         }
-        store.adopt(all)?;
+        store.adopt(all, 0)?;
         let end = parallel::with_threads(Some(threads), || {
             for (number, gathered) in gathered.into_iter().enumerate() {
                 let of_ranks = reported.iter().filter_map(|ranges| ranges.get(number));

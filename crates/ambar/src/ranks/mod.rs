@@ -28,6 +28,7 @@ mod incomplete_shards;
 mod message;
 mod owners;
 mod ranges;
+mod regions;
 mod write;
 mod writer;
 
@@ -41,4 +42,5 @@ pub use decomposition::Decomposition;
 pub(crate) use digest::digest;
 pub use extents::{Placement, Reserve};
 pub(crate) use ranges::RangesId;
+pub use regions::{ArrayRegion, RegionWriter, SharedCommit};
 pub use writer::{RankOptions, RankWriter};

@@ -7,7 +7,8 @@ use super::NodeKind;
 use super::name_of;
 use super::writer::StoreWriter;
 use crate::array::{
-    ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, empty_entry, entries, metadata_of,
+    ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, choose_codecs, empty_entry, entries,
+    metadata_of,
 };
 use crate::container::{SharedEntry, SharedFileInfo};
 use crate::dtype::DataType;
@@ -86,12 +87,48 @@ impl StoreWriter {
         self.set_attributes(name, attributes)
     }
 
-    /// Adopts entries that other processes have written; the next commit makes them visible.
-    pub(crate) fn adopt(&mut self, entries: Vec<SharedEntry>) -> Result<()> {
+    /// Adopts entries that other processes have written; the next commit makes them visible. Processes may still write
+    /// into the bytes before `end` of the file.
+    pub(crate) fn adopt(&mut self, entries: Vec<SharedEntry>, end: u64) -> Result<()> {
         let keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
-        self.container.adopt(entries)?;
+        self.container.adopt(entries, end)?;
         self.keys.extend(keys);
         Ok(())
+    }
+
+    /// Chooses the codecs of a declared array by sample values, an array of `shape`.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` if the array has values, or its dimensions are others than those of the sample.
+    pub fn choose_codecs(&mut self, path: &str, shape: &[u64], data: ArrayData<'_>) -> Result<()> {
+        self.container.check()?;
+        let name = name_of(path);
+        let metadata = self.array_metadata(name)?;
+        let spec = self.nodes.get(name).and_then(|node| node.spec.clone());
+        let Some(mut spec) = spec.filter(|spec| spec.shape.len() == shape.len()) else {
+            let message = format!(
+                "expected a sample of {} dimensions for an array without values, found {}; pass the sample first",
+                metadata.shape.len(),
+                shape.len()
+            );
+            return Err(Error::invalid(message).at_node(name));
+        };
+        let sample = ArraySpec {
+            shape: shape.to_vec(),
+            ..spec.clone()
+        };
+        spec.codecs = Some(choose_codecs(&sample, data).map_err(|error| error.at_node(name))?);
+        self.declare(name, &spec)
+    }
+
+    /// The document of an array, whose codecs no values change any more.
+    pub(crate) fn final_document(&mut self, name: &str) -> Result<String> {
+        self.array_metadata(name)?;
+        let node = self.nodes.get_mut(name);
+        Ok(node.map_or_else(String::new, |node| {
+            node.spec = None;
+            node.document.clone()
+        }))
     }
 
     /// Writes a region of an array, `data` in C order. Chunks and shards that it covers in part are read,
@@ -132,11 +169,38 @@ impl StoreWriter {
             Some(())
         });
         if grown.is_none() {
-            let message =
-                "the array is a single value without rows, or has more rows than fit in 64 bits";
-            return Err(Error::invalid(message).at_node(name));
+            return Err(without_rows().at_node(name));
         }
         self.update(name, metadata, region, data)
+    }
+
+    /// Makes an array longer along its first dimension, by rows that are written with `write_region`.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for a single value.
+    pub fn extend(&mut self, path: &str, rows: u64) -> Result<()> {
+        self.container.check()?;
+        let name = name_of(path);
+        let mut metadata = self.array_metadata(name)?;
+        let length = metadata.shape.first_mut();
+        let grown = length.and_then(|length| {
+            *length = length.checked_add(rows)?;
+            Some(())
+        });
+        if grown.is_none() {
+            return Err(without_rows().at_node(name));
+        }
+        let document = metadata.to_json().map_err(|error| error.at_node(name))?;
+        if let Some(node) = self.nodes.get_mut(name) {
+            node.document = document.to_string();
+            node.changed = true;
+            node.spec = node.spec.take().map(|spec| ArraySpec {
+                shape: metadata.shape,
+                ..spec
+            });
+        }
+        self.fill_later(name);
+        Ok(())
     }
 
     fn update(
@@ -207,4 +271,8 @@ impl StoreWriter {
                 .map_err(|error| error.at_node(name)),
         }
     }
+}
+
+fn without_rows() -> Error {
+    Error::invalid("the array is a single value without rows, or has more rows than fit in 64 bits")
 }

@@ -8,8 +8,9 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural, size, suggestion
 from ambar.collection.collection import Collection
+from ambar.collection.copies import copy_datasets
 from ambar.collection.files.sources import (
     Paths,
     Reading,
@@ -30,6 +32,8 @@ from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record
 from ambar.kinds.request import Conversion, OnError
+from ambar.parallel.cluster import Scheduler, batches, connected, scratch_beside
+from ambar.parallel.cluster import run as run_tasks
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.store import Store
@@ -85,6 +89,7 @@ def ingest(
     progress: Progress | bool | None = None,
     on_error: OnError = "stop",
     decode_times: bool = True,
+    scheduler: Scheduler | None = None,
 ) -> Ingest:
     """Ingest NetCDF files and Zarr stores into a collection: each becomes a dataset.
 
@@ -134,6 +139,11 @@ def ingest(
     decode_times : bool, default True
         Whether numbers with units such as "days since 2000-01-01" become times, as in
         `xarray.open_dataset`. Otherwise they stay numbers, with their units as attributes.
+    scheduler : str or distributed.Client, optional
+        A dask cluster whose workers read the files, by the address of its scheduler, such as
+        ``"tcp://node1:8786"``, or its client. Each worker writes a collection of some files beside
+        `target`; at the end, their chunks are copied verbatim, in one commit. Datasets of equal
+        variables are one family for each of these collections.
 
     Returns
     -------
@@ -175,23 +185,21 @@ def ingest(
     check_readable(sources.values(), engine)
     reading = Reading(None if variables is None else list(variables), engine, decode_times)
     encoding = encoding_of(error_bound)
+    writing: dict[str, Any] = {"profile": profile, "threads": threads, "fsync": fsync}
     with open_collection(
-        target,
-        mode,
-        ragged=ragged,
-        encoding=encoding,
-        on_mismatch=on_mismatch,
-        fsync=fsync,
-        profile=profile,
-        threads=threads,
+        target, mode, ragged=ragged, encoding=encoding, on_mismatch=on_mismatch, **writing
     ) as collection:
         run = _Run(collection, sources, on_error)
+        title = f"ingesting {len(run.wanted):,} files"
         with (
-            progress_function(progress, f"ingesting {len(run.wanted):,} files") as report,
+            progress_function(progress, title) as report,
             Workers(processes_for(len(run.wanted), processes)) as workers,
         ):
             run.check_bounds(encoding or (), workers, reading)
-            run.ingest(workers, reading, report)
+            if scheduler is None:
+                run.ingest(workers, reading, report)
+            else:
+                run.ingest_on_cluster(scheduler, target, reading, writing, report)
         run.check()
         if not run.added:
             # Without a commit, no empty store is created and an existing one does not grow.
@@ -284,6 +292,38 @@ class _Run:
             if report is not None:
                 report(done, len(self.wanted))
 
+    def ingest_on_cluster(
+        self,
+        scheduler: Scheduler,
+        target: str | os.PathLike[str],
+        reading: Reading,
+        writing: Mapping[str, Any],
+        report: Progress | None,
+    ) -> None:
+        """Ingest batches of files in tasks to collections beside the target, and copy these."""
+        with connected(scheduler) as client, scratch_beside(target) as scratch:
+            options = {**self._collection.settings, **writing}
+            named = [(name, path.absolute()) for name, path in self.wanted.items()]
+            tasks = [
+                (dict(batch), scratch / f"{number:06d}.ambar", reading, options)
+                for number, batch in enumerate(batches(named, client))
+            ]
+            done = run_tasks(client, partial(_ingest_batch, on_error=self._on_error), tasks, report)
+            for batch in done:
+                self.failed |= batch.failed
+                self._first_error = self._first_error or batch.first_error
+                self.bytes += batch.bytes
+                for group, paths in batch.groups.items():
+                    self._groups.setdefault(group, []).extend(paths)
+                if batch.added:
+                    source = open_collection(batch.target)
+                    copy_datasets(source, self._collection, batch.added)
+                    self.added += batch.added
+
+    def batch(self, target: Path) -> _Batch:
+        """Return what was ingested to the collection at `target`, for the coordinator."""
+        return _Batch(target, self.added, self.failed, self.bytes, self._groups, self._first_error)
+
     def check(self) -> None:
         """Raise the first error if all files failed, ValueError for a dimension of no file."""
         if self._first_error is not None and len(self.failed) == self._count:
@@ -346,6 +386,34 @@ class _Run:
             f"; {self._committed} datasets are committed to {self._collection.location}: resume "
             'with mode="a"'
         )
+
+
+class _Batch(NamedTuple):
+    """What one task has ingested."""
+
+    target: Path
+    added: list[str]
+    failed: dict[str, str]
+    bytes: int
+    groups: dict[str, list[Path]]
+    first_error: Exception | None
+
+
+def _ingest_batch(
+    sources: dict[str, Path],
+    target: Path,
+    reading: Reading,
+    options: dict[str, Any],
+    on_error: OnError,
+) -> _Batch:
+    """Ingest files to a collection, in a task of a cluster."""
+    with open_collection(target, "w", **options) as collection:
+        run = _Run(collection, sources, on_error)
+        with Workers(1) as workers:
+            run.ingest(workers, reading, None)
+        if not run.added:
+            collection.close()
+    return run.batch(target)
 
 
 class _Parts:

@@ -17,6 +17,7 @@ from ambar.kinds.conversion_options import check_options, stored_options
 from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list
 from ambar.kinds.request import Path as AnyPath
+from ambar.parallel.cluster import Scheduler
 from ambar.snapshot.kind import (
     check_series,
     count_files,
@@ -39,6 +40,7 @@ class AmrexRequest(ConvertRequest):
     fields: Iterable[str] | None = None
     covered: Literal["auto", "drop", "keep"] = "auto"
     on_error: OnError = "stop"
+    scheduler: Scheduler | None = None
 
 
 def _match(paths: Sequence[AnyPath]) -> bool:
@@ -62,6 +64,11 @@ def _open_run(resource: Resource) -> RunFolder | None:
         return None
     paths = run_of([path]).paths
     return RunFolder(path, paths, lambda plotfile: Snapshot(AmrexSource(str(plotfile))))
+
+
+def _outputs(paths: Sequence[AnyPath]) -> list[Path]:
+    is_one = len(paths) == 1 and is_amrex(paths[0])
+    return [] if is_one else [Path(path) for path in run_of(paths).paths]
 
 
 def _summarize(resource: Resource) -> dict[str, Any]:
@@ -133,4 +140,5 @@ AMREX = kind_of_snapshots(
     summarize=_summarize,
     convert=_convert,
     convert_request=AmrexRequest,
+    outputs=_outputs,
 )

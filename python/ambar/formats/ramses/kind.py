@@ -22,6 +22,7 @@ from ambar.kinds.conversion_options import check_options, stored_options
 from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
+from ambar.parallel.cluster import Scheduler
 from ambar.snapshot.field_names import resolve, resolve_all
 from ambar.snapshot.kind import (
     FileCounts,
@@ -52,6 +53,7 @@ class RamsesRequest(ConvertRequest):
     levels: tuple[int, int] | None = None
     max_level: int | None = None
     on_error: OnError = "stop"
+    scheduler: Scheduler | None = None
     halos: AnyPath | Sequence[AnyPath] | None = None
 
 
@@ -75,6 +77,11 @@ def _open_run(resource: Resource) -> RunFolder | None:
     if is_ramses(path):
         return None
     return RunFolder(path, outputs(path), lambda output: Snapshot(RamsesSource(str(output))))
+
+
+def _outputs(paths: Sequence[AnyPath]) -> list[Path]:
+    (path,) = paths
+    return [] if is_ramses(path) else [Path(output) for output in outputs(path)]
 
 
 def _summarize(resource: Resource) -> dict[str, Any]:
@@ -253,4 +260,5 @@ RAMSES = kind_of_snapshots(
     summarize=_summarize,
     convert=_convert,
     convert_request=RamsesRequest,
+    outputs=_outputs,
 )

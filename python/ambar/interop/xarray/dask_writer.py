@@ -5,18 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ambar import _core
 from ambar.store.error_bounds import as_text, resolved
+from ambar.store.nodes import absolute
 from ambar.store.writer import Writer
 
 # Bytes of the blocks that processes compute before they are written: dask starts its processes for
 # each such batch.
 _BATCH = 256 << 20
+# Maximum bytes of the values that the codecs of an array are chosen by.
+_SAMPLE = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,22 @@ class PendingArray:
     data: Any
     start: tuple[int, ...]
     """The first index of the region."""
-    is_appended: bool
+    shape: tuple[int, ...]
+    """The shape of the array in the store, with the region."""
+    shards: tuple[int, ...]
+    """The shape of its shards, or of its chunks if it has none."""
+    is_new: bool = False
+    """Whether no values determine its codecs yet."""
+    is_appended: bool = False
     """Whether the region begins after the last row of the array."""
+
+    def has_whole_shards(self, start: Sequence[int], shape: Sequence[int]) -> bool:
+        """Whether a block consists of whole shards."""
+        ends = [at + length for at, length in zip(start, shape, strict=True)]
+        return all(
+            at % shard == 0 and (end % shard == 0 or end == size)
+            for at, end, shard, size in zip(start, ends, self.shards, self.shape, strict=True)
+        )
 
 
 class _Region:
@@ -43,21 +62,27 @@ class _Region:
         self._writer.write_region(self._array.node, np.asarray(values), start)
 
 
-def compute_and_write(writer: Writer, arrays: Sequence[PendingArray]) -> None:
+def compute_and_write(writer: Writer, arrays: Sequence[PendingArray], location: str) -> None:
     """Compute dask arrays with the current scheduler, and write each chunk when it is complete.
 
-    Threads write the chunks that they compute. Processes and clusters send chunks to this process,
-    which writes them: dask's workers never open the store for writing.
+    Threads write the chunks that they compute. The workers of a cluster write them, too, into the
+    file at `location`, and this process adopts them. Other processes send chunks to this process.
     """
     import dask.array as da
 
+    get = _scheduler(arrays)
+    client = getattr(get, "__self__", None)
+    if hasattr(client, "scheduler_info") and hasattr(client, "compute"):
+        with _usable(client) as client:
+            _write_on_cluster(client, writer, arrays, location)
+        return
     regions = [array for array in arrays if not array.is_appended]
-    blocks = _blocks_of_processes(regions) if regions else ()
-    if blocks is None:
+    if get is not None and get.__module__ == "dask.multiprocessing":
+        for (node, start), values in _from_processes(get, regions) if regions else ():
+            writer.write_region(node, np.asarray(values), start)
+    else:
         targets: list[Any] = [_Region(writer, array) for array in regions]
         da.store([array.data for array in regions], targets, lock=False)
-    for (node, start), values in blocks or ():
-        writer.write_region(node, np.asarray(values), start)
     for array in arrays:
         if array.is_appended:
             for rows in range(array.data.numblocks[0]):
@@ -68,27 +93,117 @@ BlockKey: TypeAlias = tuple[str, tuple[int, ...]]
 """The node and the first index of a block."""
 
 
-def _blocks_of_processes(arrays: Sequence[PendingArray]) -> Iterator[tuple[BlockKey, Any]] | None:
-    """Return the blocks that other processes compute; None if threads of this process compute."""
+def _scheduler(arrays: Sequence[PendingArray]) -> Any:
     from dask.base import get_scheduler
 
-    get = get_scheduler(collections=[array.data for array in arrays])
-    client = getattr(get, "__self__", None)
-    if hasattr(client, "scheduler_info") and hasattr(client, "compute"):
-        return _from_cluster(client, arrays)
-    if get is not None and get.__module__ == "dask.multiprocessing":
-        return _from_processes(get, arrays)
-    return None
+    return get_scheduler(collections=[array.data for array in arrays])
 
 
-def _from_cluster(client: Any, arrays: Sequence[PendingArray]) -> Iterator[tuple[BlockKey, Any]]:
+@contextmanager
+def _usable(client: Any) -> Iterator[Any]:
+    """Yield a client; in a task of the cluster, one for which the task gives up its thread."""
+    from distributed import get_worker, worker_client
+
+    try:
+        get_worker()
+    except ValueError:
+        yield client
+        return
+    with worker_client() as own:
+        yield own
+
+
+def _write_on_cluster(
+    client: Any, writer: Writer, arrays: Sequence[PendingArray], location: str
+) -> None:
+    """Write dask arrays from the workers of a cluster.
+
+    Blocks at the ends of regions of existing arrays may have parts of shards. Their values come to
+    this process, which merges them with the values of the shards.
+    """
+    from dask.delayed import delayed
     from distributed import as_completed
 
-    places, blocks = zip(*_blocks(arrays), strict=True)
-    futures = client.compute(list(blocks))
-    place_of = {future.key: place for future, place in zip(futures, places, strict=True)}
+    from ambar.distributed.commit import Commit
+
+    blocks = [list(_blocks([array])) for array in arrays]
+    held = _choose_codecs(client, writer, arrays, [of_array[0][1] for of_array in blocks])
+    commit = Commit(writer, location)
+    for array in arrays:
+        if array.is_appended:
+            writer._core.extend(absolute(array.node), array.data.shape[0])
+        commit.update_array(array.node)
+    try:
+        invitation = delayed(commit.invitation)
+        write = delayed(_write_block, pure=False)
+        whole, parts = [], []
+        for array, of_array in zip(arrays, blocks, strict=True):
+            for (place, block), shape in zip(of_array, _shapes(array.data), strict=True):
+                if array.has_whole_shards(place[1], shape):
+                    whole.append(write(invitation, *place, block))
+                else:
+                    parts.append((place, block))
+        completed = as_completed(client.compute(whole), with_results=True)
+        del blocks, held, whole  # the cluster releases blocks after they are written
+        commit._adopt([receipt for _, receipt in completed])
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            error.errno,
+            "expected a file that the workers of the cluster see; choose a path on a file system "
+            f"that all nodes share, or compute the dataset first ({error.strerror})",
+            location,
+        ) from error
+    finally:
+        commit._end()
+    for (node, start), values in _from_cluster(client, parts):
+        writer.write_region(node, np.asarray(values), start)
+
+
+def _choose_codecs(
+    client: Any, writer: Writer, arrays: Sequence[PendingArray], first: Sequence[Any]
+) -> list[Any]:
+    """Choose the codecs of new arrays by samples of their first blocks, which are returned.
+
+    The workers keep these blocks in memory while the result exists.
+    """
+    from dask.delayed import delayed
+
+    from ambar.distributed.commit import choose_codecs
+
+    new = [at for at, array in enumerate(arrays) if array.is_new]
+    held = list(client.persist([first[at] for at in new]))
+    samples = client.gather(client.compute([delayed(_sample)(block) for block in held]))
+    for at, sample in zip(new, samples, strict=True):
+        choose_codecs(writer, arrays[at].node, sample)
+    return held
+
+
+def _sample(values: Any) -> npt.NDArray[Any]:
+    """Return a part of a block of at most `_SAMPLE` bytes, if it has several rows."""
+    values = np.asarray(values)
+    lengths = list(values.shape)
+    while math.prod(lengths) * values.itemsize > _SAMPLE and max(lengths) > 1:
+        longest = lengths.index(max(lengths))
+        lengths[longest] = math.ceil(lengths[longest] / 2)
+    return np.ascontiguousarray(values[tuple(map(slice, lengths))])
+
+
+def _write_block(invitation: Any, node: str, start: tuple[int, ...], values: Any) -> bytes:
+    """Write a block in a task of the cluster, and return the receipt."""
+    with invitation.writer() as writer:
+        writer.write_region(node, np.asarray(values), start)
+        return bytes(writer.receipt())
+
+
+def _from_cluster(
+    client: Any, parts: Sequence[tuple[BlockKey, Any]]
+) -> Iterator[tuple[BlockKey, Any]]:
+    from distributed import as_completed
+
+    futures = client.compute([block for _, block in parts])
+    place_of = {future.key: place for future, (place, _) in zip(futures, parts, strict=True)}
     completed = as_completed(futures, with_results=True)
-    del futures, blocks  # the cluster releases results after they are written
+    del futures  # the cluster releases results after they are written
     for future, values in completed:
         yield place_of[future.key], values
 
@@ -113,6 +228,11 @@ def _blocks(arrays: Sequence[PendingArray]) -> Iterator[tuple[BlockKey, Any]]:
         blocks = array.data.to_delayed().ravel()
         for key, block in zip(slices_from_chunks(array.data.chunks), blocks, strict=True):
             yield (array.node, _offset(array.start, key)), block
+
+
+def _shapes(data: Any) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of the blocks of a dask array, in the order of `_blocks`."""
+    return itertools.product(*data.chunks)
 
 
 def _offset(start: Sequence[int], key: tuple[slice, ...]) -> tuple[int, ...]:

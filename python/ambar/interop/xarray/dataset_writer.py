@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import os
@@ -16,9 +17,10 @@ from xarray import conventions
 
 from ambar._util.arguments import WriteMode
 from ambar.interop.xarray.dask_writer import PendingArray, aligned, bound_of, compute_and_write
-from ambar.interop.xarray.encoding import ArrayEncoding, divide
+from ambar.interop.xarray.encoding import ArrayEncoding
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.interop.xarray.group_writer import Region, WritableGroup
+from ambar.parallel.division import divide
 from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
@@ -90,7 +92,8 @@ def write_nodes(
             session.finish()
             return None
         session.writer.commit()
-    return _later(_write_pending, location, session.pending, options)
+    created = [dataclasses.replace(array, is_new=False) for array in session.pending]
+    return _later(_write_pending, location, created, options)
 
 
 def chosen_mode(
@@ -164,7 +167,7 @@ class Session:
     def finish(self) -> None:
         """Write the pending dask arrays, and commit."""
         if self.pending:
-            compute_and_write(self.writer, self.pending)
+            compute_and_write(self.writer, self.pending, os.fspath(self._path))
         self.writer.commit()
 
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
@@ -186,7 +189,13 @@ class Session:
             )
             return
         data = variable.data
-        division = divide(data.dtype.itemsize, data.chunks, encoding)
+        division = divide(
+            data.dtype.itemsize,
+            data.chunks,
+            chunks=encoding.chunks,
+            shards=encoding.shards,
+            has_bound=encoding.error_bound is not None,
+        )
         start = (0,) * data.ndim
         self.writer.create_array(
             path,
@@ -198,7 +207,9 @@ class Session:
             **common,
         )
         data = aligned(data, start, division.shards, division.blocks)
-        self.pending.append(PendingArray(path, data, start, is_appended=False))
+        self.pending.append(
+            PendingArray(path, data, start, data.shape, division.shards, is_new=True)
+        )
 
     def update(self, path: str, array: Array, data: Any, start: tuple[int, ...]) -> None:
         """Write a part of an array, which becomes longer if `data` extends past its end."""
@@ -209,9 +220,13 @@ class Session:
         is_appended = longer == [0]
         if getattr(data, "chunks", None) is not None and array.dtype.kind != "O":
             shards = array.shards or array.chunks
-            blocks = divide(array.dtype.itemsize, data.chunks, _as_stored(array)).blocks
+            itemsize = array.dtype.itemsize
+            blocks = divide(itemsize, data.chunks, chunks=array.chunks, shards=shards).blocks
             data = aligned(data.astype(array.dtype), start, shards, blocks)
-            self.pending.append(PendingArray(path, data, start, is_appended))
+            shape = tuple(max(pair) for pair in zip(array.shape, lengths, strict=True))
+            self.pending.append(
+                PendingArray(path, data, start, shape, shards, is_appended=is_appended)
+            )
             return
         values = np.asarray(data)
         if array.dtype.kind != "O":
@@ -248,14 +263,10 @@ class Session:
             self.writer.write_region(path, array.read(key), start)
 
 
-def _as_stored(array: Array) -> ArrayEncoding:
-    return ArrayEncoding(array.chunks, array.shards or array.chunks, None, None, None)
-
-
 def _write_pending(path: Path, arrays: list[PendingArray], options: Options) -> None:
     """Compute and write the arrays that an earlier commit created."""
     with options.open(path, "a") as writer:
-        compute_and_write(writer, arrays)
+        compute_and_write(writer, arrays, os.fspath(path))
 
 
 def _later(function: Any, *arguments: Any) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,13 +13,6 @@ from ambar import _core
 from ambar.store.writer import Profile
 
 KEYS = ("chunks", "shards", "fill_value", "profile", "error_bound")
-
-# Bytes of chunks as `ambar.create` chooses them: of one dimension, of several, and with an error
-# bound; and the maximum bytes of a shard.
-_COLUMN_CHUNK = 256 << 10
-_BLOCK_CHUNK = 64 << 10
-_BOUNDED_CHUNK = 512 << 10
-_SHARD = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -114,58 +106,3 @@ def _cut_to(
     """Return the chunks of a file, cut to the shape of an array that may be smaller now."""
     cut = tuple(min(c, max(size, 1)) for c, size in zip(chunks, shape, strict=True))
     return cut, shards if cut == chunks else None
-
-
-@dataclass(frozen=True)
-class Division:
-    """The chunks and shards of a dask array in a store."""
-
-    chunks: tuple[int, ...]
-    shards: tuple[int, ...]
-    blocks: tuple[int, ...]
-    """The shape of dask's chunks, a multiple of that of a shard."""
-
-
-def divide(itemsize: int, blocks: Sequence[Sequence[int]], encoding: ArrayEncoding) -> Division:
-    """Choose chunks and shards of a dask array so that every shard is written once.
-
-    `blocks` are the lengths of dask's chunks. A shard is a dask chunk if all have equal lengths and
-    at most 128 MiB.
-    """
-    largest = [max((1, *sizes)) for sizes in blocks]
-    bounded = encoding.error_bound is not None
-    chunks = encoding.chunks or _chunks_of(largest, itemsize, bounded=bounded)
-    shards = encoding.shards
-    if shards is None:
-        counts = [math.ceil(size / chunk) for size, chunk in zip(largest, chunks, strict=True)]
-        axis = 0
-        while axis < len(counts) and math.prod(counts) * math.prod(chunks) * itemsize > _SHARD:
-            counts[axis] = _divisor_below(counts[axis])
-            axis += counts[axis] == 1
-        shards = tuple(count * chunk for count, chunk in zip(counts, chunks, strict=True))
-    whole = [math.ceil(size / shard) * shard for size, shard in zip(largest, shards, strict=True)]
-    return Division(tuple(chunks), tuple(shards), tuple(whole))
-
-
-def _chunks_of(block: Sequence[int], itemsize: int, *, bounded: bool) -> tuple[int, ...]:
-    """Return the shape of chunks of a block; halves the longest dimension of the block."""
-    target = _COLUMN_CHUNK if len(block) == 1 else _BLOCK_CHUNK
-    target = _BOUNDED_CHUNK if bounded else target
-    pieces = [1] * len(block)
-    chunk = list(block)
-    while math.prod(chunk) * itemsize > target and max(chunk) > 1:
-        axis = chunk.index(max(chunk))
-        pieces[axis] *= 2
-        chunk[axis] = math.ceil(block[axis] / pieces[axis])
-    return tuple(_even(size, count) for size, count in zip(block, pieces, strict=True))
-
-
-def _even(size: int, pieces: int) -> int:
-    """Return the length of `pieces` parts of `size`, or of more parts if these are equal."""
-    exact = (size // count for count in range(pieces, 2 * pieces) if size % count == 0)
-    return next(exact, math.ceil(size / pieces))
-
-
-def _divisor_below(count: int) -> int:
-    """Return the largest proper divisor of `count`; 1 for a prime number."""
-    return next((count // p for p in range(2, math.isqrt(count) + 1) if count % p == 0), 1)

@@ -299,7 +299,7 @@ mod tests {
         }));
         let written = inherited.unwrap().finish().unwrap();
         assert_eq!(written.len(), 1);
-        writer.adopt(written).unwrap();
+        writer.adopt(written, 0).unwrap();
         writer.put("zarr.json", &[b"{}"]).unwrap();
         writer.commit().unwrap();
     }

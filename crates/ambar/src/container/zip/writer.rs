@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::super::claims;
 use super::super::interface::existing_content;
 use super::super::source::{ByteSource, LocalFile};
 use super::super::state::{State, nothing_committed};
@@ -121,6 +122,7 @@ impl ZipWriter {
     pub fn append(path: &Path, durability: Durability, limits: &Limits) -> Result<Self> {
         let path = file::resolve(path);
         let file = Arc::new(file::open_locked(&path)?);
+        claims::remove_of(&path)?;
         Self::resume(Arc::clone(&file), &path, durability, limits)
             .map_err(|error| error.in_file(path.display()))
     }
@@ -623,14 +625,14 @@ impl ContainerWriter for ZipWriter {
         })
     }
 
-    fn adopt(&mut self, entries: Vec<SharedEntry>) -> Result<()> {
+    fn adopt(&mut self, entries: Vec<SharedEntry>, end: u64) -> Result<()> {
         for entry in &entries {
             key::validate_key(&entry.key).map_err(|error| error.in_file(self.path.display()))?;
         }
         self.guarded(|writer| {
             writer.out.flush()?;
             let ends = entries.iter().map(|entry| entry.data_offset + entry.len);
-            let end = ends.max().unwrap_or(0).max(writer.out.position());
+            let end = ends.max().unwrap_or(0).max(writer.out.position()).max(end);
             for entry in entries {
                 let record = EntryRecord {
                     header_offset: entry.header_offset,

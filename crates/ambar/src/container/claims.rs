@@ -1,0 +1,268 @@
+//! Claims: processes without a common memory divide the free bytes of a file that they write together.
+//!
+//! A claim is a symbolic link in a folder beside the file. Its name is a number, and its target has the end of all bytes
+//! that are claimed so far. The creation of a link is atomic on local and network file systems, needs no lock, and fails if another
+//! process has created the link of this number; that process has the bytes, and the next number is tried.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::file;
+use super::interface::SharedFileInfo;
+use crate::error::{Error, Result};
+
+/// The target of the last link, after which nothing can be claimed.
+const CLOSED: &str = "closed";
+
+/// Time after which a link is read again that a network file system does not show yet.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// The claims of one commit, as any of its processes sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    folder: PathBuf,
+    /// The name of a file that exists until the commit ends, and the beginning of the names of links.
+    id: String,
+    /// The number of a link that exists.
+    last: u64,
+}
+
+impl Claims {
+    /// Begins the claims of a shared file, after those of a process that was killed. The caller has locked the file.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn create(share: &SharedFileInfo) -> Result<Self> {
+        remove_of(&share.path)?;
+        let claims = Self {
+            folder: folder_of(&share.path)?,
+            id: random_id(),
+            last: 0,
+        };
+        let made = fs::create_dir(&claims.folder)
+            .and_then(|()| File::create_new(claims.marker()))
+            .and_then(|_| symlink("0", claims.link(0)));
+        made.map_err(|source| claims.error(source, "creating the claims of a commit"))?;
+        Ok(claims)
+    }
+
+    /// The identity of the commit.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Claims `bytes` and returns their offset from the first free byte of the file.
+    ///
+    /// # Errors
+    /// `Invalid` if the commit has ended; `Limit`; `Io`.
+    pub fn reserve(&mut self, bytes: u64) -> Result<u64> {
+        let owner = random_id();
+        self.add(|end| {
+            let end = end
+                .checked_add(bytes)
+                .ok_or_else(|| Error::limit("the file would exceed 2^64 bytes; write less"))?;
+            Ok(format!("{end}:{owner}"))
+        })
+    }
+
+    /// Ends the claims, and returns the number of claimed bytes.
+    ///
+    /// # Errors
+    /// As `reserve`.
+    pub fn close(&mut self) -> Result<u64> {
+        self.add(|_| Ok(CLOSED.to_owned()))
+    }
+
+    /// Checks that the commit has not ended.
+    ///
+    /// # Errors
+    /// `Invalid` if it has; `Io`.
+    pub fn check(&self) -> Result<()> {
+        // Network file systems validate their caches when a file is opened.
+        match File::open(self.marker()) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.ended()),
+            Err(error) => Err(self.error(error, "opening the marker of a commit")),
+        }
+    }
+
+    /// Removes all claims: the commit has ended.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remove(&self) -> Result<()> {
+        // First: no process may write after its claim has disappeared.
+        match fs::remove_file(self.marker()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(self.error(error, "removing the marker of a commit"));
+            }
+            _ => {}
+        }
+        remove_folder(&self.folder)
+    }
+
+    /// Adds a link after the last one, with the target that `target` makes of the end of all claims, which is returned.
+    fn add(&mut self, target: impl Fn(u64) -> Result<String>) -> Result<u64> {
+        self.find_last();
+        loop {
+            let Some(end) = self.end()? else {
+                std::thread::sleep(PATIENCE);
+                self.check()?;
+                continue;
+            };
+            let (target, link) = (target(end)?, self.link(self.last + 1));
+            match symlink(&target, &link) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    // NFS repeats a request whose answer was lost.
+                    let is_own =
+                        fs::read_link(&link).is_ok_and(|found| found == Path::new(&target));
+                    if !is_own {
+                        self.last += 1;
+                        continue;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(self.ended()),
+                Err(error) => return Err(self.error(error, "creating a claim")),
+            }
+            self.last += 1;
+            return Ok(end);
+        }
+    }
+
+    /// Finds the last link by steps of growing, then of shrinking lengths.
+    fn find_last(&mut self) {
+        let exists = |number: u64| self.link(number).symlink_metadata().is_ok();
+        let (mut last, mut step) = (self.last, 1);
+        while exists(last + step) {
+            last += step;
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if exists(last + step) {
+                last += step;
+            }
+        }
+        self.last = last;
+    }
+
+    /// The end of all bytes that are claimed by the links up to the last one; `None` if the link is not visible yet.
+    fn end(&self) -> Result<Option<u64>> {
+        let target = match fs::read_link(self.link(self.last)) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.error(error, "reading a claim")),
+        };
+        let text = target.to_string_lossy();
+        if text == CLOSED {
+            return Err(self.ended());
+        }
+        let end = text.split(':').next().and_then(|end| end.parse().ok());
+        end.map(Some).ok_or_else(|| {
+            let message =
+                format!("expected the end of a claim, found {text:?}; write the store again");
+            Error::corrupt(message).in_file(self.link(self.last).display())
+        })
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.folder.join(&self.id)
+    }
+
+    fn link(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{}.{number}", self.id))
+    }
+
+    fn ended(&self) -> Error {
+        Error::invalid(
+            "the commit has ended, or was cancelled; open another one, and use its invitation",
+        )
+    }
+
+    fn error(&self, source: io::Error, doing: &'static str) -> Error {
+        Error::io(source, &self.folder, doing)
+    }
+}
+
+/// Removes the claims on a file that a killed process left, so that its other processes stop writing. The caller has
+/// locked the file.
+///
+/// # Errors
+/// `Io`.
+pub fn remove_of(path: &Path) -> Result<()> {
+    let folder = folder_of(path)?;
+    match folder.symlink_metadata() {
+        Ok(_) => remove_folder(&folder),
+        Err(_) => Ok(()),
+    }
+}
+
+fn remove_folder(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io(error, folder, "removing the claims of a commit"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn folder_of(path: &Path) -> Result<PathBuf> {
+    file::temporary(path, ".ambar-claims")
+}
+
+fn random_id() -> String {
+    let half = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", half(), half())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::{CreateOptions, create};
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn claims_of_many_processes_do_not_overlap_and_end_with_the_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = create(&folder.path().join("x.ambar"), &CreateOptions::default()).unwrap();
+        let mut first = Claims::create(&writer.share().unwrap()).unwrap();
+        let places = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4u64)
+                .map(|thread| {
+                    let mut claims = first.clone();
+                    scope.spawn(move || {
+                        let lengths = (0..50).map(|n| 1 + n % 7 + thread);
+                        let claim = |length| (claims.reserve(length).unwrap(), length);
+                        lengths.map(claim).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            let places = threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap());
+            let mut places: Vec<_> = places.collect();
+            places.sort_unstable();
+            places
+        });
+        let mut end = 0;
+        for (start, length) in places {
+            assert_eq!(start, end);
+            end += length;
+        }
+        let mut late = first.clone();
+        late.check().unwrap();
+        assert_eq!(first.close().unwrap(), end);
+        assert_eq!(late.reserve(1).unwrap_err().kind(), ErrorKind::Invalid);
+        first.remove().unwrap();
+        assert_eq!(late.check().unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(late.reserve(1).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}

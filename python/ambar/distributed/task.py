@@ -1,0 +1,318 @@
+"""The side of the tasks: invitations, and the writers that they open."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ambar import _core
+from ambar.store.dtypes import to_core
+from ambar.store.error_bounds import check_range
+from ambar.store.nodes import absolute
+
+
+class Part(NamedTuple):
+    """A part of an array, which one task can write.
+
+    Examples
+    --------
+    >>> part = ambar.distributed.Part("density", (100, 0), (50, 200))
+    >>> part.slices
+    (slice(100, 150, None), slice(0, 200, None))
+    """
+
+    path: str
+    """The path of the array."""
+    start: tuple[int, ...]
+    """The first index in each dimension."""
+    shape: tuple[int, ...]
+    """The length of each dimension."""
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The part as an index of arrays."""
+        lengths = zip(self.start, self.shape, strict=True)
+        return tuple(slice(start, start + length) for start, length in lengths)
+
+
+class Invitation:
+    """Lets tasks write arrays of a commit, until the commit ends.
+
+    `Commit.invitation` is one. It can be pickled, and travels as bytes or as a file.
+
+    Parameters
+    ----------
+    data : bytes
+        The result of ``bytes(invitation)``.
+
+    Examples
+    --------
+    >>> arrays = {"x": {"shape": (4,), "dtype": "f8", "blocks": (2,)}}
+    >>> with ambar.distributed.open("invited.ambar", arrays=arrays) as commit:
+    ...     invitation = ambar.distributed.Invitation(bytes(commit.invitation))
+    ...     with invitation.writer() as writer:
+    ...         writer.write_region("x", np.ones(4), (0,))
+    ...         receipt = writer.receipt()
+    ...     commit.finish([receipt])
+    >>> ambar.open_store("invited.ambar")["x"][:]
+    array([1., 1., 1., 1.])
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = bytes(data)
+
+    @classmethod
+    def _of(cls, core: bytes, limits: Mapping[str, tuple[float, float]]) -> Self:
+        """Return the invitation of the extension module with the value ranges of arrays."""
+        return cls(json.dumps({"invitation": core.decode(), "limits": limits}).encode())
+
+    def __bytes__(self) -> bytes:
+        return self._data
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the invitation to a file, for tasks that another program starts.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write; it is replaced if it exists.
+
+        Raises
+        ------
+        OSError
+            If the file system reports an error.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (4,), "dtype": "f8"}}
+        >>> with ambar.distributed.open("saved.ambar", arrays=arrays) as commit:
+        ...     commit.invitation.save("invitation")
+        ...     with ambar.distributed.Invitation.load("invitation").writer() as writer:
+        ...         writer.write_region("x", np.ones(4), (0,))
+        ...         writer.save_receipt("0.receipt")
+        ...     commit.finish(".")
+        """
+        write_whole(Path(path), self._data)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an invitation from a file that `save` has written.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        Invitation
+            The invitation.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the file does not exist.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (4,), "dtype": "f8"}}
+        >>> with ambar.distributed.open("loaded.ambar", arrays=arrays) as commit:
+        ...     commit.invitation.save("invitation")
+        ...     loaded = ambar.distributed.Invitation.load("invitation")
+        ...     commit.cancel()
+        >>> loaded.writer()
+        Traceback (most recent call last):
+        ...
+        ambar.InvalidError: the commit has ended, or was cancelled; ...
+        """
+        return cls(Path(path).read_bytes())
+
+    def writer(self, threads: int | None = 1) -> TaskWriter:
+        """Open the file for writing regions.
+
+        Parameters
+        ----------
+        threads : int or None, default 1
+            The number of threads that encode; None for all cores.
+
+        Returns
+        -------
+        TaskWriter
+            A context manager. It belongs to this process, and to one thread at a time.
+
+        Raises
+        ------
+        ValueError
+            If the commit has ended, another version of ambar made the invitation, or this machine
+            has another file of the same name.
+        FileNotFoundError
+            If this machine does not see the file.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (4,), "dtype": "f8"}}
+        >>> with ambar.distributed.open("task.ambar", arrays=arrays) as commit:
+        ...     with commit.invitation.writer() as writer:
+        ...         writer.write_region("x", np.arange(4.0), (0,))
+        ...         commit.finish([writer.receipt()])
+        """
+        try:
+            content = json.loads(self._data)
+            core, limits = content["invitation"].encode(), content["limits"]
+        except (ValueError, KeyError, TypeError):
+            raise _core.InvalidError(
+                f"expected the bytes of an invitation, found {self._data[:40]!r}; pass "
+                "bytes(commit.invitation) unchanged"
+            ) from None
+        return TaskWriter(_core.RegionWriter(core, threads), limits)
+
+
+class TaskWriter:
+    """Writes regions of arrays in one task. `Invitation.writer` returns it.
+
+    Examples
+    --------
+    >>> def write(invitation, part):
+    ...     with invitation.writer() as writer:
+    ...         writer.write_region(part.path, np.full(part.shape, 2.5), part.start)
+    ...         return writer.receipt()
+    >>> arrays = {"x": {"shape": (4, 6), "dtype": "f8", "blocks": (2, 6)}}
+    >>> with ambar.distributed.open("tasks.ambar", arrays=arrays) as commit:
+    ...     commit.finish(write(commit.invitation, part) for part in commit.parts())
+    >>> float(ambar.open_store("tasks.ambar")["x"][:].sum())
+    60.0
+    """
+
+    def __init__(self, core: _core.RegionWriter, limits: Mapping[str, tuple[float, float]]) -> None:
+        self._core = core
+        self._limits = limits
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
+        """Write `data` into a region of an array.
+
+        The region begins and ends at borders of the array's shards (of its chunks, if it has no
+        shards), or at the end of the array. If tasks write a region twice, the values of the last
+        receipt are valid.
+
+        Parameters
+        ----------
+        path : str
+            An array that the commit has created, or updates.
+        data : array_like
+            Values of the array's dtype.
+        start : sequence of int
+            The first index of the region in each dimension.
+
+        Raises
+        ------
+        KeyError
+            If tasks do not write this array.
+        ValueError
+            If the region has parts of shards (the message has the right borders), data do not fit,
+            values are outside the `value_range` of the array, or the commit has ended.
+        OSError
+            If the file system reports an error, such as a full disk.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (100,), "dtype": "f8", "blocks": (50,)}}
+        >>> with ambar.distributed.open("regions.ambar", arrays=arrays) as commit:
+        ...     with commit.invitation.writer() as writer:
+        ...         writer.write_region("x", np.ones(30), (0,))
+        Traceback (most recent call last):
+        ...
+        ambar.InvalidError: ... regions begin and end at multiples of [50], ...
+        """
+        values = np.asarray(data)
+        dtype, native = to_core(values)
+        if isinstance(native, list):
+            raise _core.UnsupportedError(
+                f"{path}: expected values of fixed size, found {dtype}; write them in the "
+                "coordinator, with Commit.create_array"
+            )
+        check_range(path, values, self._limits.get(absolute(path)))
+        self._core.write(path, native, dtype, list(start), list(values.shape))
+
+    def receipt(self) -> bytes:
+        """Make all values that were written durable, and return the receipt for `Commit.finish`.
+
+        Returns
+        -------
+        bytes
+            What was written: about 150 bytes for each shard.
+
+        Raises
+        ------
+        ValueError
+            If the commit has ended.
+        OSError
+            If the file system reports an error.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (4,), "dtype": "f8"}}
+        >>> with ambar.distributed.open("receipt.ambar", arrays=arrays) as commit:
+        ...     with commit.invitation.writer() as writer:
+        ...         writer.write_region("x", np.arange(4.0), (0,))
+        ...         receipt = writer.receipt()
+        ...     commit.finish([receipt])
+        """
+        return self._core.receipt()
+
+    def save_receipt(self, path: str | os.PathLike[str]) -> None:
+        """Write the receipt to a file, which appears when it is complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; `Commit.finish` reads those of a folder that end in ``.receipt``.
+
+        Raises
+        ------
+        ValueError, OSError
+            As for `receipt`.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (4,), "dtype": "f8"}}
+        >>> with ambar.distributed.open("files.ambar", arrays=arrays) as commit:
+        ...     with commit.invitation.writer() as writer:
+        ...         writer.write_region("x", np.arange(4.0), (0,))
+        ...         writer.save_receipt("task_0.receipt")
+        ...     commit.finish(".")
+        """
+        write_whole(Path(path), self.receipt())
+
+    def close(self) -> None:
+        """Close the file. Values without a receipt are lost. The ``with`` block calls it.
+
+        Examples
+        --------
+        >>> arrays = {"x": {"shape": (4,), "dtype": "f8"}}
+        >>> with ambar.distributed.open("closing.ambar", arrays=arrays) as commit:
+        ...     writer = commit.invitation.writer()
+        ...     writer.write_region("x", np.arange(4.0), (0,))
+        ...     receipt = writer.receipt()
+        ...     writer.close()
+        ...     commit.finish([receipt])
+        """
+        self._core.close()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that other processes see only as a whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    temporary.replace(path)

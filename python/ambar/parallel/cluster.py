@@ -1,0 +1,80 @@
+"""Tasks on the workers of a dask cluster, which write stores of their own beside the target."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias, TypeVar
+
+from ambar._util.optional import require
+from ambar._util.progress import Progress
+
+Scheduler: TypeAlias = Any
+"""The address of a scheduler of dask, such as ``"tcp://node1:8786"``, or a ``Client``."""
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@contextmanager
+def connected(scheduler: Scheduler) -> Iterator[Any]:
+    """Yield the client of a scheduler; one that was given stays open.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If distributed is not installed.
+    OSError
+        If no scheduler answers at the address.
+    """
+    distributed = require("distributed", purpose="scheduler=", install="ambar[distributed]")
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
+    with distributed.Client(scheduler, set_as_default=False) as client:
+        yield client
+
+
+def run(
+    client: Any,
+    function: Callable[..., _Result],
+    tasks: Sequence[tuple[Any, ...]],
+    report: Progress | None = None,
+) -> list[_Result]:
+    """Return the results of `function` for tasks, in their order; raises the first error."""
+    from distributed import as_completed
+
+    futures = client.map(function, *zip(*tasks, strict=True), pure=False) if tasks else []
+    place_of = {future.key: place for place, future in enumerate(futures)}
+    results: dict[int, _Result] = {}
+    completed = as_completed(futures, with_results=True)
+    try:
+        for future, result in completed:
+            results[place_of[future.key]] = result
+            if report is not None:
+                report(len(results), len(tasks))
+    finally:
+        client.cancel(futures)
+    return [results[place] for place in range(len(tasks))]
+
+
+@contextmanager
+def scratch_beside(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a folder for the stores of tasks, on the file system of `target`; it is removed."""
+    place = Path(target).absolute()
+    with TemporaryDirectory(
+        prefix=f".{place.name}.parts-", dir=place.parent, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+def batches(items: Sequence[_Item], client: Any) -> list[list[_Item]]:
+    """Divide items into consecutive batches of equal numbers, one for each thread of a cluster."""
+    threads = sum(client.nthreads().values())
+    count = min(max(threads, 1), len(items))
+    ends = [len(items) * number // count for number in range(count + 1)] if count else []
+    return [list(items[start:end]) for start, end in itertools.pairwise(ends)]
