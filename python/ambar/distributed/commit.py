@@ -120,7 +120,10 @@ class Commit(CommitContext):
         sample : array_like, optional
             Values that resemble those of the array, of any shape with as many dimensions, to choose
             the codecs. By default the codecs are those of the profile.
-        dims, attrs, fill_value, chunks, shards : optional
+        chunks, shards : sequence of int, optional
+            The shapes of chunks and shards, instead of `blocks`. With `chunks` alone, a shard is
+            one chunk.
+        dims, attrs, fill_value : optional
             As for `ambar.Writer.create_array`.
         profile, error_bound, value_range, layout : optional
             As for `ambar.Writer.create_array`. Bounds that depend on the range of values need
@@ -169,6 +172,7 @@ class Commit(CommitContext):
                 f"dtype={dtype!r}; give both"
             )
         check_layout(path, layout, ("grid",))
+        common["shards"] = shards or chunks
         shape = tuple(int(length) for length in shape)
         if blocks is not None:
             if chunks is not None or shards is not None:

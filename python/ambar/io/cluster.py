@@ -16,7 +16,7 @@ from ambar.io.merge import merge
 from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion
 from ambar.kinds.request import Path as AnyPath
-from ambar.parallel.cluster import Scheduler, connected, run, scratch_beside
+from ambar.parallel.cluster import Scheduler, connected, new_name, run, scratch_beside
 
 
 def convert_on_cluster(
@@ -53,8 +53,7 @@ def convert_on_cluster(
         title = f"converting {plural(len(outputs), 'output')}"
         with progress_function(progress, title) as report:
             tasks = [
-                (convert, str(output.absolute()), scratch / f"{number:06d}", dict(options))
-                for number, output in enumerate(outputs)
+                (convert, str(output.absolute()), scratch, dict(options)) for output in outputs
             ]
             reports = run(client, _convert_output, tasks, report)
         stores = [done.target for done in reports if done.converted]
@@ -72,12 +71,12 @@ def convert_on_cluster(
 
 
 def _convert_output(
-    convert: Callable[..., Conversion], output: str, folder: Path, options: dict[str, Any]
+    convert: Callable[..., Conversion], output: str, scratch: Path, options: dict[str, Any]
 ) -> Conversion:
     """Convert one output, in a task, to a series that has it alone."""
-    folder.mkdir()
+    folder = new_name(scratch)
     run_folder = folder / "run"
-    run_folder.mkdir()
+    run_folder.mkdir(parents=True)
     (run_folder / Path(output).name).symlink_to(output)
     target = folder / "output.ambar"
     try:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar
+from uuid import uuid4
 
 from ambar._util.optional import require
 from ambar._util.progress import Progress
@@ -45,13 +46,16 @@ def run(
     tasks: Sequence[tuple[Any, ...]],
     report: Progress | None = None,
 ) -> list[_Result]:
-    """Return the results of `function` for tasks, in their order; raises the first error."""
+    """Return the results of `function` for tasks, in their order; raises the first error.
+
+    A task runs again if its worker dies.
+    """
     from distributed import as_completed
 
     futures = client.map(function, *zip(*tasks, strict=True), pure=False) if tasks else []
     place_of = {future.key: place for place, future in enumerate(futures)}
     results: dict[int, _Result] = {}
-    completed = as_completed(futures, with_results=True)
+    completed = as_completed(futures, loop=client.loop, with_results=True)
     try:
         for future, result in completed:
             results[place_of[future.key]] = result
@@ -60,6 +64,11 @@ def run(
     finally:
         client.cancel(futures)
     return [results[place] for place in range(len(tasks))]
+
+
+def new_name(folder: Path) -> Path:
+    """Return a path in a folder that no other attempt of a task has."""
+    return folder / uuid4().hex
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record
 from ambar.kinds.request import Conversion, OnError
-from ambar.parallel.cluster import Scheduler, batches, connected, scratch_beside
+from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_beside
 from ambar.parallel.cluster import run as run_tasks
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
@@ -304,10 +304,7 @@ class _Run:
         with connected(scheduler) as client, scratch_beside(target) as scratch:
             options = {**self._collection.settings, **writing}
             named = [(name, path.absolute()) for name, path in self.wanted.items()]
-            tasks = [
-                (dict(batch), scratch / f"{number:06d}.ambar", reading, options)
-                for number, batch in enumerate(batches(named, client))
-            ]
+            tasks = [(dict(batch), scratch, reading, options) for batch in batches(named, client)]
             done = run_tasks(client, partial(_ingest_batch, on_error=self._on_error), tasks, report)
             for batch in done:
                 self.failed |= batch.failed
@@ -401,12 +398,13 @@ class _Batch(NamedTuple):
 
 def _ingest_batch(
     sources: dict[str, Path],
-    target: Path,
+    scratch: Path,
     reading: Reading,
     options: dict[str, Any],
     on_error: OnError,
 ) -> _Batch:
-    """Ingest files to a collection, in a task of a cluster."""
+    """Ingest files to a collection in a folder, in a task of a cluster."""
+    target = new_name(scratch)
     with open_collection(target, "w", **options) as collection:
         run = _Run(collection, sources, on_error)
         with Workers(1) as workers:

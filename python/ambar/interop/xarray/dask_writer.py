@@ -143,8 +143,9 @@ def _write_on_cluster(
                     whole.append(write(invitation, *place, block))
                 else:
                     parts.append((place, block))
-        completed = as_completed(client.compute(whole), with_results=True)
-        del blocks, held, whole  # the cluster releases blocks after they are written
+        futures = client.compute(whole) if whole else []
+        completed = as_completed(futures, loop=client.loop, with_results=True)
+        del blocks, futures, held, whole  # the cluster releases blocks after they are written
         commit._adopt([receipt for _, receipt in completed])
     except FileNotFoundError as error:
         raise FileNotFoundError(
@@ -155,7 +156,7 @@ def _write_on_cluster(
         ) from error
     finally:
         commit._end()
-    for (node, start), values in _from_cluster(client, parts):
+    for (node, start), values in _from_cluster(client, parts) if parts else ():
         writer.write_region(node, np.asarray(values), start)
 
 
@@ -171,6 +172,8 @@ def _choose_codecs(
     from ambar.distributed.commit import choose_codecs
 
     new = [at for at, array in enumerate(arrays) if array.is_new]
+    if not new:
+        return []
     held = list(client.persist([first[at] for at in new]))
     samples = client.gather(client.compute([delayed(_sample)(block) for block in held]))
     for at, sample in zip(new, samples, strict=True):
@@ -202,7 +205,7 @@ def _from_cluster(
 
     futures = client.compute([block for _, block in parts])
     place_of = {future.key: place for future, (place, _) in zip(futures, parts, strict=True)}
-    completed = as_completed(futures, with_results=True)
+    completed = as_completed(futures, loop=client.loop, with_results=True)
     del futures  # the cluster releases results after they are written
     for future, values in completed:
         yield place_of[future.key], values

@@ -1,0 +1,279 @@
+"""Stores that processes without a connection to each other write together, and dask's clusters."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+import ambar.distributed
+import ambar.xarray
+from ambar.distributed import Invitation, Part
+from tests.helpers.netcdf_files import profile, write
+from tests.helpers.paths import RAMSES
+from tests.helpers.store_contents import ambars, assert_same
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+xr = pytest.importorskip("xarray")
+zarr = pytest.importorskip("zarr")
+
+SHAPE = (6, 40, 30)
+ARRAYS: dict[str, Any] = {
+    "run/density": {"shape": SHAPE, "dtype": "f8", "blocks": (2, 40, 30), "dims": ["t", "y", "x"]}
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.ambar"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A cluster of two processes, whose dead workers are replaced."""
+    with (
+        distributed.LocalCluster(
+            2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def values_of(part: Part) -> np.ndarray:
+    return np.arange(float(np.prod(SHAPE))).reshape(SHAPE)[part.slices]
+
+
+def write_part(invitation: Invitation, part: Part, factor: float = 1.0) -> bytes:
+    with invitation.writer() as writer:
+        writer.write_region(part.path, factor * values_of(part), part.start)
+        return writer.receipt()
+
+
+def read_by_zarr(path: Path, name: str) -> Any:
+    with zarr.storage.ZipStore(path, mode="r") as files:
+        return zarr.open_group(files, mode="r")[name][:]
+
+
+def test_processes_write_one_file(path: Path) -> None:
+    with ambar.distributed.open(path, arrays=ARRAYS) as commit:
+        commit.attrs["title"] = "a run"
+        commit.create_array("run/time", np.arange(6.0), attrs={"units": "s"})
+        commit.create_array(
+            "run/lossy",
+            shape=SHAPE,
+            dtype="f4",
+            blocks=(3, 20, 30),
+            error_bound="1e-3 of range",
+            value_range=(0, 7200),
+            sample=np.linspace(0, 7200, 7200, dtype="f4").reshape(SHAPE),
+        )
+        parts = commit.parts("run/density")
+        assert [part.start for part in parts] == [(0, 0, 0), (2, 0, 0), (4, 0, 0)]
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            receipts = pool.starmap(write_part, [(commit.invitation, part) for part in parts])
+        for part in commit.parts("run/lossy"):
+            with pickle.loads(pickle.dumps(commit.invitation)).writer() as writer:
+                writer.write_region(part.path, values_of(part).astype("f4"), part.start)
+                receipts.append(writer.receipt())
+        assert not path.exists()
+        commit.finish(receipts, message="of tasks")
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name]
+    expected = values_of(Part("", (0, 0, 0), SHAPE))
+    np.testing.assert_array_equal(read_by_zarr(path, "run/density"), expected)
+    store = ambar.open_store(path)
+    assert np.abs(store["run/lossy"][:] - expected).max() <= 7.2
+    assert store["run/density"].dims == ("t", "y", "x")
+    assert store.attrs["title"] == "a run"
+    assert ambar.log(path)[0].message == "of tasks"
+
+
+def test_the_last_receipt_wins_and_lost_tasks_are_named(path: Path) -> None:
+    with ambar.distributed.open(path, arrays=ARRAYS) as commit:
+        first, second, third = commit.parts()
+        lost = write_part(commit.invitation, first, 7.0)
+        assert len(lost) < 500
+        receipts = [write_part(commit.invitation, part, 5.0) for part in (first, second)]
+        receipts += [write_part(commit.invitation, first)]
+        with pytest.raises(ValueError, match=r"none of 1 region: run/density at \(4, 0, 0\)"):
+            commit.finish(receipts)
+        assert commit.missing(receipts) == [third]
+        receipts += [write_part(commit.invitation, part) for part in (second, third)]
+        commit.finish(receipts)
+    store = ambar.open_store(path)
+    np.testing.assert_array_equal(store["run/density"][:], values_of(Part("", (0, 0, 0), SHAPE)))
+    usage = store.usage()
+    assert usage["dead"] > 0
+    ambar.compact(path)
+    assert ambar.open_store(path).usage()["dead"] == 0
+    np.testing.assert_array_equal(store["run/density"][:], values_of(Part("", (0, 0, 0), SHAPE)))
+
+
+def test_nothing_is_committed_without_finish(path: Path) -> None:
+    with ambar.create(path) as writer:
+        writer.create_array("x", np.arange(8.0), chunks=(4,), shards=(4,))
+    before = path.read_bytes()
+    commit = ambar.distributed.open(path, "a")
+    commit.update_array("x")
+    with commit.invitation.writer() as writer:
+        writer.write_region("x", np.zeros(4), (4,))
+        receipt = writer.receipt()
+        commit.cancel()
+        with pytest.raises(ValueError, match="the commit has ended"):
+            writer.write_region("x", np.zeros(4), (0,))
+        with pytest.raises(ValueError, match="the commit has ended"):
+            writer.receipt()
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match="nothing is committed"), ambar.distributed.open(path, "a"):
+        pass
+    with (
+        pytest.raises(ValueError, match="receipt 0 is of another commit"),
+        ambar.distributed.open(path, "a") as commit,
+    ):
+        commit.finish([receipt])
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_wrong_regions_and_values_are_refused(path: Path) -> None:
+    with ambar.distributed.open(path, arrays=ARRAYS) as commit:
+        with commit.invitation.writer() as writer:
+            with pytest.raises(ValueError, match=r"multiples of \[2, 40, 30\]"):
+                writer.write_region("run/density", np.zeros((1, 40, 30)), (0, 0, 0))
+            with pytest.raises(ValueError, match="expected values of float64, found .* float32"):
+                writer.write_region("run/density", np.zeros((2, 40, 30), "f4"), (0, 0, 0))
+            with pytest.raises(KeyError, match="did you mean run/density"):
+                writer.write_region("run/densty", np.zeros((2, 40, 30)), (0, 0, 0))
+        with pytest.raises(ValueError, match="invited already"):
+            commit.create_group("late")
+        with pytest.raises(ValueError, match="expected the bytes of an invitation"):
+            Invitation(b"{}").writer()
+        with pytest.raises(ValueError, match="not a valid receipt"):
+            commit.finish([b"{}"])
+        commit.cancel()
+
+
+def test_a_killed_coordinator_leaves_nothing_that_tasks_can_write(path: Path) -> None:
+    with ambar.create(path) as writer:
+        writer.create_array("x", np.arange(8.0), chunks=(4,), shards=(4,))
+    invitation = path.with_name("invitation")
+    program = f"""
+        import os, signal, ambar.distributed
+        commit = ambar.distributed.open({str(path)!r}, "a")
+        commit.update_array("x")
+        commit.invitation.save({str(invitation)!r})
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with Invitation.load(invitation).writer() as task:
+        task.write_region("x", np.zeros(4), (0,))
+        with ambar.create(path, "a") as writer:
+            writer.create_array("y", np.arange(8.0))
+            with pytest.raises(ValueError, match="the commit has ended"):
+                task.write_region("x", np.zeros(4), (4,))
+    np.testing.assert_array_equal(ambar.open_store(path)["x"][:], np.arange(8.0))
+    np.testing.assert_array_equal(ambar.open_store(path)["y"][:], np.arange(8.0))
+
+
+def fatal(values: np.ndarray, place: Path) -> np.ndarray:
+    """Kill the worker that computes a block for the first time."""
+    try:
+        place.touch(exist_ok=False)
+    except FileExistsError:
+        return values
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return values
+
+
+def test_workers_of_a_cluster_write_and_may_die(
+    path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(1).normal(size=(60, 100)).cumsum(0)
+    data = da.from_array(values, (10, 50))
+    deadly = da.map_blocks(
+        lambda block, block_id=None: (
+            fatal(block, path.with_name("died")) if block_id == (4, 1) else block
+        ),
+        data,
+        dtype=data.dtype,
+    )
+    dataset = xr.Dataset({"a": (("t", "x"), deadly), "b": ("t", np.arange(60.0))})
+    received: list[Any] = []
+    region = ambar.Writer.write_region
+    monkeypatch.setattr(
+        ambar.Writer, "write_region", lambda *args: (received.append(args[1]), region(*args))
+    )
+    with client.as_current():
+        dataset.ambar.write(path)
+        assert path.with_name("died").exists()
+        np.testing.assert_array_equal(read_by_zarr(path, "a"), values)
+        # Workers write other rows, of chunks of the store.
+        xr.Dataset({"a": (("t", "x"), data * 2), "b": ("t", np.ones(60))}).ambar.write(
+            path, append_dim="t"
+        )
+        assert received == []
+        # Of a region that begins and ends within chunks, the ends come to this process.
+        part = xr.Dataset({"a": (("t", "x"), data[:40] * 3)})
+        part.ambar.write(path, region={"t": slice(15, 55), "x": slice(0, 100)})
+    assert set(received) == {"a"}
+    expected = np.concatenate([values, values * 2])
+    expected[15:55] = values[:40] * 3
+    np.testing.assert_array_equal(read_by_zarr(path, "a"), expected)
+    np.testing.assert_array_equal(ambar.open_store(path)["b"][60:], np.ones(60))
+
+
+def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
+    run = RAMSES / "sedov3d_small"
+    alone, shared = tmp_path / "alone.ambar", tmp_path / "shared.ambar"
+    ambar.convert(run, alone, error_bound="1e-3 relative")
+    steps: list[tuple[int, int]] = []
+    done = ambar.convert(
+        run,
+        shared,
+        error_bound="1e-3 relative",
+        scheduler=client,
+        progress=lambda *step: steps.append(step),
+    )
+    assert done.converted == ["output_00001", "output_00002"]
+    assert steps == [(1, 2), (2, 2)]
+    assert_same(ambars(shared), ambars(alone))
+    again = ambar.convert(run, shared, error_bound="1e-3 relative", mode="a")
+    assert again.skipped == done.converted
+    with pytest.raises(ValueError, match="expected a run of several outputs"):
+        ambar.convert(run / "output_00002", tmp_path / "one.ambar", scheduler=client)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["alone.ambar", "shared.ambar"]
+
+
+@pytest.mark.processes
+def test_workers_of_a_cluster_ingest(tmp_path: Path, client: Any) -> None:
+    folder = tmp_path / "files"
+    files = [write(profile(number), folder / f"p{number}.zarr") for number in range(7)]
+    target = tmp_path / "x.ambar"
+    address = client.scheduler.address
+    done = ambar.ingest(files[:5], target, error_bound={"temperature": 0.01}, scheduler=address)
+    assert done.converted == [f"p{number}" for number in range(5)]
+    broken = folder / "p9.zarr"
+    broken.mkdir()
+    broken.joinpath("zarr.json").write_text("{")
+    more = ambar.ingest(folder, target, mode="a", on_error="skip", scheduler=client)
+    assert (more.converted, list(more.failed)) == (["p5", "p6"], [str(broken)])
+    assert len(more.skipped) == 5
+    datasets = ambar.open_collection(target)
+    assert datasets.names == [f"p{number}" for number in range(7)]
+    xr.testing.assert_allclose(datasets["p6"].load(), xr.load_dataset(files[6]), atol=0.01)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["files", "x.ambar"]
