@@ -28,6 +28,7 @@ MODULES = (
     "ambar.codecs",
     "ambar.codecs.numcodecs_api",
     "ambar.codecs.zarr_python",
+    "ambar.distributed",
     "ambar.hdf5",
     "ambar.interop.xarray.engine",
     "ambar.mesh.viewers.pyvista_reader",

@@ -83,7 +83,7 @@ def test_processes_write_one_file(path: Path) -> None:
         )
         parts = commit.parts("run/density")
         assert [part.start for part in parts] == [(0, 0, 0), (2, 0, 0), (4, 0, 0)]
-        with multiprocessing.get_context("spawn").Pool(2) as pool:
+        with multiprocessing.get_context("fork").Pool(2) as pool:
             receipts = pool.starmap(write_part, [(commit.invitation, part) for part in parts])
         for part in commit.parts("run/lossy"):
             with pickle.loads(pickle.dumps(commit.invitation)).writer() as writer:
