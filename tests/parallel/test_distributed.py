@@ -213,11 +213,14 @@ def test_workers_of_a_cluster_write_and_may_die(
         dtype=data.dtype,
     )
     dataset = xr.Dataset({"a": (("t", "x"), deadly), "b": ("t", np.arange(60.0))})
-    received: list[Any] = []
+    received: list[str] = []
     region = ambar.Writer.write_region
-    monkeypatch.setattr(
-        ambar.Writer, "write_region", lambda *args: (received.append(args[1]), region(*args))
-    )
+
+    def write_region(writer: ambar.Writer, name: str, *rest: Any) -> None:
+        received.append(name)
+        region(writer, name, *rest)
+
+    monkeypatch.setattr(ambar.Writer, "write_region", write_region)
     with client.as_current():
         dataset.ambar.write(path)
         assert path.with_name("died").exists()
