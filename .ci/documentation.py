@@ -22,7 +22,7 @@ local_partial_types = true
 disable_error_code = has-type, name-defined, used-before-def
 ignore_missing_imports = true
 
-[mypy-fsspec.*,h5py.*,polars.*,pyvista.*,virtualizarr.*,xarray.*,yt.*,zarr.*]
+[mypy-dask.*,distributed.*,fsspec.*,h5py.*,polars.*,pyvista.*,virtualizarr.*,xarray.*,yt.*,zarr.*]
 follow_imports = skip
 """
 """Only the types of ambar are checked, not those of other libraries."""
