@@ -173,7 +173,15 @@ class _SnapshotCopy:
         own = attributes["ambar"]
         if self._part is not None:
             own["info"] = self._part.info(own["info"])
+        if self._is_part(own["components"]):
+            # The size of the source is to be compared with the size of a store of all of it.
+            own.get("source", {}).pop("bytes", None)
         return {**attributes, "ambar": {**own, "components": self._chosen}}
+
+    def _is_part(self, components: Mapping[str, Sequence[str]]) -> bool:
+        """Whether anything of the source is not in the copy."""
+        is_cut = self._levels is not None or self._region is not None
+        return is_cut or {k: list(v) for k, v in components.items()} != self._chosen
 
     def _at(self, base: str, *names: str) -> str:
         return "/".join(filter(None, [base, *names]))
