@@ -63,9 +63,11 @@ class Screen:
 
 
 @contextmanager
-def shown(browser: Any, path: Any, size: tuple[int, int] = (1200, 800)) -> Iterator[Screen]:
+def shown(
+    browser: Any, path: Any, size: tuple[int, int] = (1200, 800), against: Any = None
+) -> Iterator[Screen]:
     """Show data in the browser; the errors of the page must be none at the end."""
-    with ambar.view(path).serve(browser=False) as viewer:
+    with ambar.view(path, against=against).serve(browser=False) as viewer:
         page = browser.new_page(viewport={"width": size[0], "height": size[1]})
         screen = Screen(page)
         page.goto(viewer.url)

@@ -14,11 +14,13 @@ import xarray as xr
 import ambar
 import ambar.xarray
 from ambar.figures.panels import bin_extremes
+from ambar.viewer.background import Background
 from ambar.viewer.message import Message
-from ambar.viewer.pages.arrays import ImagePicture, first_values
+from ambar.viewer.pages.arrays import Comparison, ImagePicture, first_values
 from ambar.viewer.pages.arrays.axes import Axis, axes_of
 from ambar.viewer.pages.arrays.windows import read_image, read_line
 from tests.helpers.browser import Screen, shown
+from tests.helpers.paths import RAMSES_CASES
 from tests.helpers.range_server import RangeServer
 from tests.helpers.store_chunks import damage
 
@@ -155,6 +157,61 @@ def test_damaged_chunks_give_a_message(screen: Screen) -> None:
     assert "value" in screen.tooltip(0.5, 0.5)
 
 
+def test_intact_parts_of_damaged_arrays_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    values = RNG.random((3, 90, 70))
+    with ambar.create(path, fsync=False) as writer:
+        writer.create_array("a", values, chunks=(2, 20, 16))
+    damage(path, "a")
+    array = ambar.open_store(path)["a"]
+    for rows, columns in ((slice(0, 90, 1), slice(0, 70, 1)), (slice(5, 80, 4), slice(8, 64, 4))):
+        for plane in range(3):
+            [*_, window] = read_image(array, [plane, rows, columns], 1)
+            is_read = np.isfinite(window.values)
+            expected = values[plane, rows, columns]
+            np.testing.assert_array_equal(window.values[is_read], expected[is_read])
+            # One chunk of the planes 0 and 1 is damaged: at most 20 x 16 values.
+            steps = rows.step * columns.step
+            assert len(window.errors) == (plane < 2)
+            assert (~is_read).sum() * steps <= 320 * (plane < 2)
+    # A line of a damaged chunk lacks its values; a window in it has none.
+    place = np.argwhere(~np.isfinite(_image(array, 0)))[0]
+    [*_, line] = read_line(array, [0, slice(0, 90), int(place[1])], 1000)
+    assert 0 < np.isnan(line.values).sum() <= 20
+    assert len(line.errors) == 1
+    row, column = (slice(int(at), int(at) + 1, 1) for at in place)
+    with pytest.raises(ambar.CorruptError, match="checksum"):
+        list(read_image(array, [0, row, column], 1))
+
+
+def _image(array: ambar.Array, plane: int) -> np.ndarray:
+    slices = [slice(0, size, 1) for size in array.shape[1:]]
+    return list(read_image(array, [plane, *slices], 1))[-1].values
+
+
+def test_two_versions_are_beside_their_difference(
+    browser: Any, weather: tuple[Path, xr.Dataset], tmp_path: Path
+) -> None:
+    path, dataset = weather
+    near = dataset[["temperature"]] + np.float32(0.5)
+    near.ambar.write(tmp_path / "near.ambar", fsync=False)
+    with shown(browser, path, against=tmp_path / "near.ambar") as screen:
+        screen.wait_for(".bk-Figure >> nth=2")
+        check_value(screen, dataset.temperature[0, 0])
+    original, other = (ambar.open_store(one) for one in (path, tmp_path / "near.ambar"))
+    array, message = original["temperature"], Message()
+    comparison = Comparison(other["temperature"], ("a", "b"))
+    picture = ImagePicture(array, "a", axes_of(original, array), message, comparison)
+    for image in picture.images:
+        image._background.wait()
+    first, second, third = (image._source.data["image"][0] for image in picture.images)
+    np.testing.assert_allclose(second - first, third, atol=1e-4)
+    assert picture.images[2].figure.title.text == "largest difference 0.5"
+    assert picture.images[2]._colors.high.value == pytest.approx(0.5, rel=1e-4)
+    with pytest.raises(ValueError, match="expected a Store"):
+        ambar.view(path, against=RAMSES_CASES / "tube_1d_walls" / "output_00002")
+
+
 def test_values_stay_at_their_indices_while_a_read_fails(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path, fsync=False) as writer:
@@ -171,6 +228,30 @@ def test_values_stay_at_their_indices_while_a_read_fails(tmp_path: Path) -> None
     image.recolor()
     assert {name: getattr(image._image.glyph, name) for name in before} == before
     assert not image.is_reading
+
+
+def test_a_page_says_that_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ambar.viewer.background._PATIENCE", 0.02)
+    message, results = Message(), []
+    background = Background(results.append, message.fail, message.wait)
+
+    def read(failure: Exception | None) -> Iterator[str]:
+        end = time.monotonic() + 10
+        while not message.pane.visible and time.monotonic() < end:
+            time.sleep(0.01)
+        results.append(message.pane.object)
+        if failure is not None:
+            raise failure
+        yield "values"
+
+    background.submit(lambda: read(None))
+    background.wait()
+    assert results == ["reading ...", "values"]
+    assert not message.pane.visible
+    background.submit(lambda: read(OSError("503 Service Unavailable")))
+    background.wait()
+    assert results[2:] == ["reading ..."]
+    assert message.pane.object == "503 Service Unavailable"
 
 
 def test_lists_read_few_values() -> None:
@@ -192,11 +273,11 @@ def test_windows_of_images_are_read_in_pieces(tmp_path: Path, monkeypatch: Any) 
     rows, columns = slice(12, 192, 4), slice(2, 140, 2)
     images = list(read_image(store["a"], [2, rows, columns], 1))
     assert len(images) > 3
-    np.testing.assert_array_equal(images[-1], values[2, rows, columns])
+    np.testing.assert_array_equal(images[-1].values, values[2, rows, columns])
     [*_, turned] = read_image(store["a"], [2, rows, columns], 2)
-    np.testing.assert_array_equal(turned, values[2, rows, columns].T)
+    np.testing.assert_array_equal(turned.values, values[2, rows, columns].T)
     [*_, magnitude] = read_image(store["complex"], [slice(0, 200, 1), slice(0, 140, 1)], 0)
-    np.testing.assert_array_equal(magnitude, abs(values[0] + 1j * values[1]))
+    np.testing.assert_array_equal(magnitude.values, abs(values[0] + 1j * values[1]))
 
 
 def test_lines_keep_the_extremes_of_each_pixel(tmp_path: Path) -> None:
@@ -206,7 +287,8 @@ def test_lines_keep_the_extremes_of_each_pixel(tmp_path: Path) -> None:
     with ambar.create(path, fsync=False) as writer:
         writer.create_array("a", values)
     array = ambar.open_store(path)["a"]
-    [*_, (indices, shown_values)] = read_line(array, [slice(0, 1_000_000)], 500)
+    [*_, line] = read_line(array, [slice(0, 1_000_000)], 500)
+    indices, shown_values = line.indices, line.values
     assert len(indices) == 1000
     assert shown_values.max() == 99
     np.testing.assert_array_equal(values[indices], shown_values)

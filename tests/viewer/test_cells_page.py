@@ -32,7 +32,7 @@ from ambar.snapshot.pictures.panels import extent_of
 from ambar.viewer.background import Background
 from ambar.viewer.colors import Colors, ticks_between
 from ambar.viewer.pages.cells.call import python_call
-from ambar.viewer.pages.cells.comparison import difference, error_bound
+from ambar.viewer.pages.cells.comparison import difference, error_bound, matching_outputs
 from ambar.viewer.pages.cells.line_page import LinePage
 from ambar.viewer.pages.cells.overlays import borders, cell_sides, positions
 from ambar.viewer.pages.cells.page import CellsPage
@@ -44,6 +44,7 @@ from ambar.viewer.server import Server
 from tests.helpers.browser import Screen, shown
 from tests.helpers.particle_snapshots import particles, write_gadget
 from tests.helpers.paths import RAMSES_CASES
+from tests.helpers.ramses_outputs import HYDRO, Spec, write_output
 from tests.helpers.sample_outputs import output
 
 
@@ -405,6 +406,25 @@ def test_the_program_prints_the_url_and_ends_with_ctrl_c(run: Path) -> None:
     finally:
         program.kill()
         program.communicate()
+
+
+def test_a_folder_of_outputs_is_compared_with_its_store(tmp_path: Path) -> None:
+    folder, store = tmp_path / "run", tmp_path / "run.ambar"
+    for number in (2, 3):
+        write_output(folder, Spec(ndim=2, hydro=HYDRO[:4], number=number))
+    ambar.convert(folder, store, fsync=False)
+    write_output(folder, Spec(ndim=2, hydro=HYDRO[:4], number=4))
+    with ambar.view(folder, against=store).serve(browser=False):
+        pass
+    opened, other = (open_outputs(path)[1] for path in (folder, store))
+    same: Any
+    page = CellsPage(opened, ViewRequest.of(opened, other))
+    assert list(page._steps[0].slider.options) == ["2", "3"]
+    assert [steps.number for steps in page._steps] == [3, 3]
+    one, same = matching_outputs(opened[0], other)
+    assert (one.location, same.info.output) == (opened[0].location, 2)
+    with pytest.raises(ValueError, match="expected outputs with the numbers"):
+        matching_outputs(opened[2], other)
 
 
 TUBE = RAMSES_CASES / "tube_1d_walls" / "output_00002"

@@ -41,6 +41,7 @@ def view(
     ambar view output_00080
     ambar view s3://bucket/run.ambar --port 8050 --no-browser
     ambar view run.ambar --against lossy.ambar
+    ambar view run_folder --against run.ambar
     """
     from ambar.io.view import view as view_path
 

@@ -31,7 +31,8 @@ def view(
         What `ambar.open` opens: a store, its URL, a RAMSES output or a plotfile. A folder of
         outputs, as a series. The arrays of an open store or group, of any kind.
     against : str or path-like, optional
-        Other data of the same kind, to compare with: for example a store with an error bound.
+        Other data of the same kind, to compare with: for example a store with an error bound, or
+        the outputs from which the store was converted.
     commit : int, str or datetime, optional
         An earlier commit of the store at `path`, as for `ambar.open`.
     storage_options : mapping, optional
@@ -77,8 +78,8 @@ def view(
         viewer = viewer_of(kind, opened, ViewRequest(location=location))
         return viewer
     other_location = str(normalize_location(against))
-    _, other = open_outputs(against, storage_options)
-    if type(other) is not type(opened):
+    other_kind, other = open_outputs(against, storage_options)
+    if other_kind.view is not kind.view:
         raise _core.InvalidError(
             f"{other_location}: expected a {type(opened).__name__} to compare with {location}, "
             f"found a {type(other).__name__}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from threading import Lock, Thread
+from threading import Event, Lock, Thread, Timer
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -17,6 +17,8 @@ from ambar.viewer.ordering import in_order
 Task: TypeAlias = Callable[[], Iterator[Any]]
 _INTERVAL = 0.3
 """Seconds between two results of a task that are shown; the last one is always shown."""
+_PATIENCE = 1.0
+"""Seconds without a result after which a page says that it waits."""
 
 _OF_DOCUMENT: WeakKeyDictionary[Document, WeakSet[Background]] = WeakKeyDictionary()
 
@@ -36,6 +38,9 @@ class Background:
         Called with each result, in the thread of the page.
     fail : callable
         Called with the exception of a task, in the thread of the page.
+    wait : callable, optional
+        Called with True after a second without a result, and with False before the result is shown
+        after that, in the thread of the page.
 
     Examples
     --------
@@ -48,9 +53,16 @@ class Background:
     ['coarse', 'fine']
     """
 
-    def __init__(self, show: Callable[[Any], None], fail: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        show: Callable[[Any], None],
+        fail: Callable[[Exception], None],
+        wait: Callable[[bool], None] = lambda _: None,
+    ) -> None:
         self._show = show
         self._fail = fail
+        self._wait = wait
+        self._is_waiting = False
         self._last = 0
         self._next: tuple[int, Task, Document | None] | None = None
         self._thread: Thread | None = None
@@ -93,20 +105,40 @@ class Background:
         hidden: list[Any] = []
         shown_at = float("-inf")
         failure: Exception | None = None
+        has_result = Event()
+
+        def wait() -> None:
+            if not has_result.is_set():
+                self._is_waiting = True
+                self._wait(True)
+
+        timer = Timer(_PATIENCE, lambda: self._deliver(number, document, wait))
+        timer.daemon = True
+        timer.start()
         try:
             for result in task():
+                has_result.set()
+                timer.cancel()
                 if number != self._last:
                     return
                 hidden = [result]
                 if time.monotonic() - shown_at >= _INTERVAL:
-                    self._deliver(number, document, partial(self._show, hidden.pop()))
+                    self._deliver(number, document, partial(self._answer, self._show, hidden.pop()))
                     shown_at = time.monotonic()
         except Exception as error:
             failure = error
+        has_result.set()
+        timer.cancel()
         for result in hidden:
-            self._deliver(number, document, partial(self._show, result))
+            self._deliver(number, document, partial(self._answer, self._show, result))
         if failure is not None:
-            self._deliver(number, document, partial(self._fail, failure))
+            self._deliver(number, document, partial(self._answer, self._fail, failure))
+
+    def _answer(self, show: Callable[[Any], None], result: Any) -> None:
+        if self._is_waiting:
+            self._is_waiting = False
+            self._wait(False)
+        show(result)
 
     def _deliver(self, number: int, document: Document | None, call: Callable[[], None]) -> None:
         def call_if_last() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import panel as pn
 
+_ERROR, _PLAIN = "#b3261e", "#5b6470"
+_READING = "reading ..."
 _STYLES = {
-    "background": "#b3261e",
     "color": "#fff",
     "border-radius": "5px",
     "padding": "7px 12px",
@@ -34,16 +35,29 @@ class Message:
             visible=False,
             sizing_mode="stretch_width",
             margin=(5, 10),
-            css_classes=["alert-danger"],
             styles=_STYLES,
         )
 
     def fail(self, error: Exception) -> None:
         """Show an error."""
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        self.pane.object = html.escape(text, quote=False).replace("\n", "<br>")
-        self.pane.visible = True
+        self._show(html.escape(text, quote=False).replace("\n", "<br>"), "alert-danger", _ERROR)
+
+    def wait(self, is_waiting: bool) -> None:
+        """Show that values are being read, or hide it."""
+        if is_waiting:
+            self._show(_READING, "alert-info", _PLAIN)
+        elif self.pane.object == _READING:
+            self.clear()
 
     def clear(self) -> None:
         """Hide the line."""
         self.pane.visible = False
+
+    def _show(self, text: str, css_class: str, background: str) -> None:
+        self.pane.param.update(
+            object=text,
+            css_classes=[css_class],
+            styles={**_STYLES, "background": background},
+            visible=True,
+        )

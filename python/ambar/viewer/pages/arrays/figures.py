@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from bokeh.core.property.descriptors import UnsetValueError
@@ -27,7 +27,7 @@ from ambar.viewer.layout import style
 from ambar.viewer.message import Message
 from ambar.viewer.ordering import in_order
 from ambar.viewer.pages.arrays.axes import Axis
-from ambar.viewer.pages.arrays.windows import read_image, read_line
+from ambar.viewer.pages.arrays.windows import Difference, LineWindow, read_image, read_line
 from ambar.viewer.sampling import as_float32
 
 _MARGIN = 0.15
@@ -45,6 +45,12 @@ class ImageWindow:
     values: np.ndarray
     columns: slice
     rows: slice
+    errors: tuple[Exception, ...] = ()
+
+
+def visible_values(values: np.ndarray) -> np.ndarray:
+    """Return the values whose limits are those of the colours: all."""
+    return values
 
 
 def drawn_index(window: slice, index: int) -> int:
@@ -78,11 +84,18 @@ class ImageFigure:
         Where errors are shown.
     tapped : callable
         Called with the indices of the value that was clicked.
+    beside : ImageFigure, optional
+        A figure of an array of equal shape, with which this one moves.
+    fitted : callable
+        Returns the values to which limits of the colours are fitted; None for limits that another
+        figure sets.
+    bar : {"right", "below"}
+        The side of the colour bar.
     """
 
     def __init__(
         self,
-        array: Array,
+        array: Array | Difference,
         axes: Sequence[Axis],
         rows: int,
         columns: int,
@@ -90,13 +103,19 @@ class ImageFigure:
         colors: Colors,
         message: Message,
         tapped: Callable[[list[int]], None],
+        beside: ImageFigure | None = None,
+        fitted: Callable[[np.ndarray], np.ndarray | None] = visible_values,
+        bar: Literal["right", "below"] = "right",
     ) -> None:
         self._array = array
         self._rows, self._columns = rows, columns
         self._y, self._x = axes[rows].even(), axes[columns].even()
         self._indices = list(indices)
         self._colors, self._message, self._tapped = colors, message, tapped
-        self._background = Background(self._show, self._fail)
+        self._fitted, self._beside = fitted, beside
+        self.followers: list[ImageFigure] = []
+        """Figures that have the colours of this one."""
+        self._background = Background(self._show, self._fail, message.wait)
         self._key: list[Any] = []
         self._is_equal = False
         self.is_reading = False
@@ -105,11 +124,12 @@ class ImageFigure:
         self._source = ColumnDataSource({"image": [], "value": []})
         # The browser gets the first index and the step of the columns and rows of the image.
         self._steps = ColumnDataSource({"x": [0, 1], "y": [0, 1]})
-        self.figure = _figure(self._x, self._y, tools="pan,wheel_zoom,box_zoom,reset,save")
+        tools = "pan,wheel_zoom,box_zoom,reset,save"
+        self.figure: Any = _figure(self._x, self._y, tools=tools, beside=beside and beside.figure)
         self._image = self.figure.image(
             "image", source=self._source, x=0, y=0, dw=1, dh=1, color_mapper=colors.mapper
         )
-        self.figure.add_layout(colors.bar, "right")
+        self.figure.add_layout(colors.new_bar(is_horizontal=bar == "below"), bar)
         self._hover = HoverTool(
             tooltips=[
                 (self._x.name, "$x{custom}"),
@@ -135,6 +155,9 @@ class ImageFigure:
 
     def scale(self, *, is_equal: bool) -> None:
         """Show everything, with equal or different scales of the axes."""
+        if self._beside is not None:  # which has the same ranges
+            self.refresh()
+            return
         self._is_equal = is_equal
         spans = [axis.ends for axis in (self._x, self._y)]
         unit = max(
@@ -176,8 +199,8 @@ class ImageFigure:
 
     def _read(self, key: list[Any]) -> Iterator[ImageWindow]:
         columns, rows = key[self._columns], key[self._rows]
-        for values in read_image(self._array, key, self._rows):
-            yield ImageWindow(values, columns, rows)
+        for window in read_image(self._array, key, self._rows):
+            yield ImageWindow(window.values, columns, rows, window.errors)
 
     def _show(self, window: ImageWindow) -> None:
         self._window, self.is_reading = window, False
@@ -189,12 +212,17 @@ class ImageFigure:
 
     def _color(self, window: ImageWindow) -> None:
         values = window.values
+        fitted = self._fitted(values)
         try:
-            shown = self._colors.apply(values)
+            if fitted is not None:
+                self._colors.fit(fitted)
         except ValueError as error:
             self._message.fail(error)
             return
+        shown = self._colors.scaled(values)
         self._message.clear()
+        if window.errors:
+            self._message.fail(window.errors[0])
         flip = np.s_[:: -1 if self._y.step < 0 else 1, :: -1 if self._x.step < 0 else 1]
         is_linear = shown is values
         # A linear image is its own column of values.
@@ -209,6 +237,8 @@ class ImageFigure:
             "y": [window.rows.start, window.rows.step],
         }
         self._source.data = columns
+        for follower in self.followers:
+            follower.recolor()
 
     def _tap(self, event: Any) -> None:
         if self._window is None:
@@ -238,24 +268,28 @@ class LineFigure:
         Where errors are shown.
     height : int, optional
         The height in pixels; by default that of the page.
+    beside : LineFigure, optional
+        A figure with which this one moves.
     """
 
     def __init__(
         self,
-        array: Array,
+        array: Array | Difference,
         title: str,
         axis: Axis,
         dimension: int,
         indices: Sequence[int],
         message: Message,
         height: int | None = None,
+        beside: LineFigure | None = None,
     ) -> None:
         self._array, self._axis, self._message = array, axis, message
         self._dimension, self._indices = dimension, list(indices)
-        self._background = Background(self._show, message.fail)
+        self._background = Background(self._show, message.fail, message.wait)
         self._key: list[Any] = []
         self._source = ColumnDataSource({"position": [], "value": [], "label": []})
-        self.figure = _figure(axis, None, tools="xpan,xwheel_zoom,box_zoom,reset,save")
+        tools = "xpan,xwheel_zoom,box_zoom,reset,save"
+        self.figure: Any = _figure(axis, None, tools=tools, beside=beside and beside.figure)
         self.figure.yaxis.axis_label = title
         if height is not None:
             self.figure.update(sizing_mode="stretch_width", height=height)
@@ -284,26 +318,34 @@ class LineFigure:
         """Stop reading, before another figure takes the place of this one."""
         self._background.stop()
 
-    def _show(self, line: tuple[np.ndarray, np.ndarray]) -> None:
-        indices, values = line
+    def _show(self, line: LineWindow) -> None:
         self._message.clear()
+        if line.errors:
+            self._message.fail(line.errors[0])
         self._source.data = {
-            "position": self._axis.at(indices),
-            "value": values,
-            "label": [self._axis.label(index) for index in indices.tolist()],
+            "position": self._axis.at(line.indices),
+            "value": line.values,
+            "label": [self._axis.label(index) for index in line.indices.tolist()],
         }
 
 
-def _figure(x: Axis, y: Axis | None, *, tools: str) -> Any:
-    """Return an empty figure with the axes of an array; without `y` it follows the values."""
+def _figure(x: Axis, y: Axis | None, *, tools: str, beside: Any = None) -> Any:
+    """Return an empty figure with the axes of an array; without `y` it follows the values.
+
+    It moves with the figure `beside`.
+    """
+    if y is None:
+        y_range: Any = DataRange1d()
+    else:
+        y_range = Range1d(*y.ends) if beside is None else beside.y_range
     made = figure(
-        x_range=Range1d(*x.ends),
-        y_range=DataRange1d() if y is None else Range1d(*y.ends),
+        x_range=Range1d(*x.ends) if beside is None else beside.x_range,
+        y_range=y_range,
         x_axis_type="datetime" if x.is_time else "auto",
         y_axis_type="datetime" if y is not None and y.is_time else "auto",
         tools=tools,
         active_scroll="xwheel_zoom" if y is None else "wheel_zoom",
-        toolbar_location="above",
+        toolbar_location="above" if beside is None else None,
         sizing_mode="stretch_both",
     )
     for axis, drawn in ((x, made.xaxis), (y, made.yaxis)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.comparison.bounds import stored_bound
+from ambar.snapshot.outputs import Outputs
 from ambar.viewer.pages.cells.plane import Plane
 from ambar.viewer.pages.cells.tiles import Image
 
@@ -18,8 +19,37 @@ if TYPE_CHECKING:
 
 def difference(original: Image, other: Image) -> Image:
     """Return the other image minus the original one, of the same pixels."""
-    values = other.values.astype(np.float64) - original.values
+    with np.errstate(invalid="ignore"):  # infinite values
+        values = other.values.astype(np.float64) - original.values
     return replace(other, values=values, is_complete=original.is_complete and other.is_complete)
+
+
+def matching_outputs(
+    opened: Snapshot | Outputs, other: Snapshot | Outputs
+) -> tuple[Snapshot | Outputs, Snapshot | Outputs]:
+    """Return two snapshots or two series: of a snapshot and a series, the output of its number.
+
+    Raises ValueError if no output of one has the number of an output of the other one.
+    """
+    if not isinstance(opened, Outputs) and not isinstance(other, Outputs):
+        return opened, other
+    numbers = [
+        one.outputs if isinstance(one, Outputs) else [getattr(one.info, "output", None)]
+        for one in (opened, other)
+    ]
+    common = [int(one) for one in numbers[0] if one is not None and one in numbers[1]]
+    if not common:
+        found = (", ".join(map(str, one)) or "none" for one in numbers)
+        raise _core.InvalidError(
+            f"{other.location}: expected outputs with the numbers of those of {opened.location} "
+            f"({next(found)}), found {next(found)}; compare versions of the same outputs"
+        )
+    if isinstance(opened, Outputs) and isinstance(other, Outputs):
+        return opened, other
+    first, second = (
+        one.output(common[0]) if isinstance(one, Outputs) else one for one in (opened, other)
+    )
+    return first, second
 
 
 def check_boxes(original: Snapshot, other: Snapshot) -> None:

@@ -52,14 +52,16 @@ class LinePage:
     """The lines of a field of a snapshot, or of two versions of it, and their controls."""
 
     def __init__(self, opened: Snapshot | Outputs, request: ViewRequest) -> None:
-        self._steps = [Steps(one, self._refresh) for one in (opened, request.against) if one]
+        self._steps = [Steps(opened, self._refresh, request.against)]
         self._names = [""]
         if request.against is not None:
+            self._steps.append(Steps(request.against, self._refresh, opened))
+            self._steps[1].follow(self._steps[0])
             check_boxes(*(steps.snapshot for steps in self._steps))
             self._names = version_names(request.location, request.against_location)
         self._request = CellsPlot(path=request.location)
         self._message = Message()
-        self._background = Background(self._show, self._message.fail)
+        self._background = Background(self._show, self._message.fail, self._message.wait)
         self._profiles: dict[str, Profile] = {}
         self._bound: float | None = None
         self._choice = Controls(self._snapshot.amr, self._refresh, self._reset)
@@ -110,7 +112,7 @@ class LinePage:
     def _refresh(self) -> None:
         """Read the chosen field."""
         if len(self._steps) > 1:
-            self._steps[1].follow(self._steps[0].position)
+            self._steps[1].follow(self._steps[0])
         snapshots = [steps.snapshot for steps in self._steps]
         field, unit, length = (
             self._choice.name,

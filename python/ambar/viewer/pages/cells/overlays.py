@@ -72,7 +72,7 @@ class Overlays:
         self.boxes.param.watch(lambda _: changed(), "value")
         self._reader = TileReader()
         self.message = Message()
-        self._background = Background(self._show, self.message.fail)
+        self._background = Background(self._show, self.message.fail, self.message.wait)
         self._sources = {name: _draw_with(plot, name) for name in names}
         self._length = 1.0
 

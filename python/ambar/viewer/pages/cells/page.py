@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,12 @@ from ambar.viewer.colors import Colors, usual_colors
 from ambar.viewer.layout import frame, set_title
 from ambar.viewer.message import Message
 from ambar.viewer.pages.cells.call import python_call
-from ambar.viewer.pages.cells.comparison import check_boxes, difference, error_bound
+from ambar.viewer.pages.cells.comparison import (
+    check_boxes,
+    difference,
+    error_bound,
+    matching_outputs,
+)
 from ambar.viewer.pages.cells.controls import Controls
 from ambar.viewer.pages.cells.histogram import Histogram
 from ambar.viewer.pages.cells.labels import readable_unit, unit_label
@@ -49,6 +55,9 @@ _FIRST_SCREEN = (1000.0, 800.0)
 
 def page(opened: Snapshot | Outputs, request: ViewRequest) -> Any:
     """Return the page of a snapshot or a series, alone or compared with another one."""
+    if request.against is not None:
+        opened, against = matching_outputs(opened, request.against)
+        request = replace(request, against=against)
     last = opened[-1] if isinstance(opened, Outputs) else opened
     shown: CellsPage | LinePage | ParticlesPage
     if not has_cells(last.components):
@@ -65,7 +74,7 @@ class CellsPage:
 
     def __init__(self, opened: Snapshot | Outputs, request: ViewRequest) -> None:
         self._request = request
-        self._steps = [Steps(one, self._change) for one in (opened, request.against) if one]
+        self._steps = [Steps(opened, self._change, request.against)]
         self._view: View
         self._screen = _FIRST_SCREEN
         self._images: tuple[Image, ...] = ()
@@ -73,9 +82,11 @@ class CellsPage:
         """The field, the plane and the scale for which the colours were chosen."""
         self._message = Message()
         self._reader = TileReader()
-        self._background = Background(self._show, self._message.fail)
+        self._background = Background(self._show, self._message.fail, self._message.wait)
         self._ahead = Background(lambda _: None, lambda _: None)
         if request.against is not None:
+            self._steps.append(Steps(request.against, self._change, opened))
+            self._steps[1].follow(self._steps[0])
             check_boxes(*(steps.snapshot for steps in self._steps))
         self._choice = Controls(
             self._snapshot.amr, self._change, self._reset, is_exact=request.against is not None
@@ -148,7 +159,7 @@ class CellsPage:
     def _change(self) -> None:
         """Show other planes in the same window."""
         if len(self._steps) > 1:
-            self._steps[1].follow(self._steps[0].position)
+            self._steps[1].follow(self._steps[0])
         self._overlays.clear()
         self._images = ()
         self._pointer.clear()

@@ -52,7 +52,7 @@ class ParticlesPage:
         self._colored: tuple[str | None, str] | None = None
         """The species and the field for which the colours were chosen."""
         self._message = Message()
-        self._background = Background(self._show, self._message.fail)
+        self._background = Background(self._show, self._message.fail, self._message.wait)
         self.species = pn.widgets.Select(
             label="Species",
             options=list(snapshot.species),

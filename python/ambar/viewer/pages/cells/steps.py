@@ -18,31 +18,57 @@ _MOST_OPEN = 8
 
 
 class Steps:
-    """The outputs to choose from; a single snapshot is a series of one."""
+    """The outputs to choose from; a single snapshot is a series of one.
 
-    def __init__(self, opened: Snapshot | Outputs, changed: Callable[[], None]) -> None:
+    Parameters
+    ----------
+    opened
+        The snapshot or the series.
+    changed
+        Called after another output was chosen.
+    against
+        The outputs of a comparison: only those that both have can be chosen.
+    """
+
+    def __init__(
+        self,
+        opened: Snapshot | Outputs,
+        changed: Callable[[], None],
+        against: Snapshot | Outputs | None = None,
+    ) -> None:
         self._snapshots: Sequence[Snapshot] = opened if isinstance(opened, Outputs) else [opened]
         # A folder opens an output again at each access.
         self._snapshot_at = lru_cache(_MOST_OPEN)(self._snapshots.__getitem__)
         self.slider: Any = None
-        if isinstance(opened, Outputs) and len(opened) > 1:
+        self._places = {0: 0}
+        if isinstance(opened, Outputs):
+            known = against.outputs if isinstance(against, Outputs) else opened.outputs
+            numbered = enumerate(opened.outputs)
+            self._places = {number: place for place, number in numbered if number in known}
+        self.position = max(self._places.values())
+        """The position of the chosen output."""
+        if len(self._places) > 1:
             self.slider = pn.widgets.DiscreteSlider(
                 label="Output",
-                options={str(number): place for place, number in enumerate(opened.outputs)},
-                value=len(opened) - 1,
+                options={str(number): place for number, place in self._places.items()},
+                value=self.position,
                 sizing_mode="stretch_width",
             )
-            self.slider.param.watch(lambda _: changed(), "value")
+
+            def choose(event: Any) -> None:
+                self.position = event.new
+                changed()
+
+            self.slider.param.watch(choose, "value")
 
     @property
-    def position(self) -> int:
-        """The position of the chosen output."""
-        return len(self._snapshots) - 1 if self.slider is None else int(self.slider.value)
+    def number(self) -> int:
+        """The number of the chosen output."""
+        return next(number for number, place in self._places.items() if place == self.position)
 
-    def follow(self, position: int) -> None:
-        """Choose the output at a position, or the last one."""
-        if self.slider is not None:
-            self.slider.value = min(position, len(self._snapshots) - 1)
+    def follow(self, other: Steps) -> None:
+        """Choose the output of the same number as another series has chosen."""
+        self.position = self._places[other.number]
 
     @property
     def snapshot(self) -> Snapshot:
@@ -52,9 +78,10 @@ class Steps:
     @property
     def neighbours(self) -> list[Snapshot]:
         """The outputs after and before the chosen one."""
-        chosen = self.position
+        places = sorted(self._places.values())
+        chosen = places.index(self.position)
         return [
-            self._snapshot_at(number)
+            self._snapshot_at(places[number])
             for number in (chosen + 1, chosen - 1)
-            if 0 <= number < len(self._snapshots)
+            if 0 <= number < len(places)
         ]

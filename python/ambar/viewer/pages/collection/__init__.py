@@ -48,7 +48,7 @@ class CollectionPage:
         if names is not None:
             self._map = PositionMap((names.x, names.y), self._choose)
             upper.append(pn.pane.Bokeh(self._map.figure))
-            self._background = Background(self._show_map, self._message.fail)
+            self._background = Background(self._show_map, self._message.fail, self._message.wait)
             self._background.submit(lambda: self._read_coordinates(names))
         self.main = pn.Column(
             self._message.pane, upper, self._lines.main, sizing_mode="stretch_both", margin=0

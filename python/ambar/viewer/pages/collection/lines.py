@@ -56,7 +56,7 @@ class DatasetLines:
 
     def __init__(self, collection: Collection, message: Message) -> None:
         self._collection, self._message = collection, message
-        self._background = Background(self._show, message.fail)
+        self._background = Background(self._show, message.fail, message.wait)
         self._chosen = np.empty(0, np.int64)
         self._coordinates: dict[str, Coordinate] = {}
         self._source = ColumnDataSource({"x": [], "y": [], "name": [], "color": []})

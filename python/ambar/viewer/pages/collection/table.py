@@ -62,7 +62,7 @@ class DatasetTable:
         self._chosen = np.empty(0, np.int64)
         self._is_updating = False
         self._message = Message()
-        self._background = Background(self._show, self._message.fail)
+        self._background = Background(self._show, self._message.fail, self._message.wait)
         attributes = list(collection.attrs)
         statistics = [
             f"{name}.{part}" for name in collection.variables for part in ("min", "max", "count")

@@ -33,7 +33,7 @@ class MeshPage:
     def __init__(self, opened: Mesh | MeshSeries) -> None:
         self._steps = opened if isinstance(opened, MeshSeries) else [opened]
         self._message = Message()
-        self._background = Background(self._show, self._message.fail)
+        self._background = Background(self._show, self._message.fail, self._message.wait)
         self._read_key: tuple[Any, ...] = ()
         self._read: Any = None
         self._surface: Surface | None = None
