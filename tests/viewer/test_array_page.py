@@ -232,7 +232,8 @@ def test_values_stay_at_their_indices_while_a_read_fails(tmp_path: Path) -> None
 
 def test_a_page_says_that_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ambar.viewer.background._PATIENCE", 0.02)
-    message, results = Message(), []
+    message = Message()
+    results: list[Any] = []
     background = Background(results.append, message.fail, message.wait)
 
     def read(failure: Exception | None) -> Iterator[str]:
