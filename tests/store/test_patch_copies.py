@@ -231,6 +231,20 @@ def test_error_bounds_of_parts(advection: Path, tmp_path: Path) -> None:
         copy(once, part, error_bound={"gradx": 1e-3}, region=region)
 
 
+def test_damage_is_named_and_leaves_nothing(advection: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.ambar"
+    chunk = ambar.open_store(advection)["amr/level_1/gradx"]._core.chunk_ranges()[0]
+    content = bytearray(advection.read_bytes())
+    content[chunk.offset + chunk.length // 2] ^= 0xFF
+    damaged.write_bytes(content)
+    for options in ({"region": ambar.Sphere("bc", 0.2)}, {"levels": (0, 1)}):
+        with pytest.raises(
+            ambar.CorruptError, match=r"^\S*damaged\.ambar: /amr/level_1/gradx, chunk"
+        ):
+            ambar.convert(damaged, tmp_path / "none.ambar", **options)
+    assert list(tmp_path.iterdir()) == [damaged]
+
+
 def test_blocks_of_a_dataset_of_yt(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     grids: list[dict[Any, Any]] = []
