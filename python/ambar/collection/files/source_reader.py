@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -50,8 +51,9 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
         If xarray cannot read the file, all its variables are in groups, or a collection cannot
         store its content.
     """
-    with _opened(path, reading) as dataset:
-        groups = groups_of(path)
+    opened = _opened(path, reading)
+    with opened.dataset as dataset:
+        groups = groups_of(path) if opened.file is None else _groups_in(opened.file)
         if groups and not dataset.variables:
             raise _core.UnsupportedError(
                 f"expected variables in the root group, found only the groups {', '.join(groups)}; "
@@ -76,7 +78,11 @@ def groups_of(path: Path) -> tuple[str, ...]:
     import netCDF4
 
     with netCDF4.Dataset(path) as file:
-        return tuple(name for name, group in file.groups.items() if _has_variables(group))
+        return _groups_in(file)
+
+
+def _groups_in(file: Any) -> tuple[str, ...]:
+    return tuple(name for name, group in file.groups.items() if _has_variables(group))
 
 
 def _has_variables(group: Any) -> bool:
@@ -124,7 +130,7 @@ def read_part(
     CorruptError
         If the file is damaged, or no longer has such values.
     """
-    with _opened(path, reading) as dataset:
+    with _opened(path, reading).dataset as dataset:
         values = np.asarray(dataset.variables[name][box].values, order="C")
     shape = shape_of(box)
     if values.shape != shape or values.dtype.newbyteorder("=") != dtype:
@@ -137,7 +143,7 @@ def read_part(
 
 def variable_names(path: Path, reading: Reading) -> list[str]:
     """Return the names of the variables that `read_source` returns, without reading values."""
-    with _opened(path, reading) as dataset:
+    with _opened(path, reading).dataset as dataset:
         return list(map(str, _selected(dataset, reading.variables).variables))
 
 
@@ -167,19 +173,33 @@ def engine_of(path: Path) -> str | None:
     return None
 
 
-def _opened(path: Path, reading: Reading) -> xr.Dataset:
+class _Opened(NamedTuple):
+    """A dataset, and the file of netCDF4 that it reads; None if another library reads it."""
+
+    dataset: xr.Dataset
+    file: Any
+
+
+def _opened(path: Path, reading: Reading) -> _Opened:
     engine = reading.engine or engine_of(path)
     if is_empty_file(path):
         raise _core.CorruptError(EMPTY)
     try:
-        # Opening is twice as fast without indices, which are not used here.
-        return xr.open_dataset(
-            path,
-            engine=engine,
-            cache=False,
-            create_default_indexes=False,
-            decode_times=reading.decode_times,
-        )
+        with ExitStack() as stack:
+            source: Any = path
+            if engine == "netcdf4":
+                # Has the groups of the file, which would be opened again for them.
+                source = xr.backends.NetCDF4DataStore.open(path)
+                stack.callback(source.close)
+            dataset = xr.open_dataset(
+                source,
+                engine=engine if source is path else "store",
+                cache=False,
+                create_default_indexes=False,  # twice as fast; indices are not used here
+                decode_times=reading.decode_times,
+            )
+            stack.pop_all()
+        return _Opened(dataset, None if source is path else source.ds)
     except OSError as error:
         if error.errno is not None and error.errno > 0:
             raise
