@@ -45,6 +45,9 @@ def open(  # noqa: A001
 ) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
+    Files of other programs are converted first (`ambar.convert`). docs/howto/sources.md has a table
+    of the sources and what they become.
+
     Parameters
     ----------
     path : str, path-like, bytes, memoryview or binary file
