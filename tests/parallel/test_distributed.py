@@ -21,7 +21,7 @@ import ambar
 import ambar.distributed
 import ambar.xarray
 from ambar.distributed import Invitation, Part
-from tests.helpers.netcdf_files import profile, write
+from tests.helpers.netcdf_files import profile, same, write
 from tests.helpers.paths import RAMSES
 from tests.helpers.store_contents import ambars, assert_same
 
@@ -262,21 +262,32 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["alone.ambar", "shared.ambar"]
 
 
-@pytest.mark.processes
 def test_workers_of_a_cluster_ingest(tmp_path: Path, client: Any) -> None:
     folder = tmp_path / "files"
     files = [write(profile(number), folder / f"p{number}.zarr") for number in range(7)]
     target = tmp_path / "x.ambar"
-    address = client.scheduler.address
-    done = ambar.ingest(files[:5], target, error_bound={"temperature": 0.01}, scheduler=address)
-    assert done.converted == [f"p{number}" for number in range(5)]
+    ambar.ingest(files[:5], target, error_bound={"temperature": 0.01})
     broken = folder / "p9.zarr"
     broken.mkdir()
     broken.joinpath("zarr.json").write_text("{")
-    more = ambar.ingest(folder, target, mode="a", on_error="skip", scheduler=client)
-    assert (more.converted, list(more.failed)) == (["p5", "p6"], [str(broken)])
-    assert len(more.skipped) == 5
+    address = client.scheduler.address
+    done = ambar.convert(folder, target, mode="a", on_error="skip", scheduler=address)
+    assert (done.converted, list(done.failed)) == (["p5", "p6"], [str(broken)])
+    assert len(done.skipped) == 5
     datasets = ambar.open_collection(target)
     assert datasets.names == [f"p{number}" for number in range(7)]
     xr.testing.assert_allclose(datasets["p6"].load(), xr.load_dataset(files[6]), atol=0.01)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["files", "x.ambar"]
+
+
+def test_workers_of_a_cluster_add_datasets(tmp_path: Path, client: Any) -> None:
+    files = [write(profile(number), tmp_path / f"p{number}.zarr") for number in range(4)]
+    lazy = {file.stem: xr.open_dataset(file, engine="zarr", chunks={}) for file in files}
+    with ambar.open_collection(tmp_path / "x.ambar", "w-", profile="small") as collection:
+        collection.add("first", {"oxygen": ("depth", [210.0, 195.5])})
+        collection.add_many(lazy, scheduler=client)
+        with pytest.raises(ValueError, match="a dataset 'p1' exists already"):
+            collection.add_many({"p1": lazy["p1"]}, scheduler=client)
+    found = ambar.open_collection(tmp_path / "x.ambar")
+    assert found.names == ["first", "p0", "p1", "p2", "p3"]
+    same(found["p3"], files[3])

@@ -518,6 +518,39 @@ def parallel(
     _finish(found, report, output, json)
 
 
+@app.command()
+def distributed(
+    megabytes: Annotated[float, typer.Option(help="Megabytes of the array.")] = 4000,
+    workers: Annotated[str, typer.Option(help="Numbers of workers.")] = "1,2,4",
+    profile: Annotated[str, typer.Option(help="The profile of the stores.")] = "balanced",
+    rounds: Rounds = 3,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure one array written by the workers of a dask cluster: time, memory of the client.
+
+    Against one process with one thread. Read values are compared with what was written.
+
+    [bold]Examples[/bold]
+
+    ambar-bench distributed --megabytes 1000 --workers 1,2 -o results
+    """
+    from ambar_bench import distributed as study
+
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = study.run_study(
+            folder,
+            megabytes=megabytes,
+            workers=_counts(workers),
+            profile=profile,
+            rounds=rounds,
+            report=status.update,
+        )
+    _finish(found, study, output, json)
+
+
 @contextmanager
 def _folder(scratch: Path | None) -> Iterator[Path]:
     """Yield a temporary folder, below `scratch` where that is given."""

@@ -37,6 +37,7 @@ from ambar.collection.write.dataset_stack import DatasetStack
 from ambar.collection.write.pending_changes import PendingChanges, settings_of
 from ambar.kinds.figures import draw_object
 from ambar.kinds.viewable import Viewable
+from ambar.parallel.cluster import Scheduler
 from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.group_description import Description
@@ -145,7 +146,12 @@ class Collection(CommitContext, Refreshable, Viewable):
     def _add(self, record: Record) -> None:
         self._changing.add(record)
 
-    def add_many(self, datasets: Mapping[str, Input] | Iterable[tuple[str, Input]]) -> None:
+    def add_many(
+        self,
+        datasets: Mapping[str, Input] | Iterable[tuple[str, Input]],
+        *,
+        scheduler: Scheduler | None = None,
+    ) -> None:
         """Add datasets.
 
         Parameters
@@ -153,6 +159,10 @@ class Collection(CommitContext, Refreshable, Viewable):
         datasets : mapping or iterable of (str, dataset)
             The datasets by name, or pairs of name and dataset; each dataset as for `add`. Datasets
             that other threads add in the meantime may come between them.
+        scheduler : str or distributed.Client, optional
+            A dask cluster whose workers read and encode datasets that are opened lazily, such as
+            those of ``xarray.open_dataset``, as for `ambar.ingest`. Either all datasets are added,
+            or none.
 
         Raises
         ------
@@ -166,6 +176,12 @@ class Collection(CommitContext, Refreshable, Viewable):
         >>> len(ambar.open_collection("casts.ambar"))
         100
         """
+        if scheduler is not None:
+            from ambar.collection.cluster import add_on_cluster
+
+            items = datasets.items() if isinstance(datasets, Mapping) else datasets
+            add_on_cluster(self, list(items), scheduler)
+            return
         stack = DatasetStack()
         try:
             for name, dataset in datasets.items() if isinstance(datasets, Mapping) else datasets:

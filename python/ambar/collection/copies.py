@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.progress import Progress
-from ambar.collection.collection import Collection
 from ambar.collection.storage.attributes import attributes_as_json
 from ambar.collection.storage.family import Family
 from ambar.collection.storage.records import Record, record_of
@@ -20,6 +19,9 @@ from ambar.store.copies.arrays import bounded_already
 from ambar.store.copies.copier import Copier
 from ambar.store.copies.selection import select_names
 from ambar.store.writer import Profile
+
+if TYPE_CHECKING:
+    from ambar.collection.collection import Collection
 
 
 def copy_datasets(

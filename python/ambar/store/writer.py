@@ -120,8 +120,9 @@ class Writer(CommitContext):
     (64, 64)
     """
 
-    def __init__(self, core: _core.Writer) -> None:
+    def __init__(self, core: _core.Writer, profile: Profile = "balanced") -> None:
         self._core = core
+        self._profile = profile
         self._limits: dict[str, tuple[float, float]] = {}
 
     @property
@@ -556,7 +557,7 @@ def create(
             return create(path, mode, profile=profile, threads=threads, fsync=fsync)
         advice = 'the path exists; choose another one, or replace it with mode="w"'
         raise FileExistsError(errno.EEXIST, advice, error.filename) from None
-    return Writer(core)
+    return Writer(core, profile)
 
 
 def core_mode(

@@ -473,7 +473,7 @@ mod tests {
             .read(&[Slice::all(250)], &mut out)
             .unwrap();
         assert_eq!(out, values(0, 250, 3.0));
-        assert!(opened.container().usage().unwrap().dead > 0);
+        assert!(opened.usage().unwrap().dead > 0);
         let files = std::fs::read_dir(folder.path()).unwrap();
         assert_eq!(files.count(), 1);
 

@@ -105,9 +105,7 @@ class PendingChanges:
     def add(self, record: Record) -> None:
         """Add a dataset of a new name."""
         if record.name in self._catalogue:
-            raise _core.InvalidError(
-                f"a dataset {record.name!r} exists already; replace it, or choose another name"
-            )
+            raise exists_already(record.name)
         number, row = self._put(record)
         self._catalogue.add(record.name, number, row)
 
@@ -214,6 +212,13 @@ class PendingChanges:
         if not changed:
             return record
         return record._replace(variables={**record.variables, **changed})
+
+
+def exists_already(name: str) -> _core.InvalidError:
+    """Return the error for a dataset whose name a collection has."""
+    return _core.InvalidError(
+        f"a dataset {name!r} exists already; replace it, or choose another name"
+    )
 
 
 def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:
