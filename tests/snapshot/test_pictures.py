@@ -326,7 +326,12 @@ def test_results_draw_themselves(gravpart: ambar.Snapshot) -> None:
     line = bins.ambar.plot(log=True).lines[0]
     np.testing.assert_array_equal(line.get_ydata()[::2], bins)
     assert line.get_xdata()[-1] == bins["density_upper"][-1]
-    both = gravpart.amr.profile("radius", ["density", "pressure"], bins=8).ambar.plot()
+    profiles = gravpart.amr.profile("radius", ["density", "pressure"], bins=8)
+    axes = profiles["density"].ambar.plot()
+    assert axes.get_legend() is None
+    profiles["density"].ambar.plot(ax=axes, label="again")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["density", "again"]
+    both = profiles.ambar.plot()
     assert [one.get_ylabel().split()[0] for one in both] == ["density", "pressure"]
     assert image.ambar.plot().get_title().startswith("y = 0.5, time 0.0012")
     with pytest.raises(ValueError, match=r"found the shape \(16, 16, 16\)"):

@@ -54,6 +54,7 @@ def test_a_mesh_is_drawn_cut_and_picked(
         middle = (area["x"] + area["width"] * 0.45, area["y"] + area["height"] * 0.5)
         value, *position = pick(screen, middle, 1.0)
         assert value == pytest.approx(np.array(position) @ [1, 10, 100], rel=1e-3)
+        assert screen.page.locator(".picked").inner_text().startswith("pressure: ")
         # Values of cells, cut by a plane and by their values.
         choose(screen, "Array", "number (cell)")
         choose(screen, "Cut", "clip")

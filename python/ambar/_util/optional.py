@@ -42,3 +42,15 @@ def missing(module: str, *, purpose: str, install: str) -> ModuleNotFoundError:
         f"{purpose} needs {module}, which is not installed; run: pip install '{install}'",
         name=module,
     )
+
+
+def load_object(reference: str) -> Any:
+    """Return an object of a module that is imported now: ``"package.module:name"``.
+
+    Examples
+    --------
+    >>> load_object("math:pi") > 3
+    True
+    """
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)

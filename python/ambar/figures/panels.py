@@ -223,7 +223,7 @@ class LinePanel(Panel):
         if self.is_downward:
             axes.invert_yaxis()
         axes.margins(x=0.02)
-        named = [line for line in self.lines if line.label]
+        _, named = axes.get_legend_handles_labels()  # also of lines that were there before
         if 1 < len(named) <= _MOST_LABELS:
             axes.legend()
         axes.grid(alpha=0.25, linewidth=0.5)

@@ -9,7 +9,6 @@ register kinds through the entry point group ``ambar.kinds`` (docs/howto/add-a-k
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import pathlib
 import shlex
@@ -21,6 +20,7 @@ from typing import Any, cast
 
 from ambar import _core
 from ambar._util.foreign_files import EMPTY, is_empty_file
+from ambar._util.optional import load_object
 from ambar.kinds.request import (
     Conversion,
     ConvertRequest,
@@ -263,7 +263,7 @@ def viewer_of(kind: Kind | str, opened: Any, request: ViewRequest) -> Any:
         raise _core.UnsupportedError(
             f"{request.location}: the kind {kind.name!r} has no page for the viewer"
         )
-    return _load_object(_VIEWER)(lambda: page(opened, request), request.title)
+    return load_object(_VIEWER)(lambda: page(opened, request), request.title)
 
 
 def kind_of_store(store: Store) -> Kind:
@@ -324,12 +324,7 @@ def _source_kinds() -> Iterator[Kind]:
 
 
 def _load(reference: str) -> Kind:
-    return cast(Kind, _load_object(reference))
-
-
-def _load_object(reference: str) -> Any:
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return cast(Kind, load_object(reference))
 
 
 def overview(path: str | os.PathLike[str], commit: CommitName | None = None) -> dict[str, Any]:

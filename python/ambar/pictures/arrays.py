@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, envelope
 from ambar.interop.xarray.group_reader import open_group
+from ambar.kinds.figures import draw_object
 from ambar.pictures.axes import CoordinateAxis, axis_of
 from ambar.pictures.images import image_panel, numbers_of, position_text
 from ambar.pictures.options import ArraysPlot
@@ -56,6 +57,17 @@ def draw(store: Store, request: ArraysPlot, on: Figure | Axes | None = None) -> 
     if not request.title:
         grid = [[replace(panel, title="") for panel in row] for row in grid]
     return draw_grid(grid, on=on)
+
+
+def plot_store(
+    store: Store,
+    arrays: str | Sequence[str] | None,
+    ax: Axes | None,
+    options: Mapping[str, Any],
+) -> Any:
+    """Draw arrays for `Store.plot`, and return the axes."""
+    require("xarray", purpose="plot", install="ambar[plot]")
+    return draw_object(draw, store, ("arrays", ArraysPlot), store.location, arrays, ax, options)
 
 
 def write_picture(store: Store, request: ArraysPlot) -> Path:

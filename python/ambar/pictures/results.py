@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +34,13 @@ def draw(
     log: bool | None,
     limits: tuple[float, float] | None,
     colors: str | None,
+    line_label: str | None = None,
 ) -> Any:
     """Draw arrays of one or two dimensions, each in a panel, and return the axes."""
     panels = [_panel(array, log, limits, colors) for array in arrays]
+    for panel in panels:
+        if isinstance(panel, LinePanel) and line_label is not None:
+            panel.lines = [replace(line, label=line_label) for line in panel.lines]
     grid = [panels[n : n + _COLUMNS] for n in range(0, len(panels), _COLUMNS)]
     figure = draw_grid(grid, on=new_figure() if ax is None else ax)
     if ax is not None:
@@ -90,7 +95,7 @@ def _panel(
         x = np.repeat(edges[0], 2)[1:-1] if is_histogram else axis.positions
         y = np.repeat(values, 2) if is_histogram else values
         return LinePanel(
-            lines=[Line(x=x, y=y)],
+            lines=[Line(x=x, y=y, label=name)],
             is_log=(logs[0], bool(log)),
             limits=limits,
             x_label=" " if axis.is_time else labels[0],

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from ambar import _core
 from ambar._util import html, text
 from ambar._util.foreign_files import refuse_foreign
+from ambar._util.optional import load_object
 from ambar._util.progress import Progress, progress_function
 from ambar._util.properties import cached_property
 from ambar.store.array import Array
 from ambar.store.commit import Commit, CommitName, find_commit
 from ambar.store.nodes import Attributes, absolute
 from ambar.store.urls import is_url
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PLOT = "ambar.pictures.arrays:plot_store"
 
 # Arrays that a representation lists; fewer of them are visible in a notebook without a click.
 _MOST_ROWS, _OPEN_ROWS = 40, 10
@@ -295,6 +301,49 @@ class Store(Group):
         """
         usage = self._core.usage()
         return {key: usage[key] for key in ("total", "live", "dead", "entries")}
+
+    def plot(
+        self,
+        arrays: str | Sequence[str] | None = None,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Any:
+        """Draw arrays of numbers as images or lines, as ``ambar plot`` does.
+
+        Arrays of more than two dimensions are drawn at an index of the first one.
+
+        Parameters
+        ----------
+        arrays : str or sequence of str, optional
+            Paths of arrays, each in a panel; by default the largest one.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on, for one panel; by default a new figure of pyplot.
+        **options
+            Options of ``ambar plot``: `output`, the index along the first dimension, `resolution`,
+            `log`, `limits`, `colors`, `title`, and `against`, another version of the store.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or numpy.ndarray
+            The axes; of several panels an array of them.
+
+        Raises
+        ------
+        KeyError
+            If an array does not exist.
+        ValueError
+            If an option is invalid, or there are no numbers to draw.
+        ModuleNotFoundError
+            If matplotlib or xarray is not installed.
+
+        Examples
+        --------
+        >>> axes = ambar.open_store("fields.ambar").plot("density", output=8)
+        >>> axes.get_xlabel(), axes.get_ylabel()
+        ('x', 'y')
+        """
+        return load_object(_PLOT)(self, arrays, ax, options)
 
     def verify(
         self,

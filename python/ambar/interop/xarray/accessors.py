@@ -255,11 +255,13 @@ class DataArrayAccessor:
         log: bool | None = None,
         limits: tuple[float, float] | None = None,
         colors: str | None = None,
+        label: str | None = None,
     ) -> Axes:
         """Draw a map, slice, projection, phase diagram or histogram, or any array as these.
 
         Unlike ``plot()`` of xarray, colours are those of ``ambar plot``, axes with logarithmic bins
-        are logarithmic, and axes of equal units have equal scales.
+        are logarithmic, and axes of equal units have equal scales. Several lines on the same axes
+        have a legend.
 
         Parameters
         ----------
@@ -271,6 +273,8 @@ class DataArrayAccessor:
             The values at the ends of the colours or of the axis.
         colors : str, optional
             A colour map of matplotlib.
+        label : str, optional
+            The name of a line in the legend; by default that of the array.
 
         Returns
         -------
@@ -293,7 +297,9 @@ class DataArrayAccessor:
         """
         from ambar.pictures.results import draw
 
-        axes: Axes = draw([self._array], ax, log=log, limits=limits, colors=colors)
+        axes: Axes = draw(
+            [self._array], ax, log=log, limits=limits, colors=colors, line_label=label
+        )
         return axes
 
 

@@ -121,6 +121,7 @@ class MeshPage:
                 "colors": palette_bytes(self._colors.palette.value),
                 "range": (self._colors.mapper.low, self._colors.mapper.high),
                 "true_value": self._colors.formatter.code,
+                "name": self._controls.name,
             }
         }
         if mesh is not self._sent:

@@ -141,6 +141,15 @@ class MeshControls:
         return dict(_VIEWS[self.look.value])
 
     @property
+    def name(self) -> str:
+        """The name of the coloured values: the array, with its component; "" without colours."""
+        if self._array.value == _NONE:
+            return ""
+        names = {number: name for name, number in self._component.options.items()}
+        component = f", {names[self._component.value]}" if self._component.visible else ""
+        return f"{self._array.value[1]}{component}"
+
+    @property
     def recipe(self) -> Recipe:
         """What is drawn."""
         on, name = ("point", None) if self._array.value == _NONE else self._array.value

@@ -142,7 +142,8 @@ export function render({ model, el }) {
     // Cell data begin with the cells of points and lines.
     const first = polydata.getVerts().getNumberOfCells() + polydata.getLines().getNumberOfCells();
     const value = model.values[model.on_points ? nearest : first + hit.cell];
-    return `${new Function("tick", part(model.look, "true_value"))(value)} at ${place}`;
+    const text = new Function("tick", part(model.look, "true_value"))(value);
+    return `${part(model.look, "name")}: ${text} at ${place}`;
   }
 
   new ResizeObserver(() => { view.resize(); draw(); }).observe(container);
