@@ -158,6 +158,10 @@ def test_the_first_visitor_gets_the_page_that_was_made_before() -> None:
         urllib.request.urlopen(server.url + query, timeout=20).close()  # noqa: S310
         expected += more
         assert themes == expected
+    # It was made long before, and is kept until the browser has connected.
+    [first, *others] = server._server.get_sessions()
+    assert first.expiration_blocked
+    assert not any(session.expiration_blocked for session in others)
     server.stop()
 
 

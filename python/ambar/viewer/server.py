@@ -27,6 +27,8 @@ from ambar.viewer.background import stop_tasks
 ADDRESS = "127.0.0.1"
 _CLOSING_SECONDS = 0.1
 """The time in which browsers learn that the server ends."""
+_OPENING_SECONDS = 60
+"""The time that a browser has to connect to a page, for example through a slow tunnel."""
 _TOKEN_SECONDS = 10 * 365 * 86400
 """The time in which a page that was made can be opened; Bokeh signs it."""
 logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # it warns of the origin "*"
@@ -130,6 +132,7 @@ class Server:
             auth_provider=_TokenAuth(self._token),
             websocket_max_message_size=16 << 20,
             session_token_expiration=_TOKEN_SECONDS,
+            unused_session_lifetime_milliseconds=_OPENING_SECONDS * 1000,
         )
         self.port = self._server.port
         tornado = self._server._tornado
@@ -173,7 +176,8 @@ class _PageHandler(DocHandler):  # type: ignore[misc]
     async def get_session(self) -> ServerSession:
         if self._first and "theme" not in self.request.arguments:
             session = self._first.pop()
-            session.unblock_expiration()
+            # As old as the server, it would be discarded before the browser connects.
+            IOLoop.current().call_later(_OPENING_SECONDS, session.unblock_expiration)
             return session
         return await super().get_session()
 
