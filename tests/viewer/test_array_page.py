@@ -206,7 +206,7 @@ def test_two_versions_are_beside_their_difference(
         image._background.wait()
     first, second, third = (image._source.data["image"][0] for image in picture.images)
     np.testing.assert_allclose(second - first, third, atol=1e-4)
-    assert picture.images[2].figure.title.text == "largest difference 0.5"
+    assert picture.images[2].figure.title.text == "max error 0.5"
     assert picture.images[2]._colors.high.value == pytest.approx(0.5, rel=1e-4)
     with pytest.raises(ValueError, match="expected a Store"):
         ambar.view(path, against=RAMSES_CASES / "tube_1d_walls" / "output_00002")

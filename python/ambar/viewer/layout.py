@@ -129,6 +129,8 @@ def style(plot: Any) -> Any:
             axis_label_text_font_size="13px",
             axis_label_text_font_style="normal",
         )
+    for legend in plot.legend:
+        legend.update(background_fill_color=None, border_line_color=faint, label_text_color=text)
     plot.grid.grid_line_color = None
     plot.title.update(text_color=text, text_font_size="14px")
     plot.toolbar.logo = None

@@ -241,7 +241,7 @@ def error_bound(array: Array, comparison: Comparison) -> float | None:
 def difference_title(array: Array, comparison: Comparison, largest: float | None = None) -> str:
     """Return the title of a difference, with its largest value and the error bound."""
     bound = error_bound(array, comparison)
-    parts = ["difference" if largest is None else f"largest difference {largest:.2g}"]
+    parts = ["difference" if largest is None else f"max error {largest:.2g}"]
     parts += [] if bound is None else [f"bound {bound:.2g}"]
     return ", ".join(parts)
 
