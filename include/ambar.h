@@ -64,6 +64,8 @@ typedef struct ambar_store ambar_store;
 
 /// A store open for writing, as seen by one rank. One thread at a time may use it.
 ///
+/// Between `ambar_commit_begin` and `ambar_commit_wait` only `ambar_commit_test` and `ambar_close` may be called.
+///
 /// After an error of any function that takes it, nothing is committed on any rank: every other function except `ambar_close`
 /// repeats the error.
 typedef struct ambar_writer ambar_writer;
@@ -143,8 +145,13 @@ typedef struct {
   uint64_t extent;
   /// Encoding threads of each rank; 0 for 1.
   int32_t threads;
-  /// `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default (the counter).
+  /// `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default: the counter, with `queue_bytes` and several ranks
+  /// `AMBAR_RESERVED`.
   int32_t placement;
+  /// Nonzero: a thread of each rank encodes and writes values while the program computes, see `ambar_commit_begin`.
+  /// It is the maximum of the bytes that `ambar_write` copies for it; `ambar_write` waits while there are more. The
+  /// thread calls MPI only with `AMBAR_COUNTER`, which then needs MPI_THREAD_MULTIPLE.
+  uint64_t queue_bytes;
 } ambar_options;
 
 /// Adds `bytes` to the counter that all ranks share, which starts at 0, and writes its previous value to `offset`. Returns 0 on
@@ -462,6 +469,59 @@ int32_t ambar_attributes(const ambar_store *store,
                          const char *path,
                          ambar_bytes *json);
 
+/// Reads an attribute of a group (empty path: the root) or an array as numbers of `type`, `AMBAR_FLOAT64` or `AMBAR_INT64`: a number,
+/// a boolean (0 or 1), or a list of them. `name` is its key; slashes separate the keys of nested objects, as in `ambar/times`.
+/// Writes at most `room` numbers to `values` (null for a room of 0), and their whole number to `count`.
+int32_t ambar_attribute_numbers(const ambar_store *store,
+                                const char *path,
+                                const char *name,
+                                ambar_type type,
+                                void *values,
+                                size_t room,
+                                size_t *count);
+
+/// Returns an attribute of a group (empty path: the root) or an array as a string with a terminating zero, which `len` counts. An
+/// attribute that is not a string is returned as JSON. `name` is as for `ambar_attribute_numbers`.
+int32_t ambar_attribute_text(const ambar_store *store,
+                             const char *path,
+                             const char *name,
+                             ambar_bytes *value);
+
+/// Returns the names of the dimensions of an array, slowest first, separated by commas, with a terminating zero, which `len`
+/// counts. A dimension without a name has an empty one.
+int32_t ambar_dimension_names(const ambar_store *store,
+                              const char *path,
+                              ambar_bytes *names);
+
+/// Returns the codecs of an array as a short description, such as `pcodec 8, crc32c`, with a terminating zero, which `len` counts.
+/// A store does not have the profile, with which the codecs were chosen.
+int32_t ambar_codecs(const ambar_store *store,
+                     const char *path,
+                     ambar_bytes *codecs);
+
+/// Writes the number of steps of the series at `series` (empty: the root) to `count`: steps of `ambar_begin_step`, outputs of
+/// `ambar_begin_output` and of converted runs, or steps of meshes.
+int32_t ambar_step_count(const ambar_store *store,
+                         const char *series,
+                         uint64_t *count);
+
+/// Returns step `index`, from 0 on, of the series at `series` (empty: the root): its time, NaN if it is not known, to `time`, and the
+/// path of its group with a terminating zero to `path`, a buffer of `room` bytes, at least the length of `series` and 20.
+int32_t ambar_step(const ambar_store *store,
+                   const char *series,
+                   uint64_t index,
+                   double *time,
+                   char *path,
+                   size_t room);
+
+/// Returns the names of the children of a group (empty path: the root), one after the other, each with a terminating zero, and
+/// their number. `kinds` is null, or receives one character for each child: `a` for an array, `g` for a group.
+int32_t ambar_children(const ambar_store *store,
+                       const char *path,
+                       uint64_t *count,
+                       ambar_bytes *names,
+                       ambar_bytes *kinds);
+
 /// Lists the children of a group (empty path: the root) as JSON text without a terminating zero:
 /// `[{"name": "density", "kind": "array"}, ...]`.
 int32_t ambar_list(const ambar_store *store, const char *path, ambar_bytes *json);
@@ -517,12 +577,21 @@ int32_t ambar_define(ambar_writer *writer,
                      ambar_array *array);
 
 /// Writes the region of `count` values from `start` on, in C order, which must be inside one of the rank's blocks. Each value is
-/// written at most once before a commit. The data may be reused when the function returns.
+/// written at most once before a commit. The data may be reused when the function returns: with `queue_bytes` they are copied.
 int32_t ambar_write(ambar_writer *writer,
                     ambar_array array,
                     const uint64_t *start,
                     const uint64_t *count,
                     const void *data);
+
+/// As `ambar_write`, without a copy: the values must not change, or be freed, until `ambar_commit_wait` or `ambar_commit` has
+/// succeeded, or `ambar_close` has returned. Without `queue_bytes` it is `ambar_write`. It corresponds to a deferred `Put` of
+/// ADIOS2, and to `H5Dwrite_async`.
+int32_t ambar_write_borrowed(ambar_writer *writer,
+                             ambar_array array,
+                             const uint64_t *start,
+                             const uint64_t *count,
+                             const void *data);
 
 /// As `ambar_write`, for values that are `strides` bytes apart in each dimension, such as the inner cells of an array with ghost
 /// cells. `first` points to the first value. Strides may be negative.
@@ -537,7 +606,45 @@ int32_t ambar_write_strided(ambar_writer *writer,
 /// of `ambar_mpi.h`.
 int32_t ambar_commit(ambar_writer *writer);
 
-/// Releases a writer, also after errors. Null is ignored. Uncommitted data are lost.
+/// Begins a commit, and returns while a thread still encodes and writes the values: `ambar_commit_wait` ends it. Readers see the
+/// values when that has returned. In between, the program computes the next step; it must not call other functions on the writer
+/// except `ambar_commit_test` and `ambar_close`. Without `queue_bytes`, the values are written before it returns. It corresponds to
+/// an asynchronous `EndStep` of ADIOS2. For one process; many ranks use `ambar_mpi_commit_begin`.
+int32_t ambar_commit_begin(ambar_writer *writer);
+
+/// Writes 1 to `done` if `ambar_commit_wait` would return without waiting for this rank's values to be written, and also after an
+/// error, which `ambar_commit_wait` returns; otherwise 0. Many ranks call it independently of each other.
+int32_t ambar_commit_test(ambar_writer *writer,
+                          int32_t *done);
+
+/// Ends the commit that `ambar_commit_begin` has begun: waits until all values are on the disk, and makes them visible to readers.
+/// It corresponds to `H5ESwait`. For one process; many ranks use `ambar_mpi_commit_wait`.
+int32_t ambar_commit_wait(ambar_writer *writer);
+
+/// Sets one attribute of a group or an array, and keeps the others. `values` are `count` values of `type`, `AMBAR_FLOAT64`,
+/// `AMBAR_INT64` or `AMBAR_BOOL` (bytes): one value for a count of 1, otherwise a list. Floating-point numbers must be finite. Of many ranks, only the call
+/// on rank 0 has an effect.
+int32_t ambar_set_attribute_numbers(ambar_writer *writer,
+                                    const char *path,
+                                    const char *name,
+                                    ambar_type type,
+                                    const void *values,
+                                    size_t count);
+
+/// Sets one attribute of a group or an array to a string, and keeps the others. Of many ranks, only the call on rank 0 has an
+/// effect.
+int32_t ambar_set_attribute_text(ambar_writer *writer,
+                                 const char *path,
+                                 const char *name,
+                                 const char *value);
+
+/// Deletes a group with everything in it, or an array, with the next commit. The bytes remain in the file until `ambar compact`.
+/// Arrays that were defined since the last commit cannot be deleted. Of many ranks, only the call on rank 0 has an effect.
+int32_t ambar_delete(ambar_writer *writer,
+                     const char *path);
+
+/// Releases a writer, also after errors, and borrowed values. Null is ignored. Uncommitted data are lost, also those of a commit that
+/// was begun.
 int32_t ambar_close(ambar_writer *writer);
 
 #ifdef __cplusplus

@@ -6,7 +6,8 @@
  *     ambar_mpi_create or ambar_mpi_append                 all ranks; the options of rank 0 apply
  *     ambar_mpi_blocks, then ambar_define on w.writer      all ranks, equal arrays in equal order
  *     ambar_write on w.writer                              each rank independently, its own blocks
- *     ambar_mpi_commit                                     all ranks; readers see the arrays from here on
+ *     ambar_mpi_commit                                     all ranks; readers see the arrays from here on,
+ *     or ambar_mpi_commit_begin, compute, ambar_mpi_commit_wait
  *     ambar_mpi_close                                      all ranks
  *
  * Every function returns 0 (AMBAR_OK) or another status; ambar_last_error() returns the message. Collective functions
@@ -14,7 +15,9 @@
  * ambar_define or ambar_write failed must still call ambar_mpi_commit, which then fails on all ranks, or MPI_Abort.
  * A commit also fails on all ranks if two ranks have defined an array differently.
  *
- * One thread of a rank at a time may use a writer; MPI_THREAD_SINGLE is sufficient.
+ * One thread of a rank at a time may use a writer. MPI_THREAD_SINGLE is sufficient, also with `queue_bytes`: the thread that
+ * encodes and writes in the background makes no MPI call, except with `queue_bytes` and AMBAR_COUNTER, which need
+ * MPI_THREAD_MULTIPLE.
  */
 #ifndef AMBAR_MPI_H
 #define AMBAR_MPI_H
@@ -36,6 +39,7 @@ typedef struct {
     MPI_Win *window;      /**< of the counter of file extents; NULL if it is not used */
     int rank, ranks;
     int failed;           /**< values were lost between ranks: nothing can be committed */
+    int begun;            /**< ambar_mpi_commit_begin was called */
 } ambar_mpi_writer;
 
 /* Maximum bytes of a message: MPI counts with int. */
@@ -143,6 +147,16 @@ static inline int ambar_mpi_launched(void) {
     return ambar_fail(AMBAR_INVALID, text);
 }
 
+/* With queue_bytes, another thread takes extents from the counter. */
+static inline int ambar_mpi_threaded(const ambar_options *options) {
+    int level = MPI_THREAD_SINGLE;
+    if (!options || !options->queue_bytes || options->placement != AMBAR_COUNTER) return AMBAR_OK;
+    MPI_Query_thread(&level);
+    if (level == MPI_THREAD_MULTIPLE) return AMBAR_OK;
+    return ambar_fail(AMBAR_INVALID, "expected MPI_THREAD_MULTIPLE for AMBAR_COUNTER with queue_bytes, found a lower level; "
+                                     "call MPI_Init_thread, or use AMBAR_RESERVED");
+}
+
 /* Adds to the counter that all ranks share, as ambar_ranks_counter requires. */
 static inline int ambar_mpi_reserve(void *context, uint64_t bytes, uint64_t *offset) {
     MPI_Win window = *(MPI_Win *)context;
@@ -201,14 +215,16 @@ static inline int ambar_mpi_start(MPI_Comm comm, const char *path, const ambar_o
     MPI_Comm_rank(w->comm, &w->rank);
     MPI_Comm_size(w->comm, &w->ranks);
     if ((status = ambar_mpi_agree(w->comm, ambar_mpi_launched()))) goto failed;
-    if (w->rank == 0) {
+    if (w->rank == 0) status = w->ranks > 1 ? ambar_mpi_threaded(options) : AMBAR_OK;
+    if (w->rank == 0 && !status) {
         uint32_t ranks = (uint32_t)w->ranks;
         status = append ? ambar_ranks_append(path, options, ranks, &w->writer, &invitation)
                         : ambar_ranks_create(path, options, ranks, &w->writer, &invitation);
     }
     word = ambar_mpi_say(status);
     word.bytes = invitation.len;
-    word.counts = w->ranks > 1 && !(options && options->placement == AMBAR_RESERVED);
+    word.counts = w->ranks > 1 && !(options && (options->placement == AMBAR_RESERVED ||
+                                                (options->queue_bytes && options->placement != AMBAR_COUNTER)));
     if ((status = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, 0, w->comm)))) goto failed;
     if ((status = word.status)) {
         ambar_fail(status, word.text);
@@ -458,18 +474,37 @@ end:
     return status;
 }
 
-/** Makes everything that all ranks have written since the last commit visible and durable. If one rank has failed, nothing is
- * committed, and only ambar_mpi_close can follow. Arrays must be defined again for the next commit. Collective. */
-static inline int ambar_mpi_commit(ambar_mpi_writer *w) {
+/** Begins a commit of what all ranks have written: exchanges values between ranks, and returns while a thread of each rank
+ * still encodes and writes (with `queue_bytes`; otherwise when they are written). Until ambar_mpi_commit_wait the program may
+ * compute and communicate, but not call functions on the writer, except ambar_commit_test and ambar_mpi_close. A rank with an
+ * error still calls ambar_mpi_commit_wait, which then fails on all ranks. Collective. */
+static inline int ambar_mpi_commit_begin(ambar_mpi_writer *w) {
+    int status;
+    if (!w->writer) return ambar_fail(AMBAR_INVALID, "expected an open writer, found a closed one; create or append");
+    if (w->failed) return ambar_fail(AMBAR_INVALID, "an earlier commit failed; close the writer and append");
+    if (w->begun) return ambar_fail(AMBAR_INVALID, "a commit was begun already; call ambar_mpi_commit_wait");
+    if ((status = ambar_mpi_exchange(w))) {
+        w->failed = 1;
+        return status;
+    }
+    w->begun = 1;
+    /* The seal reports an error of this rank to all ranks. */
+    (void)ambar_commit_begin(w->writer);
+    return AMBAR_OK;
+}
+
+/** Ends the commit that ambar_mpi_commit_begin has begun: waits until the values of all ranks are on the disk, and makes them
+ * visible. If one rank has failed, nothing is committed, and only ambar_mpi_close can follow. Arrays must be defined again for the
+ * next commit. Values of ambar_write_borrowed may be reused when it has succeeded. Collective. */
+static inline int ambar_mpi_commit_wait(ambar_mpi_writer *w) {
     ambar_bytes index = {NULL, 0};
     uint8_t *all = NULL;
     size_t *lens = NULL;
     const uint8_t **parts = NULL;
     size_t place = 0;
     int rank, status = AMBAR_OK;
-    if (!w->writer) return ambar_fail(AMBAR_INVALID, "expected an open writer, found a closed one; create or append");
-    if (w->failed) return ambar_fail(AMBAR_INVALID, "an earlier commit failed; close the writer and append");
-    if ((status = ambar_mpi_exchange(w))) goto end;
+    if (!w->begun) return ambar_fail(AMBAR_INVALID, "no commit was begun; call ambar_mpi_commit_begin before waiting");
+    w->begun = 0;
     /* The bytes report a failure; without them rank 0 fails. */
     (void)ambar_ranks_seal(w->writer, &index);
     if (w->rank == 0) {
@@ -486,6 +521,14 @@ end:
     free(lens), free(parts), free(all);
     w->failed = status != AMBAR_OK;
     return status;
+}
+
+/** Makes everything that all ranks have written since the last commit visible and durable: ambar_mpi_commit_begin and
+ * ambar_mpi_commit_wait in one call. If one rank has failed, nothing is committed, and only ambar_mpi_close can follow. Arrays
+ * must be defined again for the next commit. Collective. */
+static inline int ambar_mpi_commit(ambar_mpi_writer *w) {
+    int status = ambar_mpi_commit_begin(w);
+    return status ? status : ambar_mpi_commit_wait(w);
 }
 
 #endif

@@ -11,26 +11,27 @@ module ambar
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use ambar_c
     use ambar_reading
+    use ambar_writing
+    use ambar_in_situ
     implicit none
     private
 
     public :: ambar_writer, ambar_array, ambar_blocks, ambar_settings
     public :: ambar_create, ambar_append, ambar_commit, ambar_close, ambar_group, ambar_begin_step
     public :: ambar_begin_output, ambar_define, ambar_write, ambar_free
-    public :: ambar_open, ambar_shape, ambar_read, ambar_attributes, ambar_store, ambar_last_error
+    public :: ambar_commit_begin, ambar_commit_test, ambar_commit_wait
+    public :: ambar_set_attribute, ambar_set_attributes, ambar_delete
+    public :: ambar_amr, ambar_level, ambar_field, ambar_amr_define, ambar_amr_write, ambar_amr_snapshot, ambar_amr_end
+    public :: ambar_particles, ambar_particles_define, ambar_particles_write, ambar_particles_end
+    public :: ambar_open, ambar_shape, ambar_read, ambar_attribute, ambar_attributes, ambar_list, ambar_node, ambar_store
+    public :: ambar_codecs, ambar_dimension_names, ambar_step, ambar_step_count, ambar_last_error
     public :: AMBAR_OK, AMBAR_CORRUPT, AMBAR_UNSUPPORTED, AMBAR_INVALID, AMBAR_NOT_FOUND
     public :: AMBAR_BUSY, AMBAR_LIMIT, AMBAR_INTERRUPTED, AMBAR_IO, AMBAR_PANIC, AMBAR_EXISTS, AMBAR_BOOL
     public :: AMBAR_INT8, AMBAR_INT16, AMBAR_INT32, AMBAR_INT64, AMBAR_UINT8, AMBAR_UINT16
     public :: AMBAR_UINT32, AMBAR_UINT64, AMBAR_FLOAT32, AMBAR_FLOAT64, AMBAR_COMPLEX64
     public :: AMBAR_COMPLEX128, AMBAR_BALANCED, AMBAR_FAST, AMBAR_SMALL, AMBAR_RAW, AMBAR_RESERVED
-    public :: AMBAR_COUNTER
+    public :: AMBAR_COUNTER, AMBAR_COVERED_DEFAULT, AMBAR_COVERED_KEEP, AMBAR_COVERED_DROP
     public :: settled ! for the module ambar_mpi
-
-    !> A store open for writing, as seen by this process.
-    type :: ambar_writer
-        type(c_ptr) :: handle = c_null_ptr
-        type(c_ptr) :: ranks = c_null_ptr ! of ambar_mpi
-    end type
 
     !> An array defined since the last commit.
     type :: ambar_array
@@ -52,12 +53,13 @@ module ambar
         integer(int64) :: extent = 0            ! minimum bytes of an extent from the counter; 0: 16 KiB, growing
         integer :: threads = 1                  ! encoding threads of each rank
         integer :: placement = 0                ! AMBAR_COUNTER or AMBAR_RESERVED
+        integer(int64) :: queue_bytes = 0       ! > 0: a thread writes while the program computes; maximum bytes of copies
     end type
 
     !> Writes a block of this rank: call ambar_write(writer, array, start, values [, ierr]).
     interface ambar_write
         module procedure write_int8, write_int16, write_int32, write_int64, &
-            write_real32, write_real64, write_complex32, write_complex64
+            write_real32, write_real64, write_complex32, write_complex64, write_logical
     end interface
 
     interface ambar_free
@@ -244,6 +246,35 @@ contains
         call concluded(c_commit(writer%handle), ierr)
     end subroutine
 
+    !> Begins a commit, and returns while a thread encodes and writes the values (with settings%queue_bytes; otherwise when
+    !! they are written): ambar_commit_wait ends it. In between, only ambar_commit_test and ambar_close may be called on the
+    !! writer. Many ranks call ambar_mpi_commit_begin.
+    subroutine ambar_commit_begin(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        call concluded(c_commit_begin(writer%handle), ierr)
+    end subroutine
+
+    !> Returns whether ambar_commit_wait would return without waiting for the values of this rank to be written.
+    subroutine ambar_commit_test(writer, done, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        logical, intent(out) :: done
+        integer, intent(out), optional :: ierr
+        integer(c_int32_t) :: found
+        integer :: status
+        found = 0
+        status = c_commit_test(writer%handle, found)
+        done = found /= 0
+        call concluded(status, ierr)
+    end subroutine
+
+    !> Ends the commit that ambar_commit_begin has begun: readers see the values. Many ranks call ambar_mpi_commit_wait.
+    subroutine ambar_commit_wait(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        call concluded(c_commit_wait(writer%handle), ierr)
+    end subroutine
+
     !> Releases the writer. Uncommitted data are lost. Many ranks call ambar_mpi_close.
     subroutine ambar_close(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
@@ -349,6 +380,21 @@ contains
         call put(writer, array, AMBAR_COMPLEX128, start, shape(values, int64), c_loc(values), ierr)
     end subroutine
 
+    !> Logicals are stored as booleans, one byte each (AMBAR_BOOL).
+    subroutine write_logical(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        logical, intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        logical, pointer :: all(:)
+        integer(int8), allocatable, target :: bytes(:)
+        call c_f_pointer(c_loc(values), all, [size(values)])
+        allocate (bytes(max(size(all), 1)))
+        bytes(:size(all)) = merge(1_int8, 0_int8, all)
+        call put(writer, array, AMBAR_BOOL, start, shape(values, int64), c_loc(bytes), ierr)
+    end subroutine
+
     ! The bytes of a fill value; known is true if it has the array's type.
     subroutine fill_with(value, type, bytes, known)
         class(*), intent(in) :: value
@@ -359,6 +405,9 @@ contains
         bytes = 0
         is = -1
         select type (value)
+        type is (logical)
+            is = AMBAR_BOOL
+            bytes(1) = merge(1_int8, 0_int8, value)
         type is (integer(int8))
             is = AMBAR_INT8
             bytes(:1) = transfer(value, bytes, 1)
@@ -387,18 +436,6 @@ contains
         known = is == type
     end subroutine
 
-    recursive function last_name_first(names) result(turned)
-        character(*), intent(in) :: names
-        character(:), allocatable :: turned
-        integer :: comma
-        comma = index(names, ",")
-        if (comma == 0) then
-            turned = trim(adjustl(names))
-        else
-            turned = last_name_first(names(comma + 1:)) // "," // trim(adjustl(names(:comma - 1)))
-        end if
-    end function
-
     function settled(settings) result(options)
         type(ambar_settings), intent(in), optional :: settings
         type(c_options) :: options
@@ -411,6 +448,7 @@ contains
         options%extent = own%extent
         options%threads = own%threads
         options%placement = own%placement
+        options%queue_bytes = own%queue_bytes
     end function
 
 end module

@@ -15,6 +15,7 @@ module ambar_c
         AMBAR_FLOAT64 = 10, AMBAR_COMPLEX64 = 11, AMBAR_COMPLEX128 = 12
     integer, parameter :: AMBAR_BALANCED = 0, AMBAR_FAST = 1, AMBAR_SMALL = 2, AMBAR_RAW = 3
     integer, parameter :: AMBAR_RESERVED = 1, AMBAR_COUNTER = 2
+    integer, parameter :: AMBAR_COVERED_DEFAULT = 0, AMBAR_COVERED_KEEP = 1, AMBAR_COVERED_DROP = 2
 
     ! As in ambar.h; `size` is the c_sizeof of the structure.
     type, bind(c) :: c_options
@@ -22,6 +23,7 @@ module ambar_c
         integer(c_int32_t) :: overwrite, no_fsync
         integer(c_int64_t) :: alignment, extent
         integer(c_int32_t) :: threads, placement
+        integer(c_int64_t) :: queue_bytes
     end type
 
     type, bind(c) :: c_spec
@@ -40,6 +42,30 @@ module ambar_c
         integer(c_int64_t) :: shape(MAX_DIMENSIONS), chunks(MAX_DIMENSIONS)
         character(kind=c_char) :: error_bound(80)
         integer(c_int64_t) :: stored_bytes, unwritten_values
+    end type
+
+    type, bind(c) :: c_field
+        integer(c_size_t) :: size
+        type(c_ptr) :: name
+        integer(c_int32_t) :: type
+        type(c_ptr) :: error_bound, value_range, codecs
+    end type
+
+    type, bind(c) :: c_hierarchy
+        integer(c_size_t) :: size
+        integer(c_int32_t) :: ndim, levels
+        real(c_double) :: lower(3), upper(3)
+        type(c_ptr) :: domains, cell_sizes, ratios, boxes, corners, ranks
+    end type
+
+    type, bind(c) :: c_run
+        integer(c_size_t) :: size
+        type(c_ptr) :: name, format
+        real(c_double) :: time
+        integer(c_int32_t) :: coordinates
+        type(c_ptr) :: steps
+        integer(c_int32_t) :: species_count
+        type(c_ptr) :: species
     end type
 
     type, bind(c) :: c_bytes
@@ -134,6 +160,141 @@ module ambar_c
             character(kind=c_char), intent(in) :: path(*)
             type(c_bytes), intent(out) :: json
         end function
+        integer(c_int) function c_set_attributes(writer, path, attributes) bind(c, name="ambar_set_attributes")
+            import :: c_char, c_int, c_ptr
+            type(c_ptr), value :: writer
+            character(kind=c_char), intent(in) :: path(*), attributes(*)
+        end function
+        integer(c_int) function c_set_numbers(writer, path, name, type, values, count) &
+            bind(c, name="ambar_set_attribute_numbers")
+            import :: c_char, c_int, c_int32_t, c_ptr, c_size_t
+            type(c_ptr), value :: writer, values
+            character(kind=c_char), intent(in) :: path(*), name(*)
+            integer(c_int32_t), value :: type
+            integer(c_size_t), value :: count
+        end function
+        integer(c_int) function c_set_text(writer, path, name, text) bind(c, name="ambar_set_attribute_text")
+            import :: c_char, c_int, c_ptr
+            type(c_ptr), value :: writer
+            character(kind=c_char), intent(in) :: path(*), name(*), text(*)
+        end function
+        integer(c_int) function c_delete(writer, path) bind(c, name="ambar_delete")
+            import :: c_char, c_int, c_ptr
+            type(c_ptr), value :: writer
+            character(kind=c_char), intent(in) :: path(*)
+        end function
+        integer(c_int) function c_commit_begin(writer) bind(c, name="ambar_commit_begin")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: writer
+        end function
+        integer(c_int) function c_commit_test(writer, done) bind(c, name="ambar_commit_test")
+            import :: c_int, c_int32_t, c_ptr
+            type(c_ptr), value :: writer
+            integer(c_int32_t), intent(out) :: done
+        end function
+        integer(c_int) function c_commit_wait(writer) bind(c, name="ambar_commit_wait")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: writer
+        end function
+        integer(c_int) function c_get_numbers(store, path, name, type, values, room, count) &
+            bind(c, name="ambar_attribute_numbers")
+            import :: c_char, c_int, c_int32_t, c_ptr, c_size_t
+            type(c_ptr), value :: store, values
+            character(kind=c_char), intent(in) :: path(*), name(*)
+            integer(c_int32_t), value :: type
+            integer(c_size_t), value :: room
+            integer(c_size_t), intent(out) :: count
+        end function
+        integer(c_int) function c_get_text(store, path, name, text) bind(c, name="ambar_attribute_text")
+            import :: c_bytes, c_char, c_int, c_ptr
+            type(c_ptr), value :: store
+            character(kind=c_char), intent(in) :: path(*), name(*)
+            type(c_bytes), intent(out) :: text
+        end function
+        integer(c_int) function c_dimension_names(store, path, names) bind(c, name="ambar_dimension_names")
+            import :: c_bytes, c_char, c_int, c_ptr
+            type(c_ptr), value :: store
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_bytes), intent(out) :: names
+        end function
+        integer(c_int) function c_codecs(store, path, codecs) bind(c, name="ambar_codecs")
+            import :: c_bytes, c_char, c_int, c_ptr
+            type(c_ptr), value :: store
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_bytes), intent(out) :: codecs
+        end function
+        integer(c_int) function c_children(store, path, count, names, kinds) bind(c, name="ambar_children")
+            import :: c_bytes, c_char, c_int, c_int64_t, c_ptr
+            type(c_ptr), value :: store
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int64_t), intent(out) :: count
+            type(c_bytes), intent(out) :: names, kinds
+        end function
+        integer(c_int) function c_step_count(store, series, count) bind(c, name="ambar_step_count")
+            import :: c_char, c_int, c_int64_t, c_ptr
+            type(c_ptr), value :: store
+            character(kind=c_char), intent(in) :: series(*)
+            integer(c_int64_t), intent(out) :: count
+        end function
+        integer(c_int) function c_step(store, series, index, time, path, room) bind(c, name="ambar_step")
+            import :: c_char, c_double, c_int, c_int64_t, c_ptr, c_size_t
+            type(c_ptr), value :: store
+            character(kind=c_char), intent(in) :: series(*)
+            integer(c_int64_t), value :: index
+            real(c_double), intent(out) :: time
+            character(kind=c_char), intent(out) :: path(*)
+            integer(c_size_t), value :: room
+        end function
+        integer(c_int) function c_amr_define(writer, path, hierarchy, count, fields, profile, covered, amr) &
+            bind(c, name="ambar_amr_define")
+            import :: c_char, c_field, c_hierarchy, c_int, c_int32_t, c_ptr
+            type(c_ptr), value :: writer
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_hierarchy), intent(in) :: hierarchy
+            integer(c_int32_t), value :: count, profile, covered
+            type(c_field), intent(in) :: fields(*)
+            type(c_ptr), intent(out) :: amr
+        end function
+        integer(c_int) function c_amr_write(amr, writer, level, index, field, first, strides) &
+            bind(c, name="ambar_amr_write")
+            import :: c_int, c_int32_t, c_int64_t, c_ptr
+            type(c_ptr), value :: amr, writer, first
+            integer(c_int32_t), value :: level, index, field
+            integer(c_int64_t), intent(in) :: strides(*)
+        end function
+        integer(c_int) function c_amr_end(amr, writer) bind(c, name="ambar_amr_end")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: amr, writer
+        end function
+        integer(c_int) function c_amr_snapshot(writer, path, amr, run) bind(c, name="ambar_amr_snapshot")
+            import :: c_char, c_int, c_ptr, c_run
+            type(c_ptr), value :: writer, amr
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_run), intent(in) :: run
+        end function
+        integer(c_int) function c_particles_define(writer, path, counts, count, columns, profile, ndim, lower, side, &
+                                                   more, particles) bind(c, name="ambar_particles_define")
+            import :: c_char, c_double, c_field, c_int, c_int32_t, c_int64_t, c_ptr
+            type(c_ptr), value :: writer
+            character(kind=c_char), intent(in) :: path(*), more(*)
+            integer(c_int64_t), intent(in) :: counts(*)
+            integer(c_int32_t), value :: count, profile, ndim
+            type(c_field), intent(in) :: columns(*)
+            real(c_double), intent(in) :: lower(*)
+            real(c_double), value :: side
+            type(c_ptr), intent(out) :: particles
+        end function
+        integer(c_int) function c_particles_write(particles, writer, column, first, stride) &
+            bind(c, name="ambar_particles_write")
+            import :: c_int, c_int32_t, c_int64_t, c_ptr
+            type(c_ptr), value :: particles, writer, first
+            integer(c_int32_t), value :: column
+            integer(c_int64_t), value :: stride
+        end function
+        integer(c_int) function c_particles_end(particles, writer) bind(c, name="ambar_particles_end")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: particles, writer
+        end function
         subroutine c_bytes_free(bytes) bind(c, name="ambar_bytes_free")
             import :: c_bytes
             type(c_bytes), value :: bytes
@@ -174,6 +335,27 @@ contains
         do n = 1, size(bytes)
             text(n:n) = bytes(n)
         end do
+    end function
+
+    ! Takes a string that begins at `data`, and releases the bytes.
+    function taken(bytes) result(text)
+        type(c_bytes), intent(in) :: bytes
+        character(:), allocatable :: text
+        text = text_of(bytes%data)
+        call c_bytes_free(bytes)
+    end function
+
+    ! Names separated by commas, in the other order.
+    recursive function last_name_first(names) result(turned)
+        character(*), intent(in) :: names
+        character(:), allocatable :: turned
+        integer :: comma
+        comma = index(names, ",")
+        if (comma == 0) then
+            turned = trim(adjustl(names))
+        else
+            turned = last_name_first(names(comma + 1:)) // "," // trim(adjustl(names(:comma - 1)))
+        end if
     end function
 
     subroutine refused(status, why, ierr)

@@ -33,6 +33,16 @@ int ambar_fortran_commit(ambar_mpi_writer *ranks) {
     return ambar_mpi_commit(ranks);
 }
 
+int ambar_fortran_commit_begin(ambar_mpi_writer *ranks) {
+    if (!ranks) return ambar_fail(AMBAR_INVALID, "expected an open writer, found none; create or append");
+    return ambar_mpi_commit_begin(ranks);
+}
+
+int ambar_fortran_commit_wait(ambar_mpi_writer *ranks) {
+    if (!ranks) return ambar_fail(AMBAR_INVALID, "expected an open writer, found none; create or append");
+    return ambar_mpi_commit_wait(ranks);
+}
+
 int ambar_fortran_close(ambar_mpi_writer *ranks) {
     int status = ranks ? ambar_mpi_close(ranks) : AMBAR_OK;
     free(ranks);

@@ -11,6 +11,7 @@ module ambar_mpi
     private
 
     public :: ambar_mpi_create, ambar_mpi_append, ambar_mpi_blocks, ambar_mpi_begin_step, ambar_mpi_commit, ambar_mpi_close
+    public :: ambar_mpi_commit_begin, ambar_mpi_commit_wait
 
     interface
         integer(c_int) function c_start(comm, path, options, append, ranks, writer) bind(c, name="ambar_fortran_start")
@@ -36,6 +37,14 @@ module ambar_mpi
             integer(c_size_t), value :: room
         end function
         integer(c_int) function c_commit(ranks) bind(c, name="ambar_fortran_commit")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: ranks
+        end function
+        integer(c_int) function c_commit_begin(ranks) bind(c, name="ambar_fortran_commit_begin")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: ranks
+        end function
+        integer(c_int) function c_commit_wait(ranks) bind(c, name="ambar_fortran_commit_wait")
             import :: c_int, c_ptr
             type(c_ptr), value :: ranks
         end function
@@ -109,6 +118,22 @@ contains
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
         call concluded(c_commit(writer%ranks), ierr)
+    end subroutine
+
+    !> Begins a commit of what all ranks have written, and returns while a thread of each rank encodes and writes (with
+    !! settings%queue_bytes; otherwise when they are written). Until ambar_mpi_commit_wait, only ambar_commit_test and
+    !! ambar_mpi_close may be called on the writer.
+    subroutine ambar_mpi_commit_begin(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        call concluded(c_commit_begin(writer%ranks), ierr)
+    end subroutine
+
+    !> Ends the commit that ambar_mpi_commit_begin has begun: readers see the values, or nothing if a rank has failed.
+    subroutine ambar_mpi_commit_wait(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        call concluded(c_commit_wait(writer%ranks), ierr)
     end subroutine
 
     !> Releases the writer. Uncommitted data are lost.

@@ -20,6 +20,7 @@ from tests.helpers.paths import PROGRAMS, ROOT
 
 SOURCES = PROGRAMS / "mpi"
 FORTRAN = ROOT / "include" / "fortran"
+MODULES = ("ambar_c", "ambar_reading", "ambar_writing", "ambar_in_situ", "ambar")
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 OF_C = ["-Wshadow", "-Wcast-qual", "-Wsign-conversion"]
 LIMIT = 120  # seconds that a run may take: more is a hang
@@ -89,7 +90,7 @@ def compile_program(mpi: Mpi, source: Path, folder: Path, *defines: str) -> Path
     if source.suffix == ".f90":
         if shutil.which(mpi.command("mpifort")) is None:
             pytest.skip(f"no {mpi.command('mpifort')} here")
-        modules = [f"{FORTRAN}/{name}.f90" for name in ("ambar_c", "ambar_reading", "ambar")]
+        modules = [f"{FORTRAN}/{name}.f90" for name in MODULES]
         shim = folder / f"ambar_fortran-{mpi.name}.o"
         compiled(
             [

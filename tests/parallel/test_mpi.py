@@ -15,6 +15,7 @@ from ambar import _core
 from tests.helpers.c_programs import installed
 from tests.helpers.mpi_programs import (
     FORTRAN,
+    MODULES,
     MPIS,
     SOURCES,
     Mpi,
@@ -84,7 +85,8 @@ def test_every_cut_can_be_written_piece_by_piece_and_appended_to(
     run_ranks(mpi, 4, program, "write", path, cut, "counter", "4000", *lengths)
     run_ranks(mpi, 3, program, "append", path, "rows", "reserved", "3000", *lengths)
     run_ranks(mpi, 1, program, "append", path, "stripes", "counter", "0", *lengths)
-    for step in range(3):
+    run_ranks(mpi, 4, program, "append", path, cut, "queued", "2000", *lengths)
+    for step in range(4):
         check(path, shape, step)
     shown = subprocess.run(["unzip", "-tq", path], check=False, capture_output=True, text=True)
     assert shown.returncode == 0, shown.stdout
@@ -187,13 +189,14 @@ def test_a_full_disk_under_one_rank_keeps_all_from_committing(
     program = compile_program(mpi, SOURCES / "blocks.c", folder)
     path = tmp_path / "x.ambar"
     run_ranks(mpi, 4, program, "write", path, "rows", "counter", "0", "400000")
-    arguments = ("append", path, "rows", "counter", "0", "400000")
     full = {"DISK_IS_FULL_ON": "2"}
-    done = run_ranks(mpi, 4, program, *arguments, environment=full, expect=None)
-    for rank in range(4):
-        assert f"rank {rank}: status 8: rank 2: " in done.stderr, done.stderr
-    assert "all failed" in done.stdout
-    check(path, (400_000,))
+    for placement in ("counter", "queued"):
+        arguments = ("append", path, "rows", placement, "0", "400000")
+        done = run_ranks(mpi, 4, program, *arguments, environment=full, expect=None)
+        for rank in range(4):
+            assert f"rank {rank}: status 8: rank 2: " in done.stderr, done.stderr
+        assert "all failed" in done.stdout
+        check(path, (400_000,))
     run_ranks(mpi, 4, program, *arguments)
     check(path, (400_000,), 1)
 
@@ -248,17 +251,21 @@ def test_fortran_has_its_own_order(mpi: Mpi, folder: Path, tmp_path: Path) -> No
         assert store["run"].attrs == {"code": "columns"}
 
 
-def test_fortran_without_mpi(tmp_path: Path) -> None:
+def run_alone(source: Path, folder: Path) -> None:
+    """Run a program in Fortran without MPI, which writes the store x.ambar in the folder."""
     gfortran = shutil.which("gfortran")
     if gfortran is None:
         pytest.skip("no gfortran here")
-    program, lib = tmp_path / "alone", installed() / "lib"
-    modules = [FORTRAN / f"{name}.f90" for name in ("ambar_c", "ambar_reading", "ambar")]
-    sources = [*modules, SOURCES / "alone.f90"]
+    program, lib = folder / "alone", installed() / "lib"
+    sources = [*(FORTRAN / f"{name}.f90" for name in MODULES), source]
     flags = ["-std=f2008ts", "-Wall", "-Wextra", "-Werror"]
     links = [f"-L{lib}", "-lambar", f"-Wl,-rpath,{lib}"]
-    compiled([gfortran, *flags, *sources, "-o", program, *links], tmp_path)
-    subprocess.run([program, tmp_path / "x.ambar"], check=True, timeout=300)
+    compiled([gfortran, *flags, *sources, "-o", program, *links], folder)
+    subprocess.run([program, folder / "x.ambar"], check=True, timeout=300)
+
+
+def test_fortran_without_mpi(tmp_path: Path) -> None:
+    run_alone(SOURCES / "alone.f90", tmp_path)
     store = ambar.open(tmp_path / "x.ambar")
     assert isinstance(store, ambar.Store)
     assert store.groups[1:] == ["step_000000", "step_000001"]
@@ -268,6 +275,76 @@ def test_fortran_without_mpi(tmp_path: Path) -> None:
     outputs = ambar.open_store(tmp_path / "x.ambar.outputs")
     assert outputs.groups[1:] == ["output_00007"]
     np.testing.assert_array_equal(outputs["output_00007/n"].read(), [2])
+
+
+def test_attributes_steps_and_logicals_in_fortran(tmp_path: Path) -> None:
+    run_alone(SOURCES / "attributes.f90", tmp_path)
+    store = ambar.open_store(tmp_path / "x.ambar")
+    u = 0.5 * np.arange(1, 31).reshape(5, 6)
+    mask = np.round(2 * u) % 3 == 0
+    u[1:, 3:] = u[:0:-1, :2:-1]
+    for step in range(3):
+        group = f"run/step_{step:06d}"
+        assert store[group].attrs == {"time": 0.25 * (step + 1), "cycle": step + 1}
+        np.testing.assert_array_equal(store[f"{group}/u"].read(), u)
+        assert dict(store[f"{group}/u"].attrs) == {
+            "units": "K",
+            "origin": [1.5, -2.0],
+            "counts": [2**40, 3],
+            "is_old": False,
+            "flags": [True, False],
+        }
+        if step != 1:
+            stored = store[f"{group}/mask"]
+            assert stored.dtype == bool
+            np.testing.assert_array_equal(stored[:, :6], mask)
+            assert stored[:, 6:].all()
+
+
+@each_mpi
+def test_steps_are_written_while_the_next_is_computed(
+    mpi: Mpi, folder: Path, tmp_path: Path
+) -> None:
+    program = compile_program(mpi, ROOT / "examples" / "mpi" / "background.c", folder)
+    reader = compile_program(mpi, ROOT / "examples" / "c" / "steps.c", folder)
+    path = tmp_path / "wave.ambar"
+    done = run_ranks(mpi, 3, program, path, "4", "300000")
+    assert done.stdout.count("step ") == 3
+    store = ambar.open_store(path)
+    for step in range(4):
+        wave = store[f"step_{step:06d}/wave"]
+        expected = np.sin(1e-3 * np.arange(300_000) + 0.1 * step)
+        assert np.abs(wave.read() - expected).max() <= 1e-6
+    shown = subprocess.run([reader, path], check=True, capture_output=True, text=True).stdout
+    lines = shown.splitlines()
+    assert lines[2] == "step_000001 at 0.1"
+    assert lines[3].startswith(f"  step_000001/wave (x), {wave.codecs}")
+    assert lines[3].endswith(", at most 1")
+
+
+@each_mpi
+def test_fortran_writes_cells_and_particles_in_the_background(
+    mpi: Mpi, folder: Path, tmp_path: Path
+) -> None:
+    program = compile_program(mpi, ROOT / "examples" / "mpi" / "amr.f90", folder)
+    path = tmp_path / "run.ambar"
+    run_ranks(mpi, 3, program, path, "2")
+    series = ambar.open_series(path)
+    assert series.outputs == [10, 20]
+    np.testing.assert_array_equal(series.times, [0.5, 1.0])
+    cells = series[1].amr.read(["x", "y", "z", "density", "temperature"])
+    x, y, z, density = (np.asarray(cells[name]) for name in ("x", "y", "z", "density"))
+    expected = 1 + x + 2 * y + 4 * z
+    assert len(x) == 32**3 - 8**3 + 16**3
+    assert np.abs(density / expected - 1).max() <= 1e-4
+    np.testing.assert_allclose(cells["temperature"], 100 * expected, rtol=1e-14)
+    stars = series[1].particles.read(["position_x", "position_y", "position_z", "id"])
+    ids = np.asarray(stars["id"])
+    assert sorted(ids) == list(range(1, 601))
+    for d in range(3):
+        place = 3 * (ids - 1) + d + 1
+        found = np.asarray(stars[f"position_{'xyz'[d]}"])
+        np.testing.assert_allclose(found, np.mod(0.618 * place * place, 1), atol=1e-9)
 
 
 @each_mpi

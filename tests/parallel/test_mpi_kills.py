@@ -111,7 +111,7 @@ def test_killed_ranks_leave_the_last_commit(
     runs, cut_short, began, found = RUNS // len(MPIS), 0, 0, 0
     for run in range(runs):
         path = tmp_path / f"{run // NEW}.ambar"
-        placement = ["counter", "reserved"][run % 2]
+        placement = ["counter", "reserved", "queued"][run // 3 % 3]
         durability = ["fsync", "none"][run // 2 % 2]
         before = checked(path, 0) if run % NEW == 0 else found
         arguments = [str(path), str(STEPS), placement, durability, str(LENGTH)]

@@ -105,6 +105,7 @@ impl RankWriter {
             alignment,
             extent,
             threads,
+            queue: None,
         };
         let create = CreateOptions {
             durability,

@@ -180,7 +180,8 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "read") == 0) {
         status = read_all(argv[2], argv[3]);
     } else {
-        options.placement = strcmp(argv[4], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
+        if (strcmp(argv[4], "queued") == 0) options.queue_bytes = 100000;
+        else options.placement = strcmp(argv[4], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
         status = strcmp(argv[1], "append") == 0 ? ambar_mpi_append(MPI_COMM_WORLD, argv[2], &options, &w)
                                                 : ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w);
         status = refused(status);

@@ -44,7 +44,8 @@ int main(int argc, char **argv) {
     if (rank == 0) printf("begun\n"), fflush(stdout);
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
-    options.placement = strcmp(argv[3], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
+    if (strcmp(argv[3], "queued") == 0) options.queue_bytes = 1 << 20;
+    else options.placement = strcmp(argv[3], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
     options.no_fsync = strcmp(argv[4], "fsync") != 0;
     if (rank == 0) steps = count_steps(argv[1]);
     MPI_Bcast(&steps, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -70,8 +71,9 @@ int main(int argc, char **argv) {
             uint64_t place = start[0] + at;
             values[at] = (double)(steps * 1000003) + (double)(place * 7919u % 104729u);
         }
-        check(ambar_write(w.writer, array, start, count, values));
-        check(ambar_mpi_commit(&w));
+        check(ambar_write_borrowed(w.writer, array, start, count, values));
+        check(ambar_mpi_commit_begin(&w));
+        check(ambar_mpi_commit_wait(&w));
         if (rank == 0) printf("committed %d\n", steps), fflush(stdout);
     }
     check(ambar_mpi_close(&w));

@@ -91,8 +91,13 @@ pub struct ambar_options {
     pub extent: u64,
     /// Encoding threads of each rank; 0 for 1.
     pub threads: i32,
-    /// `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default (the counter).
+    /// `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default: the counter, with `queue_bytes` and several ranks
+    /// `AMBAR_RESERVED`.
     pub placement: i32,
+    /// Nonzero: a thread of each rank encodes and writes values while the program computes, see `ambar_commit_begin`.
+    /// It is the maximum of the bytes that `ambar_write` copies for it; `ambar_write` waits while there are more. The
+    /// thread calls MPI only with `AMBAR_COUNTER`, which then needs MPI_THREAD_MULTIPLE.
+    pub queue_bytes: u64,
 }
 
 // SAFETY: `repr(C)` with the `usize` field `size` first; all fields are numbers, for which zeros are valid.
@@ -165,6 +170,7 @@ impl ambar_options {
     /// Options for writing with `ranks` ranks.
     pub(super) fn ranks(self, ranks: u32) -> Result<RankOptions> {
         let placement = match self.placement {
+            0 if self.queue_bytes > 0 && ranks > 1 => Placement::Reserved,
             0 => Placement::default(),
             AMBAR_RESERVED => Placement::Reserved,
             AMBAR_COUNTER => Placement::Counter,
@@ -190,6 +196,7 @@ impl ambar_options {
             },
             extent: self.extent,
             threads: threads.max(1),
+            queue: Some(self.queue_bytes).filter(|bytes| *bytes > 0),
         })
     }
 }

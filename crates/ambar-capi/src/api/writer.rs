@@ -8,13 +8,19 @@ use std::path::Path;
 use ambar::array::Region;
 use ambar::ranks::{ArrayId, RankWriter};
 use ambar::{DataType, Error, Result};
+use serde_json::{Number, Value};
 
 use super::arguments::{Extensible, check_null, from_c};
 use super::blocks::ambar_blocks;
-use super::spec::{ambar_options, ambar_spec, byte_count, read_spec, values};
+use super::spec::{
+    AMBAR_BOOL, AMBAR_FLOAT64, AMBAR_INT64, ambar_options, ambar_spec, ambar_type, byte_count,
+    read_spec, values,
+};
 use super::status::{guard, with_writer};
 
 /// A store open for writing, as seen by one rank. One thread at a time may use it.
+///
+/// Between `ambar_commit_begin` and `ambar_commit_wait` only `ambar_commit_test` and `ambar_close` may be called.
 ///
 /// After an error of any function that takes it, nothing is committed on any rank: every other function except `ambar_close`
 /// repeats the error.
@@ -178,7 +184,7 @@ pub unsafe extern "C" fn ambar_begin_step(
         check_room(path, room, series.len() + 20)?;
         let step = writer.ranks.begin_step(series, time)?;
         // SAFETY: `path` is not null and has `room` bytes, which the caller promises.
-        unsafe { copy_path(&step, path, room) };
+        unsafe { copy_text(&step, path, room) };
         Ok(())
     };
     with_writer!(writer, body)
@@ -204,14 +210,14 @@ pub unsafe extern "C" fn ambar_begin_output(
         from_c!(name = optional_text(name, "the name"));
         let step = writer.ranks.begin_output(number, name)?;
         // SAFETY: `path` is not null and has `room` bytes, which the caller promises.
-        unsafe { copy_path(&step, path, room) };
+        unsafe { copy_text(&step, path, room) };
         Ok(())
     };
     with_writer!(writer, body)
 }
 
 /// Checks the buffer for the path of a group.
-fn check_room(path: *mut c_char, room: usize, least: usize) -> Result<()> {
+pub(super) fn check_room(path: *mut c_char, room: usize, least: usize) -> Result<()> {
     if path.is_null() || room < least {
         return Err(Error::invalid(format!(
             "expected a buffer of at least {least} bytes for the path, found {room}"
@@ -220,11 +226,11 @@ fn check_room(path: *mut c_char, room: usize, least: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies the path of a group, and a terminating zero.
+/// Copies a string, cut to the room, and a terminating zero.
 ///
 /// # Safety
 /// `path` is not null and has `room` bytes, at least 1.
-unsafe fn copy_path(step: &str, path: *mut c_char, room: usize) {
+pub(super) unsafe fn copy_text(step: &str, path: *mut c_char, room: usize) {
     let bytes = step.as_bytes();
     let count = bytes.len().min(room - 1);
     // SAFETY: this function has the same contract; `count` is less than `room`. `bytes` is memory of the library, so they do not
@@ -268,7 +274,7 @@ pub unsafe extern "C" fn ambar_define(
 }
 
 /// Writes the region of `count` values from `start` on, in C order, which must be inside one of the rank's blocks. Each value is
-/// written at most once before a commit. The data may be reused when the function returns.
+/// written at most once before a commit. The data may be reused when the function returns: with `queue_bytes` they are copied.
 ///
 /// # Safety
 /// Pointers follow the contract of the API.
@@ -287,6 +293,34 @@ pub unsafe extern "C" fn ambar_write(
         // SAFETY: `data` is null, or has the values of the region, which the header requires.
         let values = unsafe { values(data, &dtype, &region.shape) }?;
         writer.ranks.write(id, &region, values)
+    };
+    with_writer!(writer, body)
+}
+
+/// As `ambar_write`, without a copy: the values must not change, or be freed, until `ambar_commit_wait` or `ambar_commit` has
+/// succeeded, or `ambar_close` has returned. Without `queue_bytes` it is `ambar_write`. It corresponds to a deferred `Put` of
+/// ADIOS2, and to `H5Dwrite_async`.
+///
+/// # Safety
+/// Pointers follow the contract of the API; the values stay unchanged as stated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_write_borrowed(
+    writer: *mut ambar_writer,
+    array: ambar_array,
+    start: *const u64,
+    count: *const u64,
+    data: *const c_void,
+) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        let DefinedArray { id, dtype, ndim } = writer.array(array)?;
+        // SAFETY: `start` and `count` are null, or have one number per dimension of the array, which the header requires.
+        let region = unsafe { region(start, count, ndim) }?;
+        // SAFETY: `data` is null, or has the values of the region. The caller keeps them unchanged until a commit has
+        // succeeded or the writer was closed. The lifetime `'static` is longer, but `RankWriter` uses the values only before:
+        // its commit returns after the background has finished all jobs of the step, and its `drop` waits for the running
+        // job and discards the others.
+        let values: &'static [u8] = unsafe { values(data, &dtype, &region.shape) }?;
+        writer.ranks.write_borrowed(id, &region, values)
     };
     with_writer!(writer, body)
 }
@@ -324,7 +358,7 @@ pub unsafe extern "C" fn ambar_write_strided(
             // SAFETY: the region was checked, and the caller promises that the strides reach readable values for all of it.
             unsafe { gather(&mut values, first.cast(), &region.shape, strides, size) };
         }
-        writer.ranks.write(id, &region, &values)
+        writer.ranks.write_owned(id, &region, values)
     };
     with_writer!(writer, body)
 }
@@ -378,7 +412,146 @@ pub unsafe extern "C" fn ambar_commit(writer: *mut ambar_writer) -> i32 {
         .commit_alone())
 }
 
-/// Releases a writer, also after errors. Null is ignored. Uncommitted data are lost.
+/// Begins a commit, and returns while a thread still encodes and writes the values: `ambar_commit_wait` ends it. Readers see the
+/// values when that has returned. In between, the program computes the next step; it must not call other functions on the writer
+/// except `ambar_commit_test` and `ambar_close`. Without `queue_bytes`, the values are written before it returns. It corresponds to
+/// an asynchronous `EndStep` of ADIOS2. For one process; many ranks use `ambar_mpi_commit_begin`.
+///
+/// # Safety
+/// `writer` is null or a writer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_commit_begin(writer: *mut ambar_writer) -> i32 {
+    with_writer!(writer, |writer: &mut ambar_writer| writer
+        .ranks
+        .begin_seal())
+}
+
+/// Writes 1 to `done` if `ambar_commit_wait` would return without waiting for this rank's values to be written, and also after an
+/// error, which `ambar_commit_wait` returns; otherwise 0. Many ranks call it independently of each other.
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_commit_test(writer: *mut ambar_writer, done: *mut i32) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        from_c!(done = out(done, "the place of the result"));
+        done.set(i32::from(writer.ranks.is_sealed()?));
+        Ok(())
+    };
+    with_writer!(writer, body)
+}
+
+/// Ends the commit that `ambar_commit_begin` has begun: waits until all values are on the disk, and makes them visible to readers.
+/// It corresponds to `H5ESwait`. For one process; many ranks use `ambar_mpi_commit_wait`.
+///
+/// # Safety
+/// `writer` is null or a writer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_commit_wait(writer: *mut ambar_writer) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        writer.ranks.check_begun()?;
+        writer.ranks.commit_alone()
+    };
+    with_writer!(writer, body)
+}
+
+/// Sets one attribute of a group or an array, and keeps the others. `values` are `count` values of `type`, `AMBAR_FLOAT64`,
+/// `AMBAR_INT64` or `AMBAR_BOOL` (bytes): one value for a count of 1, otherwise a list. Floating-point numbers must be finite. Of many ranks, only the call
+/// on rank 0 has an effect.
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_set_attribute_numbers(
+    writer: *mut ambar_writer,
+    path: *const c_char,
+    name: *const c_char,
+    r#type: ambar_type,
+    values: *const c_void,
+    count: usize,
+) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        from_c!(path = text(path, "the path"));
+        from_c!(name = text(name, "the name of the attribute"));
+        let numbers: Vec<Value> = match r#type {
+            AMBAR_INT64 => {
+                from_c!(values = list(values.cast::<i64>(), count, "the values"));
+                values.iter().map(|value| Value::from(*value)).collect()
+            }
+            AMBAR_FLOAT64 => {
+                from_c!(values = list(values.cast::<f64>(), count, "the values"));
+                let finite = |value: &f64| {
+                    let number = Number::from_f64(*value).map(Value::Number);
+                    number.ok_or_else(|| {
+                        Error::invalid(format!(
+                            "attribute {name}: expected finite numbers, found {value}; use a string"
+                        ))
+                    })
+                };
+                values.iter().map(finite).collect::<Result<_>>()?
+            }
+            AMBAR_BOOL => {
+                from_c!(values = list(values.cast::<u8>(), count, "the values"));
+                values
+                    .iter()
+                    .map(|value| Value::from(*value != 0))
+                    .collect()
+            }
+            other => return Err(type_of_numbers(other)),
+        };
+        let value = match <[Value; 1]>::try_from(numbers) {
+            Ok([number]) => number,
+            Err(numbers) => Value::Array(numbers),
+        };
+        writer.ranks.set_attribute(path, name, value)
+    };
+    with_writer!(writer, body)
+}
+
+/// The error for numbers of another type.
+pub(super) fn type_of_numbers(found: ambar_type) -> Error {
+    Error::invalid(format!(
+        "expected AMBAR_FLOAT64 (10) or AMBAR_INT64 (4) as the type of the numbers, found {found}"
+    ))
+}
+
+/// Sets one attribute of a group or an array to a string, and keeps the others. Of many ranks, only the call on rank 0 has an
+/// effect.
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_set_attribute_text(
+    writer: *mut ambar_writer,
+    path: *const c_char,
+    name: *const c_char,
+    value: *const c_char,
+) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        from_c!(path = text(path, "the path"));
+        from_c!(name = text(name, "the name of the attribute"));
+        from_c!(value = text(value, "the attribute"));
+        writer.ranks.set_attribute(path, name, Value::from(value))
+    };
+    with_writer!(writer, body)
+}
+
+/// Deletes a group with everything in it, or an array, with the next commit. The bytes remain in the file until `ambar compact`.
+/// Arrays that were defined since the last commit cannot be deleted. Of many ranks, only the call on rank 0 has an effect.
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_delete(writer: *mut ambar_writer, path: *const c_char) -> i32 {
+    let body = |writer: &mut ambar_writer| {
+        from_c!(path = text(path, "the path"));
+        writer.ranks.remove(path)
+    };
+    with_writer!(writer, body)
+}
+
+/// Releases a writer, also after errors, and borrowed values. Null is ignored. Uncommitted data are lost, also those of a commit that
+/// was begun.
 ///
 /// # Safety
 /// `writer` is null or a writer, and is released once.

@@ -6,7 +6,7 @@ use super::attributes::{self, KEY};
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
 use crate::ranks::RankWriter;
-use crate::store::StoreWriter;
+use crate::store::{Store, StoreWriter};
 
 /// The kind of the steps, in the attributes of the series.
 const OF: &str = "arrays";
@@ -47,6 +47,64 @@ pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<S
     of_step.insert("time".into(), json!(time));
     writer.group(&step, of_step)?;
     Ok(step)
+}
+
+/// A step of a series in a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The path of its group.
+    pub path: String,
+    /// Its time; NaN if it is not known.
+    pub time: f64,
+}
+
+/// The steps of the series at `series` (empty or `/`: the root), in their order: of arrays, meshes or snapshots.
+///
+/// # Errors
+/// `NotFound` if the group does not exist; `Invalid` if it is not a series; `Corrupt`.
+pub fn steps(store: &Store, series: &str) -> Result<Vec<Step>> {
+    let series = series.trim_matches('/');
+    let below = |name: &str| match series {
+        "" => name.to_owned(),
+        _ => format!("{series}/{name}"),
+    };
+    let group = store.group(series)?;
+    let own = group.attributes().get(KEY).cloned().unwrap_or_default();
+    if own.get("kind").and_then(Value::as_str) != Some("series") {
+        return Err(Error::invalid(
+            "expected a series of steps, found a group of another kind; choose another path",
+        )
+        .at_node(format!("/{series}")));
+    }
+    if is_series_of_snapshots(&own) {
+        let mut numbers: Vec<(u32, String)> = (store.children(series)?.into_iter())
+            .filter_map(|(path, _)| {
+                let name = path.rsplit('/').next()?;
+                let number = name.strip_prefix("output_")?.parse().ok()?;
+                Some((number, name.to_owned()))
+            })
+            .collect();
+        numbers.sort_unstable();
+        let step = |(_, name): (u32, String)| {
+            let path = below(&name);
+            let group = store.group(&path)?;
+            let own = group.attributes().get(KEY);
+            let time = own.and_then(|own| own.get("info")?.get("time")?.as_f64());
+            let time = time.unwrap_or(f64::NAN);
+            Ok(Step { path, time })
+        };
+        return numbers.into_iter().map(step).collect();
+    }
+    let times = own.get("times").and_then(Value::as_array);
+    let times = times.ok_or_else(|| {
+        Error::corrupt("expected a list of times in the attributes of the series")
+            .at_node(format!("/{series}"))
+    })?;
+    let step = |(number, time): (usize, &Value)| Step {
+        path: below(&format!("step_{number:06}")),
+        time: time.as_f64().unwrap_or(f64::NAN),
+    };
+    Ok(times.iter().enumerate().map(step).collect())
 }
 
 /// The name of the output `number` of a run as a step of a series of snapshots.
@@ -144,7 +202,6 @@ fn known_times(own: &Value) -> Option<Vec<Value>> {
 mod tests {
     use super::*;
     use crate::container::{CreateOptions, Durability};
-    use crate::store::Store;
 
     #[test]
     fn an_output_is_added_or_replaced() {
@@ -182,6 +239,10 @@ mod tests {
         assert_eq!(names.len(), 2);
         assert!(names.iter().all(|name| name.contains("output_")));
         assert!(store.children("output_00007").unwrap().is_empty());
+        let paths = super::steps(&store, "").unwrap();
+        assert_eq!(paths.len(), 2);
+        assert_eq!(paths[1].path, "output_100000");
+        assert!(paths[1].time.is_nan());
         let other = folder.path().join("other.ambar");
         let mut writer = StoreWriter::create(&other, &CreateOptions::default()).unwrap();
         begin_step(&mut writer, "", 0.0).unwrap();
@@ -216,6 +277,13 @@ mod tests {
         assert_eq!(begin_step(&mut writer, "", 0.0).unwrap(), "step_000000");
         writer.commit().unwrap();
         let store = Store::open(&path).unwrap();
+        let third = Step {
+            path: "run/step_000002".into(),
+            time: 1.0,
+        };
+        assert_eq!(steps(&store, "/run").unwrap()[2], third);
+        assert!(steps(&store, "other").is_err());
+        assert!(steps(&store, "none").is_err());
         let group = store.group("run").unwrap();
         assert_eq!(group.attributes()[KEY]["times"], json!([0.0, 0.5, 1.0]));
         assert_eq!(

@@ -4,41 +4,25 @@ use std::collections::HashMap;
 
 use super::definition;
 use super::message::{self, Failure, Outcome, RankIndex};
-use super::writer::RankWriter;
-use crate::container::{SharedEntry, entry_bytes};
+use super::writer::{Ending, RankWriter, Sink};
+use crate::container::SharedEntry;
 use crate::error::{Error, Result};
 use crate::parallel;
 
 impl RankWriter {
-    /// Encodes the remaining chunks, makes this rank's entries durable, and returns their index
-    /// as bytes for rank 0. The bytes also report failures, so that no rank waits forever.
+    /// Begins the end of this rank's part of the step, after messages were exchanged. With a queue it returns
+    /// before values are encoded and durable, and until [`RankWriter::seal`] the program can do other work, but
+    /// not call other functions of this writer.
     ///
     /// # Errors
-    /// `Invalid` if the index cannot be encoded.
-    pub fn seal(&mut self) -> Result<Vec<u8>> {
-        let written = self.arrays.iter().flatten().map(|array| array.written);
-        let mut index = RankIndex {
-            failure: None,
-            entries: Vec::new(),
-            written: written.collect(),
-            ranges: Vec::new(),
-        };
-        let sealed = match &self.failure {
-            Some(failure) => Err(failure.error()),
-            None => self.seal_here(),
-        };
-        match self.record_failure(sealed) {
-            Ok(entries) => {
-                index.entries = entries;
-                index.ranges = self.reported_ranges();
-            }
-            Err(_) => index.failure = self.failure.clone(),
-        }
-        let definitions = definition::encode(&std::mem::take(&mut self.definitions))?;
-        index.encode(&definitions)
+    /// `Invalid` if messages were not exchanged; `Io`; an earlier error. `seal` reports them to rank 0.
+    pub fn begin_seal(&mut self) -> Result<()> {
+        self.check_usable()?;
+        let begun = self.begin_seal_here();
+        self.record_failure(begun)
     }
 
-    fn seal_here(&mut self) -> Result<Vec<SharedEntry>> {
+    fn begin_seal_here(&mut self) -> Result<()> {
         if let Some((rank, _)) = self.messages.iter().find(|(_, bytes)| !bytes.is_empty()) {
             let message = format!(
                 "the message for rank {rank} was not sent; exchange messages before sealing"
@@ -51,26 +35,93 @@ impl RankWriter {
             .ok_or_else(|| {
                 Error::limit("the writer has declared 2^32 arrays, the limit; open another")
             })?;
+        let written = arrays.iter().flatten().map(|array| array.written);
+        self.written = written.collect();
         for mut array in arrays.into_iter().flatten() {
             for (shard, values) in array.incomplete.take() {
-                self.encode(&array, &shard, &values)
-                    .map_err(|error| error.at_node(&array.name))?;
+                self.encode(values.job(&array.encoding, &shard))
+                    .map_err(|error| error.at_node(&array.encoding.name))?;
             }
         }
-        for (index, entry) in (0..).zip(std::mem::take(&mut self.late)) {
-            let len = entry.parts.iter().map(|part| part.len() as u64).sum();
-            let bytes = entry_bytes(&entry.key, len);
-            if bytes > self.longest {
-                let message = format!(
-                    "an encoded shard has {bytes} bytes, more than twice its raw bytes; choose other codecs"
-                );
-                return Err(Error::limit(message).at_node(entry.key));
+        self.ending = Some(match &mut self.sink {
+            Sink::Direct(output) => Ending::Done(output.finish(self.longest)?),
+            Sink::Background(background) => {
+                background.finish(self.longest)?;
+                Ending::Running
             }
-            let ranks = self.options.ranks;
-            let offset = (self.extents).overflow(self.rank, ranks, index, self.longest)?;
-            self.file.write(offset, entry)?;
+        });
+        Ok(())
+    }
+
+    /// Whether [`RankWriter::seal`] returns without waiting for the background; true without one, and if no
+    /// end of a step has begun.
+    ///
+    /// # Errors
+    /// `Invalid` in a forked child.
+    pub fn is_sealed(&self) -> Result<bool> {
+        match (&self.ending, &self.sink) {
+            (Some(Ending::Running), Sink::Background(background)) => background.is_finished(),
+            _ => Ok(true),
         }
-        self.file.finish()
+    }
+
+    /// Checks that the end of a step has begun.
+    ///
+    /// # Errors
+    /// `Invalid` otherwise; an earlier error.
+    pub fn check_begun(&self) -> Result<()> {
+        match (&self.failure, &self.ending) {
+            (Some(failure), _) => Err(failure.again()),
+            (None, None) => Err(Error::invalid(
+                "no commit was begun; begin one before waiting",
+            )),
+            (None, Some(_)) => Ok(()),
+        }
+    }
+
+    /// Waits until all values of this rank are encoded and durable, and returns their index as bytes for rank 0.
+    /// The bytes also report failures, so that no rank waits forever. Begins the end of the step unless
+    /// [`RankWriter::begin_seal`] did.
+    ///
+    /// # Errors
+    /// `Invalid` if the index cannot be encoded.
+    pub fn seal(&mut self) -> Result<Vec<u8>> {
+        let mut index = RankIndex {
+            failure: None,
+            entries: Vec::new(),
+            written: Vec::new(),
+            ranges: Vec::new(),
+        };
+        let sealed = self.seal_here();
+        match self.record_failure(sealed) {
+            Ok(entries) => {
+                index.entries = entries;
+                index.written = std::mem::take(&mut self.written);
+                index.ranges = self.reported_ranges();
+            }
+            Err(_) => {
+                if let Sink::Background(background) = &self.sink {
+                    background.cancel();
+                }
+                index.failure = self.failure.clone();
+            }
+        }
+        let definitions = definition::encode(&std::mem::take(&mut self.definitions))?;
+        index.encode(&definitions)
+    }
+
+    fn seal_here(&mut self) -> Result<Vec<SharedEntry>> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.error());
+        }
+        if self.ending.is_none() {
+            self.begin_seal()?;
+        }
+        match (self.ending.take(), &self.sink) {
+            (Some(Ending::Done(entries)), _) => Ok(entries),
+            (_, Sink::Background(background)) => background.finished(),
+            (_, Sink::Direct(_)) => Ok(Vec::new()),
+        }
     }
 
     /// Commits the sealed entries of all ranks, or nothing if one has failed. Rank 0 calls it with the bytes of
@@ -132,7 +183,7 @@ impl RankWriter {
             store.commit()?;
             Ok(store.share()?.end)
         })?;
-        self.extents.next_base(end)
+        self.extents.lock().next_base(end)
     }
 
     /// Reads the outcome of the commit from rank 0's bytes; every rank calls it.
@@ -148,7 +199,7 @@ impl RankWriter {
         let next = self.record_failure(next)?;
         self.gathered.clear();
         self.expected.clear();
-        self.extents.rebase(next);
+        self.extents.lock().rebase(next);
         self.longest = 0;
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::declared_array::{ArrayId, DeclaredArray};
 use super::decomposition::Decomposition;
 use super::definition::Definition;
 use super::division::divide;
+use super::encoding::Encoding;
 use super::incomplete_shards::IncompleteShards;
 use super::owners::{CachedOwners, Owners};
 use super::writer::RankWriter;
@@ -51,7 +52,7 @@ impl RankWriter {
             );
             return Err(Error::unsupported(message).at_node(name));
         }
-        if self.arrays.iter().flatten().any(|array| array.name == name) {
+        if self.is_declared(&name) {
             let message = "the array is declared twice; commit before declaring it again";
             return Err(Error::invalid(message).at_node(name));
         }
@@ -98,10 +99,12 @@ impl RankWriter {
         let array = DeclaredArray {
             shards: EntryGrid::of(&metadata),
             owners: owners.transpose().map_err(|error| error.at_node(&name))?,
-            name,
-            origins: spec.block_origins,
-            chunk_bounds: spec.chunk_bounds,
-            metadata,
+            encoding: Arc::new(Encoding {
+                name,
+                metadata,
+                origins: spec.block_origins,
+                chunk_bounds: spec.chunk_bounds,
+            }),
             held,
             incomplete: IncompleteShards::default(),
             written: 0,
@@ -115,6 +118,21 @@ impl RankWriter {
             })?;
         self.arrays.push(Some(array));
         Ok(ArrayId(id))
+    }
+
+    /// Whether the node at `path`, or one below it, was declared since the last commit.
+    pub(super) fn is_declared_below(&self, path: &str) -> bool {
+        let name = name_of(path);
+        let mut declared = self.arrays.iter().flatten();
+        declared.any(|array| {
+            let below = array.encoding.name.strip_prefix(name);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        })
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        let mut declared = self.arrays.iter().flatten();
+        declared.any(|array| array.encoding.name == name)
     }
 
     /// The owners of an array's shards, cached for arrays of equal decomposition and shards.
@@ -145,24 +163,26 @@ impl RankWriter {
 
     /// Reserves extents for the entries of an array, if extents are reserved.
     fn reserve(&mut self, array: &DeclaredArray) -> Result<()> {
-        let size = array.metadata.dtype.size().unwrap_or(1) as u64;
-        let Some(owners) = array.owners.as_ref().filter(|_| self.extents.reserves()) else {
+        let Encoding { name, metadata, .. } = &*array.encoding;
+        let size = metadata.dtype.size().unwrap_or(1) as u64;
+        let mut extents = self.extents.lock();
+        let Some(owners) = array.owners.as_ref().filter(|_| extents.reserves()) else {
             return Ok(());
         };
-        let chunk_values = array.metadata.chunk_shape.iter().product::<u64>().max(1);
+        let chunk_values = metadata.chunk_shape.iter().product::<u64>().max(1);
         let mut bytes = vec![0; self.options.ranks as usize];
         for (shard, owner) in owners.all() {
             let raw = array.shards.region(shard).values().saturating_mul(size);
             // Chunks at the array's end are padded, and each has a checksum and an index entry.
             let chunks = (raw / size).div_ceil(chunk_values) + 1;
             let padded = raw.saturating_add(chunks.saturating_mul(64));
-            let key = array.metadata.keys.key(&array.name, shard);
+            let key = metadata.keys.key(name, shard);
             let bound = entry_bytes(&key, padded);
             bytes[owner as usize] += bound;
             self.longest = self
                 .longest
                 .max(bound.saturating_mul(2).saturating_add(1 << 20));
         }
-        self.extents.reserve(self.rank, &bytes)
+        extents.reserve(self.rank, &bytes)
     }
 }

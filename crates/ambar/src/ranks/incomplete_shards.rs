@@ -1,7 +1,10 @@
 //! Shards whose values arrive in pieces, from several blocks or several ranks.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use super::background::{ShardJob, Values};
+use super::encoding::Encoding;
 use crate::array::{EntryGrid, Region, copy_intersection};
 use crate::error::{Error, Result};
 use crate::metadata::ArrayMetadata;
@@ -28,6 +31,16 @@ impl IncompleteShard {
             region,
             values,
             pieces: Vec::new(),
+        }
+    }
+
+    /// Encodes the shard, whose index is `shard`.
+    pub fn job(self, array: &Arc<Encoding>, shard: &[u64]) -> ShardJob<'static> {
+        ShardJob {
+            array: Arc::clone(array),
+            region: self.region,
+            values: Values::Owned(self.values),
+            shards: vec![shard.to_vec()],
         }
     }
 

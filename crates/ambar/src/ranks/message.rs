@@ -18,6 +18,7 @@ pub(super) struct Invitation {
     pub extent: u64,
     pub reserved: bool,
     pub threads: usize,
+    pub queue: Option<u64>,
 }
 
 impl Invitation {

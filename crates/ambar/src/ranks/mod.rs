@@ -13,8 +13,12 @@
 //!    ([`RankWriter::seal`]), and rank 0 commits the entries of all ranks ([`RankWriter::commit`]). If
 //!    one rank has failed, nothing is committed, and all ranks get the error ([`RankWriter::conclude`]).
 //!
+//! With [`RankOptions::queue`] a thread encodes and writes in the background: [`RankWriter::begin_seal`] returns
+//! before it is done, and `seal` waits for it. Only the thread of the program exchanges messages.
+//!
 //! `docs/decisions/0012-many-processes.md` gives the reasons.
 
+mod background;
 mod collective;
 mod commit;
 mod declaration;
@@ -23,9 +27,11 @@ mod decomposition;
 mod definition;
 mod digest;
 mod division;
+mod encoding;
 mod extents;
 mod incomplete_shards;
 mod message;
+mod output;
 mod owners;
 mod ranges;
 mod regions;

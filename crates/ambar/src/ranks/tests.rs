@@ -10,7 +10,7 @@ use crate::array::{ArraySpec, Region, Slice};
 use crate::codec::Profile;
 use crate::container::CreateOptions;
 use crate::dtype::DataType;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::metadata::Attributes;
 use crate::store::Store;
 
@@ -93,10 +93,26 @@ fn cuts(length: u64, shares: &[u64]) -> Vec<(u64, u64)> {
 
 /// Writes an array cut along its first two dimensions, by all ranks, and reads it back.
 fn round_trip(shape: &[u64], shares: &[u64], other: &[u64], placement: Placement) {
+    for queue in [None, Some(1000)] {
+        round_trip_with(shape, shares, other, placement, queue);
+    }
+}
+
+fn round_trip_with(
+    shape: &[u64],
+    shares: &[u64],
+    other: &[u64],
+    placement: Placement,
+    queue: Option<u64>,
+) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");
     let ranks = shares.len() as u32;
-    let mut team = Team::create(&path, options(ranks, placement));
+    let options = RankOptions {
+        queue,
+        ..options(ranks, placement)
+    };
+    let mut team = Team::create(&path, options);
     let second = shape.get(1).copied().unwrap_or(1);
     let blocks: Vec<Vec<Region>> = cuts(shape[0], shares)
         .iter()
@@ -160,6 +176,144 @@ fn any_decomposition_is_read_back_as_one_array() {
         round_trip(&[0, 4], &[1, 1], &[1], placement);
         round_trip(&[50_000], &[1], &[], placement);
     }
+}
+
+/// A writer of one rank with a queue, and an array of `len` values.
+fn queued(path: &Path, len: u64, queue: u64) -> (RankWriter, ArrayId) {
+    let options = RankOptions {
+        queue: Some(queue),
+        ..options(1, Placement::Counter)
+    };
+    let mut writer = RankWriter::create(path, &CreateOptions::default(), options).unwrap();
+    let spec = ArraySpec::new(DataType::Float64, &[len]).chunks(&[1000]);
+    let array = writer.declare("a", &spec, None).unwrap();
+    (writer, array)
+}
+
+#[test]
+fn a_commit_in_the_background_is_ended_by_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let (mut writer, array) = queued(&path, 30_000, 1 << 20);
+    assert!(writer.is_sealed().unwrap());
+    assert!(writer.check_begun().is_err());
+    let own: &'static [f64] = Vec::leak(values(&region(&[0], &[30_000])));
+    let bytes: &'static [u8] = bytemuck::cast_slice(own);
+    for part in 0..3 {
+        let at = part * 10_000;
+        let part = &bytes[8 * at..8 * (at + 10_000)];
+        let region = region(&[at as u64], &[10_000]);
+        match at {
+            0 => writer.write(array, &region, part).unwrap(),
+            10_000 => writer.write_owned(array, &region, part.to_vec()).unwrap(),
+            _ => writer.write_borrowed(array, &region, part).unwrap(),
+        }
+    }
+    writer.begin_seal().unwrap();
+    let refused = writer.write(array, &region(&[0], &[1]), &bytes[..8]);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(writer.begin_seal().is_err());
+    while !writer.is_sealed().unwrap() {
+        std::thread::yield_now();
+    }
+    assert!(!path.exists());
+    writer.check_begun().unwrap();
+    writer.commit_alone().unwrap();
+    assert_eq!(read(&path, "a"), own);
+    // The next step.
+    let spec = ArraySpec::new(DataType::Float64, &[10]);
+    let array = writer.declare("b", &spec, None).unwrap();
+    writer
+        .write(array, &region(&[0], &[10]), &bytes[..80])
+        .unwrap();
+    writer.commit_alone().unwrap();
+    assert_eq!(read(&path, "b"), own[..10]);
+}
+
+#[test]
+fn an_error_in_the_background_prevents_the_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let options = RankOptions {
+        queue: Some(1 << 20),
+        ..options(2, Placement::Counter)
+    };
+    let mut team = Team::create(&path, options);
+    for rank in &mut team.0 {
+        rank.count_with(Box::new(|_| Err(Error::limit("the counter is broken"))));
+    }
+    let held = team.gather(&[1000], &[vec![region(&[0], &[1000])], vec![]]);
+    let spec = ArraySpec::new(DataType::Float64, &[1000]).chunks(&[1000]);
+    let array = team.declare("a", &spec, &held);
+    let own = values(&region(&[0], &[1000]));
+    let own = bytemuck::cast_slice(&own);
+    team.0[0].write(array, &region(&[0], &[1000]), own).unwrap();
+    // The next call that follows the error returns it.
+    let mut found = Ok(());
+    while found.is_ok() {
+        found = team.0[0].check_usable();
+    }
+    let found = found.unwrap_err();
+    assert_eq!(found.kind(), ErrorKind::Limit);
+    assert!(
+        found.to_string().contains("the counter is broken"),
+        "{found}"
+    );
+    let failed = team.commit().unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Limit);
+    assert!(
+        failed.to_string().contains("the counter is broken"),
+        "{failed}"
+    );
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_writer_that_is_dropped_discards_queued_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let (mut writer, array) = queued(&path, 3_000_000, 1);
+    let own = vec![0u8; 8 * 1_000_000];
+    for at in [0, 1_000_000, 2_000_000] {
+        let part = region(&[at], &[1_000_000]);
+        writer.write(array, &part, &own).unwrap(); // waits: the queue has room for one
+    }
+    writer.begin_seal().unwrap();
+    let mut inherited = Some(writer);
+    assert!(crate::process::succeeds_in_child(|| {
+        let mut writer = inherited.take().unwrap();
+        assert!(writer.write(array, &region(&[0], &[1]), &own[..8]).is_err());
+        drop(writer);
+    }));
+    drop(inherited);
+    assert!(!path.exists());
+}
+
+#[test]
+fn nodes_and_attributes_of_earlier_commits_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let (mut writer, array) = queued(&path, 10, 1 << 20);
+    let own = values(&region(&[0], &[10]));
+    let own = bytemuck::cast_slice(&own);
+    writer.write(array, &region(&[0], &[10]), own).unwrap();
+    writer.set_attribute("a", "units", "K".into()).unwrap();
+    writer.set_attribute("a", "number", 3.into()).unwrap();
+    writer.group("old/inner", Attributes::new()).unwrap();
+    writer.commit_alone().unwrap();
+    writer.remove("/old").unwrap();
+    writer.commit_alone().unwrap();
+    let store = Store::open(&path).unwrap();
+    assert!(store.kind("old").unwrap().is_none() && store.kind("old/inner").unwrap().is_none());
+    let array = store.array("a").unwrap();
+    assert_eq!(array.attributes()["units"], "K");
+    assert_eq!(array.attributes()["number"], 3);
+    let spec = ArraySpec::new(DataType::Float64, &[10]);
+    writer.declare("new/b", &spec, None).unwrap();
+    assert_eq!(
+        writer.remove("/new").unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
 }
 
 #[test]

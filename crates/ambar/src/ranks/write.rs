@@ -1,36 +1,61 @@
 //! Writes the values of a rank: whole shards to the file, pieces of other shards to their owners.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
+use super::background::{ShardJob, Values};
 use super::declared_array::{ArrayId, DeclaredArray};
-use super::incomplete_shards::IncompleteShard;
 use super::message::{self, Failure, Piece};
-use super::writer::RankWriter;
+use super::writer::{RankWriter, Sink};
 use crate::array::{Region, copy_intersection};
-use crate::container::{NewEntry, entry_bytes};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
 impl RankWriter {
     /// Writes a region, which is in one of the rank's blocks; `values` in C order, native byte
-    /// order. Each value is written once before a commit.
+    /// order. Each value is written once before a commit. With a queue, the values are copied.
     ///
     /// # Errors
     /// `Invalid` if data and region do not fit, or values were written before; `Io`. After an error
     /// nothing can be committed.
     pub fn write(&mut self, array: ArrayId, region: &Region, values: &[u8]) -> Result<()> {
+        self.write_values(array, region, Values::Call(values))
+    }
+
+    /// Writes a region as `write`; a queue takes the values without a copy.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_owned(&mut self, array: ArrayId, region: &Region, values: Vec<u8>) -> Result<()> {
+        self.write_values(array, region, Values::Owned(values))
+    }
+
+    /// Writes a region as `write`; a queue takes the values without a copy. They are no longer used after
+    /// [`RankWriter::seal`], and after this writer was dropped.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_borrowed(
+        &mut self,
+        array: ArrayId,
+        region: &Region,
+        values: &'static [u8],
+    ) -> Result<()> {
+        self.write_values(array, region, Values::Commit(values))
+    }
+
+    fn write_values(&mut self, array: ArrayId, region: &Region, values: Values<'_>) -> Result<()> {
         self.check_usable()?;
         let written = self.write_here(array, region, values);
         self.record_failure(written)
     }
 
-    fn write_here(&mut self, id: ArrayId, region: &Region, values: &[u8]) -> Result<()> {
+    fn write_here(&mut self, id: ArrayId, region: &Region, values: Values<'_>) -> Result<()> {
         let mut array = self.take(id)?;
         let written = self.write_to(id, &mut array, region, values);
         let error = |error: Error| {
             error
-                .at_node(&array.name)
-                .in_file(self.file.path().display())
+                .at_node(&array.encoding.name)
+                .in_file(self.path.display())
         };
         let written = written.map_err(error);
         array.written += region.values();
@@ -77,7 +102,7 @@ impl RankWriter {
             .arrays
             .get(index)
             .and_then(Option::as_ref)
-            .map(|array| &array.metadata);
+            .map(|array| &array.encoding.metadata);
         let metadata =
             metadata.ok_or_else(|| Error::invalid("the array does not exist; declare it"))?;
         Ok((&metadata.dtype, metadata.shape.len()))
@@ -100,9 +125,9 @@ impl RankWriter {
         id: ArrayId,
         array: &mut DeclaredArray,
         region: &Region,
-        values: &[u8],
+        values: Values<'_>,
     ) -> Result<()> {
-        check(array, self.rank, region, values)?;
+        check(array, self.rank, region, values.bytes())?;
         let (mut whole, mut parts) = (Vec::new(), Vec::new());
         array.shards.try_for_each(region, |shard| {
             let is_whole = region.contains(&array.shards.region(shard));
@@ -114,33 +139,25 @@ impl RankWriter {
                 .incomplete
                 .complete(shard, &array.shards.region(shard))?;
         }
-        if !whole.is_empty() {
-            let encoder = self.encoding(|| array.encoder(region.clone(), values))?;
-            let is_plain = array.metadata.chain.is_plain(&array.metadata.dtype);
-            for (done, shard) in whole.iter().enumerate() {
-                let entry = self.encoding(|| encoder.encode(shard))?;
-                let remaining = whole.len() - 1 - done;
-                // Later shards should be adjacent: files are read faster in long runs. Raw shards have equal
-                // lengths; for others, at most as much space is allocated as was used already.
-                let more = if is_plain {
-                    remaining
-                } else {
-                    remaining.min(done)
-                };
-                self.write_entry(entry, more)?;
-            }
-        }
         for shard in &parts {
             let owners = array.owners.as_ref();
             let owner = owners.map_or(self.rank, |owners| owners.of(shard));
             if owner == self.rank {
-                self.add(array, shard, region, values)?;
+                self.add(array, shard, region, values.bytes())?;
             } else {
                 let message = self.messages.entry(owner).or_default();
-                send(message, id, array, shard, region, values)?;
+                send(message, id, array, shard, region, values.bytes())?;
             }
         }
-        Ok(())
+        if whole.is_empty() {
+            return Ok(());
+        }
+        self.encode(ShardJob {
+            array: Arc::clone(&array.encoding),
+            region: region.clone(),
+            values,
+            shards: whole,
+        })
     }
 
     /// Adds values to a shard that this rank owns, and writes the shard if that completes it.
@@ -151,40 +168,19 @@ impl RankWriter {
         region: &Region,
         values: &[u8],
     ) -> Result<()> {
-        let (shards, metadata) = (&array.shards, &array.metadata);
+        let (shards, metadata) = (&array.shards, &array.encoding.metadata);
         let complete = (array.incomplete).add(shards, metadata, shard, region, values)?;
         match complete {
-            Some(complete) => self.encode(array, shard, &complete),
+            Some(complete) => self.encode(complete.job(&array.encoding, shard)),
             None => Ok(()),
         }
     }
 
-    /// Encodes a shard that this rank owns, and writes it.
-    pub(super) fn encode(
-        &mut self,
-        array: &DeclaredArray,
-        shard: &[u64],
-        values: &IncompleteShard,
-    ) -> Result<()> {
-        let encoder = array.encoder(values.region.clone(), &values.values)?;
-        let entry = self.encoding(|| encoder.encode(shard))?;
-        self.write_entry(entry, 0)
-    }
-
-    /// Allocates bytes for an entry, to be followed by `more` of about its length, and writes it.
-    fn write_entry(&mut self, entry: NewEntry<'_>, more: usize) -> Result<()> {
-        let len = entry.parts.iter().map(|part| part.len() as u64).sum();
-        match self
-            .extents
-            .allocate(entry_bytes(&entry.key, len), more as u64)?
-        {
-            Some(offset) => self.file.write(offset, entry),
-            None => {
-                let parts = entry.parts.into_iter();
-                let parts = parts.map(|part| Cow::Owned(part.into_owned())).collect();
-                self.late.push(NewEntry { parts, ..entry });
-                Ok(())
-            }
+    /// Encodes shards and writes them, or queues them.
+    pub(super) fn encode(&mut self, job: ShardJob<'_>) -> Result<()> {
+        match &mut self.sink {
+            Sink::Direct(output) => job.run(output),
+            Sink::Background(background) => background.write(job),
         }
     }
 
@@ -225,7 +221,7 @@ impl RankWriter {
 
     fn add_piece(&mut self, array: &mut DeclaredArray, piece: &Piece<'_>) -> Result<()> {
         let Piece { region, values, .. } = piece;
-        if !region.is_inside(&array.metadata.shape) {
+        if !region.is_inside(&array.encoding.metadata.shape) {
             return Err(Error::invalid(
                 "received values outside of the array; pass the messages unchanged",
             ));
@@ -250,7 +246,7 @@ fn send(
     region: &Region,
     values: &[u8],
 ) -> Result<()> {
-    let size = array.metadata.dtype.size().unwrap_or(1);
+    let size = array.encoding.metadata.dtype.size().unwrap_or(1);
     let Some(common) = array.shards.region(shard).intersection(region) else {
         return Ok(());
     };
@@ -273,10 +269,10 @@ fn check(array: &DeclaredArray, rank: u32, region: &Region, values: &[u8]) -> Re
 
 /// Checks that a rank may write this region.
 fn check_region(array: &DeclaredArray, rank: u32, region: &Region) -> Result<()> {
-    if !region.is_inside(&array.metadata.shape) {
+    if !region.is_inside(&array.encoding.metadata.shape) {
         let message = format!(
             "the region of {:?} at {:?} is outside of an array of {:?}",
-            region.shape, region.start, array.metadata.shape
+            region.shape, region.start, array.encoding.metadata.shape
         );
         return Err(Error::invalid(message));
     }
@@ -295,7 +291,7 @@ fn check_region(array: &DeclaredArray, rank: u32, region: &Region) -> Result<()>
 }
 
 fn check_length(array: &DeclaredArray, region: &Region, values: &[u8]) -> Result<()> {
-    let size = array.metadata.dtype.size().unwrap_or(1) as u64;
+    let size = array.encoding.metadata.dtype.size().unwrap_or(1) as u64;
     if region.values().checked_mul(size) != Some(values.len() as u64) {
         let message = format!(
             "the data have {} bytes; expected {:?} values of {size} bytes",

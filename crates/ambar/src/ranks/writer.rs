@@ -1,20 +1,22 @@
 //! The writer of one rank: joining the ranks, groups and attributes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::background::Background;
 use super::declared_array::DeclaredArray;
-
 use super::definition::Definition;
 use super::extents::{Extents, Placement, Reserve};
 use super::message::{self, Failure, Invitation};
+use super::output::{Output, SharedExtents};
 use super::owners::CachedOwners;
 use super::ranges::GatheredRanges;
-use crate::container::{CreateOptions, Durability, NewEntry, SharedFile};
+use crate::container::{CreateOptions, Durability, SharedEntry, SharedFile};
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
 use crate::parallel;
 use crate::store::StoreWriter;
+use serde_json::Value;
 
 /// How ranks write together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,9 @@ pub struct RankOptions {
     pub extent: u64,
     /// Threads that each rank encodes with.
     pub threads: usize,
+    /// Maximum bytes of values that wait for a thread, which encodes and writes them in the background. It
+    /// calls the counter of [`Placement::Counter`]. `None`: values are written before `write` returns.
+    pub queue: Option<u64>,
 }
 
 impl Default for RankOptions {
@@ -39,8 +44,23 @@ impl Default for RankOptions {
             alignment: 4096,
             extent: 0,
             threads: 1,
+            queue: None,
         }
     }
+}
+
+/// Where encoded shards go.
+pub(super) enum Sink {
+    Direct(Output),
+    Background(Background),
+}
+
+/// The end of a step that has begun.
+pub(super) enum Ending {
+    /// The entries of the step.
+    Done(Vec<SharedEntry>),
+    /// The background writes.
+    Running,
 }
 
 /// The writer of one rank. See the [module](super) for the order of calls.
@@ -49,8 +69,10 @@ pub struct RankWriter {
     pub(super) options: RankOptions,
     /// The writer of the store; `Some` only on rank 0.
     pub(super) store: Option<StoreWriter>,
-    pub(super) file: SharedFile,
-    pub(super) extents: Extents,
+    pub(super) path: PathBuf,
+    pub(super) extents: SharedExtents,
+    pub(super) sink: Sink,
+    pub(super) ending: Option<Ending>,
     /// Arrays declared since the last commit, of which the first has the number `first_id`.
     pub(super) arrays: Vec<Option<DeclaredArray>>,
     pub(super) first_id: u32,
@@ -60,8 +82,9 @@ pub struct RankWriter {
     pub(super) expected: Vec<(String, u64)>,
     /// The messages by rank: pieces of shards that it owns.
     pub(super) messages: BTreeMap<u32, Vec<u8>>,
-    /// Entries for which the reserved extents were too short, and their maximum length.
-    pub(super) late: Vec<NewEntry<'static>>,
+    /// Numbers of values that this rank wrote of the arrays of the step that ends.
+    pub(super) written: Vec<u64>,
+    /// Maximum length of entries for which the reserved extents are too short.
     pub(super) longest: u64,
     pub(super) cached_owners: Vec<CachedOwners>,
     pub(super) gathered: Vec<GatheredRanges>,
@@ -93,7 +116,7 @@ impl RankWriter {
         }
         let share = store.share()?;
         let file = SharedFile::open(&share)?;
-        Ok(Self::new(0, options, Some(store), file, share.end))
+        Self::new(0, options, Some(store), file, share.end)
     }
 
     fn new(
@@ -102,31 +125,41 @@ impl RankWriter {
         store: Option<StoreWriter>,
         file: SharedFile,
         end: u64,
-    ) -> Self {
+    ) -> Result<Self> {
         let RankOptions {
             ranks,
             placement,
             alignment,
             extent,
-            ..
+            threads,
+            queue,
         } = options;
-        Self {
+        let extents = SharedExtents::new(Extents::new(ranks, placement, end, alignment, extent));
+        let path = file.path().to_owned();
+        let output = Output::new(file, extents.clone(), threads, rank, ranks);
+        let sink = match queue {
+            None => Sink::Direct(output),
+            Some(limit) => Sink::Background(Background::start(output, limit)?),
+        };
+        Ok(Self {
             rank,
             options,
             store,
-            file,
-            extents: Extents::new(ranks, placement, end, alignment, extent),
+            path,
+            extents,
+            sink,
+            ending: None,
             arrays: Vec::new(),
             first_id: 0,
             definitions: Vec::new(),
             expected: Vec::new(),
             messages: BTreeMap::new(),
-            late: Vec::new(),
+            written: Vec::new(),
             longest: 0,
             cached_owners: Vec::new(),
             gathered: Vec::new(),
             failure: None,
-        }
+        })
     }
 
     /// The message with which other ranks join, before anything is declared.
@@ -144,6 +177,7 @@ impl RankWriter {
             extent: options.extent,
             reserved: options.placement == Placement::Reserved,
             threads: options.threads,
+            queue: options.queue,
         })
     }
 
@@ -175,15 +209,16 @@ impl RankWriter {
             alignment: invitation.alignment,
             extent: invitation.extent,
             threads: invitation.threads,
+            queue: invitation.queue,
         };
         let file = SharedFile::open(&invitation.share)?;
-        Ok(Self::new(rank, options, None, file, invitation.share.end))
+        Self::new(rank, options, None, file, invitation.share.end)
     }
 
     /// Sets the counter that all ranks share, which must be 0 when they join:
     /// `reserve` adds to it and returns its previous value.
     pub fn count_with(&mut self, reserve: Box<Reserve>) {
-        self.extents.count_with(reserve);
+        self.extents.lock().count_with(reserve);
     }
 
     /// This rank's number.
@@ -220,6 +255,36 @@ impl RankWriter {
         self.record_failure(set)
     }
 
+    /// Sets one attribute of a node, and keeps the others, on rank 0; does nothing on other ranks.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::set_attributes`].
+    pub fn set_attribute(&mut self, path: &str, name: &str, value: Value) -> Result<()> {
+        self.check_usable()?;
+        let set = self.store.as_mut().map_or(Ok(()), |store| {
+            let mut attributes = store.attributes(path)?.unwrap_or_default();
+            attributes.insert(name.to_owned(), value);
+            store.set_attributes(path, attributes)
+        });
+        self.record_failure(set)
+    }
+
+    /// Removes a node and its descendants, as [`StoreWriter::remove`], on rank 0; does nothing on other ranks.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::remove`]; `Invalid` for an array that was declared since the last commit.
+    pub fn remove(&mut self, path: &str) -> Result<()> {
+        self.check_usable()?;
+        let removed = match self.is_declared_below(path) {
+            true => Err(Error::invalid(
+                "the array was defined since the last commit; commit before deleting it",
+            )
+            .at_node(path)),
+            false => (self.store.as_mut()).map_or(Ok(()), |store| store.remove(path)),
+        };
+        self.record_failure(removed)
+    }
+
     /// Creates a group with these attributes, as [`StoreWriter::group`], on rank 0; does nothing on
     /// other ranks.
     ///
@@ -237,9 +302,20 @@ impl RankWriter {
     /// # Errors
     /// The first error, after which this writer can only be dropped.
     pub(crate) fn check_usable(&self) -> Result<()> {
-        match &self.failure {
-            None => Ok(()),
-            Some(failure) => Err(failure.again()),
+        if let Some(failure) = &self.failure {
+            return Err(failure.again());
+        }
+        if self.ending.is_some() {
+            return Err(Error::invalid(
+                "a commit was begun; wait for it before the next call",
+            ));
+        }
+        match &self.sink {
+            Sink::Background(background) => match background.failure()? {
+                Some(failure) => Err(failure.again()),
+                None => Ok(()),
+            },
+            Sink::Direct(_) => Ok(()),
         }
     }
 
@@ -251,15 +327,6 @@ impl RankWriter {
     /// Runs long local work on this rank's threads.
     pub(crate) fn working<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         parallel::with_threads(Some(self.options.threads), f)
-    }
-
-    /// Runs encoding work on this rank's threads. A single thread is the calling one, as always for calls of
-    /// the counter: other threads may not call MPI.
-    pub(super) fn encoding<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        match self.options.threads {
-            1 => parallel::on_this_thread(f),
-            threads => parallel::with_threads(Some(threads), f),
-        }
     }
 
     /// Records an error, so that nothing is committed.
@@ -274,6 +341,7 @@ impl RankWriter {
 impl std::fmt::Debug for RankWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (rank, ranks) = (self.rank, self.options.ranks);
-        write!(f, "RankWriter(rank {rank} of {ranks}, {:?})", self.file)
+        let path = self.path.display();
+        write!(f, "RankWriter(rank {rank} of {ranks}, {path})")
     }
 }
