@@ -622,8 +622,8 @@ int32_t ambar_commit_test(ambar_writer *writer,
 int32_t ambar_commit_wait(ambar_writer *writer);
 
 /// Sets one attribute of a group or an array, and keeps the others. `values` are `count` values of `type`, `AMBAR_FLOAT64`,
-/// `AMBAR_INT64` or `AMBAR_BOOL` (bytes): one value for a count of 1, otherwise a list. Floating-point numbers must be finite. Of many ranks, only the call
-/// on rank 0 has an effect.
+/// `AMBAR_INT64` or `AMBAR_BOOL` (bytes): one value for a count of 1, otherwise a list. Floating-point numbers must be finite.
+/// Of many ranks, only the call on rank 0 has an effect.
 int32_t ambar_set_attribute_numbers(ambar_writer *writer,
                                     const char *path,
                                     const char *name,

@@ -456,8 +456,8 @@ pub unsafe extern "C" fn ambar_commit_wait(writer: *mut ambar_writer) -> i32 {
 }
 
 /// Sets one attribute of a group or an array, and keeps the others. `values` are `count` values of `type`, `AMBAR_FLOAT64`,
-/// `AMBAR_INT64` or `AMBAR_BOOL` (bytes): one value for a count of 1, otherwise a list. Floating-point numbers must be finite. Of many ranks, only the call
-/// on rank 0 has an effect.
+/// `AMBAR_INT64` or `AMBAR_BOOL` (bytes): one value for a count of 1, otherwise a list. Floating-point numbers must be finite.
+/// Of many ranks, only the call on rank 0 has an effect.
 ///
 /// # Safety
 /// Pointers follow the contract of the API.
