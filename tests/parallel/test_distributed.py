@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -259,7 +260,21 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
     assert again.skipped == done.converted
     with pytest.raises(ValueError, match="expected a run of several outputs"):
         ambar.convert(run / "output_00002", tmp_path / "one.ambar", scheduler=client)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["alone.ambar", "shared.ambar"]
+
+    damaged = tmp_path / "run"
+    shutil.copytree(run, damaged, ignore=shutil.ignore_patterns("*.npz", "*.nml"))
+    file = damaged / "output_00002" / "hydro_00002.out00001"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(ambar.CorruptError, match=f"{damaged}/output_00002"):
+        ambar.convert(damaged, tmp_path / "part.ambar", scheduler=client)
+    part = ambar.convert(damaged, tmp_path / "part.ambar", scheduler=client, on_error="skip")
+    assert (part.converted, list(part.failed)) == (["output_00001"], ["output_00002"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "alone.ambar",
+        "part.ambar",
+        "run",
+        "shared.ambar",
+    ]
 
 
 def test_workers_of_a_cluster_ingest(tmp_path: Path, client: Any) -> None:

@@ -64,10 +64,10 @@ class Study:
         return asdict(self)
 
 
-def block(number: int, plane: Sequence[int] = PLANE) -> np.ndarray:
+def block(number: int, plane: Sequence[int] | None = None) -> np.ndarray:
     """Return the values of a block, or of the first part of its planes: smooth, with noise."""
     first = number * ROWS
-    axes = [np.arange(first, first + ROWS), *map(np.arange, plane)]
+    axes = [np.arange(first, first + ROWS), *map(np.arange, plane or PLANE)]
     return field(*axes).astype("f4")
 
 

@@ -129,7 +129,7 @@ class Invitation:
         >>> loaded.writer()
         Traceback (most recent call last):
         ...
-        ambar.InvalidError: the commit has ended, or was cancelled; ...
+        ambar.InvalidError: ... the commit has ended or was cancelled, ...
         """
         return cls(Path(path).read_bytes())
 
@@ -149,10 +149,10 @@ class Invitation:
         Raises
         ------
         ValueError
-            If the commit has ended, another version of ambar made the invitation, or this machine
-            has another file of the same name.
-        FileNotFoundError
-            If this machine does not see the file.
+            If the commit has ended, this machine does not see its files, or another version of
+            ambar made the invitation.
+        OSError
+            If the file system reports an error.
 
         Examples
         --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def convert_on_cluster(
     ValueError
         If the source is a single output, or mode "a" would add to a store.
     """
+    begun = time.perf_counter()
     outputs = [] if kind.outputs is None else kind.outputs(paths)
     if not outputs:
         raise _core.InvalidError(
@@ -63,6 +65,7 @@ def convert_on_cluster(
         merged = merge(stores, target, mode=mode, fsync=options["fsync"])
     return dataclasses.replace(
         merged,
+        seconds=time.perf_counter() - begun,
         source_bytes=sum(done.source_bytes for done in reports),
         converted=[name for done in reports for name in done.converted],
         failed={name: why for done in reports for name, why in done.failed.items()},
@@ -77,11 +80,13 @@ def _convert_output(
     folder = new_name(scratch)
     run_folder = folder / "run"
     run_folder.mkdir(parents=True)
-    (run_folder / Path(output).name).symlink_to(output)
+    place = Path(output)
+    (run_folder / place.name).symlink_to(place)
     target = folder / "output.ambar"
     try:
         return convert(run_folder, target, **options)
     except (_core.AmbarError, OSError) as error:
-        if options.get("on_error") != "skip":
-            raise
-        return Conversion(os.fspath(target), 0, 0, 0.0, failed={output: str(error)})
+        why = str(error).replace(str(run_folder), str(place.parent))
+        if options.get("on_error") == "skip":
+            return Conversion(os.fspath(target), 0, 0, 0.0, failed={place.name: why})
+        raise type(error)(why) if isinstance(error, _core.AmbarError) else error from None

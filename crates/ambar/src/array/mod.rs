@@ -51,7 +51,7 @@ pub(crate) use chunk_source::metadata_of;
 pub(crate) use prefetch::fetch_rows;
 pub(crate) use shard_encoder::{EntryGrid, ShardEncoder, copy_intersection};
 pub(crate) use windows::{WindowWriter, WindowedArray, sample_rows};
-pub(crate) use write::{WriteBatch, WrittenArray, empty_entry, entries};
+pub(crate) use write::{WriteBatch, WrittenArray, choose_region_codecs, empty_entry, entries};
 
 /// The selected indices of one dimension: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

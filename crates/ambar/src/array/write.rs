@@ -256,6 +256,18 @@ pub fn choose_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain
     ChunkSource::new("sample", &spec, data).map(|source| source.metadata.chain)
 }
 
+/// Chooses codecs by sample values of the shape of `spec`, as those of an array that is written in regions.
+///
+/// # Errors
+/// As `choose_codecs`.
+pub(crate) fn choose_region_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain> {
+    let metadata = super::chunk_source::metadata_of(spec)?;
+    let region = Region::all(&spec.shape);
+    let limits = Limits::default();
+    ChunkSource::region("sample", metadata, Some(spec), region, data, limits)
+        .map(|source| source.metadata.chain)
+}
+
 /// The bytes and the seal of a shard (or chunk) of an array without written values.
 pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<(Vec<u8>, u32)> {
     let grid = super::chunk_grid::ChunkGrid::of(metadata);

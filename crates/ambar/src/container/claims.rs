@@ -182,9 +182,9 @@ impl Claims {
     }
 
     fn ended(&self) -> Error {
-        Error::invalid(
-            "the commit has ended, or was cancelled; open another one, and use its invitation",
-        )
+        let message = "the commit has ended or was cancelled, or this machine does not see its files; open another \
+                       commit on a file system that all tasks see, and use its invitation";
+        Error::invalid(message).in_file(self.folder.display())
     }
 
     fn error(&self, source: io::Error, doing: &'static str) -> Error {

@@ -110,6 +110,15 @@ pub struct ArrayRegion {
     pub region: Region,
 }
 
+/// An entry of a receipt.
+struct ReceivedEntry {
+    /// The number of its array.
+    array: usize,
+    /// The coordinates of its shard.
+    coordinates: Vec<u64>,
+    entry: SharedEntry,
+}
+
 /// A commit whose arrays tasks write. Dropping it ends it: tasks cannot write any more.
 #[derive(Debug)]
 pub struct SharedCommit {
@@ -171,7 +180,7 @@ impl SharedCommit {
         let entries = self.entries(receipts)?;
         let written: HashSet<(usize, Vec<u64>)> = entries
             .into_values()
-            .map(|(number, coordinates, _)| (number, coordinates))
+            .map(|received| (received.array, received.coordinates))
             .collect();
         let mut missing = Vec::new();
         for ArrayRegion { path, region } in expected {
@@ -203,16 +212,13 @@ impl SharedCommit {
         let claimed = self.claims.close()?;
         let first = self.share.end.next_multiple_of(self.alignment.max(1));
         let end = first.saturating_add(claimed);
-        let entries = entries.into_values().map(|(_, _, entry)| entry);
+        let entries = entries.into_values().map(|received| received.entry);
         store.adopt(entries.collect(), end)?;
         self.claims.remove()
     }
 
-    /// The array's number, the coordinates and the entry of each key of the receipts.
-    fn entries(
-        &self,
-        receipts: &[&[u8]],
-    ) -> Result<HashMap<String, (usize, Vec<u64>, SharedEntry)>> {
+    /// The last entry of each key of the receipts.
+    fn entries(&self, receipts: &[&[u8]]) -> Result<HashMap<String, ReceivedEntry>> {
         let mut entries = HashMap::new();
         for (position, bytes) in receipts.iter().enumerate() {
             let receipt: Receipt = message::decode(bytes, "receipt of a task")
@@ -232,7 +238,12 @@ impl SharedCommit {
                         entry.key
                     ))
                 })?;
-                entries.insert(entry.key.clone(), (number, coordinates, entry));
+                let received = ReceivedEntry {
+                    array: number,
+                    coordinates,
+                    entry,
+                };
+                entries.insert(received.entry.key.clone(), received);
             }
         }
         Ok(entries)
@@ -342,7 +353,12 @@ impl RegionWriter {
             Ok(())
         })?;
         for (done, shard) in shards.iter().enumerate() {
-            let entry = parallel::with_threads(self.threads, || encoder.encode(shard))?;
+            let encode = || encoder.encode(shard);
+            // Pools are shared: tasks in threads of one process would wait for each other.
+            let entry = match self.threads {
+                Some(1) => parallel::on_this_thread(encode),
+                threads => parallel::with_threads(threads, encode),
+            }?;
             let len = entry.parts.iter().map(|part| part.len() as u64).sum();
             // Later shards should be adjacent. At most as much space is allocated as was used already.
             let more = done.min(shards.len() - 1 - done) as u64;

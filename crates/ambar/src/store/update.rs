@@ -7,8 +7,8 @@ use super::NodeKind;
 use super::name_of;
 use super::writer::StoreWriter;
 use crate::array::{
-    ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, choose_codecs, empty_entry, entries,
-    metadata_of,
+    ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, choose_region_codecs, empty_entry,
+    entries, metadata_of,
 };
 use crate::container::{SharedEntry, SharedFileInfo};
 use crate::dtype::DataType;
@@ -117,7 +117,8 @@ impl StoreWriter {
             shape: shape.to_vec(),
             ..spec.clone()
         };
-        spec.codecs = Some(choose_codecs(&sample, data).map_err(|error| error.at_node(name))?);
+        spec.codecs =
+            Some(choose_region_codecs(&sample, data).map_err(|error| error.at_node(name))?);
         self.declare(name, &spec)
     }
 

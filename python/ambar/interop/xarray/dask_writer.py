@@ -147,13 +147,6 @@ def _write_on_cluster(
         completed = as_completed(futures, loop=client.loop, with_results=True)
         del blocks, futures, held, whole  # the cluster releases blocks after they are written
         commit._adopt([receipt for _, receipt in completed])
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            error.errno,
-            "expected a file that the workers of the cluster see; choose a path on a file system "
-            f"that all nodes share, or compute the dataset first ({error.strerror})",
-            location,
-        ) from error
     finally:
         commit._end()
     for (node, start), values in _from_cluster(client, parts) if parts else ():
