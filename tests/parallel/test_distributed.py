@@ -82,6 +82,9 @@ def test_processes_write_one_file(path: Path) -> None:
             value_range=(0, 7200),
             sample=np.linspace(0, 7200, 7200, dtype="f4").reshape(SHAPE),
         )
+        child = multiprocessing.get_context("fork").Process(target=commit.close)
+        child.start()
+        child.join()
         parts = commit.parts("run/density")
         assert [part.start for part in parts] == [(0, 0, 0), (2, 0, 0), (4, 0, 0)]
         with multiprocessing.get_context("fork").Pool(2) as pool:

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::ArrayMetadata;
 use crate::parallel;
+use crate::process::Process;
 use crate::store::{StoreWriter, name_of};
 
 /// The invitation to write regions.
@@ -127,6 +128,8 @@ pub struct SharedCommit {
     alignment: u64,
     arrays: Vec<SharedArray>,
     invitation: Vec<u8>,
+    /// A forked child must not end the commit.
+    process: Process,
 }
 
 impl SharedCommit {
@@ -160,6 +163,7 @@ impl SharedCommit {
             alignment,
             arrays,
             invitation,
+            process: Process::current(),
         })
     }
 
@@ -252,8 +256,10 @@ impl SharedCommit {
 
 impl Drop for SharedCommit {
     fn drop(&mut self) {
-        // Errors cannot be reported; the next writer removes the claims.
-        let _ = self.claims.remove();
+        if self.process.is_current() {
+            // Errors cannot be reported; the next writer removes the claims.
+            let _ = self.claims.remove();
+        }
     }
 }
 

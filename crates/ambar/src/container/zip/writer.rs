@@ -97,6 +97,7 @@ impl ZipWriter {
             Some((_, found)) => file::inherit(&new, found, &path),
             None => Ok(()),
         };
+        let started = started.and_then(|()| claims::remove_of(&path));
         let started = started.and_then(|()| {
             new.set_len(0)
                 .and_then(|()| new.write_all_at(&header, 0))
