@@ -277,6 +277,9 @@ def test_a_cluster(path: Path) -> None:
     ):
         dataset.ambar.write(path)
         np.testing.assert_array_equal(reopened(path, chunks={})["a"].compute(), values + 1)
+        dataset.ambar.write(path.with_suffix(""), directory=True)
+        folder = xr.open_dataset(path.with_suffix(""), engine="ambar", chunks={})
+        np.testing.assert_array_equal(folder["a"].compute(), values + 1)
         delayed = (dataset * 3).ambar.write(path, mode="w", compute=False)
         delayed.compute()
         np.testing.assert_array_equal(reopened(path, chunks={})["a"].compute(), 3 * (values + 1))

@@ -256,7 +256,7 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// # Errors
     /// `Unsupported` in a directory; `Io`.
     fn share(&mut self) -> Result<SharedFileInfo> {
-        let message = "ranks cannot write into a directory store; choose the path of a single file";
+        let message = "one process writes a directory store; choose the path of a single file";
         Err(Error::unsupported(message))
     }
 
@@ -267,7 +267,7 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// `Invalid` for a key that is not valid; `Unsupported` in a directory; `Io`.
     fn adopt(&mut self, _entries: Vec<SharedEntry>, _end: u64) -> Result<()> {
         Err(Error::unsupported(
-            "ranks cannot write into a directory store; choose the path of a single file",
+            "one process writes a directory store; choose the path of a single file",
         ))
     }
 

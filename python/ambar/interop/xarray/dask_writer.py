@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from ambar import _core
 from ambar.store.error_bounds import as_text, resolved
 from ambar.store.nodes import absolute
 from ambar.store.writer import Writer
+
+if TYPE_CHECKING:
+    from ambar.distributed.commit import Commit
 
 # Bytes of the blocks that processes compute before they are written: dask starts its processes for
 # each such batch.
@@ -119,7 +122,8 @@ def _write_on_cluster(
     """Write dask arrays from the workers of a cluster.
 
     Blocks at the ends of regions of existing arrays may have parts of shards. Their values come to
-    this process, which merges them with the values of the shards.
+    this process, which merges them with the values of the shards. So do all blocks of a store in a
+    folder, which only one process can write.
     """
     from dask.delayed import delayed
     from distributed import as_completed
@@ -134,23 +138,35 @@ def _write_on_cluster(
             writer._core.extend(absolute(array.node), array.data.shape[0])
         commit.update_array(array.node)
     try:
-        invitation = delayed(commit.invitation)
+        invitation = _invitation(commit)
         write = delayed(_write_block, pure=False)
         whole, parts = [], []
         for array, of_array in zip(arrays, blocks, strict=True):
             for (place, block), shape in zip(of_array, _shapes(array.data), strict=True):
-                if array.has_whole_shards(place[1], shape):
+                if invitation is not None and array.has_whole_shards(place[1], shape):
                     whole.append(write(invitation, *place, block))
                 else:
                     parts.append((place, block))
         futures = client.compute(whole) if whole else []
         completed = as_completed(futures, loop=client.loop, with_results=True)
         del blocks, futures, held, whole  # the cluster releases blocks after they are written
-        commit._adopt([receipt for _, receipt in completed])
+        receipts = [receipt for _, receipt in completed]
+        if invitation is not None:
+            commit._adopt(receipts)
     finally:
         commit._end()
     for (node, start), values in _from_cluster(client, parts) if parts else ():
         writer.write_region(node, np.asarray(values), start)
+
+
+def _invitation(commit: Commit) -> Any:
+    """Return the delayed invitation of a commit; None if the store is a folder."""
+    from dask.delayed import delayed
+
+    try:
+        return delayed(commit.invitation)
+    except _core.UnsupportedError:
+        return None
 
 
 def _choose_codecs(
