@@ -435,6 +435,7 @@ mod tests {
         let mut store = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
         let mut spec = ArraySpec::new(DataType::Float64, &[250]);
         spec.chunk_shape = Some(vec![100]);
+        spec.shard_shape = Some(vec![100]);
         store.declare("x", &spec).unwrap();
         let mut shared = SharedCommit::begin(&mut store, &["x"], 4096).unwrap();
         let join =
