@@ -17,7 +17,7 @@ def test_all_versions_write_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(study, "PLANE", (64, 128))
     shape = (3 * study.ROWS, *study.PLANE)
     with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"
     ) as client:
         for version, write in study.WRITERS.items():
             target = tmp_path / f"{version}.ambar"

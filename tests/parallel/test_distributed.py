@@ -47,7 +47,7 @@ def client() -> Iterator[Any]:
     """A cluster of two processes, whose dead workers are replaced."""
     with (
         distributed.LocalCluster(
-            2, threads_per_worker=1, processes=True, dashboard_address=None
+            2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

@@ -143,7 +143,7 @@ def run_one(
     else:
         from distributed import Client, LocalCluster
 
-        cluster = LocalCluster(workers, threads_per_worker=1, dashboard_address=None)
+        cluster = LocalCluster(workers, threads_per_worker=1, dashboard_address=":0")
         with cluster, Client(cluster) as client:
             client.gather(client.map(_warm_up, range(workers)))
             seconds = _timed(version, target, shape, profile, client)
