@@ -277,6 +277,7 @@ class Writer:
         durability: _Durability,
         profile: _Profile,
         threads: int | None,
+        storage_options: Mapping[str, str],
     ) -> Self: ...
     def check(self) -> None:
         """Raise InvalidError in a forked child of the process that opened the writer."""
@@ -381,7 +382,11 @@ class Writer:
     def restore(self, number: int) -> None:
         """Replace all nodes by those of an earlier commit."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the file, or complete the upload. Uncommitted data are lost."""
+
+    def abort(self) -> None:
+        """Close the file, or abort the upload. Uncommitted data are lost."""
 
 @final
 class Blocks:

@@ -411,10 +411,11 @@ def test_as_a_program() -> None:
     assert done.stdout.startswith("ambar ")
 
 
-def test_writing_to_a_url_is_refused(capsys: pytest.CaptureFixture[str], store: Path) -> None:
+def test_changing_files_at_a_url_is_refused(
+    capsys: pytest.CaptureFixture[str], store: Path
+) -> None:
     """Pathlib makes "s3:/bucket" of "s3://bucket", which was taken for a folder."""
     commands = (
-        ("convert", output("sedov"), "s3://bucket/x.ambar"),
         ("export", store, "s3://bucket/x.vtkhdf"),
         ("compact", "s3://bucket/x.ambar"),
         ("repair", "s3://bucket/x.ambar"),
@@ -422,7 +423,7 @@ def test_writing_to_a_url_is_refused(capsys: pytest.CaptureFixture[str], store: 
     for command in commands:
         code, _, error = run(capsys, *command)
         assert code == 4, command
-        assert "writing to object stores is not supported" in error
+        assert "expected a path on this machine" in error
 
 
 def stores_of_ambar(folder: Path, store: Path) -> list[Path]:

@@ -155,7 +155,7 @@ class Ambar:
     def create_store(self) -> Iterator[Written]:
         with (
             suite.create_tmp_file(suffix=".ambar") as path,
-            Session(Path(path), "", "w", Options(fsync=False)) as session,
+            Session(str(path), "", "w", Options(fsync=False)) as session,
         ):
             yield Written(session, Path(path))
 

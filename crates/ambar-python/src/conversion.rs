@@ -19,6 +19,7 @@ use crate::writer::durability;
 pub struct StoreArguments {
     durability: String,
     overwrite: bool,
+    storage_options: BTreeMap<String, String>,
     on_error: String,
     settings: JsonObject,
 }
@@ -30,6 +31,7 @@ impl StoreArguments {
         Ok(StoreOptions {
             durability: durability(&self.durability)?,
             overwrite: self.overwrite,
+            storage: self.storage_options,
             on_error: on_error(&self.on_error)?,
             settings: self.settings.0,
             progress: Some(Arc::new(move |done, total| {

@@ -60,6 +60,30 @@ impl<T: Send> ExclusiveWriter<T> {
         act(writer)
     }
 
+    /// Calls `act` with the writer, unless it is closed, has failed, or this is a forked child. Then closes it.
+    ///
+    /// # Errors
+    /// Those of `act`.
+    pub fn finish(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut T) -> ambar::Result<()> + Send,
+    ) -> PyResult<()> {
+        let finish = || {
+            if !self.process.is_current() {
+                return Ok(());
+            }
+            let mut inner = match self.inner.lock() {
+                Ok(inner) => inner,
+                Err(_) => return Ok(()),
+            };
+            inner.as_mut().map_or(Ok(()), act)
+        };
+        let finished = py.detach(finish).or_raise();
+        self.close(py);
+        finished
+    }
+
     /// Closes the writer. Uncommitted data are lost. A forked child closes its copies of the file descriptors, without
     /// effect on the parent.
     pub fn close(&self, py: Python<'_>) {

@@ -1,12 +1,13 @@
 //! A store open for writing.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ambar::array::{self, ArrayData, Strings};
 use ambar::codec::Profile;
-use ambar::container::{CreateOptions, Durability};
+use ambar::container::{CreateOptions, Durability, is_url};
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::PatchOptions;
 use ambar::kinds::bound::{self, Compression};
@@ -129,7 +130,11 @@ pub struct Writer {
 #[pymethods]
 impl Writer {
     #[new]
-    #[pyo3(signature = (path, mode, *, directory, durability, profile, threads))]
+    #[pyo3(signature = (path, mode, *, directory, durability, profile, threads, storage_options))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -138,6 +143,7 @@ impl Writer {
         durability: &str,
         profile: &str,
         threads: Option<usize>,
+        storage_options: BTreeMap<String, String>,
     ) -> PyResult<Self> {
         let durability = self::durability(durability)?;
         let overwrite = mode == "overwrite";
@@ -149,7 +155,7 @@ impl Writer {
         };
         let writer = py
             .detach(|| match mode {
-                "create" | "overwrite" => StoreWriter::create(&path, &options),
+                "create" | "overwrite" => create(&path, &storage_options, &options),
                 "append" => StoreWriter::append(&path, durability),
                 other => Err(Error::invalid(format!(
                     "invalid mode: {other:?}; must be \"create\", \"overwrite\" or \"append\""
@@ -473,9 +479,26 @@ impl Writer {
         self.with(py, |writer| writer.restore(number))
     }
 
-    /// Closes the file. Uncommitted data are lost.
-    fn close(&self, py: Python<'_>) {
+    /// Closes the file, or completes the upload. Uncommitted data are lost.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.inner.finish(py, StoreWriter::finish)
+    }
+
+    /// Closes the file, or aborts the upload. Uncommitted data are lost.
+    fn abort(&self, py: Python<'_>) {
         self.inner.close(py);
+    }
+}
+
+/// Creates a store at a path or URL.
+fn create(
+    location: &Path,
+    storage: &BTreeMap<String, String>,
+    options: &CreateOptions,
+) -> ambar::Result<StoreWriter> {
+    match location.to_str().filter(|text| is_url(text)) {
+        Some(url) => StoreWriter::create_url(url, storage, options),
+        None => StoreWriter::create(location, options),
     }
 }
 

@@ -16,12 +16,20 @@ class CommitContext(ABC):
     def _succeeded(self) -> None:  # noqa: B027 - optional
         """Commit, before `close`, at the end of a block that did not raise."""
 
+    def _abort(self) -> None:
+        """Close after an error; an upload that is not complete leaves nothing."""
+        self.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._abort()
+            return
         try:
-            if kind is None:
-                self._succeeded()
-        finally:
-            self.close()
+            self._succeeded()
+        except BaseException:
+            self._abort()
+            raise
+        self.close()

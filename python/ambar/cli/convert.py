@@ -48,7 +48,10 @@ def convert(
             metavar="PATH",
         ),
     ],
-    target: Annotated[str, typer.Argument(help="The store to write, for example run.ambar.")],
+    target: Annotated[
+        str,
+        typer.Argument(help="The store to write, for example run.ambar; or s3://bucket/run.ambar."),
+    ],
     components: Annotated[
         str | None,
         option(
@@ -246,6 +249,7 @@ def convert(
     ambar convert step_*.vtu flow.ambar --resume
     ambar convert run.ambar small.ambar --profile small
     ambar convert run42.ambar last.ambar --steps -1 --fields rho,p
+    ambar convert output_00300 s3://bucket/run.ambar
     ambar convert run.ambar part.ambar --region 0.4:0.6,0.4:0.6,0.4:0.6
     ambar convert plt.ambar coarse.ambar --levels 0:1
     ambar convert profiles.ambar argo.ambar --where 'platform == "argo"'
@@ -334,6 +338,7 @@ def merge(
     ambar merge run1.ambar run2.ambar run.ambar
     ambar merge argo_*.ambar argo.ambar --on-conflict skip
     ambar merge run3.ambar run.ambar --resume
+    ambar merge run1.ambar run2.ambar s3://bucket/run.ambar
     """
     from ambar import _core
     from ambar.io import merge as merging

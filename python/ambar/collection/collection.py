@@ -42,6 +42,7 @@ from ambar.snapshot.table import Table
 from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.group_description import Description
 from ambar.store.store import Refreshable, Store
+from ambar.store.urls import is_object
 from ambar.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ class Collection(CommitContext, Refreshable, Viewable):
             runs = about.integers("index")
             self._catalogue = Catalogue(store.location, self._families, reopen, store, runs)
         self._changes = None
+        # An object appears as a whole when it is closed: the message of its only commit.
+        self._is_object = isinstance(self._key, Remote) and is_object(self._key.url)
+        self._postponed: str | None = None
         if writer is not None:
             self._changes = PendingChanges(writer, self._catalogue, self._families, settings, store)
         if store is not None:
@@ -346,7 +350,11 @@ class Collection(CommitContext, Refreshable, Viewable):
         ...         casts.add(f"cast{number}", {"oxygen": np.arange(3)})
         ...         casts.commit()
         """
-        self._changing.commit(message)
+        changes = self._changing
+        if self._is_object:
+            self._postponed = message
+            return
+        changes.commit(message)
         self._catalogue.committed()
         for cached in ("store", "_opened", "_reader", "_metadata", "_views"):
             self.__dict__.pop(cached, None)
@@ -378,12 +386,22 @@ class Collection(CommitContext, Refreshable, Viewable):
             return
         with self._lock:
             if self._changes is not None:
+                if self._postponed is not None:
+                    self._changes.commit(self._postponed)
                 self._changes.close()
                 self._changes = None
 
     def _succeeded(self) -> None:
         if self._changes is not None:
-            self.commit()
+            self.commit(self._postponed or "")
+
+    def _abort(self) -> None:
+        if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
+            return
+        with self._lock:
+            if self._changes is not None:
+                self._changes.abort()
+                self._changes = None
 
     # Metadata
 

@@ -33,7 +33,6 @@ from ambar.kinds.targets import (
     copying,
     merge_message,
     merged,
-    open_existing,
 )
 from ambar.parallel.cluster import Scheduler
 from ambar.pictures.options import CollectionPlot
@@ -107,7 +106,7 @@ def _copy(request: CollectionCopy) -> Conversion | None:
 
     begun = time.perf_counter()
     source = _opened(request.opened)
-    existing = open_existing(request)
+    existing = request.existing
     bounds = encoding_of(request.error_bound) or {}
     is_whole = request.fields is None and request.datasets is None and not bounds
     if is_whole and existing is None:
@@ -152,7 +151,7 @@ def _copy(request: CollectionCopy) -> Conversion | None:
     return Conversion(
         os.fspath(request.target),
         request.opened.usage()["total"],
-        Store._open(request.target).usage()["total"],
+        request.stored_bytes(),
         time.perf_counter() - begun,
         converted=new,
         skipped=[name for name in names if name in known],
@@ -171,7 +170,7 @@ def _merge(request: MergeRequest) -> Merge:
     from ambar.collection.copies import copy_datasets, merged_settings
 
     sources = [_opened(store) for store in request.stores]
-    existing = open_existing(request)
+    existing = request.existing
     kept = [] if existing is None else _opened(existing).names
     owners = assign_owners(
         [(source.location, source.names) for source in sources], kept, request.on_conflict
@@ -184,6 +183,7 @@ def _merge(request: MergeRequest) -> Merge:
             request.mode,
             fsync=request.fsync,
             threads=request.threads,
+            storage_options=request.storage_options,
             **options,
         ) as target,
         progress_function(request.progress, f"merging {len(sources)} collections") as report,

@@ -12,6 +12,7 @@ from ambar.collection.collection import Collection
 from ambar.collection.write.pending_changes import checked_settings, settings_of
 from ambar.store.cache import StoreKey, open_last, place_of
 from ambar.store.commit import CommitName, refuse_commit
+from ambar.store.locations import store_at
 from ambar.store.store import Store
 from ambar.store.urls import core_options
 from ambar.store.writer import Profile, create
@@ -86,7 +87,8 @@ def open_collection(
         If the store is not a collection, an option is invalid, or `ragged`, `encoding` or
         `on_mismatch` differs from that of the existing collection.
     UnsupportedError
-        If a newer version of ambar wrote the store, or `path` is a URL and `mode` is not "r".
+        If a newer version of ambar wrote the store, or `path` is the URL of an object and `mode` is
+        "a".
     BusyError
         If another writer has the store open.
 
@@ -121,11 +123,17 @@ def open_collection(
     writer = None
     if mode != "r":
         writer = create(
-            path, mode, directory=directory, fsync=fsync, profile=profile, threads=threads
+            path,
+            mode,
+            directory=directory,
+            fsync=fsync,
+            profile=profile,
+            threads=threads,
+            storage_options=storage_options,
         )
         # A new store has no path before its first commit.
-        if mode != "a" or not os.path.lexists(path):
-            return Collection(path, None, writer, settings, threads)
+        if mode != "a" or (store_at(path, storage_options) is None):
+            return Collection(place, None, writer, settings, threads)
     try:
         store = Store._open(path, core_options(storage_options))._at(commit)
         found = settings_of(store, mode)

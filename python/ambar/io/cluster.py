@@ -18,6 +18,7 @@ from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion
 from ambar.kinds.request import Path as AnyPath
 from ambar.parallel.cluster import Scheduler, connected, new_name, run, scratch_beside
+from ambar.store.urls import refuse_url
 
 
 def convert_on_cluster(
@@ -40,6 +41,7 @@ def convert_on_cluster(
         If the source is a single output, or mode "a" would add to a store.
     """
     begun = time.perf_counter()
+    refuse_url(target)
     outputs = [] if kind.outputs is None else kind.outputs(paths)
     if not outputs:
         raise _core.InvalidError(

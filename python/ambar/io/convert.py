@@ -13,16 +13,17 @@ from typing import Any, Literal, cast
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.foreign_files import contents_of
-from ambar._util.output_files import check_folder_of, published, refuse_source, target_exists
+from ambar._util.output_files import published, refuse_source
 from ambar._util.progress import Progress
 from ambar.io.cluster import convert_on_cluster
 from ambar.kinds.registry import Kind, kind_of_object, kind_of_sources, kind_of_store, kind_to_copy
 from ambar.kinds.request import Conversion, ConvertRequest, Export, build
 from ambar.kinds.request import Path as AnyPath
+from ambar.kinds.targets import check_target
 from ambar.store.error_bounds import ErrorBound
-from ambar.store.locations import is_store_or_damaged, open_store, refuse_overwrite
+from ambar.store.locations import is_store_or_damaged, open_store
 from ambar.store.store import Store
-from ambar.store.urls import is_url, refuse_url
+from ambar.store.urls import check_url, is_url, refuse_url
 from ambar.store.writer import Profile
 
 
@@ -74,7 +75,8 @@ def convert(
           numbers: a series of meshes. Each mesh is committed when it is converted;
         - a store, or the URL of one: a store of the same kind.
     target : path
-        The store to write.
+        The store to write, or its URL: ``"s3://bucket/run.ambar"`` is one object, which appears
+        when it is complete (docs/howto/object-stores.md).
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
         to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs,
@@ -99,7 +101,7 @@ def convert(
     fsync : bool, default True
         Whether the store survives a power failure. False is faster, for temporary files.
     storage_options : mapping, optional
-        Options of the URL of a store, as for `ambar.open`.
+        Options of the URLs of the source and the target, as for `ambar.open`.
     **options
         Options of the kind of the source, below. Kinds of other packages may have other options.
 
@@ -180,7 +182,7 @@ def convert(
         is given for an existing store and a source that is converted as a whole; if the source is
         the target; if a bound cannot be added to the one that a store has.
     UnsupportedError
-        If `target` is a URL.
+        If `target` is the URL of an object, with mode "a"; if nothing can be written to the URL.
     BusyError
         If another writer has `target` open.
 
@@ -215,7 +217,7 @@ def convert(
     """
     start = time.perf_counter()
     check_mode(mode)
-    refuse_url(target)
+    check_url(target, mode)
     paths: list[AnyPath]
     kind, opened, store = None, None, None
     if isinstance(source, (str, os.PathLike)):
@@ -236,9 +238,10 @@ def convert(
         "threads": threads,
         "progress": progress,
         "fsync": fsync,
+        "storage_options": storage_options if is_url(target) else None,
     }
     if kind is None:
-        store = _store_to_copy(paths, storage_options)
+        store = _store_to_copy(paths, storage_options, target)
     request: ConvertRequest
     if store is not None:
         refuse_source(paths, target)
@@ -248,11 +251,7 @@ def convert(
     else:
         kind = kind or _kind_to_convert(paths)
         request = build(kind.convert_request, kind.name, paths[0], options, **common)
-    check_folder_of(Path(target))
-    if mode == "w-" and Path(target).exists():
-        raise target_exists(Path(target))
-    if mode == "w":
-        refuse_overwrite(target)
+    check_target(target, mode, storage_options)
     scheduler = options.pop("scheduler", None)
     if scheduler is not None and kind.outputs is not None:
         writing = request.writing | options
@@ -261,7 +260,7 @@ def convert(
     done = cast(Callable[[Any], Conversion | None], write)(request)
     if done is None:
         read = sum(map(_source_bytes, paths)) if store is None else store.usage()["total"]
-        stored, seconds = _source_bytes(target), time.perf_counter() - start
+        stored, seconds = request.stored_bytes(), time.perf_counter() - start
         done = Conversion(os.fspath(target), read, stored, seconds)
     return done
 
@@ -273,12 +272,12 @@ def _source_bytes(path: AnyPath) -> int:
 
 
 def _store_to_copy(
-    paths: Sequence[AnyPath], storage_options: Mapping[str, object] | None
+    paths: Sequence[AnyPath], storage_options: Mapping[str, object] | None, target: AnyPath
 ) -> Store | None:
     """Return the store that is converted; None for files of other programs."""
     stores = [path for path in paths if is_url(path) or is_store_or_damaged(path)]
     if not stores:
-        if storage_options:
+        if storage_options and not is_url(target):
             raise _core.InvalidError(
                 "storage_options are for URLs (s3://..., https://...), found paths; leave them out"
             )
@@ -293,7 +292,7 @@ def _store_to_copy(
             f"expected one store to convert, found {len(stores)}; ambar.merge, or `ambar merge`, "
             "writes several stores as one"
         )
-    return open_store(stores[0], storage_options)
+    return open_store(stores[0], storage_options if is_url(stores[0]) else None)
 
 
 def _kind_to_convert(paths: Sequence[AnyPath]) -> Kind:

@@ -6,20 +6,19 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import get_args
 
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
-from ambar._util.output_files import check_folder_of, refuse_source, target_exists
+from ambar._util.output_files import refuse_source
 from ambar._util.progress import Progress
 from ambar.kinds.registry import kind_of_store
 from ambar.kinds.request import Conversion, Merge, MergeRequest
 from ambar.kinds.request import Path as AnyPath
+from ambar.kinds.targets import check_target
 from ambar.store.copies.merging import OnConflict
-from ambar.store.locations import open_store, refuse_overwrite
-from ambar.store.store import Store
-from ambar.store.urls import refuse_url
+from ambar.store.locations import open_store
+from ambar.store.urls import check_url, is_url
 
 
 def merge(
@@ -64,7 +63,7 @@ def merge(
     fsync : bool, default True
         Whether the store survives a power failure. False is faster, for temporary files.
     storage_options : mapping, optional
-        Options of URLs, as for `ambar.open`.
+        Options of the URLs of sources and the target, as for `ambar.open`.
 
     Returns
     -------
@@ -82,7 +81,8 @@ def merge(
         If the kinds of the stores differ; if several stores have the same name, with
         ``on_conflict="error"``; if times do not increase; if a source is the target.
     UnsupportedError
-        If stores of this kind cannot be merged, such as single meshes; if `target` is a URL.
+        If stores of this kind cannot be merged, such as single meshes; if `target` is the URL of an
+        object, with mode "a".
     CorruptError
         If a source is damaged; the message names the chunk.
     BusyError
@@ -103,11 +103,16 @@ def merge(
         raise _core.InvalidError(
             f"invalid on_conflict {on_conflict!r}: must be 'error', 'skip' or 'replace'"
         )
-    refuse_url(target)
+    check_url(target, mode)
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     if not paths:
         raise _core.InvalidError("expected at least one store to merge, found an empty list")
-    stores = [open_store(path, storage_options) for path in paths]
+    options = [storage_options if is_url(path) else None for path in (*paths, target)]
+    if storage_options and not any(options):
+        raise _core.InvalidError(
+            "storage_options are for URLs (s3://..., https://...), found paths; leave them out"
+        )
+    stores = list(map(open_store, paths, options))
     refuse_source(paths, target)
     kinds = [kind_of_store(store) for store in stores]
     merge_to = kinds[0].merge
@@ -130,19 +135,16 @@ def merge(
         threads=threads,
         progress=progress,
         fsync=fsync,
+        storage_options=options[-1],
     )
-    check_folder_of(Path(target))
-    if mode == "w-" and Path(target).exists():
-        raise target_exists(Path(target))
-    if mode == "w":
-        refuse_overwrite(target)
+    check_target(target, mode, storage_options)
     done = merge_to(request)
     if done is None or not done.target:
         done = dataclasses.replace(
             done or Merge("", 0, 0, 0.0),
             target=os.fspath(target),
             source_bytes=sum(store.usage()["total"] for store in stores),
-            stored_bytes=Store._open(target).usage()["total"],
+            stored_bytes=request.stored_bytes(),
             seconds=time.perf_counter() - start,
         )
     return done

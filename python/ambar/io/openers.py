@@ -297,7 +297,7 @@ def open_mesh_series(
     Parameters
     ----------
     path : str, path-like, bytes or binary file
-        The store. A path, if the mode is not "r".
+        The store. A path or URL, if the mode is not "r"; a URL of an object appears at the end.
     mode : {"r", "w-", "w", "a"}, default "r"
         "r": read. "w-": create a series; FileExistsError if `path` exists. "w": create a series, or
         replace an existing file when the first step is added. "a": add steps to a series, or create
@@ -316,7 +316,7 @@ def open_mesh_series(
     commit : int, str or datetime, optional
         An earlier commit, as for `ambar.open`; with mode "r".
     storage_options : mapping, optional
-        Options for URLs, as for `ambar.open`; ignored in other modes than "r".
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -366,4 +366,5 @@ def open_mesh_series(
         reorder=reorder,
         threads=threads,
         fsync=fsync,
+        storage_options=storage_options,
     )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ambar import _core
 from ambar.kinds.request import ConvertRequest
-from ambar.store.store import Store
 
 KEY = "conversion"
 """The key of the attribute ``ambar`` of a series that has the options."""
@@ -45,19 +43,19 @@ def check_options(request: ConvertRequest, options: Mapping[str, Any]) -> None:
 
     Series that were not made by a conversion have no options, and get outputs with any.
     """
-    target = Path(request.target)
-    if request.mode != "a" or not target.exists():
+    existing = request.existing
+    if existing is None:
         return
-    stored = Store._open(target)._ambar_attributes().get(KEY)
+    stored = existing._ambar_attributes().get(KEY)
     if not isinstance(stored, dict):
         return
     for name in sorted({*stored, *options}):
         known, given = stored.get(name), options.get(name)
         if known != given:
             raise _core.InvalidError(
-                f"{os.fspath(target)}: expected {_text(name, known)}, as for the outputs in the "
-                f"series, found {_text(name, given)}; give the same options, or convert to another "
-                "store"
+                f"{os.fspath(request.target)}: expected {_text(name, known)}, as for the outputs "
+                f"in the series, found {_text(name, given)}; give the same options, or convert to "
+                "another store"
             )
 
 

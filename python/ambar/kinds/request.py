@@ -19,8 +19,10 @@ from ambar._util.progress import Progress
 from ambar._util.text import change, plural, size
 from ambar.store.copies.merging import OnConflict
 from ambar.store.error_bounds import ErrorBound
+from ambar.store.locations import store_at
 from ambar.store.store import Store
-from ambar.store.writer import Profile
+from ambar.store.urls import core_options
+from ambar.store.writer import Profile, Writer, create
 
 Path: TypeAlias = "str | os.PathLike[str]"
 OnError: TypeAlias = Literal["stop", "skip"]
@@ -139,20 +141,51 @@ class Export:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertRequest:
+class WriteRequest:
+    """A store to write at a path or URL, and how."""
+
+    target: Path
+    mode: WriteMode = "w-"
+    profile: Profile = "balanced"
+    threads: int | None = None
+    progress: Progress | bool | None = None
+    fsync: bool = True
+    storage_options: Mapping[str, object] | None = None
+
+    @property
+    def existing(self) -> Store | None:
+        """The store at the target, to which mode "a" adds; None if there is none."""
+        return store_at(self.target, self.storage_options) if self.mode == "a" else None
+
+    def create(self, mode: WriteMode | None = None) -> Writer:
+        """Return the writer of the target; `mode` is that of the request by default."""
+        return create(
+            self.target,
+            mode or self.mode,
+            profile=self.profile,
+            threads=self.threads,
+            fsync=self.fsync,
+            storage_options=self.storage_options,
+        )
+
+    def written(self) -> Store:
+        """Open the target, which was written."""
+        return Store._open(self.target, core_options(self.storage_options))
+
+    def stored_bytes(self) -> int:
+        """Return the bytes of the target, which was written."""
+        return self.written().usage()["total"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertRequest(WriteRequest):
     """A call of `ambar.convert`: the sources, the target, and the options of every conversion."""
 
     paths: list[Path]
     """The sources; of an object its name alone."""
-    target: Path
     source: Any = None
     """The object of another library that is converted, instead of paths."""
-    mode: WriteMode = "w-"
-    profile: Profile = "balanced"
     error_bound: ErrorBound | None = None
-    threads: int | None = None
-    progress: Progress | bool | None = None
-    fsync: bool = True
 
     @property
     def writing(self) -> dict[str, Any]:
@@ -162,6 +195,7 @@ class ConvertRequest:
             "error_bound": self.error_bound,
             "threads": self.threads,
             "fsync": self.fsync,
+            "storage_options": self.storage_options,
         }
 
     @property
@@ -172,7 +206,7 @@ class ConvertRequest:
 
     def refuse_append(self) -> None:
         """Raise ValueError for mode "a" if the target exists; for sources that become a store."""
-        if self.mode == "a" and pathlib.Path(self.target).exists():
+        if self.existing is not None:
             raise _core.InvalidError(
                 f'{os.fspath(self.target)}: expected a new store or a series for mode="a", because '
                 f"{self.name} is converted as a whole; choose another name, or replace the store "
@@ -190,16 +224,11 @@ class CopyRequest(ConvertRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergeRequest:
+class MergeRequest(WriteRequest):
     """A call of `ambar.merge`: the open stores, the target, and what happens to equal names."""
 
     stores: list[Store]
-    target: Path
-    mode: WriteMode = "w-"
     on_conflict: OnConflict = "error"
-    threads: int | None = None
-    progress: Progress | bool | None = None
-    fsync: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ambar._util.arguments import WriteMode
+from ambar._util.output_files import check_folder_of, target_exists
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural
-from ambar.kinds.request import ConvertRequest, CopyRequest, Merge, MergeRequest
+from ambar.kinds.request import CopyRequest, Merge, MergeRequest
+from ambar.kinds.request import Path as AnyPath
 from ambar.store.copies.merging import Owners
-from ambar.store.store import Store
-from ambar.store.writer import Writer, create
+from ambar.store.locations import refuse_overwrite
+from ambar.store.urls import check_url, is_url
+from ambar.store.writer import Writer
 
 _LISTED = 10
 """Stores of a merge that the message of the commit names."""
 
 
-def open_existing(request: ConvertRequest | MergeRequest) -> Store | None:
-    """Return the store at the target, to which mode "a" adds; None if there is none."""
-    if request.mode != "a" or not Path(request.target).exists():
-        return None
-    return Store._open(request.target)
+def check_target(
+    target: AnyPath, mode: WriteMode, storage_options: Mapping[str, object] | None
+) -> None:
+    """Check the target of a conversion or merge.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder of the target does not exist.
+    FileExistsError
+        If the target exists, with mode "w-"; if it is not a store, with mode "w".
+    UnsupportedError
+        If the target is the URL of an object, with mode "a".
+    """
+    check_url(target, mode)
+    if not is_url(target):
+        check_folder_of(Path(target))
+        if mode == "w-" and Path(target).exists():
+            raise target_exists(Path(target))
+    if mode == "w":
+        refuse_overwrite(target, storage_options)
 
 
 @contextmanager
@@ -32,13 +52,7 @@ def copying(request: CopyRequest) -> Iterator[tuple[Writer, Progress | None]]:
     The target is committed at the end of the block, unless an exception leaves it.
     """
     with (
-        create(
-            request.target,
-            request.mode,
-            profile=request.profile,
-            threads=request.threads,
-            fsync=request.fsync,
-        ) as writer,
+        request.create() as writer,
         progress_function(request.progress, f"copying {_name(request.paths[0])}") as report,
     ):
         yield writer, report
@@ -50,9 +64,7 @@ def merging(request: MergeRequest) -> Iterator[tuple[Writer, Progress | None]]:
     """Yield the writer of the target of a merge, as `copying` does."""
     title = f"merging {plural(len(request.stores), 'store')}"
     with (
-        create(
-            request.target, request.mode, threads=request.threads, fsync=request.fsync
-        ) as writer,
+        request.create() as writer,
         progress_function(request.progress, title) as report,
     ):
         yield writer, report

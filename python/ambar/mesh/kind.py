@@ -19,7 +19,7 @@ from ambar.kinds.request import (
     ViewRequest,
     as_list,
 )
-from ambar.kinds.targets import copying, merging, open_existing
+from ambar.kinds.targets import copying, merging
 from ambar.mesh.arrays import stored_once
 from ambar.mesh.copies import copy_mesh, copy_series, merge_series
 from ambar.mesh.drawing import MeshPlot, MeshSeriesPlot, write_picture
@@ -116,7 +116,7 @@ def _refuse_bound(request: CopyRequest) -> None:
 
 
 def _merge(request: MergeRequest) -> None:
-    existing = open_existing(request)
+    existing = request.existing
     if existing is not None:
         about = existing._ambar_attributes()
         if about.get("kind") != "series" or about.get("of") != "mesh":

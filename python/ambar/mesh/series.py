@@ -6,7 +6,6 @@ import contextlib
 import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -24,6 +23,7 @@ from ambar.mesh.storage.references import damaged
 from ambar.mesh.storage.temporal_deltas import GROUP, Deduplicator
 from ambar.mesh.write import write_group
 from ambar.store.error_bounds import ErrorBound
+from ambar.store.locations import store_at
 from ambar.store.store import Refreshable, Store
 from ambar.store.writer import Writer, create
 
@@ -191,6 +191,12 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         with self._lock:
             if self._writer is not None:
                 self._writer.close()
+                self._writer = None
+
+    def _abort(self) -> None:
+        if not self._lock.is_foreign and self._writer is not None:
+            with self._lock:
+                self._writer._abort()
                 self._writer = None
 
     @property
@@ -368,10 +374,10 @@ def open_series_for_writing(
     """
     writer = create(path, mode, **options)
     # The writer has the lock: another process can no longer create the series.
-    if mode != "a" or not Path(path).exists():
+    store = store_at(path, options.get("storage_options")) if mode == "a" else None
+    if store is None:
         return MeshSeries.__new__(MeshSeries)._open(None, writer, error_bound, reorder)
     try:
-        store = Store._open(path)
         about = store._ambar_attributes()
         if about.get("kind") != "series" or about.get("of") != "mesh":
             raise _core.InvalidError(  # noqa: TRY301 - closes the writer

@@ -40,6 +40,7 @@ def write_mesh(
     user_dict: Mapping[str, Any] | None = None,
     threads: int | None = None,
     fsync: bool = True,
+    storage_options: Mapping[str, object] | None = None,
 ) -> None:
     """Write a VTK object to a new store.
 
@@ -52,7 +53,7 @@ def write_mesh(
         `meshio.Mesh` becomes an unstructured grid; its sets of points and cells become arrays of 0
         and 1. It needs PyVista.
     path : str, path-like or binary file
-        The path of the store. The bytes of the store are written to a file object, such as
+        The path or URL of the store. The bytes of the store are written to a file object, such as
         `io.BytesIO`; a temporary file holds them first.
     mode : {"w-", "w"}, default "w-"
         "w-": raise FileExistsError if `path` exists. "w": replace an existing file.
@@ -75,6 +76,8 @@ def write_mesh(
         The number of threads that encode; all cores by default.
     fsync : bool, default True
         Whether the store survives a power failure. False is faster, for temporary files.
+    storage_options : mapping, optional
+        Options of the URL, as for `ambar.open`.
 
     Raises
     ------
@@ -106,7 +109,14 @@ def write_mesh(
     fsync = fsync and isinstance(path, (str, os.PathLike))  # not for a temporary file
     with (
         _path_of(path) as file,
-        create(file, mode, profile=profile, threads=threads, fsync=fsync) as writer,
+        create(
+            file,
+            mode,
+            profile=profile,
+            threads=threads,
+            fsync=fsync,
+            storage_options=storage_options,
+        ) as writer,
     ):
         write_group(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ambar import _core
@@ -27,7 +28,8 @@ from ambar.kinds.request import (
     ViewRequest,
     as_list,
 )
-from ambar.kinds.targets import copying, merged, merging, open_existing
+from ambar.kinds.request import Path as AnyPath
+from ambar.kinds.targets import copying, merged, merging
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.copies.series import (
     SeriesMerge,
@@ -46,6 +48,7 @@ from ambar.store.copies.selection import Positions, select_steps
 from ambar.store.error_bounds import listed_bounds, loose_bound
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
+from ambar.store.urls import core_options, is_url
 from ambar.store.writer import durability
 
 if TYPE_CHECKING:
@@ -170,23 +173,28 @@ class SeriesRequest(SnapshotRequest):
     steps: Positions = None
 
 
+def scratch_folder(target: AnyPath) -> Path:
+    """Return the folder for temporary files: that of the target, unless it is a URL."""
+    return Path(gettempdir()) if is_url(target) else Path(target).absolute().parent
+
+
 def _copy_snapshot(request: SnapshotRequest) -> None:
     request.refuse_append()
-    folder = Path(request.target).absolute().parent
+    folder = scratch_folder(request.target)
     with copying(request) as (writer, report):
         copy_snapshot(request.opened, "", writer, "", request.selection, folder, report)
-    warn_of_loose_bounds(request.target, listed_bounds(request.error_bound))
+    warn_of_loose_bounds(request, listed_bounds(request.error_bound))
 
 
 def _copy_series(request: SeriesRequest) -> Conversion:
     begun = time.perf_counter()
-    store, existing = request.opened, open_existing(request)
+    store, existing = request.opened, request.existing
     steps = select_steps(steps_in(store), request.steps, store.location)
     known = set() if existing is None else set(steps_of_target(existing))
     new = [name for name in steps if name not in known]
     if existing is not None:
         check_same_code([(existing, next(iter(known), None)), (store, next(iter(steps), None))])
-    folder = Path(request.target).absolute().parent
+    folder = scratch_folder(request.target)
     with copying(request) as (writer, report):
         copy_series(store, writer, new, request.selection, folder, report)
         if existing is None:
@@ -195,11 +203,11 @@ def _copy_series(request: SeriesRequest) -> Conversion:
             if request.selection != SnapshotSelection():
                 attributes["ambar"].pop(CONVERSION, None)
             writer._create_group("", attributes)
-    warn_of_loose_bounds(request.target, listed_bounds(request.error_bound))
+    warn_of_loose_bounds(request, listed_bounds(request.error_bound))
     return Conversion(
         os.fspath(request.target),
         store.usage()["total"],
-        Store._open(request.target).usage()["total"],
+        request.stored_bytes(),
         time.perf_counter() - begun,
         converted=new,
         skipped=[name for name in steps if name in known],
@@ -207,7 +215,7 @@ def _copy_series(request: SeriesRequest) -> Conversion:
 
 
 def _merge(request: MergeRequest) -> Merge:
-    existing = open_existing(request)
+    existing = request.existing
     plan = SeriesMerge(request.stores, existing, request.on_conflict)
     with merging(request) as (writer, report):
         plan.write(writer, report)
@@ -350,11 +358,11 @@ SERIES = Kind(
 )
 
 
-def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[str, str]]) -> None:
+def warn_of_loose_bounds(request: ConvertRequest, bounds: Sequence[tuple[str, str]]) -> None:
     """Warn of bounds "of range" that exceed the median magnitude of a stored field."""
     if not any("of range" in bound for _, bound in bounds):
         return
-    store = Store._open(target)
+    store = request.written()
     found: dict[str, str] = {}
     for path in store.groups:
         own = store._ambar_attributes(path)
@@ -371,11 +379,11 @@ def output_name(number: int) -> str:
     return f"output_{number:05}"
 
 
-def is_series(target: str | os.PathLike[str]) -> bool:
-    """Return whether a store of a series of outputs is at `target`."""
-    if not Path(target).exists():
+def is_series(store: Store | None) -> bool:
+    """Return whether a store exists and is a series of outputs."""
+    if store is None:
         return False
-    about = Store._open(target)._ambar_attributes()
+    about = store._ambar_attributes()
     return about.get("kind") == "series" and "of" not in about
 
 
@@ -387,11 +395,10 @@ def check_series(request: ConvertRequest, code: str, ndim: int | None = None) ->
     ValueError
         If it is a store of another kind, of another code, or of another number of dimensions.
     """
-    target = os.fspath(request.target)
-    if request.mode != "a" or not Path(target).exists():
+    target, store = os.fspath(request.target), request.existing
+    if store is None:
         return
-    store = Store._open(target)
-    if not is_series(target):
+    if not is_series(store):
         kind = store._ambar_attributes().get("kind", "arrays")
         raise _core.InvalidError(
             f'{target}: expected a series of outputs for mode="a", found a store of the kind '
@@ -424,6 +431,7 @@ def series_options(
     return {
         "durability": durability(request.fsync),
         "overwrite": request.mode == "w",
+        "storage_options": core_options(request.storage_options) or {},
         "on_error": on_error,
         "settings": options,
     }

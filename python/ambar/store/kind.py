@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import CopyRequest, Merge, MergeRequest, ViewRequest, as_list
-from ambar.kinds.targets import copying, merged, merging, open_existing
+from ambar.kinds.targets import copying, merged, merging
 from ambar.pictures.options import ArraysPlot
 from ambar.store.copies.arrays import copy_arrays, merge_arrays
 from ambar.store.copies.selection import Positions
@@ -82,7 +82,7 @@ def _copy(request: ArraysCopy) -> None:
 
 
 def _merge(request: MergeRequest) -> Merge | None:
-    existing = open_existing(request)
+    existing = request.existing
     about = {} if existing is None else existing._ambar_attributes()
     if about.get("kind") not in (None, "series") or (
         about.get("kind") == "series" and about.get("of") != "arrays"

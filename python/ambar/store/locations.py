@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -96,14 +97,33 @@ def refuse_store(path: str | os.PathLike[str]) -> None:
         )
 
 
-def refuse_overwrite(path: str | os.PathLike[str]) -> None:
+def store_at(
+    place: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
+) -> Store | None:
+    """Open the store at a path or URL; None if there is nothing."""
+    if not is_url(place) and not Path(place).exists():
+        return None
+    try:
+        return Store._open(place, core_options(storage_options))
+    except FileNotFoundError:
+        return None
+
+
+def refuse_overwrite(
+    path: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
+) -> None:
     """Raise FileExistsError if the file `path`, which is to be replaced, is not a store or empty.
 
     Writers of stores refuse folders.
     """
-    place = Path(path)
-    if not place.is_file() or place.stat().st_size == 0 or is_store_or_damaged(place):
-        return
+    if is_url(path):
+        with contextlib.suppress(_core.CorruptError):
+            store_at(path, storage_options)
+            return
+    else:
+        place = Path(path)
+        if not place.is_file() or place.stat().st_size == 0 or is_store_or_damaged(place):
+            return
     what = "expected a store of ambar to replace, found another file; remove it, or rename it"
     raise FileExistsError(errno.EEXIST, what, os.fspath(path))
 

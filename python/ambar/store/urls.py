@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+")
@@ -16,18 +17,59 @@ def is_url(place: str | os.PathLike[str]) -> bool:
     return isinstance(place, str) and _URL.match(place) is not None
 
 
+def is_object(place: str | os.PathLike[str]) -> bool:
+    """Whether `place` is the URL of a single object, which is written as a whole."""
+    return is_url(place) and not urlsplit(os.fspath(place)).path.endswith("/")
+
+
 def refuse_url(place: str | os.PathLike[str]) -> None:
-    """Raise UnsupportedError if a store, or files, would be written to a URL."""
+    """Raise UnsupportedError if files, or a store that is changed in place, would be at a URL."""
     text = os.fspath(place)
-    # pathlib joins slashes: "s3://bucket/key" comes from the command line as "s3:/bucket/key".
-    scheme, _, rest = text.partition(":/")
-    joined = _SCHEME.fullmatch(scheme) and rest and not Path(f"{scheme}:").exists()
-    if is_url(text) or joined:
+    if is_url(text) or _is_joined(text):
         from ambar._core import UnsupportedError
 
         raise UnsupportedError(
-            f"{text}: writing to object stores is not supported; write a local file and upload it"
+            f"{text}: expected a path on this machine, found a URL; use a local file, and upload it"
         )
+
+
+def check_url(
+    place: str | os.PathLike[str],
+    mode: str,
+    storage_options: Mapping[str, object] | None = None,
+) -> None:
+    """Check the path or URL of a store to write.
+
+    Raises
+    ------
+    ValueError
+        If there are options for a path, or `pathlib` has joined the slashes of a URL.
+    UnsupportedError
+        If an object, which is written as a whole, would be changed.
+    """
+    from ambar import _core
+
+    text = os.fspath(place)
+    if not is_url(place) and (is_url(text) or _is_joined(text)):
+        raise _core.InvalidError(
+            f"{text}: expected a URL as a string, such as 's3://bucket/run.ambar', found a path "
+            "object; pathlib changes URLs"
+        )
+    if storage_options and not is_url(place):
+        raise _core.InvalidError(
+            f"{text}: storage_options are for URLs (s3://..., https://...), not for paths"
+        )
+    if mode == "a" and is_object(place):
+        raise _core.UnsupportedError(
+            f'{text}: mode="a" changes a store, and an object is written as a whole; write it '
+            'again with mode="w", or write to a URL that ends with "/"'
+        )
+
+
+def _is_joined(text: str) -> bool:
+    """Whether a path is a URL whose slashes pathlib has joined: "s3:/bucket/key"."""
+    scheme, _, rest = text.partition(":/")
+    return bool(_SCHEME.fullmatch(scheme) and rest) and not Path(f"{scheme}:").exists()
 
 
 def without_secrets(url: str) -> str:

@@ -17,8 +17,9 @@ from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.commit_context import CommitContext
 from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
+from ambar.store.locations import store_at
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
-from ambar.store.urls import refuse_url
+from ambar.store.urls import check_url, core_options, is_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Layout: TypeAlias = Literal["grid", "whole", "simplices"]
@@ -446,6 +447,9 @@ class Writer(CommitContext):
     def close(self) -> None:
         """Discard changes that were not committed, and release the lock of the store.
 
+        A store at the URL of an object appears now, with the last commit. If a ``with`` block
+        raises, it does not appear.
+
         Examples
         --------
         >>> writer = ambar.create("fields.ambar", "a")
@@ -458,6 +462,9 @@ class Writer(CommitContext):
 
     def _succeeded(self) -> None:
         self.commit()
+
+    def _abort(self) -> None:
+        self._core.abort()
 
 
 def write_array(
@@ -488,13 +495,15 @@ def create(
     profile: Profile = "balanced",
     threads: int | None = None,
     fsync: bool = True,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Writer:
     """Open a store for writing. A new store appears at its path with the first commit.
 
     Parameters
     ----------
     path : str or path-like
-        The path of the store; URLs are not supported.
+        The path of the store, or a URL: ``"s3://bucket/run.ambar"`` is one object, which appears
+        when the writer is closed (docs/howto/object-stores.md).
     mode : {"w-", "w", "a"}, default "w-"
         "w-": create a store; raise FileExistsError if `path` exists. "w": replace an existing
         store at the first commit. "a": change an existing store, or create one. Replaced and
@@ -507,6 +516,8 @@ def create(
         The number of threads that encode; all cores by default.
     fsync : bool, default True
         Whether commits survive a power failure. False is faster, for temporary files.
+    storage_options : mapping, optional
+        Options of the URL, as for `ambar.open`.
 
     Returns
     -------
@@ -525,11 +536,11 @@ def create(
         If an existing folder is not a store, in mode "a".
     UnsupportedError
         If another program wrote the store, in mode "a": copy its arrays into a new one. If `path`
-        is a URL.
+        is the URL of an object, in mode "a"; if nothing can be written to the URL.
     ValueError
         If `mode` or `profile` is invalid, or a directory would replace a file or the reverse.
     OSError
-        If the file system reports an error.
+        If the file system or the server reports an error.
 
     Examples
     --------
@@ -541,8 +552,8 @@ def create(
     ['x', 'y']
     """
     check_mode(mode)
-    refuse_url(path)
-    how = core_mode(path, mode)
+    check_url(path, mode, storage_options)
+    how = core_mode(path, mode, storage_options)
     try:
         core = _core.Writer(
             os.fspath(path),
@@ -551,21 +562,32 @@ def create(
             durability=durability(fsync),
             profile=profile,
             threads=threads,
+            storage_options=core_options(storage_options) or {},
         )
     except FileExistsError as error:
-        if mode == "a" and Path(path).exists():  # another process created it since
-            return create(path, mode, profile=profile, threads=threads, fsync=fsync)
+        if mode == "a" and store_at(path, storage_options):  # another process created it since
+            return create(
+                path,
+                mode,
+                profile=profile,
+                threads=threads,
+                fsync=fsync,
+                storage_options=storage_options,
+            )
         advice = 'the path exists; choose another one, or replace it with mode="w"'
         raise FileExistsError(errno.EEXIST, advice, error.filename) from None
     return Writer(core, profile)
 
 
 def core_mode(
-    path: str | os.PathLike[str], mode: WriteMode
+    path: str | os.PathLike[str],
+    mode: WriteMode,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Literal["create", "overwrite", "append"]:
     """Return the mode of the extension module; mode "a" depends on whether `path` exists."""
     if mode == "a":
-        return "append" if Path(path).exists() else "create"
+        exists = store_at(path, storage_options) if is_url(path) else Path(path).exists()
+        return "append" if exists else "create"
     return "overwrite" if mode == "w" else "create"
 
 

@@ -74,6 +74,7 @@ pub trait Run {
 /// errors of outputs are listed instead, unless all outputs fail. `Corrupt` if all outputs are unfinished.
 pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result<ConvertReport> {
     let paths = run.paths();
+    options.check_skipping(target, paths.len())?;
     let mut series = SeriesTarget::open(target, options)?;
     let mut report = ConvertReport::default();
     let mut first_error = None;
@@ -95,6 +96,7 @@ pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result
     }
     let stored = [&report.converted, &report.replaced, &report.skipped];
     if stored.iter().any(|names| !names.is_empty()) {
+        series.finish()?;
         return Ok(report);
     }
     match (first_error, report.left_out.first()) {

@@ -1,12 +1,13 @@
 //! Options and report of a conversion of one or several outputs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ambar::Result;
-use ambar::container::{CreateOptions, Durability};
+use ambar::container::{CreateOptions, Durability, is_url};
 use ambar::metadata::Attributes;
-use ambar::store::StoreWriter;
+use ambar::store::{Store, StoreWriter};
+use ambar::{Error, Limits, Result};
 
 use crate::progress::Progress;
 
@@ -28,6 +29,8 @@ pub struct StoreOptions {
     /// Replaces an existing store. Without it, an existing series is extended, and the existing store of
     /// a single output is an error.
     pub overwrite: bool,
+    /// Options of the service of a store at a URL.
+    pub storage: BTreeMap<String, String>,
     /// What happens if one of several outputs cannot be converted.
     pub on_error: OnError,
     /// Options that all outputs of a series have in common, stored in the attribute `ambar.conversion` of a new
@@ -38,7 +41,7 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// Creates a store.
+    /// Creates a store at a path or URL.
     ///
     /// # Errors
     /// `Exists` if it exists and is not to be replaced; `Io`.
@@ -48,7 +51,43 @@ impl StoreOptions {
             overwrite: self.overwrite,
             ..CreateOptions::default()
         };
-        StoreWriter::create(target, &options)
+        match target.to_str().filter(|text| is_url(text)) {
+            Some(url) => StoreWriter::create_url(url, &self.storage, &options),
+            None => StoreWriter::create(target, &options),
+        }
+    }
+
+    /// Checks that outputs that cannot be converted can be skipped, if they are to be: what was written of them is
+    /// discarded, and an upload cannot take back what was sent.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(super) fn check_skipping(&self, target: &Path, outputs: usize) -> Result<()> {
+        let is_upload = target
+            .to_str()
+            .is_some_and(|text| is_url(text) && !text.ends_with('/'));
+        if self.on_error == OnError::Stop || outputs < 2 || !is_upload {
+            return Ok(());
+        }
+        let message = "on_error=\"skip\" does not apply to an object, which is written in one upload; write to a URL \
+                       that ends with `/`, or to a local file";
+        Err(Error::unsupported(message).in_file(target.display()))
+    }
+
+    /// Whether there is a store at `target` that outputs are added to.
+    pub(super) fn extends(&self, target: &Path) -> bool {
+        !self.overwrite && target.exists()
+    }
+
+    /// Opens the store at a path or URL.
+    ///
+    /// # Errors
+    /// As [`Store::open`] and [`Store::open_url`].
+    pub fn open(&self, target: &Path) -> Result<Store> {
+        match target.to_str().filter(|text| is_url(text)) {
+            Some(url) => Store::open_url(url, &self.storage, Limits::default()),
+            None => Store::open(target),
+        }
     }
 }
 

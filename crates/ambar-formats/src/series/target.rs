@@ -5,7 +5,7 @@ use std::path::Path;
 use ambar::kinds::attributes::{self, KEY};
 use ambar::kinds::steps::{begin_output, is_series_of_snapshots};
 use ambar::metadata::Attributes;
-use ambar::store::{Store, StoreWriter};
+use ambar::store::StoreWriter;
 use ambar::{Error, Result};
 use serde_json::Value;
 
@@ -36,9 +36,9 @@ impl<'a> SeriesTarget<'a> {
     /// # Errors
     /// `Invalid` if the store is of another kind; `Exists`, `Busy`, `Io`.
     pub fn open(target: &'a Path, options: &'a StoreOptions) -> Result<Self> {
-        let is_committed = !options.overwrite && target.exists();
+        let is_committed = options.extends(target);
         if is_committed {
-            let own = attributes::of_kind(&Store::open(target)?, "/", &["series"])?;
+            let own = attributes::of_kind(&options.open(target)?, "/", &["series"])?;
             if !is_series_of_snapshots(&Value::Object(own)) {
                 return Err(Error::invalid(
                     "expected a series of outputs, found a series of another kind; choose another name",
@@ -78,6 +78,14 @@ impl<'a> SeriesTarget<'a> {
         };
         self.writer = Some(writer);
         Ok(())
+    }
+
+    /// Ends writing, as [`StoreWriter::finish`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(&mut self) -> Result<()> {
+        self.writer()?.finish()
     }
 
     /// The source of a step; `None` if the step does not exist.

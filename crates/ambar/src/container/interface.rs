@@ -243,12 +243,22 @@ pub trait ContainerWriter: Send + fmt::Debug {
     }
 
     /// Makes all changes visible atomically: after a crash, all or none of them are visible.
-    /// When it returns, the commit is on the disk (with [`Durability::Full`]).
+    /// When it returns, the commit is on the disk (with [`Durability::Full`]). The commits of an upload to an object
+    /// store become visible with `finish`.
     ///
     /// # Errors
     /// `Exists` if another program has created a file of the new container's name; `Io`, which poisons. After
     /// an error readers find this commit or the last one.
     fn commit(&mut self) -> Result<()>;
+
+    /// Ends writing. An upload to an object store becomes visible with its last commit; an upload that is dropped
+    /// without this call leaves nothing. Other containers need no such call.
+    ///
+    /// # Errors
+    /// `Exists` if another program has created the object meanwhile; `Io`.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// The information that other processes need to write into the container, after its `end`. Nothing may
     /// be put until their entries are adopted.

@@ -107,11 +107,7 @@ pub fn open_url(
     #[cfg(not(feature = "object-store"))]
     {
         let _ = (options, limits);
-        Err(crate::error::Error::unsupported(
-            "this build of ambar cannot read from object stores; build it with the feature \
-             `object-store`",
-        )
-        .in_file(url))
+        Err(without_object_stores(url))
     }
 }
 
@@ -126,6 +122,35 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerW
         return Ok(Box::new(DirectoryWriter::create(path, options)?));
     }
     Ok(Box::new(ZipWriter::create(path, options)?))
+}
+
+/// Creates a container at `url`, `s3://bucket/key`, as one object that appears when the writer is finished
+/// ([`ContainerWriter::finish`]). `storage` are the options of the service, as for [`open_url`].
+///
+/// # Errors
+/// `Exists` if the object exists (and `overwrite` is not set); `Invalid` if the URL or an option is invalid;
+/// `Unsupported` if objects cannot be written there, or this build cannot access object stores; `Io`.
+pub fn create_url(
+    url: &str,
+    storage: &BTreeMap<String, String>,
+    options: &CreateOptions,
+) -> Result<Box<dyn ContainerWriter>> {
+    #[cfg(feature = "object-store")]
+    return remote::create(url, storage, options);
+    #[cfg(not(feature = "object-store"))]
+    {
+        let _ = (storage, options);
+        Err(without_object_stores(url))
+    }
+}
+
+/// The error for URLs in a build without object stores.
+#[cfg(not(feature = "object-store"))]
+fn without_object_stores(url: &str) -> crate::error::Error {
+    crate::error::Error::unsupported(
+        "this build of ambar cannot access object stores; build it with the feature `object-store`",
+    )
+    .in_file(url)
 }
 
 /// Opens the container at `path` to append to it. First, the bytes of a killed writer after the last commit

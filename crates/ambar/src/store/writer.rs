@@ -1,6 +1,6 @@
 //! Writes stores: arrays go to the container immediately, metadata with the commit.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,8 +67,30 @@ impl StoreWriter {
     /// # Errors
     /// `Exists` if it exists and must not be overwritten; `Busy` if another writer creates it; `Io`.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Self> {
-        Ok(Self {
-            container: container::create(path, options)?,
+        Ok(Self::empty(
+            container::create(path, options)?,
+            options.limits,
+        ))
+    }
+
+    /// Creates a store at `url` as one object, which appears when the writer is finished ([`StoreWriter::finish`]).
+    /// `storage` are the options of the service, as for [`Store::open_url`].
+    ///
+    /// # Errors
+    /// As [`container::create_url`].
+    pub fn create_url(
+        url: &str,
+        storage: &BTreeMap<String, String>,
+        options: &CreateOptions,
+    ) -> Result<Self> {
+        let container = container::create_url(url, storage, options)?;
+        Ok(Self::empty(container, options.limits))
+    }
+
+    /// The writer of a store without nodes.
+    fn empty(container: Box<dyn ContainerWriter>, limits: Limits) -> Self {
+        Self {
+            container,
             root: Attributes::new(),
             tags: Tags::new(),
             nodes: HashMap::new(),
@@ -76,8 +98,8 @@ impl StoreWriter {
             made: 0,
             failed: false,
             observer: None,
-            limits: options.limits,
-        })
+            limits,
+        }
     }
 
     /// Opens the store at `path` to add to it.
@@ -100,17 +122,8 @@ impl StoreWriter {
             let message = "another program wrote this store, so it cannot be appended to; copy its arrays into a new one";
             return Err(Error::unsupported(message).in_file(store.location()));
         }
-        let mut writer = Self {
-            container,
-            root: Attributes::new(),
-            tags: store.hierarchy().tags().clone(),
-            nodes: HashMap::new(),
-            keys: BTreeSet::new(),
-            made: 0,
-            failed: false,
-            observer: None,
-            limits,
-        };
+        let mut writer = Self::empty(container, limits);
+        writer.tags.clone_from(store.hierarchy().tags());
         writer.load(&store)?;
         Ok(writer)
     }
@@ -410,6 +423,15 @@ impl StoreWriter {
         let root = root_document(&self.root, &self.tags, documents)?;
         self.container.put_root(root.as_bytes(), alone.as_bytes())?;
         self.container.commit()
+    }
+
+    /// Ends writing: an upload to an object store becomes visible with its last commit. Without a commit it leaves
+    /// nothing, like a writer that is dropped. Stores in files need no such call.
+    ///
+    /// # Errors
+    /// `Exists` if another program has created the object meanwhile; `Io`.
+    pub fn finish(&mut self) -> Result<()> {
+        self.container.finish()
     }
 
     /// Sets the message of the next commit.

@@ -36,7 +36,8 @@ from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scra
 from ambar.parallel.cluster import run as run_tasks
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
-from ambar.store.store import Store
+from ambar.store.locations import store_at
+from ambar.store.urls import refuse_url
 from ambar.store.writer import Profile
 
 COMMIT_DATASETS = 1000
@@ -90,6 +91,7 @@ def ingest(
     on_error: OnError = "stop",
     decode_times: bool = True,
     scheduler: Scheduler | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Ingest:
     """Ingest NetCDF files and Zarr stores into a collection: each becomes a dataset.
 
@@ -104,7 +106,7 @@ def ingest(
     paths : str, path-like or iterable of these
         Files, folders (searched recursively) and globs.
     target : str or path-like
-        The store to write.
+        The path or URL of the store to write.
     variables : iterable of str, optional
         Data variables to read from each file, with their coordinates; all by default. Variables
         that a file lacks are ignored.
@@ -144,6 +146,8 @@ def ingest(
         ``"tcp://node1:8786"``, or its client. Each worker writes a collection of some files beside
         `target`; at the end, their chunks are copied verbatim, in one commit. Datasets of equal
         variables are one family for each of these collections.
+    storage_options : mapping, optional
+        Options of the URL of the store, as for `ambar.open`.
 
     Returns
     -------
@@ -187,7 +191,13 @@ def ingest(
     encoding = encoding_of(error_bound)
     writing: dict[str, Any] = {"profile": profile, "threads": threads, "fsync": fsync}
     with open_collection(
-        target, mode, ragged=ragged, encoding=encoding, on_mismatch=on_mismatch, **writing
+        target,
+        mode,
+        ragged=ragged,
+        encoding=encoding,
+        on_mismatch=on_mismatch,
+        storage_options=storage_options,
+        **writing,
     ) as collection:
         run = _Run(collection, sources, on_error)
         title = f"ingesting {len(run.wanted):,} files"
@@ -204,7 +214,8 @@ def ingest(
         if not run.added:
             # Without a commit, no empty store is created and an existing one does not grow.
             collection.close()
-    stored = Store._open(target).usage()["total"] if Path(target).exists() else 0
+    written = store_at(target, storage_options)
+    stored = 0 if written is None else written.usage()["total"]
     seconds = time.monotonic() - begun
     return Ingest(
         os.fspath(target),
@@ -301,6 +312,7 @@ class _Run:
         report: Progress | None,
     ) -> None:
         """Ingest batches of files in tasks to collections beside the target, and copy these."""
+        refuse_url(target)
         with connected(scheduler) as client, scratch_beside(target) as scratch:
             options = {**self._collection.settings, **writing}
             named = [(name, path.absolute()) for name, path in self.wanted.items()]

@@ -162,6 +162,11 @@ class PendingChanges:
         self._background.close()
         self._writer.close()
 
+    def abort(self) -> None:
+        """Close the store after an error; an upload leaves nothing."""
+        self._background.close()
+        self._writer._abort()
+
     def _put(self, record: Record) -> tuple[int, int]:
         record, writer = self._place(record)
         return writer.number, writer.add(record)

@@ -29,7 +29,7 @@ from ambar.kinds.targets import copying
 from ambar.store.copies.arrays import copy_arrays
 from ambar.store.kind import ARRAYS, summarize_store
 from ambar.store.store import Store
-from ambar.store.writer import Writer, create
+from ambar.store.writer import Writer
 
 _FAB = re.compile(
     rb"FAB \(\(\d+, \([\d ]+\)\),\((?P<bytes>[48]), \((?P<order>[\d ]+)\)\)\)"
@@ -107,13 +107,7 @@ def _convert(request: ConvertRequest) -> Conversion:
     _check_complete(path, {name for name, _ in files})
     with (
         progress_function(request.progress, f"converting {path.name}") as progress,
-        create(
-            request.target,
-            mode="w" if request.mode == "w" else "w-",
-            profile=request.profile,
-            threads=request.threads,
-            fsync=request.fsync,
-        ) as writer,
+        request.create("w" if request.mode == "w" else "w-") as writer,
     ):
         stored = _CheckpointWriter(writer)
         done = 0
@@ -126,7 +120,7 @@ def _convert(request: ConvertRequest) -> Conversion:
     return Conversion(
         os.fspath(request.target),
         total,
-        Store._open(request.target).usage()["total"],
+        request.stored_bytes(),
         time.perf_counter() - start,
         [path.name],
     )

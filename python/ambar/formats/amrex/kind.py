@@ -107,7 +107,7 @@ def _convert(request: AmrexRequest) -> Conversion:
             threads=request.threads,
             progress=progress,
         )
-    warn_of_loose_bounds(request.target, bounds)
+    warn_of_loose_bounds(request, bounds)
     report["left_out"] = run.left_out | report["left_out"]
     return Conversion(target=os.fspath(request.target), **report)
 
@@ -116,7 +116,7 @@ def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:
     """Return the plotfiles to convert, and whether they become a series."""
     path = request.paths[0]
     is_one = len(request.paths) == 1 and is_amrex(path)
-    if is_one and not (request.mode == "a" and is_series(request.target)):
+    if is_one and not is_series(request.existing):
         request.refuse_append()
         return PlotfileRun([Path(path)]), False
     run = run_of(request.paths)

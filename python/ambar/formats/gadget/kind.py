@@ -52,7 +52,6 @@ from ambar.kinds.failures import Failures
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list, as_paths
 from ambar.kinds.request import Path as AnyPath
-from ambar.kinds.targets import open_existing
 from ambar.parallel.workers import Workers
 from ambar.snapshot.code_info import CodeInfo, stated_units
 from ambar.snapshot.copies.series import steps_of_target
@@ -61,7 +60,8 @@ from ambar.snapshot.kind import check_series, is_series, output_name, warn_of_lo
 from ambar.snapshot.loading import HALOS, SPECIES
 from ambar.snapshot.physics.unit_expressions import Unit
 from ambar.store.error_bounds import listed_bounds, select_bounds
-from ambar.store.writer import Writer, create
+from ambar.store.urls import is_object
+from ambar.store.writer import Writer
 
 _GADGET = ("gas", "dark_matter", "disk", "bulge", "stars", "black_holes")
 _NAMES = {
@@ -126,7 +126,7 @@ def _convert(request: GadgetRequest) -> Conversion:
         )
     request = dataclasses.replace(request, paths=list[AnyPath](expanded(request.paths)))
     run = run_of(request.paths)
-    if run is None and request.mode == "a" and is_series(request.target):
+    if run is None and is_series(request.existing):
         run = [numbered_snapshot(request.paths)]
     return _convert_one(request) if run is None else _convert_run(request, run)
 
@@ -138,20 +138,14 @@ def _convert_one(request: GadgetRequest) -> Conversion:
     conversion = _SnapshotConversion(request, find_files(request.paths, SNAPSHOT))
     with (
         progress_function(request.progress, f"converting {conversion.name}") as progress,
-        create(
-            request.target,
-            "w" if request.mode == "w" else "w-",
-            profile=request.profile,
-            threads=request.threads,
-            fsync=request.fsync,
-        ) as writer,
+        request.create("w" if request.mode == "w" else "w-") as writer,
     ):
         conversion.write(writer, "", {}, progress)
-    warn_of_loose_bounds(request.target, conversion.bounds)
+    warn_of_loose_bounds(request, conversion.bounds)
     return Conversion(
         target=os.fspath(request.target),
         source_bytes=conversion.source_bytes,
-        stored_bytes=Path(request.target).stat().st_size,
+        stored_bytes=request.stored_bytes(),
         seconds=time.perf_counter() - start,
         converted=[os.fspath(request.paths[0])],
         left_out=conversion.left_out,
@@ -165,6 +159,11 @@ def _convert_run(request: GadgetRequest, run: Sequence[RunSnapshot]) -> Conversi
         raise _core.InvalidError(
             f"{request.name}: halos belong to one snapshot, found a run; convert the snapshots to "
             "stores of their own"
+        )
+    if request.on_error == "skip" and is_object(request.target):
+        raise _core.UnsupportedError(
+            f'{os.fspath(request.target)}: on_error="skip" does not apply to an object, which is '
+            'written in one upload; write to a URL that ends with "/", or to a local file'
         )
     failures = Failures(request.on_error)
     bounds = listed_bounds(request.error_bound)
@@ -181,7 +180,10 @@ def _convert_run(request: GadgetRequest, run: Sequence[RunSnapshot]) -> Conversi
     replaced: list[str] = []
     left_out: dict[str, str] = {}
     source_bytes = 0
-    with progress_function(request.progress, f"converting {request.name}") as report:
+    with (
+        _RunWriter(request) as run_writer,
+        progress_function(request.progress, f"converting {request.name}") as report,
+    ):
         for index, snapshot in enumerate(run):
             try:
                 paths = find_files([snapshot.path], SNAPSHOT)
@@ -193,24 +195,17 @@ def _convert_run(request: GadgetRequest, run: Sequence[RunSnapshot]) -> Conversi
                     continue
                 conversion = _SnapshotConversion(request, paths, is_of_run=True)
                 check_series(request, conversion.header.code)
-                mode = "a" if converted or replaced else request.mode
                 progress = report and part_of_progress(report, index, len(run))
-                # After an error, the store is reopened at the last commit.
-                with create(
-                    request.target,
-                    mode,
-                    profile=request.profile,
-                    threads=request.threads,
-                    fsync=request.fsync,
-                ) as writer:
-                    if known is not None:
-                        writer.remove(output_name(snapshot.number))
-                    if not (stored or converted):
-                        own = {"version": 1, "kind": "series", OPTIONS: options}
-                        writer._create_group("/", {"ambar": own})
-                    conversion.write(writer, output_name(snapshot.number), source, progress)
-                    writer.commit(snapshot.name)
+                writer = run_writer.open()
+                if known is not None:
+                    writer.remove(output_name(snapshot.number))
+                if not (stored or converted):
+                    own = {"version": 1, "kind": "series", OPTIONS: options}
+                    writer._create_group("/", {"ambar": own})
+                conversion.write(writer, output_name(snapshot.number), source, progress)
+                run_writer.commit(snapshot.name)
             except (_core.AmbarError, OSError) as error:
+                run_writer.discard()
                 failures.add(snapshot.name, error)
                 continue
             (converted if known is None else replaced).append(snapshot.name)
@@ -218,11 +213,11 @@ def _convert_run(request: GadgetRequest, run: Sequence[RunSnapshot]) -> Conversi
             left_out |= conversion.left_out
     if failures.first is not None and not (converted or skipped or replaced):
         raise failures.first
-    warn_of_loose_bounds(request.target, bounds)
+    warn_of_loose_bounds(request, bounds)
     return Conversion(
         os.fspath(request.target),
         source_bytes,
-        Path(request.target).stat().st_size,
+        request.stored_bytes(),
         time.perf_counter() - start,
         converted,
         skipped,
@@ -242,9 +237,44 @@ def _check_name(snapshot: RunSnapshot, known: Mapping[str, Any] | None) -> None:
         )
 
 
+class _RunWriter:
+    """The writer of a run: after an error, the store is opened again at the last commit."""
+
+    def __init__(self, request: GadgetRequest) -> None:
+        self._request = request
+        self._mode = request.mode
+        self._writer: Writer | None = None
+
+    def __enter__(self) -> _RunWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.discard()
+        elif self._writer is not None:
+            self._writer.close()
+
+    def open(self) -> Writer:
+        """Return the writer."""
+        if self._writer is None:
+            self._writer = self._request.create(self._mode)
+        return self._writer
+
+    def commit(self, message: str) -> None:
+        """Commit the changes."""
+        self.open().commit(message)
+        self._mode = "a"
+
+    def discard(self) -> None:
+        """Discard the changes since the last commit; of an upload, everything."""
+        if self._writer is not None:
+            self._writer._abort()
+            self._writer = None
+
+
 def _stored_sources(request: GadgetRequest) -> dict[str, dict[str, Any]]:
     """Return the attribute `source` of the outputs of the target, for mode "a"."""
-    store = open_existing(request)
+    store = request.existing
     if store is None:
         return {}
     return {

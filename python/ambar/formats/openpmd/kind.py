@@ -32,8 +32,7 @@ from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.kind import check_series, output_name, warn_of_loose_bounds
 from ambar.snapshot.series import Series
 from ambar.store.error_bounds import listed_bounds
-from ambar.store.store import Store
-from ambar.store.writer import Writer, create
+from ambar.store.writer import Writer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +52,11 @@ def _convert(request: OpenpmdRequest) -> Conversion:
     conversion = _SeriesConversion(request)
     with progress_function(request.progress, f"converting {Path(request.name).name}") as report:
         conversion.run(report)
-    warn_of_loose_bounds(request.target, conversion.bounds)
+    warn_of_loose_bounds(request, conversion.bounds)
     return Conversion(
         target=os.fspath(request.target),
         source_bytes=conversion.source_bytes,
-        stored_bytes=size_of(Path(request.target)),
+        stored_bytes=request.stored_bytes(),
         seconds=time.perf_counter() - start,
         converted=conversion.converted,
         skipped=conversion.skipped,
@@ -90,13 +89,7 @@ class _SeriesConversion:
         self.skipped = [output_name(numbers[path]) for path in files if path not in new]
         if not new:
             return
-        with create(
-            request.target,
-            request.mode,
-            profile=request.profile,
-            threads=request.threads,
-            fsync=request.fsync,
-        ) as writer:
+        with request.create() as writer:
             for index, path in enumerate(new):
                 try:
                     check_file(path)
@@ -155,9 +148,9 @@ class _SeriesConversion:
 
 def _stored(request: ConvertRequest) -> tuple[set[int], SeriesCheck]:
     """Return the iterations that the target has, for mode "a", and a check of further ones."""
-    if request.mode != "a" or not Path(request.target).exists():
+    store = request.existing
+    if store is None:
         return set(), SeriesCheck()
-    store = Store._open(request.target)
     series = Series(store)
     if not len(series):
         return set(), SeriesCheck()

@@ -39,6 +39,7 @@ from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
+from ambar.store.urls import is_object
 from ambar.store.writer import create
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
@@ -144,24 +145,29 @@ def _convert(request: RamsesRequest) -> Conversion:
             progress=progress,
         )
         if halos:
-            _add_halos(request, target, halos)
-            report["stored_bytes"] = target.stat().st_size
-    warn_of_loose_bounds(request.target, bounds)
+            _add_halos(request, Path(target), halos)
+            report["stored_bytes"] = Path(target).stat().st_size
+    warn_of_loose_bounds(request, bounds)
     report["left_out"] |= left_out
     return Conversion(target=os.fspath(request.target), **report)
 
 
 @contextmanager
-def _target(request: RamsesRequest, halos: Sequence[HaloTable]) -> Iterator[Path]:
+def _target(request: RamsesRequest, halos: Sequence[HaloTable]) -> Iterator[AnyPath]:
     """Yield the path to write: with halos, which are another commit, one that is moved at the end.
 
     Without them, the conversion publishes its target itself.
     """
-    target = Path(request.target)
     if not halos:
-        yield target
+        yield request.target
         return
-    with published(target, replace=request.mode == "w") as scratch:
+    if is_object(request.target):
+        raise _core.UnsupportedError(
+            f"{os.fspath(request.target)}: expected a path, as halos are added to a store that is "
+            "written, found the URL of an object; convert to a local file, and then convert the "
+            "store to the URL"
+        )
+    with published(Path(request.target), replace=request.mode == "w") as scratch:
         yield scratch
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from ambar import _core
@@ -36,13 +35,12 @@ from ambar.formats.yt.source import (
 from ambar.formats.yt.stretched import is_stretched, write_grids
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, ConvertRequest
-from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.code_info import CodeInfo
 from ambar.snapshot.kind import warn_of_loose_bounds
 from ambar.snapshot.loading import SPECIES
 from ambar.store.error_bounds import listed_bounds, select_bounds
 from ambar.store.store import Store
-from ambar.store.writer import Writer, create
+from ambar.store.writer import Writer
 
 _CELL_SHARE = 0.7
 """The part of the progress of a dataset with particles that its cells are."""
@@ -94,24 +92,18 @@ def _convert(request: YtRequest) -> Conversion:
     with (
         units_of_files(dataset, every),
         progress_function(request.progress, f"converting {name}") as progress,
-        create(
-            request.target,
-            "w" if request.mode == "w" else "w-",
-            profile=request.profile,
-            threads=request.threads,
-            fsync=request.fsync,
-        ) as writer,
+        request.create("w" if request.mode == "w" else "w-") as writer,
     ):
         components = _write(writer, dataset, parts, info, request, bounds, progress, left_out)
         about: dict[str, Any] = {"version": 1, "kind": "snapshot"}
         source = {"format": "yt", "name": name, "fields": _names_in_yt(parts)}
         about |= {"source": source, "info": asdict(info), "components": components, "missing": {}}
         writer._create_group("/", {"ambar": about} if components else {"info": asdict(info)})
-    warn_of_loose_bounds(request.target, bounds)
+    warn_of_loose_bounds(request, bounds)
     return Conversion(
         target=os.fspath(request.target),
-        source_bytes=source_bytes(dataset) or _bytes_of_values(request.target),
-        stored_bytes=Path(request.target).stat().st_size,
+        source_bytes=source_bytes(dataset) or _bytes_of_values(request.written()),
+        stored_bytes=request.stored_bytes(),
         seconds=time.perf_counter() - start,
         converted=[name],
         left_out=left_out,
@@ -321,9 +313,8 @@ def _names_in_yt(parts: _Parts) -> Mapping[str, dict[str, list[str]]]:
     }
 
 
-def _bytes_of_values(target: AnyPath) -> int:
+def _bytes_of_values(store: Store) -> int:
     """Return the bytes of all values of a store, for datasets in memory."""
-    store = Store._open(target)
     return sum(store[path].nbytes for path in store)
 
 

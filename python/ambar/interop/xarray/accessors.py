@@ -68,6 +68,7 @@ class DatasetAccessor:
         directory: bool | None = None,
         threads: int | None = None,
         fsync: bool = True,
+        storage_options: Mapping[str, object] | None = None,
         **of_zarr: Any,
     ) -> Any:
         """Write the dataset as a group of a store, as ``Dataset.to_zarr`` does.
@@ -78,7 +79,8 @@ class DatasetAccessor:
         Parameters
         ----------
         path : str or path-like
-            The store: a file, or a folder.
+            The store: a file, a folder or a URL. One object, ``"s3://bucket/data.ambar"``, is
+            written as a whole: only in the modes "w-" and "w".
         group : str, optional
             The path of the group; the root by default.
         mode : {"w-", "w", "a", "a-", "r+"}, optional
@@ -106,6 +108,8 @@ class DatasetAccessor:
         threads : int, optional
             As for `ambar.create`.
         fsync : bool, default True
+            As for `ambar.create`.
+        storage_options : mapping, optional
             As for `ambar.create`.
         **of_zarr
             Other options of ``to_zarr``, such as `consolidated`; they have no effect.
@@ -151,7 +155,7 @@ class DatasetAccessor:
         _check_ignored(of_zarr)
         base = (group or "").strip("/")
         node = Node(base, self._dataset, dict(encoding or {}))
-        options = Options(profile, directory, threads, fsync)
+        options = Options(profile, directory, threads, fsync, storage_options)
         return write_nodes([node], path, base, mode, options, region, append_dim, compute)
 
     def plot(
@@ -223,7 +227,8 @@ class DataArrayAccessor:
         Parameters
         ----------
         path : str or path-like
-            The store: a file, or a folder.
+            The store: a file, a folder or a URL. One object, ``"s3://bucket/data.ambar"``, is
+            written as a whole: only in the modes "w-" and "w".
         *args, **options
             As for `DatasetAccessor.write`.
 
@@ -331,6 +336,7 @@ class DataTreeAccessor:
         directory: bool | None = None,
         threads: int | None = None,
         fsync: bool = True,
+        storage_options: Mapping[str, object] | None = None,
         **of_zarr: Any,
     ) -> Any:
         """Write the tree, with a group for each node, as ``DataTree.to_zarr`` does.
@@ -338,7 +344,8 @@ class DataTreeAccessor:
         Parameters
         ----------
         path : str or path-like
-            The store: a file, or a folder.
+            The store: a file, a folder or a URL. One object, ``"s3://bucket/data.ambar"``, is
+            written as a whole: only in the modes "w-" and "w".
         group : str, optional
             The group of the root of the tree; the root of the store by default.
         mode : {"w-", "w", "a", "r+"}, optional
@@ -356,6 +363,8 @@ class DataTreeAccessor:
         threads : int, optional
             As for `ambar.create`.
         fsync : bool, default True
+            As for `ambar.create`.
+        storage_options : mapping, optional
             As for `ambar.create`.
         **of_zarr
             As for `DatasetAccessor.write`.
@@ -386,7 +395,7 @@ class DataTreeAccessor:
         nodes = nodes_of_tree(
             self._tree, base, encoding, write_inherited_coords=write_inherited_coords
         )
-        options = Options(profile, directory, threads, fsync)
+        options = Options(profile, directory, threads, fsync, storage_options)
         return write_nodes(list(nodes), path, base, mode, options, compute=compute)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar.store.error_bounds import as_text, resolved
 from ambar.store.nodes import absolute
+from ambar.store.urls import is_url
 from ambar.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -69,18 +70,20 @@ def compute_and_write(writer: Writer, arrays: Sequence[PendingArray], location: 
     """Compute dask arrays with the current scheduler, and write each chunk when it is complete.
 
     Threads write the chunks that they compute. The workers of a cluster write them, too, into the
-    file at `location`, and this process adopts them. Other processes send chunks to this process.
+    file at `location`, and this process adopts them. Other processes, and workers where `location`
+    is a URL, send chunks to this process.
     """
     import dask.array as da
 
     get = _scheduler(arrays)
     client = getattr(get, "__self__", None)
-    if hasattr(client, "scheduler_info") and hasattr(client, "compute"):
+    is_cluster = hasattr(client, "scheduler_info") and hasattr(client, "compute")
+    if is_cluster and not is_url(location):
         with _usable(client) as client:
             _write_on_cluster(client, writer, arrays, location)
         return
     regions = [array for array in arrays if not array.is_appended]
-    if get is not None and get.__module__ == "dask.multiprocessing":
+    if is_cluster or (get is not None and get.__module__ == "dask.multiprocessing"):
         for (node, start), values in _from_processes(get, regions) if regions else ():
             writer.write_region(node, np.asarray(values), start)
     else:

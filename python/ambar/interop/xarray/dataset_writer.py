@@ -22,9 +22,9 @@ from ambar.interop.xarray.group_reader import GroupStore
 from ambar.interop.xarray.group_writer import Region, WritableGroup
 from ambar.parallel.division import divide
 from ambar.store.array import Array
-from ambar.store.cache import OpenedStore
-from ambar.store.store import Store
-from ambar.store.urls import refuse_url
+from ambar.store.cache import OpenedStore, place_of
+from ambar.store.locations import store_at
+from ambar.store.urls import check_url, is_object, is_url
 from ambar.store.writer import Profile, Writer, create
 
 Mode: TypeAlias = Literal["w", "w-", "a", "a-", "r+"]
@@ -39,16 +39,19 @@ class Options:
     directory: bool | None = None
     threads: int | None = None
     fsync: bool = True
+    storage_options: Mapping[str, object] | None = None
 
-    def open(self, path: Path, mode: WriteMode) -> Writer:
+    def open(self, path: str, mode: WriteMode) -> Writer:
         """Open the store at `path` for writing; a folder stays a folder."""
+        is_folder = not is_url(path) and Path(path).is_dir()
         return create(
             path,
             mode,
-            directory=path.is_dir() if self.directory is None else self.directory,
+            directory=is_folder if self.directory is None else self.directory,
             fsync=self.fsync,
             profile=self.profile,
             threads=self.threads,
+            storage_options=self.storage_options,
         )
 
 
@@ -75,13 +78,13 @@ def write_nodes(
 
     Returns None, or with ``compute=False`` a `dask.delayed.Delayed` that writes the dask arrays.
     """
-    refuse_url(path)
     mode = chosen_mode(mode, append_dim=append_dim, region=region)
+    check_url(path, "a" if mode in ("a-", "r+") or not compute else mode, options.storage_options)
     for node in nodes:
         for variable in node.dataset.variables.values():
             if variable.size == 0:
                 variable.load()  # dask does not store empty arrays
-    location = Path(path).expanduser().absolute()
+    location = str(path if is_url(path) else Path(path).expanduser().absolute())
     if not compute and append_dim is not None:
         # A commit before all rows are computed would not be a valid dataset.
         return _later(write_nodes, nodes, location, group, mode, options, region, append_dim)
@@ -114,12 +117,12 @@ def chosen_mode(
 class Session:
     """A writer, the earlier content of the store, and the pending dask tasks."""
 
-    def __init__(self, path: Path, group: str, mode: Mode, options: Options) -> None:
+    def __init__(self, path: str, group: str, mode: Mode, options: Options) -> None:
         self.pending: list[PendingArray] = []
-        self._path = path
+        self._path, self._key = path, place_of(path, options.storage_options)
         group = group.strip("/")
         is_replaced = mode == "w" and not group
-        self._store = Store._open(path) if path.exists() and not is_replaced else None
+        self._store = None if is_replaced else store_at(path, options.storage_options)
         exists = self._store is not None and group in self._store.groups
         if mode == "w-" and exists:
             raise FileExistsError(
@@ -130,7 +133,9 @@ class Session:
             raise FileNotFoundError(
                 f"{path}: the group /{group} does not exist; create it with mode='a'"
             )
-        self.writer = options.open(path, "w" if is_replaced else "a")
+        # Other groups of an object cannot be kept.
+        changes: WriteMode = "w-" if is_object(path) else "a"
+        self.writer = options.open(path, "w" if is_replaced else changes)
         if mode == "w" and exists:
             self.writer.remove(group)
             self._store = None
@@ -138,8 +143,11 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.writer.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.writer.close()
+        else:
+            self.writer._abort()
 
     def write(
         self, node: Node, mode: Mode, region: RegionLike | None, append_dim: Hashable | None
@@ -147,7 +155,7 @@ class Session:
         """Write a dataset as a group; dask arrays stay pending until `finish`."""
         committed = None
         if self._store is not None and node.group in self._store.groups:
-            committed = GroupStore(OpenedStore.of(str(self._path), self._store), node.group)
+            committed = GroupStore(OpenedStore.of(self._key, self._store), node.group)
         dataset, slices = _with_region(node.dataset, committed, region, append_dim, mode)
         known = [] if committed is None else list(committed.get_variables())
         if existing := [name for name in node.encoding if name in known]:
@@ -167,7 +175,7 @@ class Session:
     def finish(self) -> None:
         """Write the pending dask arrays, and commit."""
         if self.pending:
-            compute_and_write(self.writer, self.pending, os.fspath(self._path))
+            compute_and_write(self.writer, self.pending, self._path)
         self.writer.commit()
 
     def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
@@ -263,10 +271,10 @@ class Session:
             self.writer.write_region(path, array.read(key), start)
 
 
-def _write_pending(path: Path, arrays: list[PendingArray], options: Options) -> None:
+def _write_pending(path: str, arrays: list[PendingArray], options: Options) -> None:
     """Compute and write the arrays that an earlier commit created."""
     with options.open(path, "a") as writer:
-        compute_and_write(writer, arrays, os.fspath(path))
+        compute_and_write(writer, arrays, path)
 
 
 def _later(function: Any, *arguments: Any) -> Any:

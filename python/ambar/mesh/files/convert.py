@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -40,7 +39,7 @@ def convert_mesh(request: MeshRequest) -> Conversion:
     if it cannot read the file.
     """
     start = time.perf_counter()
-    path, target = Path(request.paths[0]), Path(request.target)
+    path = Path(request.paths[0])
     file = MeshFile(path)
     size = size_of(path)
     if file.times:
@@ -49,11 +48,14 @@ def convert_mesh(request: MeshRequest) -> Conversion:
     request.refuse_append()
     with progress_function(request.progress, f"converting {path.name}") as report:
         mode: Literal["w-", "w"] = "w" if request.mode == "w" else "w-"
-        write_mesh(file.read(), target, mode=mode, reorder=request.reorder, **request.writing)
+        write_mesh(
+            file.read(), request.target, mode=mode, reorder=request.reorder, **request.writing
+        )
         if report is not None:
             report(size, size)
     seconds = time.perf_counter() - start
-    done = Conversion(os.fspath(target), size, size_of(target), seconds, [path.name])
+    stored = request.stored_bytes()
+    done = Conversion(os.fspath(request.target), size, stored, seconds, [path.name])
     return replace(done, left_out=file.left_out)
 
 
@@ -71,16 +73,17 @@ def convert_steps(request: MeshRequest) -> Conversion:
 def _convert_steps(
     request: MeshRequest, steps: list[FileStep], sizes: list[int], file: MeshFile | None
 ) -> Conversion:
-    start, target = time.perf_counter(), Path(request.target)
+    start, target = time.perf_counter(), request.target
     writing = {"reorder": request.reorder, **request.writing}
     with (
         progress_function(request.progress, f"converting {Path(request.paths[0]).name}") as report,
-        closing(open_series_for_writing(target, request.mode, **writing)) as series,
+        open_series_for_writing(target, request.mode, **writing) as series,
     ):
         existing, pairs = len(series), zip(steps, series.times, strict=False)
         if existing > len(steps) or any(step.time not in (None, at) for step, at in pairs):
             raise _core.InvalidError(
-                f"{target} has {existing} steps that are not the first ones of {request.name}: "
+                f"{os.fspath(target)} has {existing} steps that are not the first ones of "
+                f"{request.name}: "
                 'convert to another store, or replace it with mode="w"'
             )
         left_out: dict[str, str] = {}
@@ -93,7 +96,7 @@ def _convert_steps(
     return Conversion(
         os.fspath(target),
         sum(sizes),
-        size_of(target),
+        request.stored_bytes(),
         time.perf_counter() - start,
         names[existing:],
         names[:existing],

@@ -10,7 +10,7 @@ use ambar::kinds::attributes::VERSION;
 use ambar::kinds::bound::{Compression, missing_target};
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
-use ambar::store::{Store, StoreWriter};
+use ambar::store::StoreWriter;
 use ambar::{Column, DataType, Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -87,9 +87,10 @@ pub fn convert(input: &Input, target: &Path, options: &ConvertOptions) -> Result
     };
     snapshot.write(&mut writer, "/", &mut report)?;
     writer.commit()?;
+    writer.finish()?;
     progress.report(100)?;
     report.source_bytes = snapshot.info.usage.bytes;
-    report.stored_bytes = Store::open(target)?.usage()?.total;
+    report.stored_bytes = options.store.open(target)?.usage()?.total;
     report.converted.push(snapshot.info.name);
     Ok(report)
 }

@@ -48,7 +48,7 @@ pub fn convert_run(
         options,
     };
     let mut report = series::convert(&run, target, &options.store)?;
-    report.stored_bytes = ambar::store::Store::open(target)?.usage()?.total;
+    report.stored_bytes = options.store.open(target)?.usage()?.total;
     Ok(report)
 }
 

@@ -7,7 +7,6 @@ mod snapshot;
 
 use std::path::{Path, PathBuf};
 
-use ambar::store::Store;
 use ambar::{Error, Result};
 
 use super::files::folder::Folder;
@@ -41,7 +40,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<C
         };
         series::convert(&run, target, &options.store)?
     };
-    report.stored_bytes = Store::open(target)?.usage()?.total;
+    report.stored_bytes = options.store.open(target)?.usage()?.total;
     Ok(report)
 }
 
@@ -53,6 +52,7 @@ fn convert_one(path: &Path, target: &Path, options: &ConvertOptions) -> Result<C
     let progress = ConversionProgress::new(options.store.progress.clone(), 0, 1);
     write_snapshot(&mut writer, "/", &source, options, &progress)?;
     writer.commit()?;
+    writer.finish()?;
     progress.report(100)?;
     Ok(ConvertReport {
         converted: vec![identity.name],

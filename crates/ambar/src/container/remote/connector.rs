@@ -4,8 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use async_trait::async_trait;
 use object_store::ClientOptions;
-use object_store::client::{HttpClient, HttpConnector, ReqwestConnector};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
 
 use crate::process::PerProcess;
 
@@ -33,6 +36,36 @@ impl HttpConnector for SharedConnector {
         }
         clients.insert(key, client.clone());
         Ok(client)
+    }
+}
+
+/// As [`SharedConnector`]; uploads of several parts are completed only if the object does not exist. `object_store`
+/// has this condition for objects of one part alone.
+#[derive(Debug)]
+pub struct CreatingConnector;
+
+impl HttpConnector for CreatingConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = SharedConnector.connect(options)?;
+        Ok(HttpClient::new(CreatingService(client)))
+    }
+}
+
+#[derive(Debug)]
+struct CreatingService(HttpClient);
+
+#[async_trait]
+impl HttpService for CreatingService {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let query = request.uri().query().unwrap_or_default();
+        let completes = query.split('&').any(|part| part.starts_with("uploadId="));
+        if request.method().as_str() == "POST"
+            && completes
+            && let Ok(any) = "*".parse()
+        {
+            request.headers_mut().insert("if-none-match", any);
+        }
+        self.0.execute(request).await
     }
 }
 

@@ -11,14 +11,40 @@ pub fn to_error(error: &object_store::Error, hint: &str, location: &str, key: &s
         Refusal::NotFound { .. } => Error::missing_file(
             "the object does not exist; check the bucket and the path of the URL",
         ),
-        Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
-            Error::new(ErrorKind::Io, format!("the server denies access; {hint}"))
-        }
         Refusal::Precondition { .. } => replaced(),
         Refusal::NotSupported { .. } => Error::unsupported(
             "the server does not serve parts of files (HTTP range requests); download the file, or \
              use another server",
         ),
+        _ => other(error, "reading", hint),
+    };
+    located(converted, location, key)
+}
+
+/// Converts an error of writing `key` of a service.
+pub fn to_write_error(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
+    use object_store::Error as Refusal;
+    let converted = match error {
+        Refusal::NotFound { .. } => Error::missing_file(
+            "the bucket does not exist, or the upload was aborted; check the bucket of the URL",
+        ),
+        Refusal::NotSupported { .. } | Refusal::NotImplemented { .. } => {
+            Error::unsupported(format!(
+                "the service does not support the request ({}); write a local file and upload it",
+                chain(error)
+            ))
+        }
+        _ => other(error, "writing", hint),
+    };
+    located(converted, location, key)
+}
+
+fn other(error: &object_store::Error, action: &str, hint: &str) -> Error {
+    use object_store::Error as Refusal;
+    match error {
+        Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
+            Error::new(ErrorKind::Io, format!("the server denies access; {hint}"))
+        }
         Refusal::InvalidPath { .. } => Error::invalid(chain(error)),
         _ => {
             let lacks_credentials = hint.starts_with("no credentials");
@@ -28,14 +54,17 @@ pub fn to_error(error: &object_store::Error, hint: &str, location: &str, key: &s
                 "check the address and the network"
             };
             let found = chain(error);
-            Error::new(ErrorKind::Io, format!("reading failed: {found}; {hint}"))
+            Error::new(ErrorKind::Io, format!("{action} failed: {found}; {hint}"))
         }
+    }
+}
+
+fn located(error: Error, location: &str, key: &str) -> Error {
+    let error = match key {
+        "" => error,
+        key => error.at_node(key),
     };
-    let converted = match key {
-        "" => converted,
-        key => converted.at_node(key),
-    };
-    converted.in_file(location)
+    error.in_file(location)
 }
 
 /// The error for an object whose version differs from the opened one.

@@ -14,6 +14,9 @@ mod runtime;
 mod service;
 #[cfg(test)]
 mod tests;
+mod upload;
+#[cfg(test)]
+mod upload_tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +24,11 @@ use std::sync::Arc;
 use object::Object;
 use prefix::PrefixReader;
 use service::Service;
+use upload::ObjectUpload;
 
-use super::Container;
-use super::zip::ZipReader;
-use crate::error::{ErrorKind, Result};
+use super::zip::{UploadWriter, ZipReader};
+use super::{Container, ContainerWriter, CreateOptions};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
 /// Opens the last commit of the container at `url`: a single object or, if the URL ends with `/` or the
@@ -37,11 +41,35 @@ pub fn open(
     options: &BTreeMap<String, String>,
     limits: &Limits,
 ) -> Result<Arc<dyn Container>> {
-    let directory = url
-        .split('?')
-        .next()
-        .is_some_and(|path| path.ends_with('/'));
-    open_service(Arc::new(Service::new(url, options)?), directory, limits)
+    let service = Arc::new(Service::new(url, options)?);
+    open_service(service, is_directory(url), limits)
+}
+
+/// Whether `url` is that of a directory.
+fn is_directory(url: &str) -> bool {
+    let path = url.split('?').next();
+    path.is_some_and(|path| path.ends_with('/'))
+}
+
+/// Creates a container at `url`.
+///
+/// # Errors
+/// As [`super::create_url`].
+pub fn create(
+    url: &str,
+    storage: &BTreeMap<String, String>,
+    options: &CreateOptions,
+) -> Result<Box<dyn ContainerWriter>> {
+    let service = Arc::new(Service::new(url, storage)?);
+    if is_directory(url) || options.directory {
+        return Err(Error::unsupported(
+            "directories of objects cannot be written yet; leave out the `/` at the end of the URL",
+        )
+        .in_file(&service.location));
+    }
+    let upload = ObjectUpload::new(Arc::clone(&service), options.overwrite)?;
+    let writer = UploadWriter::new(Box::new(upload), &service.location, options.limits)?;
+    Ok(Box::new(writer))
 }
 
 fn open_service(

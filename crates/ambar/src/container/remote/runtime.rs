@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::{PerProcess, start_threads};
@@ -21,18 +22,49 @@ static RUNTIME: PerProcess<Mutex<Option<Arc<Runtime>>>> = PerProcess::new();
 /// # Errors
 /// `Io` if the system gives no threads, or the future panicked.
 pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    runtime()?.spawn(async move {
-        // Sending fails only if the receiver is gone: ignore it.
-        let _ = sender.send(future.await);
-    });
-    let stopped = |_| {
-        Error::new(
-            ErrorKind::Io,
-            "a request was cancelled, because its thread has stopped; try again",
-        )
-    };
-    receiver.recv().map_err(stopped)
+    Task::start(future)?.wait()
+}
+
+/// A future that runs on these threads. Dropping it cancels the future.
+pub struct Task<T> {
+    result: mpsc::Receiver<T>,
+    handle: AbortHandle,
+}
+
+impl<T: Send + 'static> Task<T> {
+    /// Starts `future`.
+    ///
+    /// # Errors
+    /// `Io` if the system gives no threads.
+    pub fn start(future: impl Future<Output = T> + Send + 'static) -> Result<Self> {
+        let (sender, result) = mpsc::sync_channel(1);
+        let task = runtime()?.spawn(async move {
+            // Sending fails only if the receiver is gone: ignore it.
+            let _ = sender.send(future.await);
+        });
+        let handle = task.abort_handle();
+        Ok(Self { result, handle })
+    }
+
+    /// Waits for the result. Can be called from any thread.
+    ///
+    /// # Errors
+    /// `Io` if the future panicked.
+    pub fn wait(self) -> Result<T> {
+        let stopped = |_| {
+            Error::new(
+                ErrorKind::Io,
+                "a request was cancelled, because its thread has stopped; try again",
+            )
+        };
+        self.result.recv().map_err(stopped)
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
 }
 
 fn runtime() -> Result<Arc<Runtime>> {

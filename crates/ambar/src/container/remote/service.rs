@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::http::HttpBuilder;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 
-use super::connector::SharedConnector;
+use super::connector::{CreatingConnector, SharedConnector};
 use super::errors::without_secrets;
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
@@ -20,16 +21,33 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(30);
 const REQUEST: Duration = Duration::from_secs(180);
 
-/// FetchError requests are made again so often, and not after that time.
+/// Failed requests are made again so often, and not after that time.
 const RETRIES: usize = 3;
 const RETRY: Duration = Duration::from_secs(60);
 
+/// A service that can be written to, in parts.
+pub trait WritableStore: ObjectStore + MultipartStore {}
+
+impl<T: ObjectStore + MultipartStore> WritableStore for T {}
+
 /// Creates a client.
-type Connect = dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync;
+enum Connect {
+    ReadOnly(Box<dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync>),
+    Writable(Box<dyn Fn(Completion) -> Result<Arc<dyn WritableStore>> + Send + Sync>),
+}
+
+/// Whether completing an upload in parts replaces an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It does.
+    Replace,
+    /// It fails if the object exists.
+    Create,
+}
 
 /// An object store or HTTP server, with the key or prefix of a URL.
 pub struct Service {
-    connect: Box<Connect>,
+    connect: Connect,
     /// The client. A forked child cannot use its connections and creates another one.
     client: PerProcess<Mutex<Option<Arc<dyn ObjectStore>>>>,
     /// The key of an object, or the prefix of keys.
@@ -71,9 +89,9 @@ impl Service {
 
     /// A service for tests.
     #[cfg(test)]
-    pub fn of(store: Arc<dyn ObjectStore>, base: &str, location: &str) -> Self {
+    pub fn of(store: Arc<dyn WritableStore>, base: &str, location: &str) -> Self {
         Self {
-            connect: Box::new(move || Ok(Arc::clone(&store))),
+            connect: Connect::Writable(Box::new(move |_| Ok(Arc::clone(&store)))),
             client: PerProcess::new(),
             base: Path::from(base),
             location: location.to_owned(),
@@ -87,9 +105,28 @@ impl Service {
         if let Some(client) = &*client {
             return Ok(Arc::clone(client));
         }
-        let new = (self.connect)().map_err(|error| error.in_file(&self.location))?;
+        let new = match &self.connect {
+            Connect::ReadOnly(connect) => connect(),
+            Connect::Writable(connect) => connect(Completion::Replace).map(|store| store as _),
+        };
+        let new = new.map_err(|error| error.in_file(&self.location))?;
         *client = Some(Arc::clone(&new));
         Ok(new)
+    }
+
+    /// A new client for writing.
+    ///
+    /// # Errors
+    /// `Unsupported` if the service cannot be written to.
+    pub fn writable(&self, completion: Completion) -> Result<Arc<dyn WritableStore>> {
+        let connected = match &self.connect {
+            Connect::Writable(connect) => connect(completion),
+            Connect::ReadOnly(_) => Err(Error::unsupported(
+                "stores cannot be written to http:// and https://; expected s3://BUCKET/KEY, with the option \
+                 `endpoint` for a service other than Amazon's",
+            )),
+        };
+        connected.map_err(|error| error.in_file(&self.location))
     }
 
     /// The path of the object `key` below the prefix; the prefix if the key is empty.
@@ -147,17 +184,22 @@ impl Service {
                  the region"
             }
         };
+        let conditions = builder.get_config_value(&AmazonS3ConfigKey::ConditionalPut);
+        let has_conditions = conditions.as_deref() != Some("disabled");
         let builder = builder.with_retry(retry());
-        let connect = move || {
-            let store = builder
-                .clone()
-                .with_http_connector(SharedConnector)
-                .build()
-                .map_err(invalid_options)?;
-            Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+        let connect = move |completion| {
+            let builder = builder.clone();
+            let builder = match completion {
+                Completion::Create if has_conditions => {
+                    builder.with_http_connector(CreatingConnector)
+                }
+                _ => builder.with_http_connector(SharedConnector),
+            };
+            let store = builder.build().map_err(invalid_options)?;
+            Ok(Arc::new(store) as Arc<dyn WritableStore>)
         };
         Ok(Address {
-            connect: Box::new(connect),
+            connect: Connect::Writable(Box::new(connect)),
             base,
             hint,
         })
@@ -194,7 +236,7 @@ impl Service {
         };
         let hint = "ambar sends only the credentials in the URL, such as a signature; check them";
         Ok(Address {
-            connect: Box::new(connect),
+            connect: Connect::ReadOnly(Box::new(connect)),
             base: Path::default(),
             hint,
         })
@@ -203,14 +245,14 @@ impl Service {
 
 /// The parts of a service that a URL determines.
 struct Address {
-    connect: Box<Connect>,
+    connect: Connect,
     base: Path,
     hint: &'static str,
 }
 
 const S3_OPTIONS: &str = "endpoint, region, access_key_id, secret_access_key, session_token, \
-                          anonymous, allow_http, virtual_hosted_style_request, timeout, \
-                          connect_timeout, proxy_url";
+                          anonymous, allow_http, virtual_hosted_style_request, conditional_put, \
+                          timeout, connect_timeout, proxy_url";
 const HTTP_OPTIONS: &str = "allow_http, allow_invalid_certificates, timeout, connect_timeout, \
                             read_timeout, proxy_url, user_agent";
 

@@ -5,8 +5,6 @@ use std::fs;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use object_store::ObjectStore;
-
 use super::object::TAIL;
 use super::recording_store::RecordingStore;
 use super::service::Service;
@@ -22,8 +20,7 @@ fn open_object(
     key: &str,
     directory: bool,
 ) -> Result<Arc<dyn Container>> {
-    let store = Arc::clone(store) as Arc<dyn ObjectStore>;
-    let service = Service::of(store, key, &format!("s3://bucket/{key}"));
+    let service = Service::of(Arc::clone(store) as _, key, &format!("s3://bucket/{key}"));
     open_service(Arc::new(service), directory, &Limits::default())
 }
 

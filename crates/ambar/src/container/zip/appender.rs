@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::{Durability, file};
+use super::next_commit::Output;
 use crate::error::{Error, Result};
 
 /// Small pieces are buffered up to this number of bytes.
@@ -30,40 +31,6 @@ impl Appender {
             written: end,
             buffer: Vec::new(),
         }
-    }
-
-    /// File offset of the next byte.
-    pub fn position(&self) -> u64 {
-        self.written + self.buffer.len() as u64
-    }
-
-    /// Appends `bytes`. They are in the file after `flush`.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buffer.len() + bytes.len() > BUFFER {
-            self.flush()?;
-        }
-        if bytes.len() >= BUFFER {
-            return self.write_through(&[bytes]);
-        }
-        self.buffer.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    /// Appends consecutive `parts`; long ones are written together with one call.
-    pub fn write_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
-        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if len < BUFFER as u64 {
-            return parts.iter().try_for_each(|part| self.write(part));
-        }
-        // The buffered bytes are few: they are written with the same call.
-        let buffered = std::mem::take(&mut self.buffer);
-        let all: Vec<&[u8]> = std::iter::once(&buffered[..])
-            .chain(parts.iter().copied())
-            .collect();
-        self.write_through(&all)?;
-        self.buffer = buffered;
-        self.buffer.clear();
-        Ok(())
     }
 
     /// Writes the buffered bytes to the file.
@@ -101,6 +68,39 @@ impl Appender {
             file::start_writing(&self.file, self.written, len);
         }
         self.written = end;
+        Ok(())
+    }
+}
+
+impl Output for Appender {
+    fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.flush()?;
+        }
+        if bytes.len() >= BUFFER {
+            return self.write_through(&[bytes]);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if len < BUFFER as u64 {
+            return parts.iter().try_for_each(|part| self.write(part));
+        }
+        // The buffered bytes are few: they are written with the same call.
+        let buffered = std::mem::take(&mut self.buffer);
+        let all: Vec<&[u8]> = std::iter::once(&buffered[..])
+            .chain(parts.iter().copied())
+            .collect();
+        self.write_through(&all)?;
+        self.buffer = buffered;
+        self.buffer.clear();
         Ok(())
     }
 }

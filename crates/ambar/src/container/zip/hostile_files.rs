@@ -12,6 +12,7 @@ use super::super::{self as container, ContainerWriter, CreateOptions, Durability
 use super::appender::Appender;
 use super::entry_record::{EntryRecord, Producer};
 use super::entry_table::EntryTable;
+use super::next_commit::Output;
 use super::records::{self, DirectoryEntry};
 use super::slot::{self, HEADER_LEN, Slot};
 use super::writer::ZipWriter;

@@ -14,6 +14,7 @@ use super::super::{
 use super::commit_record::{CommitRecord, FIXED_LEN};
 use super::entry_record::EntryRecord;
 use super::last_commit::{self, LastCommit};
+use super::next_commit::Output;
 use super::reader::ZipReader;
 use super::records::{self, ROOT};
 use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 
 use super::super::{Durability, NewEntry, SharedEntry, SharedFileInfo, file};
 use super::appender::Appender;
+use super::next_commit::Output;
 use super::records::LocalHeader;
 use crate::buffers;
 use crate::error::{Error, ErrorKind, Result};

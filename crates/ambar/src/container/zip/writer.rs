@@ -1,12 +1,9 @@
 //! Writes a ZIP: entries are appended, and a commit is one small write of a slot after them.
 
-use crc_fast::crc32_iscsi as crc32c;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use super::super::claims;
 use super::super::interface::existing_content;
@@ -17,12 +14,12 @@ use super::super::{
     SharedFileInfo, file, key,
 };
 use super::appender::Appender;
-use super::commit_record::{self, Changes, CommitRecord, MOST_MESSAGE, RecordBody};
-use super::deflate;
+use super::commit_record;
 use super::entry_record::EntryRecord;
 use super::last_commit;
+use super::next_commit::{EncodedCommit, NextCommit, Output, now};
 use super::reader::ZipReader;
-use super::records::{self, CentralDirectory, DirectoryEntry, ROOT};
+use super::records::ROOT;
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{Limits, zeroed};
@@ -35,31 +32,13 @@ pub struct ZipWriter {
     /// The state of a new file until its first commit.
     new: Option<NewFile>,
     out: Appender,
-    /// The entries of the next commit, except the root's document.
-    live: BTreeMap<Box<str>, EntryRecord>,
-    root: Option<RootDocument>,
-    /// Keys that were written or removed since the last commit.
-    changed_keys: BTreeSet<Box<str>>,
-    changed: bool,
-    /// Whether the next commit is full in any case.
-    is_full: bool,
-    message: String,
-    slot: Slot,
-    /// Bytes of the records since the last full commit.
-    log_len: u64,
+    next: NextCommit,
     /// The tail of the last commit, if it is to be restored where nothing is committed.
     temporary_tail: Option<Vec<u8>>,
     /// Whether bytes after the last commit's record may have been written.
     is_tail_overwritten: bool,
     state: State,
     limits: Limits,
-}
-
-/// The root's `zarr.json`.
-struct RootDocument {
-    document: Vec<u8>,
-    /// Without the documents of other nodes.
-    alone: Vec<u8>,
 }
 
 /// A file that has a temporary name until the first commit.
@@ -110,7 +89,7 @@ impl ZipWriter {
         }
         let mut writer = Self::new(Arc::new(new), path, options.durability, HEADER_LEN as u64);
         writer.limits = options.limits;
-        writer.changed = true;
+        writer.next.require();
         writer.new = Some(NewFile {
             temporary,
             _replaced: replaced.map(|(file, _)| file),
@@ -172,54 +151,45 @@ impl ZipWriter {
             true => Some(read_tail(&*source, &slot, limits)?),
             false => None,
         };
-        writer.slot = slot;
         writer.is_tail_overwritten = slot.end() > Some(file_len);
-        writer.is_full = record.is_none();
-        writer.log_len = record.as_ref().map_or(0, |record| record.log_len);
         writer.limits = *limits;
-        if let Some(document) = reader.read_whole(ROOT, limits.metadata_bytes)? {
-            let alone = record
-                .and_then(|record| record.changes)
-                .map_or_else(|| document.clone(), |changes| changes.root);
-            writer.root = Some(RootDocument { document, alone });
-        }
-        writer.live = live_entries(&reader)?;
+        writer.next = NextCommit::after(slot, &reader, record, limits)?;
         Ok(writer)
     }
 
     /// Continues the commit numbers of `reader`, whose file is replaced.
     pub fn replaces(&mut self, reader: &ZipReader) -> Result<()> {
-        self.slot.sequence = reader.usage()?.commit;
+        self.next.follow(reader.usage()?.commit);
         Ok(())
     }
 
     /// Appends all entries as the commit `info`, to which the slots do not refer, and forgets them.
     pub fn append_earlier_commit(&mut self, info: &CommitInfo) -> Result<()> {
         self.guarded(|writer| {
-            writer.slot.sequence = info.number - 1;
-            writer.is_full = true;
-            writer.message.clone_from(&info.message);
-            writer.slot = writer.append_commit(info.time)?.slot;
-            writer.live.clear();
-            writer.changed_keys.clear();
-            writer.root = None;
+            writer.next.follow(info.number - 1);
+            writer.next.require_full();
+            writer.next.set_message(&info.message)?;
+            let commit = writer.append_commit(info.time)?;
+            writer.next.committed(&commit);
+            writer.next.clear();
+            writer.next.require_full();
             Ok(())
         })
     }
 
     /// The record of the entry `key`.
     pub fn record(&self, key: &str) -> Option<EntryRecord> {
-        self.live.get(key).copied()
+        self.next.get(key)
     }
 
     /// Adds an entry whose bytes are in the file.
     pub fn add_record(&mut self, key: &str, record: EntryRecord) {
-        self.insert(key, record);
+        self.next.insert(key, record);
     }
 
     /// Commits all entries again, with a tail that is kept.
     pub fn commit_tail(&mut self, message: &str) -> Result<()> {
-        (self.changed, self.is_full) = (true, true);
+        self.next.require_full();
         self.set_message(message)?;
         self.commit()
     }
@@ -231,14 +201,7 @@ impl ZipWriter {
             path,
             durability,
             new: None,
-            live: BTreeMap::new(),
-            root: None,
-            changed_keys: BTreeSet::new(),
-            changed: false,
-            is_full: false,
-            message: String::new(),
-            slot: Slot::default(),
-            log_len: 0,
+            next: NextCommit::default(),
             temporary_tail: None,
             is_tail_overwritten: false,
             state: State::new(),
@@ -265,46 +228,8 @@ impl ZipWriter {
     ) -> Result<()> {
         self.guarded(|writer| {
             writer.is_tail_overwritten = true;
-            let header = record.local_header(key);
-            let header_offset = writer.out.position();
-            writer.out.write(&header)?;
-            let data_offset = writer.out.position();
-            write(&mut writer.out)?;
-            debug_assert_eq!(writer.out.position(), data_offset + record.stored_len());
-            let record = EntryRecord {
-                header_offset,
-                data_offset: Some(data_offset),
-                streamed: false,
-                ..record
-            };
-            writer.insert(key, record);
-            Ok(())
+            writer.next.append(&mut writer.out, key, record, write)
         })
-    }
-
-    fn insert(&mut self, key: &str, record: EntryRecord) {
-        self.live.insert(key.into(), record);
-        self.changed_keys.insert(key.into());
-        self.changed = true;
-    }
-
-    fn append_parts(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
-        let mut hasher = crc32fast::Hasher::new();
-        parts.iter().for_each(|part| hasher.update(part));
-        let mut record = EntryRecord {
-            len: parts.iter().map(|part| part.len() as u64).sum(),
-            crc32: hasher.finalize(),
-            seal,
-            ..EntryRecord::default()
-        };
-        if records::is_document(key)
-            && let Some(deflated) = deflate::deflate(&parts.concat())
-            && let Ok(len) = u32::try_from(deflated.len())
-        {
-            record.deflated = Some(len);
-            return self.append_entry(key, record, |out| out.write(&deflated));
-        }
-        self.append_entry(key, record, |out| out.write_parts(parts))
     }
 
     /// Reads the bytes of an entry, after writing the buffered ones.
@@ -320,104 +245,19 @@ impl ZipWriter {
         record.content(bytes).map_err(|error| error.at_node(key))
     }
 
-    /// Appends the record and the tail of the commit. Returns its slot, the new length of the log, and the tail if
-    /// it is temporary.
-    fn append_commit(&mut self, time: i64) -> Result<NewCommit> {
-        let (mut entries, mut removed) = (Vec::new(), Vec::new());
-        for key in &self.changed_keys {
-            match self.live.get(key) {
-                Some(record) => encode_entry(key, record, &mut entries),
-                None => removed.push(key.clone()),
-            }
-        }
-        let counts = (self.changed_keys.len() - removed.len(), removed.len());
-        let changes = Changes {
-            root: self
-                .root
-                .as_ref()
-                .map(|root| root.alone.clone())
-                .unwrap_or_default(),
-            removed,
-            entries,
-        };
-        let mut body = RecordBody::new(&self.message, Some(&changes));
-        let mut log_len = self.log_len + body.record_len() as u64;
-        // The last tail is about as long as this one. With a kept tail whenever the records are as long
-        // as a tail, the central directories of a growing store take bytes in proportion to the last one.
-        let is_full = self.slot.record == 0 || self.is_full || log_len >= self.slot.tail_len();
-        if is_full {
-            body = RecordBody::new(&self.message, None);
-            log_len = 0;
-        }
+    /// Appends the record and the tail of the commit.
+    fn append_commit(&mut self, time: i64) -> Result<EncodedCommit> {
+        let commit = self.next.encode(time, self.out.position(), &self.limits)?;
         self.is_tail_overwritten = true;
-        let record_offset = self.out.position();
-        let tail_offset = record_offset + body.record_len() as u64;
-        let mut tail = Vec::new();
-        let mut root = self.root.as_ref().map(|root| {
-            let (record, content) = root_entry(&root.document, tail_offset);
-            tail.extend_from_slice(&record.local_header(ROOT));
-            tail.extend_from_slice(&content);
-            record
-        });
-        // Readers search the directory, so it is sorted by key.
-        let mut directory = Vec::new();
-        for (key, record) in &self.live {
-            if **key > *ROOT
-                && let Some(root) = root.take()
-            {
-                encode_entry(ROOT, &root, &mut directory);
-            }
-            encode_entry(key, record, &mut directory);
-        }
-        if let Some(root) = root {
-            encode_entry(ROOT, &root, &mut directory);
-        }
-        // Readers would reject a larger directory.
-        let limit = self.limits.directory_bytes.min(u32::MAX.into());
-        Limits::check("the central directory", directory.len() as u64, limit)?;
-        let slot = Slot {
-            sequence: self.slot.sequence + 1,
-            directory_offset: tail_offset + tail.len() as u64,
-            directory_len: directory.len() as u64,
-            directory_crc: crc32c(&directory),
-            entries: (self.live.len() + usize::from(self.root.is_some())) as u64,
-            tail: tail_offset,
-            record: record_offset,
-            has_temporary_tail: !is_full,
-        };
-        let previous = (self.slot.record > 0).then(|| self.slot.record_extent());
-        let record = CommitRecord {
-            extent: slot.record_extent(),
-            number: slot.sequence,
-            time,
-            message: self.message.clone(),
-            previous,
-            log_len,
-            written: counts.0 as u64,
-            removed: counts.1 as u64,
-            directory: CentralDirectory {
-                offset: slot.directory_offset,
-                len: slot.directory_len,
-                entries: slot.entries,
-            },
-            directory_crc: slot.directory_crc,
-            changes: (!is_full).then_some(changes),
-        };
-        tail.extend_from_slice(&directory);
-        tail.extend_from_slice(&slot.trailer());
-        self.out.write(&record.encode(&body))?;
-        self.out.write(&tail)?;
+        self.out.write(&commit.record)?;
+        self.out.write(&commit.tail)?;
         self.out.flush()?;
         // The last tail may be longer: the file must end with this one.
-        let end = slot.end().unwrap_or(u64::MAX);
+        let end = commit.slot.end().unwrap_or(u64::MAX);
         self.file.set_len(end).map_err(|source| {
             Error::io(source, &self.path, "cutting off the bytes after the commit")
         })?;
-        Ok(NewCommit {
-            slot,
-            log_len,
-            temporary_tail: (!is_full).then_some(tail),
-        })
+        Ok(commit)
     }
 
     fn write_commit(&mut self) -> Result<()> {
@@ -448,14 +288,10 @@ impl ZipWriter {
                 file::sync_parent(&self.path, self.durability)?;
             }
         }
-        self.slot = slot;
-        self.log_len = commit.log_len;
-        self.temporary_tail = commit.temporary_tail;
+        self.next.committed(&commit);
+        self.temporary_tail = slot.has_temporary_tail.then_some(commit.tail);
         self.is_tail_overwritten = false;
         self.out.restart(slot.permanent_end().unwrap_or(u64::MAX));
-        (self.changed, self.is_full) = (false, false);
-        self.changed_keys.clear();
-        self.message.clear();
         self.state.succeed();
         Ok(())
     }
@@ -466,24 +302,18 @@ impl ZipWriter {
             return;
         }
         // Errors cannot be reported, and do not affect later readers or writers.
+        let slot = self.next.last();
         if let Some(tail) = &self.temporary_tail {
-            let _ = self.file.write_all_at(tail, self.slot.tail);
+            let _ = self.file.write_all_at(tail, slot.tail);
         }
-        let end = match self.slot.has_temporary_tail && self.temporary_tail.is_none() {
-            true => self.slot.permanent_end(),
-            false => self.slot.end(),
+        let end = match slot.has_temporary_tail && self.temporary_tail.is_none() {
+            true => slot.permanent_end(),
+            false => slot.end(),
         };
         if let Some(end) = end {
             let _ = self.file.set_len(end);
         }
     }
-}
-
-/// The result of [`ZipWriter::append_commit`].
-struct NewCommit {
-    slot: Slot,
-    log_len: u64,
-    temporary_tail: Option<Vec<u8>>,
 }
 
 impl ContainerWriter for ZipWriter {
@@ -494,7 +324,10 @@ impl ContainerWriter for ZipWriter {
     fn put_sealed(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
         if key != ROOT {
-            return self.append_parts(key, parts, seal);
+            return self.guarded(|writer| {
+                writer.is_tail_overwritten = true;
+                writer.next.append_parts(&mut writer.out, key, parts, seal)
+            });
         }
         let document = parts.concat();
         self.put_root(&document, &document)
@@ -512,32 +345,18 @@ impl ContainerWriter for ZipWriter {
             let content = existing_content(source, from)?;
             return self.put_sealed(key, &[&content], entry.seal);
         };
-        let record = EntryRecord {
-            len: entry.len,
-            crc32,
-            seal: entry.seal,
-            ..EntryRecord::default()
-        };
-        self.append_entry(key, record, |out| {
-            let read = |at: u64, piece: &mut [u8]| source.read_at(entry, at, piece);
-            let write = &mut |piece: &[u8]| out.write(piece);
-            let copied = file::stream_pieces(entry.len, file::PIECE, &read, write)
-                .and_then(|found| file::check_crc32(found, Some(crc32)));
-            copied.map_err(|error| match error.kind() {
-                ErrorKind::Corrupt => error.at_node(from).in_file(source.location()),
-                _ => error,
-            })
+        self.guarded(|writer| {
+            writer.is_tail_overwritten = true;
+            let source = (source, from);
+            writer
+                .next
+                .append_copy(&mut writer.out, key, source, (entry, crc32))
         })
     }
 
     fn put_root(&mut self, document: &[u8], alone: &[u8]) -> Result<()> {
         self.state.check(&self.path)?;
-        let old = self.root.as_ref().map(|root| &root.document[..]);
-        self.changed |= old != Some(document);
-        self.root = Some(RootDocument {
-            document: document.to_vec(),
-            alone: alone.to_vec(),
-        });
+        self.next.put_root(document, alone);
         Ok(())
     }
 
@@ -547,39 +366,21 @@ impl ContainerWriter for ZipWriter {
         }
         self.guarded(|writer| {
             let source = LocalFile::new(Arc::clone(&writer.file), &writer.path);
-            let last = ZipReader::with_root(Arc::new(source), &writer.slot, &writer.limits)?;
+            let last = writer.next.last();
+            let last = ZipReader::with_root(Arc::new(source), last, &writer.limits)?;
             let reader = last.commit_of_number(number)?;
-            let replaced = std::mem::replace(&mut writer.live, live_entries(&reader)?);
-            let both = replaced.keys().chain(writer.live.keys());
-            let changed = both.filter(|key| replaced.get(*key) != writer.live.get(*key));
-            writer.changed_keys = changed.cloned().collect();
-            writer.root = reader
-                .read_whole(ROOT, writer.limits.metadata_bytes)?
-                .map(|document| {
-                    let alone = document.clone();
-                    RootDocument { document, alone }
-                });
-            // The entries are in other places than those of the log.
-            (writer.changed, writer.is_full) = (true, true);
-            Ok(())
+            writer.next.replace_all(&reader, &writer.limits)
         })
     }
 
     fn set_message(&mut self, message: &str) -> Result<()> {
-        if message.len() > MOST_MESSAGE {
-            let error = Error::invalid(format!(
-                "the message of the commit has {} bytes; expected at most {MOST_MESSAGE}",
-                message.len()
-            ));
-            return Err(error.in_file(self.path.display()));
-        }
-        message.clone_into(&mut self.message);
-        Ok(())
+        let set = self.next.set_message(message);
+        set.map_err(|error| error.in_file(self.path.display()))
     }
 
     fn read_back(&mut self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         self.state.check(&self.path)?;
-        let Some(record) = self.live.get(key).copied() else {
+        let Some(record) = self.next.get(key) else {
             return Ok(None);
         };
         Limits::check("an entry", record.len, limit)
@@ -591,17 +392,13 @@ impl ContainerWriter for ZipWriter {
     fn remove(&mut self, key: &str) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
         self.state.check(&self.path)?;
-        if self.live.remove(key).is_some() {
-            self.changed_keys.insert(key.into());
-            self.changed = true;
-        }
-        self.changed |= key == ROOT && self.root.take().is_some();
+        self.next.remove(key);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
         self.state.check(&self.path)?;
-        if !self.changed {
+        if !self.next.has_changes() {
             return Ok(());
         }
         self.guarded(Self::write_commit)
@@ -643,7 +440,7 @@ impl ContainerWriter for ZipWriter {
                     seal: entry.seal,
                     ..EntryRecord::default()
                 };
-                writer.insert(&entry.key, record);
+                writer.next.insert(&entry.key, record);
             }
             let (file, path) = (Arc::clone(&writer.file), writer.path.clone());
             writer.out = Appender::new(file, path, writer.durability, end);
@@ -657,7 +454,7 @@ impl ContainerWriter for ZipWriter {
             return Err(nothing_committed(&self.path));
         }
         let source = LocalFile::new(Arc::clone(&self.file), &self.path);
-        let reader = ZipReader::with_root(Arc::new(source), &self.slot, &self.limits)?;
+        let reader = ZipReader::with_root(Arc::new(source), self.next.last(), &self.limits)?;
         Ok(Arc::new(reader))
     }
 }
@@ -684,54 +481,9 @@ impl std::fmt::Debug for ZipWriter {
             f,
             "ZipWriter({}, commit {})",
             self.path.display(),
-            self.slot.sequence
+            self.next.last().sequence
         )
     }
-}
-
-/// The entries of `reader` except the root's document.
-fn live_entries(reader: &ZipReader) -> Result<BTreeMap<Box<str>, EntryRecord>> {
-    reader.entries().check()?;
-    let mut live = BTreeMap::new();
-    for entry in reader.entries().iter() {
-        let (key, record) = entry?;
-        if key != ROOT {
-            live.insert(key.into(), record);
-        }
-    }
-    Ok(live)
-}
-
-/// Appends the entry `key` of a central directory.
-fn encode_entry(key: &str, record: &EntryRecord, directory: &mut Vec<u8>) {
-    DirectoryEntry {
-        name: key,
-        len: record.len,
-        deflated: record.deflated,
-        crc32: record.crc32,
-        header_offset: record.header_offset,
-        data_offset: record.data_offset.unwrap_or_default(),
-        seal: record.seal,
-    }
-    .encode(directory);
-}
-
-/// The entry of the root's `document` at the file offset `offset`, and its stored content.
-fn root_entry(document: &[u8], offset: u64) -> (EntryRecord, Vec<u8>) {
-    let mut record = EntryRecord {
-        header_offset: offset,
-        len: document.len() as u64,
-        crc32: crc32fast::hash(document),
-        ..EntryRecord::default()
-    };
-    let mut content = document.to_vec();
-    if let Some(deflated) = deflate::deflate(document)
-        && let Ok(len) = u32::try_from(deflated.len())
-    {
-        (record.deflated, content) = (Some(len), deflated);
-    }
-    record.data_offset = Some(offset + record.local_header(ROOT).len() as u64);
-    (record, content)
 }
 
 /// Reads the tail of the commit `slot`, whose trailer may be damaged.
@@ -739,19 +491,6 @@ fn read_tail(source: &dyn ByteSource, slot: &Slot, limits: &Limits) -> Result<Ve
     let mut tail = slot.read_directory(source, slot.tail, limits)?;
     tail.extend_from_slice(&slot.trailer());
     Ok(tail)
-}
-
-/// The time in microseconds since 1970-01-01 UTC, or the seconds in the environment variable `SOURCE_DATE_EPOCH`, by
-/// which the bytes of a store become reproducible.
-fn now() -> i64 {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
-    if let Some(seconds) = fixed.and_then(|text| text.parse::<i64>().ok()) {
-        return seconds.saturating_mul(1_000_000);
-    }
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-    })
 }
 
 /// Writes `slot` as the header's slot number `index`.
