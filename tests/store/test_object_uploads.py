@@ -65,7 +65,8 @@ def large() -> np.ndarray:
 def test_an_object_has_the_content_of_a_file(
     options: dict[str, str], client: Any, tmp_path: Path
 ) -> None:
-    for place, given in [(url("large.ambar"), options), (tmp_path / "large.ambar", None)]:
+    local = str(tmp_path / "large.ambar")
+    for place, given in [(url("large.ambar"), options), (local, None)]:
         with ambar.create(place, profile="raw", fsync=False, storage_options=given) as writer:
             writer.create_array("small", np.arange(1000))
             writer.commit("one")
@@ -77,7 +78,7 @@ def test_an_object_has_the_content_of_a_file(
             writer.commit("two")
             assert not given or keys(client, "large.ambar") == []
     here, there = (
-        ambar.open_store(tmp_path / "large.ambar"),
+        ambar.open_store(local),
         ambar.open_store(url("large.ambar"), storage_options=options),
     )
     assert list(there) == list(here) == ["small", "large", "rows"]
@@ -166,9 +167,9 @@ def test_every_kind_is_converted(
     # A run of two outputs, with a commit for each, is one upload.
     series = ambar.convert(output("sedov").parent, url("sedov.ambar"), storage_options=options)
     assert series.converted == ["output_00001", "output_00002"]
-    found = ambar.open(url("sedov.ambar"), storage_options=options)
+    found = ambar.open_store(url("sedov.ambar"), storage_options=options)
     assert messages(url("sedov.ambar"), options) == ["output_00002", "output_00001"]
-    assert series.stored_bytes == found.store.usage()["total"]
+    assert series.stored_bytes == found.usage()["total"]
     # A store from a store, and stores in one.
     one = ambar.convert(url("sedov.ambar"), url("last.ambar"), steps=-1, storage_options=options)
     assert one.converted == ["output_00002"]
@@ -177,9 +178,10 @@ def test_every_kind_is_converted(
         [tmp_path / "first.ambar", url("last.ambar")], url("both.ambar"), storage_options=options
     )
     merged = ambar.open(url("both.ambar"), storage_options=options)
+    assert isinstance(merged, ambar.Series)
     density = [snapshot.amr.read("density")["density"] for snapshot in merged]
     for number, there in enumerate(density, 1):
-        here = ambar.open(output("sedov").parent / f"output_{number:05}")
+        here = ambar.open_snapshot(output("sedov").parent / f"output_{number:05}")
         np.testing.assert_array_equal(np.sort(here.amr.read("density")["density"]), np.sort(there))
     # Meshes.
     sphere = pyvista.Sphere()
@@ -221,7 +223,7 @@ def test_the_command_line_writes_to_urls(
     code, printed, errors = run(capsys, "convert", output("sedov"), url("cli.ambar"))
     assert (code, errors) == (0, "")
     assert printed.startswith("s3://written/cli.ambar: ")
-    assert "density" in ambar.open(url("cli.ambar"), storage_options=options).amr.fields
+    assert "density" in ambar.open_snapshot(url("cli.ambar"), storage_options=options).amr.fields
     code, _, errors = run(capsys, "convert", output("sedov"), url("cli.ambar"))
     assert code == 4
     assert "--overwrite" in errors
