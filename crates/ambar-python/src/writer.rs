@@ -13,7 +13,7 @@ use ambar::kinds::amr::patches::PatchOptions;
 use ambar::kinds::bound::{self, Compression};
 use ambar::ranks;
 use ambar::store::{CopiedNode, StoreWriter};
-use ambar::{DataType, Error};
+use ambar::{DataType, Error, Limits};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -156,7 +156,7 @@ impl Writer {
         let writer = py
             .detach(|| match mode {
                 "create" | "overwrite" => create(&path, &storage_options, &options),
-                "append" => StoreWriter::append(&path, durability),
+                "append" => append(&path, &storage_options, durability),
                 other => Err(Error::invalid(format!(
                     "invalid mode: {other:?}; must be \"create\", \"overwrite\" or \"append\""
                 ))),
@@ -499,6 +499,18 @@ fn create(
     match location.to_str().filter(|text| is_url(text)) {
         Some(url) => StoreWriter::create_url(url, storage, options),
         None => StoreWriter::create(location, options),
+    }
+}
+
+/// Opens a store at a path or URL to add to it.
+fn append(
+    location: &Path,
+    storage: &BTreeMap<String, String>,
+    durability: Durability,
+) -> ambar::Result<StoreWriter> {
+    match location.to_str().filter(|text| is_url(text)) {
+        Some(url) => StoreWriter::append_url(url, storage, Limits::default()),
+        None => StoreWriter::append(location, durability),
     }
 }
 

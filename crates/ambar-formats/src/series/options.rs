@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ambar::container::{CreateOptions, Durability, is_url};
 use ambar::metadata::Attributes;
 use ambar::store::{Store, StoreWriter};
-use ambar::{Error, Limits, Result};
+use ambar::{Error, ErrorKind, Limits, Result};
 
 use crate::progress::Progress;
 
@@ -51,7 +51,7 @@ impl StoreOptions {
             overwrite: self.overwrite,
             ..CreateOptions::default()
         };
-        match target.to_str().filter(|text| is_url(text)) {
+        match url_of(target) {
             Some(url) => StoreWriter::create_url(url, &self.storage, &options),
             None => StoreWriter::create(target, &options),
         }
@@ -63,9 +63,7 @@ impl StoreOptions {
     /// # Errors
     /// `Unsupported`.
     pub(super) fn check_skipping(&self, target: &Path, outputs: usize) -> Result<()> {
-        let is_upload = target
-            .to_str()
-            .is_some_and(|text| is_url(text) && !text.ends_with('/'));
+        let is_upload = url_of(target).is_some_and(|url| !url.ends_with('/'));
         if self.on_error == OnError::Stop || outputs < 2 || !is_upload {
             return Ok(());
         }
@@ -75,8 +73,29 @@ impl StoreOptions {
     }
 
     /// Whether there is a store at `target` that outputs are added to.
-    pub(super) fn extends(&self, target: &Path) -> bool {
-        !self.overwrite && target.exists()
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub(super) fn extends(&self, target: &Path) -> Result<bool> {
+        if self.overwrite || url_of(target).is_none() {
+            return Ok(!self.overwrite && target.exists());
+        }
+        match self.open(target) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens an existing store to add to it.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::append`] and [`StoreWriter::append_url`].
+    pub(super) fn append(&self, target: &Path) -> Result<StoreWriter> {
+        match url_of(target) {
+            Some(url) => StoreWriter::append_url(url, &self.storage, Limits::default()),
+            None => StoreWriter::append(target, self.durability),
+        }
     }
 
     /// Opens the store at a path or URL.
@@ -84,11 +103,16 @@ impl StoreOptions {
     /// # Errors
     /// As [`Store::open`] and [`Store::open_url`].
     pub fn open(&self, target: &Path) -> Result<Store> {
-        match target.to_str().filter(|text| is_url(text)) {
+        match url_of(target) {
             Some(url) => Store::open_url(url, &self.storage, Limits::default()),
             None => Store::open(target),
         }
     }
+}
+
+/// The URL that `target` is; `None` for a path.
+fn url_of(target: &Path) -> Option<&str> {
+    target.to_str().filter(|text| is_url(text))
 }
 
 /// The outputs that were converted.

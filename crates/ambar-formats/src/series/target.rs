@@ -36,7 +36,7 @@ impl<'a> SeriesTarget<'a> {
     /// # Errors
     /// `Invalid` if the store is of another kind; `Exists`, `Busy`, `Io`.
     pub fn open(target: &'a Path, options: &'a StoreOptions) -> Result<Self> {
-        let is_committed = options.extends(target);
+        let is_committed = options.extends(target)?;
         if is_committed {
             let own = attributes::of_kind(&options.open(target)?, "/", &["series"])?;
             if !is_series_of_snapshots(&Value::Object(own)) {
@@ -72,7 +72,7 @@ impl<'a> SeriesTarget<'a> {
         // The old writer holds the store's lock.
         self.writer = None;
         let writer = if self.is_committed {
-            StoreWriter::append(self.target, self.options.durability)?
+            self.options.append(self.target)?
         } else {
             self.options.create(self.target)?
         };

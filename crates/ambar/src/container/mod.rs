@@ -124,8 +124,9 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerW
     Ok(Box::new(ZipWriter::create(path, options)?))
 }
 
-/// Creates a container at `url`, `s3://bucket/key`, as one object that appears when the writer is finished
-/// ([`ContainerWriter::finish`]). `storage` are the options of the service, as for [`open_url`].
+/// Creates a container at `url`: at `s3://bucket/key` as one object that appears when the writer is finished
+/// ([`ContainerWriter::finish`]), at `s3://bucket/prefix/` as a directory of objects that appears with the first
+/// commit. `storage` are the options of the service, as for [`open_url`].
 ///
 /// # Errors
 /// `Exists` if the object exists (and `overwrite` is not set); `Invalid` if the URL or an option is invalid;
@@ -140,6 +141,26 @@ pub fn create_url(
     #[cfg(not(feature = "object-store"))]
     {
         let _ = (storage, options);
+        Err(without_object_stores(url))
+    }
+}
+
+/// Opens the directory at `url`, which ends with `/`, to write further commits. `storage` are the options of the
+/// service, as for [`open_url`].
+///
+/// # Errors
+/// `NotFound` if it does not exist; `Unsupported` if another program wrote it, if the URL is that of an object, or this
+/// build cannot access object stores; `Corrupt`, `Limit`, `Io`.
+pub fn append_url(
+    url: &str,
+    storage: &BTreeMap<String, String>,
+    limits: &Limits,
+) -> Result<Box<dyn ContainerWriter>> {
+    #[cfg(feature = "object-store")]
+    return remote::append(url, storage, limits);
+    #[cfg(not(feature = "object-store"))]
+    {
+        let _ = (storage, limits);
         Err(without_object_stores(url))
     }
 }

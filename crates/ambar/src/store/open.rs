@@ -248,7 +248,7 @@ impl Store {
         &self.0.limits
     }
 
-    pub(super) fn container(&self) -> &dyn Container {
+    pub(crate) fn container(&self) -> &dyn Container {
         &*self.0.container
     }
 

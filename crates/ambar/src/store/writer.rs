@@ -73,8 +73,8 @@ impl StoreWriter {
         ))
     }
 
-    /// Creates a store at `url` as one object, which appears when the writer is finished ([`StoreWriter::finish`]).
-    /// `storage` are the options of the service, as for [`Store::open_url`].
+    /// Creates a store at `url`: as one object, which appears when the writer is finished ([`StoreWriter::finish`]), or
+    /// below a URL that ends with `/`, where it appears with the first commit. `storage` are the options of the service, as for [`Store::open_url`].
     ///
     /// # Errors
     /// As [`container::create_url`].
@@ -116,7 +116,24 @@ impl StoreWriter {
     /// # Errors
     /// As `append`, and `Limit`.
     pub fn append_with_limits(path: &Path, durability: Durability, limits: Limits) -> Result<Self> {
-        let container = container::append(path, durability, &limits)?;
+        Self::resume(container::append(path, durability, &limits)?, limits)
+    }
+
+    /// Opens the store at `url`, which ends with `/`, to add to it. `storage` are the options of the service, as for
+    /// [`Store::open_url`].
+    ///
+    /// # Errors
+    /// As [`container::append_url`]. `Busy` is the error of the commit if another writer has committed since.
+    pub fn append_url(
+        url: &str,
+        storage: &BTreeMap<String, String>,
+        limits: Limits,
+    ) -> Result<Self> {
+        Self::resume(container::append_url(url, storage, &limits)?, limits)
+    }
+
+    /// The writer of the store that `container` has.
+    fn resume(container: Box<dyn ContainerWriter>, limits: Limits) -> Result<Self> {
         let store = Store::from_container(container.reader()?, limits)?;
         if !store.hierarchy().is_ours() {
             let message = "another program wrote this store, so it cannot be appended to; copy its arrays into a new one";

@@ -10,8 +10,14 @@ use super::super::{CommitId, file, key};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 
-/// The newest version of the list that this code reads, and the one it writes.
-const FORMAT: u64 = 1;
+/// The format of the list of a directory of files.
+const FILES: u64 = 1;
+
+/// The format of the list of objects with a common prefix, and the newest that this code reads.
+const OBJECTS: u64 = 2;
+
+/// The end of the number of an entry that is not at its key.
+const STAGED: char = '+';
 
 /// Length of the last line: `crc32c 01234567` and a newline.
 const LAST_LINE: usize = 16;
@@ -27,11 +33,15 @@ pub struct FileRecord {
     pub seal: Option<u32>,
     /// Number of the `put` that wrote it; never used twice in a store.
     pub number: u64,
+    /// Whether its object has the name that follows from the number, instead of the key. Files may have either.
+    pub is_staged: bool,
 }
 
 /// A commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
+    /// Whether the entries are objects, rather than files.
+    pub is_of_objects: bool,
     /// The commit's number, from 1; 0 before the first.
     pub sequence: u64,
     /// The number of the next `put`.
@@ -61,8 +71,12 @@ impl List {
     pub fn encode(&self) -> Vec<u8> {
         let mut keys: Vec<&str> = self.entries.keys().map(AsRef::as_ref).collect();
         keys.sort_unstable();
+        let format = match self.is_of_objects {
+            true => OBJECTS,
+            false => FILES,
+        };
         let mut out = format!(
-            "ambar directory {FORMAT:03} commit {} next {} entries {} removed {}\n",
+            "ambar directory {format:03} commit {} next {} entries {} removed {}\n",
             self.sequence,
             self.next,
             keys.len(),
@@ -74,10 +88,12 @@ impl List {
                 crc32,
                 seal,
                 number,
+                is_staged,
             } = self.entries[key];
             let seal = seal.map_or("-".to_owned(), |seal| format!("{seal:08x}"));
+            let place = if is_staged { "+" } else { "" };
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "{crc32:08x} {seal} {len} {number} {key}");
+            let _ = writeln!(out, "{crc32:08x} {seal} {len} {number}{place} {key}");
         }
         for key in &self.removed {
             let _ = writeln!(out, "removed {key}");
@@ -85,6 +101,15 @@ impl List {
         let crc = crc32c(out.as_bytes());
         let _ = writeln!(out, "crc32c {crc:08x}");
         out.into_bytes()
+    }
+
+    /// The same commit as a list of files, each of which is at its key.
+    pub fn of_files(mut self) -> Self {
+        self.is_of_objects = false;
+        for record in self.entries.values_mut() {
+            record.is_staged = false;
+        }
+        self
     }
 
     /// Identifies this commit.
@@ -125,13 +150,15 @@ impl List {
         else {
             return Err(damaged("its first line is not as expected"));
         };
-        if number(format)? > FORMAT {
+        let format = number(format)?;
+        if format > OBJECTS {
             return Err(Error::unsupported(format!(
-                "the directory has format {format}, this version of ambar reads up to {FORMAT}; \
+                "the directory has format {format}, this version of ambar reads up to {OBJECTS}; \
                  use a newer version"
             )));
         }
         let mut list = Self {
+            is_of_objects: format == OBJECTS,
             sequence: number(sequence)?,
             next: number(next)?,
             entries: HashMap::new(),
@@ -204,11 +231,13 @@ impl List {
         let [crc32, seal, len, put, key] = words[..] else {
             return Err(damaged("a line has too few words"));
         };
+        let staged = put.strip_suffix(STAGED).filter(|_| self.is_of_objects);
         let record = FileRecord {
             len: number(len)?,
             crc32: checksum(crc32)?,
             seal: (seal != "-").then(|| checksum(seal)).transpose()?,
-            number: number(put)?,
+            number: number(staged.unwrap_or(put))?,
+            is_staged: staged.is_some(),
         };
         self.entries.insert(checked(key)?.into(), record);
         Ok(key)
@@ -254,14 +283,16 @@ fn damaged(how: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn list() -> List {
+    fn list(is_of_objects: bool) -> List {
         let record = |number| FileRecord {
             len: 10 * number,
             crc32: 7,
             seal: (number == 2).then_some(0xab),
             number,
+            is_staged: is_of_objects && number == 8,
         };
         List {
+            is_of_objects,
             sequence: 3,
             next: 9,
             entries: HashMap::from([
@@ -274,15 +305,17 @@ mod tests {
 
     #[test]
     fn lists_survive_their_text_and_no_flipped_bit() {
-        let text = list().encode();
-        assert_eq!(List::parse(&text).unwrap(), list());
-        for bit in 0..text.len() * 8 {
-            let mut flipped = text.clone();
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(List::parse(&flipped).is_err(), "bit {bit}");
-        }
-        for len in 0..text.len() {
-            assert!(List::parse(&text[..len]).is_err(), "{len} bytes");
+        for is_of_objects in [false, true] {
+            let text = list(is_of_objects).encode();
+            assert_eq!(List::parse(&text).unwrap(), list(is_of_objects));
+            for bit in 0..text.len() * 8 {
+                let mut flipped = text.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(List::parse(&flipped).is_err(), "bit {bit}");
+            }
+            for len in 0..text.len() {
+                assert!(List::parse(&text[..len]).is_err(), "{len} bytes");
+            }
         }
     }
 
@@ -299,6 +332,7 @@ mod tests {
             format!("{head} entries 9 removed 0\n"),
             format!("{head} entries 1 removed 0\n00000000 - 1 1 a\n"),
             format!("{head} entries 1 removed 0\n00000000 - 1 +0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 0+ a\n"),
             format!("{head} entries 1 removed 0\n000000000 - 1 0 a\n"),
             format!("{head} entries 1 removed 0\n0000000A - 1 0 a\n"),
             format!("{head} entries 1 removed 0\n00000000 - 1 0 a\r\n"),
@@ -320,8 +354,8 @@ mod tests {
             let error = List::parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{body}");
         }
-        let newer = list().encode();
-        let body = String::from_utf8(newer).unwrap().replace(" 001 ", " 002 ");
+        let newer = list(true).encode();
+        let body = String::from_utf8(newer).unwrap().replace(" 002 ", " 003 ");
         let body = &body[..body.len() - LAST_LINE];
         let text = format!("{body}crc32c {:08x}\n", crc32c(body.as_bytes()));
         let error = List::parse(text.as_bytes()).unwrap_err();

@@ -15,7 +15,7 @@ mod tree;
 mod writer;
 
 #[cfg(feature = "object-store")]
-pub use list::List;
+pub use list::{FileRecord, List};
 pub use reader::DirectoryReader;
 pub use repair::{compact, repair};
 #[cfg(feature = "object-store")]

@@ -68,7 +68,7 @@ pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
 /// Commits a list of the existing files if it differs from `old`; adds the differences to `notes`.
 fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Result<List> {
     let known = old.is_some();
-    let old = old.unwrap_or_default();
+    let old = old.unwrap_or_default().of_files();
     if !known && !tree::staged_keys(root)?.is_empty() {
         return Err(Error::corrupt(
             "the list of entries is damaged, and `.ambar` has entries whose keys are only in the list; \
@@ -90,6 +90,7 @@ fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Resul
             crc32,
             seal: None,
             number: new.next,
+            is_staged: false,
         });
         if same.is_none() {
             new.next += 1;

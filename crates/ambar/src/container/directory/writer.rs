@@ -97,6 +97,8 @@ impl DirectoryWriter {
         let lock = root.create_locked(tree::LOCK)?;
         let list = read_list(&root, limits)?;
         place::finish(&root, &list, durability)?;
+        // Objects that were downloaded are files at their keys now.
+        let list = list.of_files();
         let mut writer = Self::new(root, path, lock, durability);
         writer.limits = *limits;
         writer.last = list.clone();
@@ -145,6 +147,7 @@ impl DirectoryWriter {
             crc32: hasher.finalize(),
             seal,
             number,
+            is_staged: false,
         };
         self.list.next += 1;
         if let Some(replaced) = self.list.entries.insert(key.into(), record) {

@@ -26,13 +26,24 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 pub const SMALL_PIECE_BYTES: u64 = 1 << 20;
 
 /// Identifies a version of an object, to detect a replacement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Version {
     /// Its length in bytes.
     pub size: u64,
-    tag: Option<String>,
-    /// The time of writing in nanoseconds, if the service has no tags.
-    time: Option<i64>,
+    /// Its entity tag.
+    pub tag: Option<String>,
+    /// Its version, if the service keeps several.
+    pub version: Option<String>,
+    /// The time of writing in nanoseconds; 0 if it is unknown.
+    pub modified: i64,
+}
+
+impl PartialEq for Version {
+    /// Compares times only if the service has no tags.
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_time = self.tag.is_some() || self.modified == other.modified;
+        (self.size, &self.tag) == (other.size, &other.tag) && is_same_time
+    }
 }
 
 /// A range of an object.
@@ -116,14 +127,11 @@ async fn bounded_tail(
 
 fn version_of(answer: &GetResult) -> Version {
     let meta = &answer.meta;
-    let time = meta
-        .e_tag
-        .is_none()
-        .then(|| meta.last_modified.timestamp_nanos_opt());
     Version {
         size: meta.size,
         tag: meta.e_tag.clone(),
-        time: time.flatten(),
+        version: meta.version.clone(),
+        modified: meta.last_modified.timestamp_nanos_opt().unwrap_or_default(),
     }
 }
 

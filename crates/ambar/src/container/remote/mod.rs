@@ -9,6 +9,9 @@ mod errors;
 mod object;
 mod prefix;
 #[cfg(test)]
+mod prefix_tests;
+mod prefix_writer;
+#[cfg(test)]
 mod recording_store;
 mod runtime;
 mod service;
@@ -23,6 +26,7 @@ use std::sync::Arc;
 
 use object::Object;
 use prefix::PrefixReader;
+use prefix_writer::PrefixWriter;
 use service::Service;
 use upload::ObjectUpload;
 
@@ -62,14 +66,29 @@ pub fn create(
 ) -> Result<Box<dyn ContainerWriter>> {
     let service = Arc::new(Service::new(url, storage)?);
     if is_directory(url) || options.directory {
-        return Err(Error::unsupported(
-            "directories of objects cannot be written yet; leave out the `/` at the end of the URL",
-        )
-        .in_file(&service.location));
+        return Ok(Box::new(PrefixWriter::create(service, options)?));
     }
     let upload = ObjectUpload::new(Arc::clone(&service), options.overwrite)?;
     let writer = UploadWriter::new(Box::new(upload), &service.location, options.limits)?;
     Ok(Box::new(writer))
+}
+
+/// Opens the directory at `url` to write further commits.
+///
+/// # Errors
+/// As [`super::append_url`].
+pub fn append(
+    url: &str,
+    storage: &BTreeMap<String, String>,
+    limits: &Limits,
+) -> Result<Box<dyn ContainerWriter>> {
+    let service = Arc::new(Service::new(url, storage)?);
+    if is_directory(url) {
+        return Ok(Box::new(PrefixWriter::append(service, limits)?));
+    }
+    let message = "an object is written as a whole, so it cannot be changed; write it again, or write to a URL that \
+                   ends with `/`";
+    Err(Error::unsupported(message).in_file(&service.location))
 }
 
 fn open_service(

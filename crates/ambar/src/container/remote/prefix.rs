@@ -1,15 +1,16 @@
-//! A directory container whose files are objects with a common prefix.
+//! Reads a directory container whose files are objects with a common prefix.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::directory::{self, List};
+use super::super::directory::{self, FileRecord, List};
 use super::super::read_ahead::{ReadAhead, Segment, SegmentCache};
 use super::super::{
     CommitId, Container, Entry, EntryLocation, EntryRange, Usage, file, key, ranges,
 };
 use super::client::{self, JOINED_GAP, PIECE_BYTES, RangeRequest, Version};
+use super::errors::replaced;
 use super::service::Service;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
@@ -23,6 +24,11 @@ pub struct PrefixReader {
     service: Arc<Service>,
     /// The list of the commit; `None` if another program wrote the directory.
     list: Option<List>,
+    /// The entries whose objects are not at their keys, by the names of the objects.
+    staged: HashMap<String, (Box<str>, FileRecord)>,
+    /// The time when `.ambar/commit` was written, and later the last time at which it was known to be current.
+    known: Mutex<i64>,
+    limits: Limits,
     /// The versions of the objects that have been read.
     versions: PerProcess<Mutex<HashMap<Arc<str>, Version>>>,
     cache: Arc<SegmentCache>,
@@ -36,22 +42,20 @@ impl PrefixReader {
     /// not finished when it was uploaded; `Unsupported` if that cannot be determined; `Io`.
     pub fn open(service: Arc<Service>, limits: &Limits) -> Result<Self> {
         let found = client::whole(&service, directory::LIST, limits.directory_bytes)?;
-        let list = match found {
-            Some((text, _)) => Some(List::parse(&text).map_err(|e| e.in_file(&service.location))?),
-            None if client::look(&service, ROOT)?.is_some() => None,
+        let (list, time) = match found {
+            Some((text, version)) => {
+                let list = List::parse(&text).map_err(|e| e.in_file(&service.location))?;
+                (Some(list), version.modified)
+            }
+            None if client::look(&service, ROOT)?.is_some() => (None, 0),
             None => {
                 let message = "expected a store, but neither `.ambar/commit` nor `zarr.json` exists below \
                                the URL; check it";
                 return Err(Error::missing_file(message).in_file(&service.location));
             }
         };
-        let reader = Self {
-            service,
-            list,
-            versions: PerProcess::new(),
-            cache: Arc::default(),
-        };
-        if let Some(list) = &reader.list {
+        let reader = Self::of(service, list, time, limits);
+        if let Some(list) = reader.list.as_ref().filter(|list| !list.is_of_objects) {
             reader
                 .check_finished(list)
                 .map_err(|error| error.in_file(reader.location()))?;
@@ -59,7 +63,25 @@ impl PrefixReader {
         Ok(reader)
     }
 
-    /// Checks that every entry of `list` is at its key, and not at its temporary name.
+    /// Reads the commit of `list`, which was written at the time `time`.
+    pub fn of(service: Arc<Service>, list: Option<List>, time: i64, limits: &Limits) -> Self {
+        let entries = list.iter().flat_map(|list| &list.entries);
+        let staged = entries.filter(|(_, record)| record.is_staged);
+        let staged = staged
+            .map(|(key, record)| (directory::staged_key(record.number), (key.clone(), *record)))
+            .collect();
+        Self {
+            service,
+            list,
+            staged,
+            known: Mutex::new(time),
+            limits: *limits,
+            versions: PerProcess::new(),
+            cache: Arc::default(),
+        }
+    }
+
+    /// Checks that every entry of `list`, which was uploaded from files, is at its key, and not at its temporary name.
     fn check_finished(&self, list: &List) -> Result<()> {
         let last = list.entries.values().map(|record| record.number).max();
         let root = list.entries.get(ROOT).map(|record| record.number);
@@ -99,9 +121,52 @@ impl PrefixReader {
         versions.get(key).cloned()
     }
 
-    /// Checks that the object `key` agrees with the list, and stores its version.
+    /// The key and the record of the entry whose object is `object`; `None` in directories of other programs.
+    fn record(&self, object: &str) -> Option<(&str, FileRecord)> {
+        if let Some((key, record)) = self.staged.get(object) {
+            return Some((key, *record));
+        }
+        let (key, record) = self.list.as_ref()?.entries.get_key_value(object)?;
+        Some((key, *record))
+    }
+
+    /// The key of the entry whose object is `object`, for messages.
+    fn key_of<'a>(&'a self, object: &'a str) -> &'a str {
+        self.record(object).map_or(object, |(key, _)| key)
+    }
+
+    /// Returns an error if a later commit has another entry for the key of `object`: then the object may have another
+    /// content than the list says.
+    fn check_current(&self, object: &str) -> Result<()> {
+        let (Some((key, record)), true) = (
+            self.record(object),
+            self.list.as_ref().is_some_and(|list| list.is_of_objects),
+        ) else {
+            return Ok(());
+        };
+        let found = client::whole(&self.service, directory::LIST, self.limits.directory_bytes)?;
+        let list = found.and_then(|(text, _)| List::parse(&text).ok());
+        match list.is_some_and(|list| list.entries.get(key) == Some(&record)) {
+            true => Ok(()),
+            false => Err(replaced()),
+        }
+    }
+
+    /// Checks that the object agrees with the list, and stores its version.
     fn accept(&self, key: &Arc<str>, version: Version) -> Result<()> {
-        if let Some(record) = self.list.as_ref().and_then(|list| list.entries.get(&**key))
+        let record = self.record(key).map(|(_, record)| record);
+        let is_later = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            version.modified > *known
+        };
+        if record.is_some() && (is_later || record.is_some_and(|record| record.len != version.size))
+        {
+            // A later commit copies entries to keys.
+            self.check_current(key)?;
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = version.modified.max(*known);
+        }
+        if let Some(record) = record
             && record.len != version.size
         {
             return Err(Error::corrupt(format!(
@@ -120,6 +185,11 @@ impl PrefixReader {
         let found = client::fetch(&self.service, wanted, client::SMALL_PIECE_BYTES);
         let found = found.map_err(|error| match error.kind() {
             crate::ErrorKind::NotFound => {
+                // A later writer removes objects that no commit of the last day needs.
+                if let Err(changed) = self.check_current(error.node()) {
+                    let key = self.key_of(error.node());
+                    return changed.at_node(key).in_file(self.location());
+                }
                 let message = "the entry's object is missing; upload the store again";
                 Error::corrupt(message)
                     .at_node(error.node())
@@ -146,8 +216,16 @@ impl PrefixReader {
         Error::invalid(error).in_file(self.location())
     }
 
-    fn with_key<T>(&self, result: Result<T>, key: &str) -> Result<T> {
-        result.map_err(|error| error.at_node(key).in_file(self.location()))
+    fn with_key<T>(&self, result: Result<T>, object: &str) -> Result<T> {
+        result.map_err(|error| error.at_node(self.key_of(object)).in_file(self.location()))
+    }
+
+    /// Checks the CRC-32 of the object of an entry.
+    fn check_content(&self, object: &str, found: u32, expected: Option<u32>) -> Result<()> {
+        file::check_crc32(found, expected).or_else(|error| {
+            self.check_current(object)?;
+            Err(error)
+        })
     }
 }
 
@@ -157,9 +235,15 @@ impl Container for PrefixReader {
     }
 
     fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        let mut object = key.into();
         let (len, crc32, seal) = match &self.list {
             Some(list) => match list.entries.get(key) {
-                Some(record) => (record.len, Some(record.crc32), record.seal),
+                Some(record) => {
+                    if record.is_staged {
+                        object = directory::staged_key(record.number).into();
+                    }
+                    (record.len, Some(record.crc32), record.seal)
+                }
                 None => return Ok(None),
             },
             None if key::broken_rule(key).is_some() => return Ok(None),
@@ -175,7 +259,7 @@ impl Container for PrefixReader {
                 },
             },
         };
-        let location = EntryLocation::Key(key.into());
+        let location = EntryLocation::Key(object);
         Ok(Some(Entry {
             len,
             crc32,
@@ -247,7 +331,7 @@ impl Container for PrefixReader {
         let read = || {
             let mut bytes = zeroed("the entry", Limits::check("the entry", entry.len, limit)?)?;
             self.read_at(&entry, 0, &mut bytes)?;
-            file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
+            self.check_content(object_of(&entry), crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
         self.with_key(read(), key)
@@ -265,10 +349,11 @@ impl Container for PrefixReader {
                 // The object was not read, so check here whether it exists.
                 let missing =
                     || Error::corrupt("the entry's object is missing; upload the store again");
-                let version = client::look(&self.service, key)?.ok_or_else(missing)?;
-                self.accept(&key.into(), version)?;
+                let object = object_of(&entry);
+                let version = client::look(&self.service, object)?.ok_or_else(missing)?;
+                self.accept(&object.into(), version)?;
             }
-            file::check_crc32(found, entry.crc32)
+            self.check_content(object_of(&entry), found, entry.crc32)
         });
         self.with_key(verified, key)
     }
@@ -323,6 +408,14 @@ impl Container for PrefixReader {
 
     fn commit_id(&self) -> Option<CommitId> {
         self.list.as_ref().map(List::commit_id)
+    }
+}
+
+/// The object of an entry of a directory.
+fn object_of(entry: &Entry) -> &str {
+    match &entry.location {
+        EntryLocation::Key(object) => object,
+        EntryLocation::Offset(_) => "",
     }
 }
 

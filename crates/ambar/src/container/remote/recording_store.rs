@@ -209,6 +209,14 @@ impl RecordingStore {
         futures_util::FutureExt::now_or_never(put).unwrap();
     }
 
+    /// The content of the object `key`; `None` if it does not exist.
+    pub fn object(&self, key: &str) -> Option<Vec<u8>> {
+        let key = Path::parse(key).unwrap();
+        let get = async { self.inner.get(&key).await.ok()?.bytes().await.ok() };
+        let bytes = futures_util::FutureExt::now_or_never(get).unwrap();
+        bytes.map(|bytes| bytes.to_vec())
+    }
+
     /// Removes the object `key`.
     pub fn remove(&self, key: &str) {
         let key = Path::parse(key).unwrap();
