@@ -250,12 +250,14 @@ def convert(
     ambar convert run.ambar small.ambar --profile small
     ambar convert run42.ambar last.ambar --steps -1 --fields rho,p
     ambar convert output_00300 s3://bucket/run.ambar
+    ambar convert /scratch/run42 s3://bucket/run42/ --resume
     ambar convert run.ambar part.ambar --region 0.4:0.6,0.4:0.6,0.4:0.6
     ambar convert plt.ambar coarse.ambar --levels 0:1
     ambar convert profiles.ambar argo.ambar --where 'platform == "argo"'
     """
     from ambar.io import convert as conversion
     from ambar.store.error_bounds import parse_bounds
+    from ambar.store.urls import is_object, is_url
 
     options = without_none(
         components=parse_list(components),
@@ -291,7 +293,7 @@ def convert(
             )
     except KeyboardInterrupt:
         State.interrupted = f"interrupted: {target} was not written"
-        if Path(target).exists():
+        if Path(target).exists() or (is_url(target) and not is_object(target)):
             State.interrupted = (
                 f"interrupted: {target} has all that was committed; --resume adds to a series or a "
                 "collection"

@@ -76,7 +76,8 @@ def convert(
         - a store, or the URL of one: a store of the same kind.
     target : path
         The store to write, or its URL: ``"s3://bucket/run.ambar"`` is one object, which appears
-        when it is complete (docs/howto/object-stores.md).
+        when it is complete; ``"s3://bucket/run/"`` is a store of many objects, which can grow
+        (docs/howto/object-stores.md).
     mode : {"w-", "w", "a"}, default "w-"
         "w-" creates a new store. "w" replaces the store at `target` at the first commit. "a" adds
         to a series or collection what it lacks, or creates it; of openPMD always a series. Outputs,

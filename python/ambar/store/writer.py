@@ -19,7 +19,7 @@ from ambar.store.dtypes import describe, to_bytes, to_core
 from ambar.store.error_bounds import as_text, check_range, limits_of, resolved
 from ambar.store.locations import store_at
 from ambar.store.nodes import WriterAttributes, WriterNode, absolute, check_reserved
-from ambar.store.urls import check_url, core_options, is_url
+from ambar.store.urls import check_url, core_options, is_object, is_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Layout: TypeAlias = Literal["grid", "whole", "simplices"]
@@ -503,7 +503,8 @@ def create(
     ----------
     path : str or path-like
         The path of the store, or a URL: ``"s3://bucket/run.ambar"`` is one object, which appears
-        when the writer is closed (docs/howto/object-stores.md).
+        when the writer is closed; ``"s3://bucket/run/"`` is a store of many objects, which can be
+        changed later (docs/howto/object-stores.md).
     mode : {"w-", "w", "a"}, default "w-"
         "w-": create a store; raise FileExistsError if `path` exists. "w": replace an existing
         store at the first commit. "a": change an existing store, or create one. Replaced and
@@ -529,7 +530,7 @@ def create(
     FileExistsError
         If `path` exists, in mode "w-".
     BusyError
-        If another writer has the store open.
+        If another writer has the store open; at a URL, only a commit raises it.
     CorruptError
         If an existing file is damaged or not a store, in mode "a".
     KeyError
@@ -552,6 +553,8 @@ def create(
     ['x', 'y']
     """
     check_mode(mode)
+    if directory and is_object(path):
+        path = f"{os.fspath(path)}/"
     check_url(path, mode, storage_options)
     how = core_mode(path, mode, storage_options)
     try:
@@ -574,6 +577,8 @@ def create(
                 fsync=fsync,
                 storage_options=storage_options,
             )
+        if is_url(path):
+            raise
         advice = 'the path exists; choose another one, or replace it with mode="w"'
         raise FileExistsError(errno.EEXIST, advice, error.filename) from None
     return Writer(core, profile)

@@ -39,7 +39,7 @@ from ambar.snapshot.regions import checked_levels
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
-from ambar.store.urls import is_object
+from ambar.store.urls import is_url
 from ambar.store.writer import create
 
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
@@ -161,10 +161,10 @@ def _target(request: RamsesRequest, halos: Sequence[HaloTable]) -> Iterator[AnyP
     if not halos:
         yield request.target
         return
-    if is_object(request.target):
+    if is_url(request.target):
         raise _core.UnsupportedError(
             f"{os.fspath(request.target)}: expected a path, as halos are added to a store that is "
-            "written, found the URL of an object; convert to a local file, and then convert the "
+            "written, found a URL; convert to a local file, and then convert the "
             "store to the URL"
         )
     with published(Path(request.target), replace=request.mode == "w") as scratch:

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::super::directory::{self, FileRecord, List};
 use super::super::read_ahead::{ReadAhead, Segment, SegmentCache};
@@ -27,7 +28,7 @@ pub struct PrefixReader {
     /// The entries whose objects are not at their keys, by the names of the objects.
     staged: HashMap<String, (Box<str>, FileRecord)>,
     /// The time when `.ambar/commit` was written, and later the last time at which it was known to be current.
-    known: Mutex<i64>,
+    known: AtomicI64,
     limits: Limits,
     /// The versions of the objects that have been read.
     versions: PerProcess<Mutex<HashMap<Arc<str>, Version>>>,
@@ -74,7 +75,8 @@ impl PrefixReader {
             service,
             list,
             staged,
-            known: Mutex::new(time),
+            // Services return times in seconds: an object of the same time may be later.
+            known: AtomicI64::new(time.saturating_sub(1)),
             limits: *limits,
             versions: PerProcess::new(),
             cache: Arc::default(),
@@ -155,16 +157,13 @@ impl PrefixReader {
     /// Checks that the object agrees with the list, and stores its version.
     fn accept(&self, key: &Arc<str>, version: Version) -> Result<()> {
         let record = self.record(key).map(|(_, record)| record);
-        let is_later = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            version.modified > *known
-        };
-        if record.is_some() && (is_later || record.is_some_and(|record| record.len != version.size))
-        {
+        // Objects below `.ambar` never change.
+        let can_change = !self.staged.contains_key(&**key);
+        let is_later = version.modified > self.known.load(Ordering::Relaxed);
+        if can_change && record.is_some_and(|record| is_later || record.len != version.size) {
             // A later commit copies entries to keys.
             self.check_current(key)?;
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            *known = version.modified.max(*known);
+            self.known.fetch_max(version.modified, Ordering::Relaxed);
         }
         if let Some(record) = record
             && record.len != version.size

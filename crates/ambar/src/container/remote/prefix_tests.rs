@@ -245,6 +245,14 @@ fn a_fault_at_every_request_leaves_the_old_or_the_new_commit() {
 }
 
 #[test]
+fn services_that_ignore_conditions_are_refused() {
+    let store = Arc::new(RecordingStore::without_conditions());
+    let error = create(&store, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("If-None-Match"), "{error}");
+}
+
+#[test]
 fn an_interrupted_first_commit_is_repeated_without_other_objects() {
     let store = Arc::new(RecordingStore::default());
     let state = states()[0].clone();

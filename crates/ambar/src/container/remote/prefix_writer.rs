@@ -12,7 +12,8 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error as Refusal, GetOptions, PutMode, PutPayload, PutResult, UpdateVersion,
+    CopyOptions, Error as Refusal, GetOptions, ObjectStoreExt, PutMode, PutPayload, PutResult,
+    UpdateVersion,
 };
 
 use super::super::directory::{self, FileRecord, List};
@@ -82,6 +83,9 @@ impl PrefixWriter {
             let message = "the store exists; choose another URL, or replace it with `overwrite`";
             return Err(Error::exists(message).in_file(&writer.service.location));
         }
+        if !writer.last.is_of_objects {
+            writer.check_conditions()?;
+        }
         writer.list.entries.clear();
         writer.changed = true;
         Ok(writer)
@@ -92,8 +96,11 @@ impl PrefixWriter {
     /// # Errors
     /// `NotFound` if there is no store; `Unsupported` if another program wrote it; `Corrupt`, `Io`.
     pub fn append(service: Arc<Service>, limits: &Limits) -> Result<Self> {
-        let writer = Self::open(Arc::clone(&service), limits)?;
+        let mut writer = Self::open(Arc::clone(&service), limits)?;
         if writer.version.is_some() {
+            if !writer.last.is_of_objects {
+                writer.check_conditions()?;
+            }
             return Ok(writer);
         }
         let location = service.location.clone();
@@ -136,6 +143,36 @@ impl PrefixWriter {
             state: State::new(),
             limits: *limits,
         })
+    }
+
+    /// Checks that the service obeys conditions: one that ignores them would lose commits.
+    fn check_conditions(&mut self) -> Result<()> {
+        let store = Arc::clone(&self.store);
+        let key = directory::staged_key(self.numbers.next());
+        let path = self.service.object(&key)?;
+        let found = runtime::wait(async move {
+            let put = |mode: PutMode| store.put_opts(&path, PutPayload::new(), mode.into());
+            // The client may have repeated the first request.
+            is_refused(put(PutMode::Create).await)?;
+            let other = UpdateVersion {
+                e_tag: Some("\"0\"".to_owned()),
+                version: None,
+            };
+            let obeys_none = is_refused(put(PutMode::Create).await)?;
+            let obeys = obeys_none && is_refused(put(PutMode::Update(other)).await)?;
+            // An object that remains does no harm.
+            let _ = store.delete(&path).await;
+            Ok(obeys)
+        })?;
+        match found.map_err(|error: Refusal| self.failed(&error, ""))? {
+            true => Ok(()),
+            false => {
+                let message = "the service ignores the conditions If-Match and If-None-Match of requests that put objects, \
+                               so several writers could lose commits; write one object, at a URL without `/` at its \
+                               end";
+                Err(Error::unsupported(message).in_file(&self.service.location))
+            }
+        }
     }
 
     fn location(&self) -> &FilePath {
@@ -348,6 +385,15 @@ impl PrefixWriter {
                 .await;
             stream::iter(root).for_each(copy).await;
         });
+    }
+}
+
+/// Whether the condition of a put was not satisfied.
+fn is_refused(answer: object_store::Result<PutResult>) -> object_store::Result<bool> {
+    match answer {
+        Ok(_) => Ok(false),
+        Err(Refusal::AlreadyExists { .. } | Refusal::Precondition { .. }) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

@@ -36,6 +36,8 @@ pub struct RecordingStore {
     requests: Mutex<Vec<String>>,
     /// The number of requests that succeed, and how the next one fails.
     fault: Mutex<Option<(usize, Fault)>>,
+    /// Whether conditions of puts are ignored, as some services do.
+    ignores_conditions: bool,
     /// Uploads that are neither complete nor aborted.
     uploads: Mutex<BTreeSet<MultipartId>>,
 }
@@ -65,6 +67,10 @@ impl ObjectStore for RecordingStore {
             PutMode::Create => "create",
             PutMode::Update(_) => "update",
             PutMode::Overwrite => "put",
+        };
+        let options = match self.ignores_conditions {
+            true => PutOptions::default(),
+            false => options,
         };
         let put = self.inner.put_opts(at, bytes, options);
         self.request(format!("{at} {mode}"), put).await
@@ -159,6 +165,14 @@ impl MultipartStore for RecordingStore {
 }
 
 impl RecordingStore {
+    /// A store that ignores the conditions of puts.
+    pub fn without_conditions() -> Self {
+        Self {
+            ignores_conditions: true,
+            ..Self::default()
+        }
+    }
+
     /// Lets `count` requests succeed, and the next one fail.
     pub fn fail_after(&self, count: usize, fault: Fault) {
         *self.fault.lock().unwrap() = Some((count, fault));
