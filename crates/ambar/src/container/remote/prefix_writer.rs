@@ -155,7 +155,7 @@ impl PrefixWriter {
             // The client may have repeated the first request.
             is_refused(put(PutMode::Create).await)?;
             let other = UpdateVersion {
-                e_tag: Some("\"0\"".to_owned()),
+                e_tag: Some(format!("\"{:032x}\"", u128::MAX)),
                 version: None,
             };
             let obeys_none = is_refused(put(PutMode::Create).await)?;
