@@ -11,6 +11,7 @@ from ambar.collection.copies import copy_datasets
 from ambar.collection.write.pending_changes import exists_already, settings_of
 from ambar.parallel.cluster import Scheduler, batches, connected, new_name, run, scratch_beside
 from ambar.store.store import Store
+from ambar.store.urls import refuse_url
 from ambar.store.writer import Profile, create
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def add_on_cluster(
     collection: Collection, datasets: Sequence[tuple[str, Any]], scheduler: Scheduler
 ) -> None:
     """Add datasets to a collection, which tasks write to collections beside it."""
+    refuse_url(collection.location)
     kind, profile = type(collection), collection._changing._writer._profile
     names = Counter(name for name, _ in datasets)
     for name, count in names.items():

@@ -18,6 +18,7 @@ from ambar.distributed.task import Invitation, Part
 from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
 from ambar.store.nodes import WriterAttributes, absolute
+from ambar.store.urls import refuse_url
 from ambar.store.writer import ArrayOptions, Profile, Writer, check_layout, create
 
 _LISTED = 5
@@ -498,6 +499,7 @@ def open(  # noqa: A001 - as `ambar.open`
     >>> ambar.open_store("density.ambar")["density"][:, 0]
     array([0, 1, 2, 3])
     """
+    refuse_url(path)
     writer = create(path, mode, profile=profile, fsync=fsync)
     commit = Commit(writer, os.fspath(path), alignment)
     try:
