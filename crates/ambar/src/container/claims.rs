@@ -1,9 +1,10 @@
 //! Claims: processes without a common memory divide the free bytes of a file that they write together.
 //!
-//! A claim is a symbolic link in a folder beside the file. Its name is a number, and its target has the end of all bytes
-//! that are claimed so far. The creation of a link is atomic on local and network file systems, needs no lock, and fails if another
+//! A claim is a symbolic link in a folder beside the file. Its name is a number, and its target has the offset in the file of
+//! the end of all bytes that are claimed so far. The creation of a link is atomic on local and network file systems, needs no lock, and fails if another
 //! process has created the link of this number; that process has the bytes, and the next number is tried.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file;
 use super::interface::SharedFileInfo;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The target of the last link, after which nothing can be claimed.
 const CLOSED: &str = "closed";
@@ -30,25 +31,31 @@ pub struct Claims {
     folder: PathBuf,
     /// The name of a file that exists until the commit ends, and the beginning of the names of links.
     id: String,
+    /// The offset in the file of the first byte that can be claimed.
+    first: u64,
     /// The number of a link that exists.
     last: u64,
 }
 
 impl Claims {
-    /// Begins the claims of a shared file, after those of a process that was killed. The caller has locked the file.
+    /// Begins the claims on the bytes of a shared file from the offset `first` on. The caller has locked the file, and `first` is after the claims of earlier commits that did not succeed; their claims remain.
     ///
     /// # Errors
     /// `Io`.
-    pub fn create(share: &SharedFileInfo) -> Result<Self> {
-        remove_of(&share.path)?;
+    pub fn create(share: &SharedFileInfo, first: u64) -> Result<Self> {
         let claims = Self {
             folder: folder_of(&share.path)?,
             id: random_id(),
+            first,
             last: 0,
         };
-        let made = fs::create_dir(&claims.folder)
+        let made = match fs::create_dir(&claims.folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        };
+        let made = made
             .and_then(|()| File::create_new(claims.marker()))
-            .and_then(|_| symlink("0", claims.link(0)));
+            .and_then(|_| symlink(first.to_string(), claims.link(0)));
         made.map_err(|source| claims.error(source, "creating the claims of a commit"))?;
         Ok(claims)
     }
@@ -58,26 +65,41 @@ impl Claims {
         &self.id
     }
 
-    /// Claims `bytes` and returns their offset from the first free byte of the file.
+    /// Claims `bytes` and returns their offset from the first byte that can be claimed.
     ///
     /// # Errors
     /// `Invalid` if the commit has ended; `Limit`; `Io`.
     pub fn reserve(&mut self, bytes: u64) -> Result<u64> {
         let owner = random_id();
-        self.add(|end| {
+        let offset = self.add(|end| {
             let end = end
                 .checked_add(bytes)
                 .ok_or_else(|| Error::limit("the file would exceed 2^64 bytes; write less"))?;
             Ok(format!("{end}:{owner}"))
-        })
+        })?;
+        let relative = offset.checked_sub(self.first);
+        relative.ok_or_else(|| self.damaged(&format!("the offset {offset}")))
     }
 
-    /// Ends the claims, and returns the number of claimed bytes.
+    /// Ends the commit: nothing can be claimed any more, and processes stop writing. Returns the end of the claimed bytes, into
+    /// which a process may still be writing. They must not be written by another commit. Can be repeated.
     ///
     /// # Errors
-    /// As `reserve`.
-    pub fn close(&mut self) -> Result<u64> {
-        self.add(|_| Ok(CLOSED.to_owned()))
+    /// `Corrupt` if the claims are damaged; `Io`.
+    pub fn end(&mut self) -> Result<u64> {
+        let end = match self.add(|_| Ok(CLOSED.to_owned())) {
+            Err(error) if error.kind() == ErrorKind::Invalid && self.last > 0 => {
+                self.last -= 1;
+                self.claimed()?.ok_or(error)
+            }
+            ended => ended,
+        };
+        match fs::remove_file(self.marker()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.error(error, "removing the marker of a commit"))
+            }
+            _ => end,
+        }
     }
 
     /// Checks that the commit has not ended.
@@ -93,26 +115,11 @@ impl Claims {
         }
     }
 
-    /// Removes all claims: the commit has ended.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub fn remove(&self) -> Result<()> {
-        // First: no process may write after its claim has disappeared.
-        match fs::remove_file(self.marker()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(self.error(error, "removing the marker of a commit"));
-            }
-            _ => {}
-        }
-        remove_folder(&self.folder)
-    }
-
     /// Adds a link after the last one, with the target that `target` makes of the end of all claims, which is returned.
     fn add(&mut self, target: impl Fn(u64) -> Result<String>) -> Result<u64> {
         self.find_last();
         loop {
-            let Some(end) = self.end()? else {
+            let Some(end) = self.claimed()? else {
                 std::thread::sleep(PATIENCE);
                 self.check()?;
                 continue;
@@ -155,7 +162,7 @@ impl Claims {
     }
 
     /// The end of all bytes that are claimed by the links up to the last one; `None` if the link is not visible yet.
-    fn end(&self) -> Result<Option<u64>> {
+    fn claimed(&self) -> Result<Option<u64>> {
         let target = match fs::read_link(self.link(self.last)) {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -166,11 +173,15 @@ impl Claims {
             return Err(self.ended());
         }
         let end = text.split(':').next().and_then(|end| end.parse().ok());
-        end.map(Some).ok_or_else(|| {
-            let message =
-                format!("expected the end of a claim, found {text:?}; write the store again");
-            Error::corrupt(message).in_file(self.link(self.last).display())
-        })
+        end.map(Some)
+            .ok_or_else(|| self.damaged(&format!("{text:?}")))
+    }
+
+    fn damaged(&self, found: &str) -> Error {
+        let message = format!(
+            "expected the end of a claim, found {found}; remove the folder when no task is running"
+        );
+        Error::corrupt(message).in_file(self.link(self.last).display())
     }
 
     fn marker(&self) -> PathBuf {
@@ -192,26 +203,57 @@ impl Claims {
     }
 }
 
-/// Removes the claims on a file that a killed process left, so that its other processes stop writing. The caller has
-/// locked the file.
+/// Ends the commits on a file that did not succeed: those of killed processes, and those that were cancelled. Returns the
+/// end of the bytes that were claimed; `None` if there are no claims. The caller has locked the file.
+///
+/// # Errors
+/// As [`Claims::end`].
+pub fn end_of(path: &Path) -> Result<Option<u64>> {
+    let folder = folder_of(path)?;
+    let mut end = None;
+    for id in ids_in(&folder).map_err(|source| failed(source, &folder))? {
+        let mut claims = Claims {
+            folder: folder.clone(),
+            id,
+            first: 0,
+            last: 0,
+        };
+        end = end.max(Some(claims.end()?));
+    }
+    Ok(end)
+}
+
+/// The identities of the commits whose claims are in a folder; none if it does not exist.
+fn ids_in(folder: &Path) -> io::Result<BTreeSet<String>> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        files => files?,
+    };
+    let mut ids = BTreeSet::new();
+    for file in files {
+        // The marker, without a number, was created before the first link.
+        if let Some((id, _)) = file?.file_name().to_string_lossy().split_once('.') {
+            ids.insert(id.to_owned());
+        }
+    }
+    Ok(ids)
+}
+
+/// Removes the claims on a file, if there are any. Its bytes must be written no more, or all claims be before the end of the
+/// last commit.
 ///
 /// # Errors
 /// `Io`.
 pub fn remove_of(path: &Path) -> Result<()> {
     let folder = folder_of(path)?;
-    match folder.symlink_metadata() {
-        Ok(_) => remove_folder(&folder),
-        Err(_) => Ok(()),
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error, &folder)),
+        _ => Ok(()),
     }
 }
 
-fn remove_folder(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io(error, folder, "removing the claims of a commit"))
-        }
-        _ => Ok(()),
-    }
+fn failed(source: io::Error, folder: &Path) -> Error {
+    Error::io(source, folder, "ending the claims of a commit")
 }
 
 fn folder_of(path: &Path) -> Result<PathBuf> {
@@ -227,13 +269,13 @@ fn random_id() -> String {
 mod tests {
     use super::*;
     use crate::container::{CreateOptions, create};
-    use crate::error::ErrorKind;
 
     #[test]
     fn claims_of_many_processes_do_not_overlap_and_end_with_the_commit() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = create(&folder.path().join("x.ambar"), &CreateOptions::default()).unwrap();
-        let mut first = Claims::create(&writer.share().unwrap()).unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut writer = create(&path, &CreateOptions::default()).unwrap();
+        let mut first = Claims::create(&writer.share().unwrap(), 1000).unwrap();
         let places = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4u64)
                 .map(|thread| {
@@ -259,10 +301,14 @@ mod tests {
         }
         let mut late = first.clone();
         late.check().unwrap();
-        assert_eq!(first.close().unwrap(), end);
-        assert_eq!(late.reserve(1).unwrap_err().kind(), ErrorKind::Invalid);
-        first.remove().unwrap();
+        for _ in 0..2 {
+            assert_eq!(end_of(&path).unwrap(), Some(1000 + end));
+            assert_eq!(first.end().unwrap(), 1000 + end);
+        }
         assert_eq!(late.check().unwrap_err().kind(), ErrorKind::Invalid);
         assert_eq!(late.reserve(1).unwrap_err().kind(), ErrorKind::Invalid);
+        remove_of(&path).unwrap();
+        assert_eq!(late.reserve(1).unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(end_of(&path).unwrap(), None);
     }
 }

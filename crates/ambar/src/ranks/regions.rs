@@ -124,8 +124,6 @@ struct ReceivedEntry {
 #[derive(Debug)]
 pub struct SharedCommit {
     claims: Claims,
-    share: SharedFileInfo,
-    alignment: u64,
     arrays: Vec<SharedArray>,
     invitation: Vec<u8>,
     /// A forked child must not end the commit.
@@ -149,18 +147,17 @@ impl SharedCommit {
             .map(|(name, document)| SharedArray::parse(name, document))
             .collect::<Result<_>>()?;
         let share = store.share()?;
-        let claims = Claims::create(&share)?;
+        let first = share.end.next_multiple_of(alignment.max(1));
+        let claims = Claims::create(&share, first)?;
         let invitation = message::encode(&Invitation {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            share: share.clone(),
+            share,
             claims: claims.clone(),
             alignment,
             arrays: documents,
         })?;
         Ok(Self {
             claims,
-            share,
-            alignment,
             arrays,
             invitation,
             process: Process::current(),
@@ -213,12 +210,9 @@ impl SharedCommit {
     pub fn adopt(&mut self, store: &mut StoreWriter, receipts: &[&[u8]]) -> Result<()> {
         let entries = self.entries(receipts)?;
         // Other tasks may still write into the bytes that they have claimed.
-        let claimed = self.claims.close()?;
-        let first = self.share.end.next_multiple_of(self.alignment.max(1));
-        let end = first.saturating_add(claimed);
+        let end = self.claims.end()?;
         let entries = entries.into_values().map(|received| received.entry);
-        store.adopt(entries.collect(), end)?;
-        self.claims.remove()
+        store.adopt(entries.collect(), end)
     }
 
     /// The last entry of each key of the receipts.
@@ -257,8 +251,8 @@ impl SharedCommit {
 impl Drop for SharedCommit {
     fn drop(&mut self) {
         if self.process.is_current() {
-            // Errors cannot be reported; the next writer removes the claims.
-            let _ = self.claims.remove();
+            // Errors cannot be reported; the next writer ends the claims, too.
+            let _ = self.claims.end();
         }
     }
 }
@@ -412,7 +406,7 @@ impl std::fmt::Debug for RegionWriter {
 mod tests {
     use super::*;
     use crate::array::{ArraySpec, Slice};
-    use crate::container::{CreateOptions, Durability};
+    use crate::container::{CreateOptions, Durability, NewEntry};
     use crate::error::ErrorKind;
     use crate::store::Store;
 
@@ -509,5 +503,52 @@ mod tests {
         drop(StoreWriter::append(&path, Durability::Full).unwrap());
         let late = zombie.write("x", &rows(0, 100), &values(0, 100, 9.0));
         assert_eq!(late.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn slow_tasks_of_commits_that_did_not_succeed_damage_no_later_commit() {
+        for (overwrite, is_killed) in [(false, false), (false, true), (true, false), (true, true)] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x.ambar");
+            let begin = |overwrite| {
+                let options = CreateOptions {
+                    overwrite: true,
+                    ..CreateOptions::default()
+                };
+                let mut store = match overwrite {
+                    true => StoreWriter::create(&path, &options).unwrap(),
+                    false => StoreWriter::append(&path, Durability::None).unwrap(),
+                };
+                let mut spec = ArraySpec::new(DataType::Float64, &[250]);
+                spec.chunk_shape = Some(vec![100]);
+                store.declare("x", &spec).unwrap();
+                store
+            };
+            begin(true).commit().unwrap();
+
+            let mut store = begin(overwrite);
+            let shared = SharedCommit::begin(&mut store, &["x"], 1).unwrap();
+            let invitation: Invitation = message::decode(shared.invitation(), "").unwrap();
+            let mut slow = SharedFile::open(&invitation.share).unwrap();
+            let mut claims = shared.claims.clone();
+            claims.reserve(10_000).unwrap();
+            match is_killed {
+                true => std::mem::forget(shared),
+                false => drop(shared),
+            }
+            drop(store);
+            let end = claims.end().unwrap();
+            begin(overwrite).commit().unwrap();
+            let entry = NewEntry {
+                key: "x/c/0".into(),
+                parts: vec![vec![0xff; 9_000].into()],
+                seal: None,
+            };
+            slow.write(end - 10_000, entry).unwrap();
+            slow.finish().unwrap();
+            let opened = Store::open(&path).unwrap();
+            assert!(opened.verify(&|_, _| true).unwrap().damage.is_empty());
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::claims;
 use super::super::source::{ByteSource, LocalFile};
 use super::super::{
     CompactReport, Container, ContainerWriter, CreateOptions, Durability, KeptCommits,
@@ -29,6 +30,7 @@ const PIECE: usize = 1 << 20;
 pub fn repair(path: &Path, limits: &Limits) -> Result<RepairReport> {
     let path = file::resolve(path);
     let file = Arc::new(file::open_locked(&path)?);
+    claims::end_of(&path)?;
     repair_file(&file, &path, limits).map_err(|error| error.in_file(path.display()))
 }
 

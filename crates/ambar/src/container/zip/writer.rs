@@ -37,6 +37,8 @@ pub struct ZipWriter {
     temporary_tail: Option<Vec<u8>>,
     /// Whether bytes after the last commit's record may have been written.
     is_tail_overwritten: bool,
+    /// Whether there may be claims on the file, by other processes that write into it.
+    has_claims: bool,
     state: State,
     limits: Limits,
 }
@@ -45,7 +47,7 @@ pub struct ZipWriter {
 struct NewFile {
     temporary: PathBuf,
     /// The file to replace, locked so that no other writer appends to a file that will be deleted.
-    _replaced: Option<File>,
+    replaced: Option<File>,
     overwrite: bool,
 }
 
@@ -70,13 +72,19 @@ impl ZipWriter {
             }
         };
         let temporary = file::temporary(&path, ".ambar-new")?;
-        let new = file::create_locked(&temporary)?;
+        let mut new = file::create_locked(&temporary)?;
+        let has_claims = claims::end_of(&path)?.is_some();
+        if has_claims {
+            // Processes of a killed commit may still be writing into this file.
+            let removed = fs::remove_file(&temporary);
+            removed.map_err(|source| Error::io(source, &temporary, "removing"))?;
+            new = file::create_locked(&temporary)?;
+        }
         let header = slot::header();
         let started = match &replaced {
             Some((_, found)) => file::inherit(&new, found, &path),
             None => Ok(()),
         };
-        let started = started.and_then(|()| claims::remove_of(&path));
         let started = started.and_then(|()| {
             new.set_len(0)
                 .and_then(|()| new.write_all_at(&header, 0))
@@ -89,10 +97,11 @@ impl ZipWriter {
         }
         let mut writer = Self::new(Arc::new(new), path, options.durability, HEADER_LEN as u64);
         writer.limits = options.limits;
+        writer.has_claims = has_claims;
         writer.next.require();
         writer.new = Some(NewFile {
             temporary,
-            _replaced: replaced.map(|(file, _)| file),
+            replaced: replaced.map(|(file, _)| file),
             overwrite: options.overwrite,
         });
         Ok(writer)
@@ -102,9 +111,14 @@ impl ZipWriter {
     pub fn append(path: &Path, durability: Durability, limits: &Limits) -> Result<Self> {
         let path = file::resolve(path);
         let file = Arc::new(file::open_locked(&path)?);
-        claims::remove_of(&path)?;
-        Self::resume(Arc::clone(&file), &path, durability, limits)
-            .map_err(|error| error.in_file(path.display()))
+        let claimed = claims::end_of(&path)?;
+        let mut writer = Self::resume(Arc::clone(&file), &path, durability, limits)
+            .map_err(|error| error.in_file(path.display()))?;
+        if let Some(claimed) = claimed {
+            writer.has_claims = true;
+            writer.out.restart(writer.out.position().max(claimed));
+        }
+        Ok(writer)
     }
 
     /// Continues `file`, which has the path `path` and is locked.
@@ -204,6 +218,7 @@ impl ZipWriter {
             next: NextCommit::default(),
             temporary_tail: None,
             is_tail_overwritten: false,
+            has_claims: false,
             state: State::new(),
             limits: Limits::default(),
         }
@@ -293,6 +308,10 @@ impl ZipWriter {
         self.is_tail_overwritten = false;
         self.out.restart(slot.permanent_end().unwrap_or(u64::MAX));
         self.state.succeed();
+        if std::mem::take(&mut self.has_claims) {
+            // All claimed bytes are before the end of the commit. A folder that remains does no harm.
+            let _ = claims::remove_of(&self.path);
+        }
         Ok(())
     }
 
@@ -407,6 +426,7 @@ impl ContainerWriter for ZipWriter {
     fn share(&mut self) -> Result<SharedFileInfo> {
         self.guarded(|writer| {
             writer.is_tail_overwritten = true;
+            writer.has_claims = true;
             writer.out.flush()?;
             let name = match &writer.new {
                 Some(new) => new.temporary.clone(),
@@ -467,6 +487,9 @@ impl Drop for ZipWriter {
         if let Some(new) = &self.new {
             // Errors cannot be reported here, and do not affect later readers or writers.
             let _ = fs::remove_file(&new.temporary);
+            if self.has_claims && new.replaced.is_none() {
+                let _ = claims::remove_of(&self.path);
+            }
         } else if !self.state.is_in_doubt() {
             self.roll_back();
         }
