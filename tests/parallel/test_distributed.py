@@ -149,7 +149,11 @@ def test_nothing_is_committed_without_finish(path: Path) -> None:
     ):
         commit.finish([receipt])
     assert path.read_bytes() == before
+    # The next commit, which begins after the claimed bytes, removes the claims.
+    with ambar.create(path, "a") as store:
+        store.create_array("y", np.arange(8.0))
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert ambar.open_store(path).usage()["dead"] > 8 * 4
 
 
 def test_wrong_regions_and_values_are_refused(path: Path) -> None:
@@ -167,6 +171,8 @@ def test_wrong_regions_and_values_are_refused(path: Path) -> None:
             Invitation(b"{}").writer()
         with pytest.raises(ValueError, match="not a valid receipt"):
             commit.finish([b"{}"])
+        with pytest.raises(NotADirectoryError, match="a folder with files"):
+            commit.finish(path / "none", partial=True)
         commit.cancel()
 
 
@@ -216,7 +222,10 @@ def test_workers_of_a_cluster_write_and_may_die(
         data,
         dtype=data.dtype,
     )
-    dataset = xr.Dataset({"a": (("t", "x"), deadly), "b": ("t", np.arange(60.0))})
+    scalar = da.from_array(np.float64(7.5))
+    dataset = xr.Dataset(
+        {"a": (("t", "x"), deadly), "b": ("t", np.arange(60.0)), "k": ((), scalar)}
+    )
     received: list[str] = []
     region = ambar.Writer.write_region
 
@@ -229,6 +238,7 @@ def test_workers_of_a_cluster_write_and_may_die(
         dataset.ambar.write(path)
         assert path.with_name("died").exists()
         np.testing.assert_array_equal(read_by_zarr(path, "a"), values)
+        assert xr.open_dataset(path, engine="ambar")["k"].item() == 7.5
         # Workers write other rows, of chunks of the store.
         xr.Dataset({"a": (("t", "x"), data * 2), "b": ("t", np.ones(60))}).ambar.write(
             path, append_dim="t"

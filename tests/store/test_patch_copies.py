@@ -179,6 +179,14 @@ def test_cells_in_regions(
         np.testing.assert_array_equal(ids, kept)
 
 
+def test_a_region_without_boxes_is_an_error(advection: Path, tmp_path: Path) -> None:
+    part, target = tmp_path / "part.ambar", tmp_path / "none.ambar"
+    copy(advection, part, region=ambar.Box((0.1,) * 3, (0.3,) * 3))
+    with pytest.raises(ValueError, match="no cell is selected"):
+        ambar.convert(part, target, region=ambar.Box((0.8,) * 3, (0.9,) * 3))
+    assert not target.exists()
+
+
 def test_a_region_is_exported_and_read_by_yt(stores: dict[str, Path], tmp_path: Path) -> None:
     name = "nyx64_plt00040"
     source = amrex_sample(name)

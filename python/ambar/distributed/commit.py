@@ -545,6 +545,10 @@ def _divided(
 
 def _listed(receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[bytes]:
     if isinstance(receipts, (str, os.PathLike)):
+        if not Path(receipts).is_dir():
+            raise NotADirectoryError(
+                f"{os.fspath(receipts)}: expected a folder with files *.receipt; check the path"
+            )
         files = Path(receipts).glob("*.receipt")
         return [file.read_bytes() for file in sorted(files, key=lambda file: file.stat().st_mtime)]
     if isinstance(receipts, bytes):

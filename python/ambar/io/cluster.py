@@ -56,9 +56,8 @@ def convert_on_cluster(
     with connected(scheduler) as client, scratch_beside(target) as scratch:
         title = f"converting {plural(len(outputs), 'output')}"
         with progress_function(progress, title) as report:
-            tasks = [
-                (convert, str(output.absolute()), scratch, dict(options)) for output in outputs
-            ]
+            given = dict(options) | {"threads": options["threads"] or 1}
+            tasks = [(convert, str(output.absolute()), scratch, given) for output in outputs]
             reports = run(client, _convert_output, tasks, report)
         stores = [done.target for done in reports if done.converted]
         if not stores:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
+from ambar import _core
 from ambar._util.optional import require
 from ambar._util.progress import Progress
 
@@ -29,6 +30,8 @@ def connected(scheduler: Scheduler) -> Iterator[Any]:
     ------
     ModuleNotFoundError
         If distributed is not installed.
+    ValueError
+        If the address is invalid.
     OSError
         If no scheduler answers at the address.
     """
@@ -36,6 +39,12 @@ def connected(scheduler: Scheduler) -> Iterator[Any]:
     if not isinstance(scheduler, str):
         yield scheduler
         return
+    try:
+        distributed.comm.resolve_address(scheduler)
+    except ValueError as error:
+        raise _core.InvalidError(
+            f"invalid address of a scheduler: {scheduler!r} ({error}); expected tcp://HOST:PORT"
+        ) from None
     with distributed.Client(scheduler, set_as_default=False) as client:
         yield client
 

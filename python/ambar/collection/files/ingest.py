@@ -314,7 +314,7 @@ class _Run:
         """Ingest batches of files in tasks to collections beside the target, and copy these."""
         refuse_url(target)
         with connected(scheduler) as client, scratch_beside(target) as scratch:
-            options = {**self._collection.settings, **writing}
+            options = {**self._collection.settings, **writing, "threads": writing["threads"] or 1}
             named = [(name, path.absolute()) for name, path in self.wanted.items()]
             tasks = [(dict(batch), scratch, reading, options) for batch in batches(named, client)]
             done = run_tasks(client, partial(_ingest_batch, on_error=self._on_error), tasks, report)

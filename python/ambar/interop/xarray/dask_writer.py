@@ -200,7 +200,7 @@ def _sample(values: Any) -> npt.NDArray[Any]:
     while math.prod(lengths) * values.itemsize > _SAMPLE and max(lengths) > 1:
         longest = lengths.index(max(lengths))
         lengths[longest] = math.ceil(lengths[longest] / 2)
-    return np.ascontiguousarray(values[tuple(map(slice, lengths))])
+    return np.asarray(values[tuple(map(slice, lengths))], order="C")
 
 
 def _write_block(invitation: Any, node: str, start: tuple[int, ...], values: Any) -> bytes:

@@ -295,6 +295,8 @@ def _cropped(level: PartLevel, parts: np.ndarray) -> PartLevel:
 
 def _joined(boxes: np.ndarray) -> np.ndarray:
     """Return boxes in which those with a common face, of equal sides, are one."""
+    if not len(boxes):
+        return boxes
     ndim = boxes.shape[2]
     for axis in range(ndim):
         others = [other for other in range(ndim) if other != axis]
