@@ -273,7 +273,7 @@ def test_slots_of_other_formats(start: int, case: str, tmp_path: Path) -> None:
 
 
 LISTS: dict[str, Callable[[str], str]] = {
-    "format of the list": lambda old: old.replace("directory 001", "directory 002"),
+    "format of the list": lambda old: old.replace("directory 001", "directory 003"),
     "count": lambda old: old.replace("entries 4", "entries 3"),
     "number of the next put": lambda old: old.replace("next", "next -"),
     "key": lambda old: old.replace("group/walk/c/0", "group/../c/0"),
