@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -390,6 +391,12 @@ def test_folders_of_runs_are_drawn(
         assert run(capsys, "plot", run_folder, target, "--output", numbers[0])[0] == 0
         code, _, error = run(capsys, "plot", run_folder, target, "--output", 7)
         assert (code, f"no output 7; available: {numbers[0]}" in error) == (3, True)
+    # A simulation is still writing its last output.
+    running = shutil.copytree(amrex_run, tmp_path / "running")
+    header = max(running.iterdir()) / "Header"
+    header.write_bytes(header.read_bytes()[:100])
+    code, _, error = run(capsys, "plot", running, target)
+    assert (code, "warning: the last output is left out" in error) == (0, True)
     single = RAMSES / "sedov3d_small" / "output_00001"
     code, _, error = run(capsys, "plot", single, target, "--output", 1)
     assert (code, "expected a series for an output" in error) == (2, True)

@@ -185,6 +185,9 @@ def test_a_region_without_boxes_is_an_error(advection: Path, tmp_path: Path) -> 
     with pytest.raises(ValueError, match="no cell is selected"):
         ambar.convert(part, target, region=ambar.Box((0.8,) * 3, (0.9,) * 3))
     assert not target.exists()
+    # The middle of the domain is outside of the boxes: the picture shows the middle of these.
+    image = ambar.open_snapshot(part).plot().images[0]
+    assert np.isfinite(np.ma.filled(image.get_array(), np.nan)).any()
 
 
 def test_a_region_is_exported_and_read_by_yt(stores: dict[str, Path], tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from ambar.cli.options import (
     split_names,
     without_none,
 )
-from ambar.cli.output import show_result
+from ambar.cli.output import printed_warnings, show_result
 
 if TYPE_CHECKING:
     from ambar.kinds.registry import Kind
@@ -190,7 +190,8 @@ def plot(
     from ambar.kinds.registry import open_outputs
     from ambar.kinds.request import build
 
-    kind, opened = open_outputs(path, commit=commit)
+    with printed_warnings():
+        kind, opened = open_outputs(path, commit=commit)
     if kind.plot is None:
         raise _core.InvalidError(
             f"{path}: the kind {kind.name!r} has nothing to draw; ambar ls shows what it has"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ambar.cli.options import Commit, Debug, flag, option
-from ambar.cli.output import console
+from ambar.cli.output import console, printed_warnings
 
 
 def view(
@@ -45,7 +45,8 @@ def view(
     """
     from ambar.io.view import view as view_path
 
-    viewer = view_path(path, against=against, commit=commit).serve(port, browser=browser)
+    with printed_warnings():
+        viewer = view_path(path, against=against, commit=commit).serve(port, browser=browser)
     console.print(f"{path}: {viewer.url}", soft_wrap=True, markup=False)
     console.print("Ctrl-C ends the server.")
     try:

@@ -92,7 +92,8 @@ class PatchPart:
             found.pop()
         if len(found) <= lowest:
             raise _core.InvalidError(
-                f"{location}: no cell is selected; choose a larger region, or other levels"
+                f"{location}: no cell is selected; choose a larger region, or levels of 0 to "
+                f"{len(source) - 1}"
             )
         found[-1] = replace(found[-1], ratio=np.ones(self.ndim, np.int64))
         self.levels = found

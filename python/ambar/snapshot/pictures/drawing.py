@@ -166,7 +166,7 @@ def _comparison_grid(
             raise _core.InvalidError(
                 f"expected two versions of the same data, found images of {images[0].shape} and "
                 f"{images[1].shape} pixels of {original.location} and {other.location}; give a "
-                "level that both have"
+                "level that both have: --level, or level="
             )
         scale = scale_of(images, request)
         both = [

@@ -60,6 +60,8 @@ def image_of(snapshot: Snapshot, field: str, request: CellsPlot) -> xr.DataArray
         image = _image_of_cells(snapshot, field, request, is_map=is_map)
     if not np.isfinite(image).any():
         condition = "" if request.where is None else f" under the condition {request.where!r}"
+        if request.slice_at is not None:
+            condition += f" at {request.slice_at:g} along {request.axis}"
         raise _core.InvalidError(
             f"{snapshot.location}: expected values of {field!r} to draw, found none{condition}; "
             "change the condition or the part to draw"
@@ -78,8 +80,23 @@ def with_usual_view(snapshot: Snapshot, field: str, request: CellsPlot) -> Cells
         return request
     weight = usual_weight(amr) if is_cartesian else None
     if weight is None and not _needs_map(request):
-        return replace(request, slice_at=0.5)
+        return replace(request, slice_at=_usual_plane(snapshot, request))
     return replace(request, weight=weight or "volume")
+
+
+def _usual_plane(snapshot: Snapshot, request: CellsPlot) -> float:
+    """Return the middle of the domain, or of the boxes of patches if it is outside of all."""
+    amr, axis = snapshot.amr, "xyz".index(cast("str", request.axis))
+    if amr.layout != "patches":
+        return 0.5
+    fractions = [
+        (amr.boxes(number)[:, :, axis] - level.lo[axis]) / (level.hi[axis] - level.lo[axis])
+        for number, level in enumerate(getattr(snapshot.info, "levels", ()))
+    ]
+    lower, upper = np.concatenate(fractions).T
+    if ((lower <= 0.5) & (upper > 0.5)).any():
+        return 0.5
+    return float((lower.min() + upper.max()) / 2)
 
 
 def levels_of(snapshot: Snapshot, image: xr.DataArray, request: CellsPlot) -> np.ndarray:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ambar import _core
 from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.snapshot import Snapshot
 
@@ -13,7 +15,8 @@ from ambar.snapshot.snapshot import Snapshot
 class RunFolder(Outputs):
     """The outputs of a run in files of its code, in the order of their numbers.
 
-    Each access opens an output again: what was read of it is not kept.
+    Each access opens an output again: values that were read are not kept. Outputs at the end that
+    cannot be opened are left out with a warning: their program is probably still writing them.
     """
 
     def __init__(
@@ -22,6 +25,9 @@ class RunFolder(Outputs):
         self._location = location
         self._paths = [path for path in paths if re.search(r"\d", path.name)]
         self._open = opened
+        while len(self._paths) > 1 and (error := self._error_of_last()) is not None:
+            warnings.warn(f"the last output is left out: {error}", stacklevel=2)
+            self._paths.pop()
 
     @property
     def location(self) -> str:
@@ -36,6 +42,13 @@ class RunFolder(Outputs):
     def __len__(self) -> int:
         """Return the number of outputs."""
         return len(self._paths)
+
+    def _error_of_last(self) -> Exception | None:
+        try:
+            self._open(self._paths[-1])
+        except (_core.AmbarError, OSError) as error:
+            return error
+        return None
 
     def _snapshot(self, position: int) -> Snapshot:
         return self._open(self._paths[position])
