@@ -458,7 +458,7 @@ class SharedCommit:
     def missing(
         self, receipts: Sequence[bytes], expected: Sequence[tuple[str, list[int], list[int]]]
     ) -> list[tuple[str, list[int], list[int]]]:
-        """Return the expected parts that no receipt has: path, start and shape."""
+        """Return the expected regions that no receipt has: path, start and shape."""
 
     def close(self) -> None:
         """End the commit: tasks cannot write any more."""

@@ -71,10 +71,12 @@ def block(number: int, plane: Sequence[int] | None = None) -> np.ndarray:
     return field(*axes).astype("f4")
 
 
-def write_block(invitation: ambar.distributed.Invitation, part: ambar.distributed.Part) -> bytes:
+def write_block(
+    invitation: ambar.distributed.Invitation, region: ambar.distributed.ArrayRegion
+) -> bytes:
     """Compute and write a block in a task."""
     with invitation.writer() as writer:
-        writer.write_region(part.path, block(part.start[0] // ROWS), part.start)
+        writer.write_region(region.path, block(region.start[0] // ROWS), region.start)
         return writer.receipt()
 
 
@@ -97,9 +99,9 @@ def by_tasks(target: Path, shape: Sequence[int], profile: Any, client: Any) -> N
     }
     with ambar.distributed.open(target, "w", profile=profile, fsync=False) as commit:
         commit.create_array("x", **spec, sample=block(0, (128, 128)))
-        parts = commit.parts()
+        regions = commit.regions()
         commit.finish(
-            client.gather(client.map(write_block, [commit.invitation] * len(parts), parts))
+            client.gather(client.map(write_block, [commit.invitation] * len(regions), regions))
         )
 
 

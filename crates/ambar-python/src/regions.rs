@@ -12,8 +12,8 @@ use crate::memory::BorrowedBuffer;
 use crate::spec::DType;
 use crate::writer::check_dtype;
 
-/// Path, start and shape of a part of an array.
-type Part = (String, Vec<u64>, Vec<u64>);
+/// Path, start and shape of a region of an array.
+type PathRegion = (String, Vec<u64>, Vec<u64>);
 
 /// A commit whose arrays tasks write.
 #[pyclass(frozen, module = "ambar._core")]
@@ -38,13 +38,13 @@ impl SharedCommit {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The expected parts that no receipt has, by path, start and shape.
+    /// The expected regions that no receipt has, by path, start and shape.
     fn missing(
         &self,
         py: Python<'_>,
         receipts: Vec<PyBackedBytes>,
-        expected: Vec<Part>,
-    ) -> PyResult<Vec<Part>> {
+        expected: Vec<PathRegion>,
+    ) -> PyResult<Vec<PathRegion>> {
         let receipts: Vec<&[u8]> = receipts.iter().map(AsRef::as_ref).collect();
         let expected = expected
             .into_iter()
@@ -56,9 +56,10 @@ impl SharedCommit {
         let missing = self
             .inner
             .with(py, |shared| shared.missing(&receipts, &expected))?;
-        let parts = missing.into_iter();
-        let parts = parts.map(|part| (part.path, part.region.start, part.region.shape));
-        Ok(parts.collect())
+        let missing = missing
+            .into_iter()
+            .map(|ArrayRegion { path, region }| (path, region.start, region.shape));
+        Ok(missing.collect())
     }
 
     /// Ends the commit: tasks cannot write any more.

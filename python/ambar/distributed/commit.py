@@ -14,7 +14,7 @@ from ambar import _core
 from ambar._util.arguments import WriteMode
 from ambar._util.commit_context import CommitContext
 from ambar._util.text import plural
-from ambar.distributed.task import Invitation, Part
+from ambar.distributed.task import ArrayRegion, Invitation
 from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
 from ambar.store.nodes import WriterAttributes, absolute
@@ -22,25 +22,25 @@ from ambar.store.urls import refuse_url
 from ambar.store.writer import ArrayOptions, Profile, Writer, check_layout, create
 
 _LISTED = 5
-"""Missing parts that an error message lists."""
+"""Missing regions that an error message lists."""
 
 
-class Commit(CommitContext):
+class SharedCommit(CommitContext):
     """One commit of a store, whose arrays tasks in other processes write.
 
     `open` returns it. First it creates groups and arrays; then tasks write regions with its
     `invitation`, in any processes; last, `finish` commits what their receipts list. Without
-    `finish`, or after an exception, nothing is committed, and the store is as before.
+    `finish`, or after an exception, nothing is committed, and the store is unchanged.
 
     Examples
     --------
-    >>> def write(invitation, part):  # a task, in any process that sees the file system
+    >>> def write(invitation, region):  # a task, in any process that sees the file system
     ...     with invitation.writer() as writer:
-    ...         writer.write_region(part.path, np.full(part.shape, 1.5), part.start)
+    ...         writer.write_region(region.path, np.full(region.shape, 1.5), region.start)
     ...         return writer.receipt()
     >>> with ambar.distributed.open("x.ambar") as commit:
     ...     commit.create_array("density", shape=(100, 200), dtype="f8", blocks=(50, 200))
-    ...     receipts = [write(commit.invitation, part) for part in commit.parts()]
+    ...     receipts = [write(commit.invitation, region) for region in commit.regions()]
     ...     commit.finish(receipts)
     >>> ambar.open_store("x.ambar")["density"].shape
     (100, 200)
@@ -50,7 +50,7 @@ class Commit(CommitContext):
         self._writer = writer
         self._location = location
         self._alignment = alignment
-        self._expected: dict[str, Part] = {}
+        self._expected: dict[str, list[ArrayRegion]] = {}
         self._shared: _core.SharedCommit | None = None
         self._invitation: Invitation | None = None
         self._is_over = False
@@ -117,7 +117,7 @@ class Commit(CommitContext):
         blocks : sequence of int, optional
             The shape of the regions that tasks write, at multiples of it. Chunks and shards are
             chosen so that each region has whole ones. Without `blocks`, `chunks` and `shards`,
-            `parts` has the regions.
+            `regions` has the regions.
         sample : array_like, optional
             Values that resemble those of the array, of any shape with as many dimensions, to choose
             the codecs. By default the codecs are those of the profile.
@@ -144,7 +144,7 @@ class Commit(CommitContext):
         ...     commit.create_array(
         ...         "density", shape=(2, 500), dtype="f8", blocks=(1, 500), error_bound=1e-3
         ...     )
-        ...     [part.start for part in commit.parts()]
+        ...     [region.start for region in commit.regions()]
         ...     commit.cancel()
         [(0, 0), (1, 0)]
         """
@@ -188,7 +188,7 @@ class Commit(CommitContext):
         self._writer._limit(path, options.limits)
         if sample is not None:
             choose_codecs(self._writer, path, np.asarray(sample, dtype))
-        self._expected[path.strip("/")] = Part(path, (0,) * len(shape), shape)
+        self._expected[path.strip("/")] = [ArrayRegion(path, (0,) * len(shape), shape)]
 
     def update_array(
         self, path: str, start: Sequence[int] | None = None, shape: Sequence[int] | None = None
@@ -200,15 +200,17 @@ class Commit(CommitContext):
         path : str
             The path of the array.
         start, shape : sequence of int, optional
-            The region that the tasks write together: `parts` has its parts, and `finish` checks
-            that none is missing. By default they may write any regions, and nothing is expected.
+            A region that the tasks write together: `regions` divides it, and `finish` checks that
+            no shard of it is missing. Further calls add regions of the same array. By default they
+            may write any regions, and nothing is expected.
 
         Raises
         ------
         KeyError
             If the array does not exist (raised by `invitation`).
         ValueError
-            If tasks were invited already.
+            If tasks were invited already; if the region does not begin and end at borders of shards
+            (raised by `regions`, `missing` and `finish`).
 
         Examples
         --------
@@ -226,7 +228,9 @@ class Commit(CommitContext):
         self._check_unshared()
         if (start is None) != (shape is None):
             raise _core.InvalidError(f"{path}: expected start and shape, found one; give both")
-        self._expected[path.strip("/")] = Part(path, tuple(start or ()), tuple(shape or (0,)))
+        regions = self._expected.setdefault(path.strip("/"), [])
+        if start is not None and shape is not None:
+            regions.append(ArrayRegion(path, tuple(start), tuple(shape)))
 
     @property
     def invitation(self) -> Invitation:
@@ -240,8 +244,10 @@ class Commit(CommitContext):
             self._invitation = Invitation._of(core, self._writer._limits)
         return self._invitation
 
-    def parts(self, path: str | None = None) -> list[Part]:
+    def regions(self, path: str | None = None) -> list[ArrayRegion]:
         """Return the regions that tasks are expected to write, shard by shard.
+
+        After the first call, arrays and groups are final, as for `invitation`.
 
         Parameters
         ----------
@@ -250,8 +256,8 @@ class Commit(CommitContext):
 
         Returns
         -------
-        list of Part
-            Path, start and shape of each region; ``part.slices`` is an index of arrays.
+        list of ArrayRegion
+            Path, start and shape of each region; ``region.slices`` is an index of arrays.
 
         Raises
         ------
@@ -261,8 +267,8 @@ class Commit(CommitContext):
         Examples
         --------
         >>> arrays = {"x": {"shape": (5,), "dtype": "f8", "blocks": (2,)}}
-        >>> with ambar.distributed.open("parts.ambar", arrays=arrays) as commit:
-        ...     [part.slices for part in commit.parts("x")]
+        >>> with ambar.distributed.open("regions.ambar", arrays=arrays) as commit:
+        ...     [region.slices for region in commit.regions("x")]
         ...     commit.cancel()
         [(slice(0, 2, None),), (slice(2, 4, None),), (slice(4, 5, None),)]
         """
@@ -274,10 +280,12 @@ class Commit(CommitContext):
             raise _core.NotFoundError(
                 f"array {path!r} is not written by tasks; available: {', '.join(self._expected)}"
             )
-        return [part for part in missing if part.path == path]
+        return [region for region in missing if region.path == path]
 
-    def missing(self, receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[Part]:
+    def missing(self, receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[ArrayRegion]:
         """Return the expected regions that no receipt has, to run their tasks again.
+
+        After the first call, arrays and groups are final, as for `invitation`.
 
         Parameters
         ----------
@@ -286,7 +294,7 @@ class Commit(CommitContext):
 
         Returns
         -------
-        list of Part
+        list of ArrayRegion
             Path, start and shape of each region.
 
         Raises
@@ -303,16 +311,17 @@ class Commit(CommitContext):
         ...         receipts = [writer.receipt()]
         ...     commit.missing(receipts)
         ...     commit.cancel()
-        [Part(path='x', start=(2,), shape=(2,))]
+        [ArrayRegion(path='x', start=(2,), shape=(2,))]
         """
         shared = self._sharing()
         expected = [
-            (path, list(part.start), list(part.shape))
-            for path, part in self._expected.items()
-            if 0 not in part.shape
+            (path, list(region.start), list(region.shape))
+            for path, regions in self._expected.items()
+            for region in regions
+            if 0 not in region.shape
         ]
         missing = shared.missing(_listed(receipts), expected)
-        return [Part(path, tuple(start), tuple(shape)) for path, start, shape in missing]
+        return [ArrayRegion(path, tuple(start), tuple(shape)) for path, start, shape in missing]
 
     def finish(
         self,
@@ -321,17 +330,17 @@ class Commit(CommitContext):
         partial: bool = False,
         message: str = "",
     ) -> None:
-        """Commit what tasks have written, with all groups, attributes and arrays.
+        """Commit the regions of the receipts, with all groups, attributes and arrays.
 
-        If several receipts have the same chunk, the last one is valid. What tasks have written
-        without a receipt stays in the file as dead bytes: `Store.usage` counts them, and
-        `ambar.compact` removes them. Tasks that still run cannot write any more.
+        If several receipts have the same chunk, the last one is valid. Values without a receipt
+        stay in the file as dead bytes: `Store.usage` counts them, and `ambar.compact` removes them.
+        Tasks that still run cannot write any more.
 
         Parameters
         ----------
         receipts : iterable of bytes, or path
             The receipts of the tasks, in any order, or the folder with their files, those that end
-            in ``.receipt``, which are read in the order of their times of modification.
+            in ``.receipt``, in the order of their times of modification, then of their names.
         partial : bool, default False
             Whether regions may be missing. They have the fill value, or, of an existing array,
             their earlier values.
@@ -344,6 +353,8 @@ class Commit(CommitContext):
             If expected regions are missing: the message lists them. Nothing is committed, and the
             commit stays open: run their tasks again (see `missing`), or cancel. Also if a receipt
             is damaged, or of another commit.
+        NotADirectoryError
+            If the folder of receipts does not exist.
         OSError
             If the file system reports an error.
 
@@ -364,12 +375,12 @@ class Commit(CommitContext):
         self.close()
 
     def _adopt(self, receipts: list[bytes]) -> None:
-        """End the tasks, and let the writer adopt what they have written, for its next commit."""
+        """End the tasks, and let the writer adopt their entries, for its next commit."""
         self._writer._core.adopt(self._sharing(), receipts)
         self._end()
 
     def cancel(self) -> None:
-        """Commit nothing, and close the store, which is as before. Tasks cannot write any more.
+        """Commit nothing, and close the store, which is unchanged. Tasks cannot write any more.
 
         Examples
         --------
@@ -425,16 +436,16 @@ class Commit(CommitContext):
         if self._shared is not None:
             raise _core.InvalidError(
                 f"{self._location}: tasks were invited already, so groups and arrays are final; "
-                "create them before the first use of invitation, parts or missing"
+                "create them before the first use of invitation, regions or missing"
             )
 
-    def _incomplete(self, missing: list[Part]) -> _core.InvalidError:
-        listed = [f"{part.path} at {part.start}" for part in missing[:_LISTED]]
+    def _incomplete(self, missing: list[ArrayRegion]) -> _core.InvalidError:
+        listed = [f"{region.path} at {region.start}" for region in missing[:_LISTED]]
         more = [f"{len(missing) - _LISTED} more"] if len(missing) > _LISTED else []
         return _core.InvalidError(
             f"{self._location}: expected receipts of all regions, found none of "
             f"{plural(len(missing), 'region')}: {', '.join(listed + more)}; nothing is committed; "
-            "run the tasks of Commit.missing again, or use partial=True"
+            "run the tasks of SharedCommit.missing again, or use partial=True"
         )
 
 
@@ -446,7 +457,7 @@ def open(  # noqa: A001 - as `ambar.open`
     profile: Profile = "balanced",
     alignment: int = 4096,
     fsync: bool = True,
-) -> Commit:
+) -> SharedCommit:
     """Open a store for one commit that tasks in any processes write together.
 
     All tasks see the file at the same path, on a file system of one machine or of a cluster, which
@@ -460,7 +471,7 @@ def open(  # noqa: A001 - as `ambar.open`
     mode : {"w-", "w", "a"}, default "w-"
         As for `ambar.create`: create a store, replace one, or change one.
     arrays : mapping of mappings, optional
-        The arguments of `Commit.create_array` by the path of each array.
+        The arguments of `SharedCommit.create_array` by the path of each array.
     profile : {"fast", "balanced", "small", "raw"}, default "balanced"
         How codecs are chosen; "raw" does not compress.
     alignment : int, default 4096
@@ -471,8 +482,8 @@ def open(  # noqa: A001 - as `ambar.open`
 
     Returns
     -------
-    Commit
-        A context manager. The block calls `Commit.finish`, or nothing is committed.
+    SharedCommit
+        A context manager. The block calls `SharedCommit.finish`, or nothing is committed.
 
     Raises
     ------
@@ -481,7 +492,7 @@ def open(  # noqa: A001 - as `ambar.open`
     BusyError
         If another writer has the store open.
     UnsupportedError
-        If the store is a folder (raised by `Commit.invitation`), or `path` is a URL.
+        If the store is a folder (raised by `SharedCommit.invitation`), or `path` is a URL.
     ValueError
         If an argument is invalid.
     OSError
@@ -489,19 +500,20 @@ def open(  # noqa: A001 - as `ambar.open`
 
     Examples
     --------
-    >>> def write(invitation, part):  # with any library that runs functions in processes
+    >>> def write(invitation, region):  # with any library that runs functions in processes
     ...     with invitation.writer() as writer:
-    ...         writer.write_region(part.path, np.full(part.shape, part.start[0]), part.start)
+    ...         values = np.full(region.shape, region.start[0])
+    ...         writer.write_region(region.path, values, region.start)
     ...         return writer.receipt()
     >>> arrays = {"density": {"shape": (4, 300), "dtype": "i8", "blocks": (1, 300)}}
     >>> with ambar.distributed.open("density.ambar", arrays=arrays) as commit:
-    ...     commit.finish(write(commit.invitation, part) for part in commit.parts())
+    ...     commit.finish(write(commit.invitation, region) for region in commit.regions())
     >>> ambar.open_store("density.ambar")["density"][:, 0]
     array([0, 1, 2, 3])
     """
     refuse_url(path)
     writer = create(path, mode, profile=profile, fsync=fsync)
-    commit = Commit(writer, os.fspath(path), alignment)
+    commit = SharedCommit(writer, os.fspath(path), alignment)
     try:
         for name, options in (arrays or {}).items():
             commit.create_array(name, **options)
@@ -550,7 +562,8 @@ def _listed(receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[bytes]:
                 f"{os.fspath(receipts)}: expected a folder with files *.receipt; check the path"
             )
         files = Path(receipts).glob("*.receipt")
-        return [file.read_bytes() for file in sorted(files, key=lambda file: file.stat().st_mtime)]
+        ordered = sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
+        return [file.read_bytes() for file in ordered]
     if isinstance(receipts, bytes):
         raise TypeError("expected several receipts, found one; give a list of receipts")
     return list(receipts)

@@ -17,13 +17,13 @@ from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute
 
 
-class Part(NamedTuple):
+class ArrayRegion(NamedTuple):
     """A part of an array, which one task can write.
 
     Examples
     --------
-    >>> part = ambar.distributed.Part("density", (100, 0), (50, 200))
-    >>> part.slices
+    >>> region = ambar.distributed.ArrayRegion("density", (100, 0), (50, 200))
+    >>> region.slices
     (slice(100, 150, None), slice(0, 200, None))
     """
 
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """The part as an index of arrays."""
+        """The region as an index of arrays."""
         lengths = zip(self.start, self.shape, strict=True)
         return tuple(slice(start, start + length) for start, length in lengths)
 
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 class Invitation:
     """Lets tasks write arrays of a commit, until the commit ends.
 
-    `Commit.invitation` is one. It can be pickled, and travels as bytes or as a file.
+    `SharedCommit.invitation` is one. It can be pickled, and travels as bytes or as a file.
 
     Parameters
     ----------
@@ -178,13 +178,13 @@ class TaskWriter:
 
     Examples
     --------
-    >>> def write(invitation, part):
+    >>> def write(invitation, region):
     ...     with invitation.writer() as writer:
-    ...         writer.write_region(part.path, np.full(part.shape, 2.5), part.start)
+    ...         writer.write_region(region.path, np.full(region.shape, 2.5), region.start)
     ...         return writer.receipt()
     >>> arrays = {"x": {"shape": (4, 6), "dtype": "f8", "blocks": (2, 6)}}
     >>> with ambar.distributed.open("tasks.ambar", arrays=arrays) as commit:
-    ...     commit.finish(write(commit.invitation, part) for part in commit.parts())
+    ...     commit.finish(write(commit.invitation, region) for region in commit.regions())
     >>> float(ambar.open_store("tasks.ambar")["x"][:].sum())
     60.0
     """
@@ -240,13 +240,13 @@ class TaskWriter:
         if isinstance(native, list):
             raise _core.UnsupportedError(
                 f"{path}: expected values of fixed size, found {dtype}; write them in the "
-                "coordinator, with Commit.create_array"
+                "coordinator, with SharedCommit.create_array"
             )
         check_range(path, values, self._limits.get(absolute(path)))
         self._core.write(path, native, dtype, list(start), list(values.shape))
 
     def receipt(self) -> bytes:
-        """Make all values that were written durable, and return the receipt for `Commit.finish`.
+        """Make all written values durable, and return the receipt for `SharedCommit.finish`.
 
         Returns
         -------
@@ -277,7 +277,7 @@ class TaskWriter:
         Parameters
         ----------
         path : str or path-like
-            The file; `Commit.finish` reads those of a folder that end in ``.receipt``.
+            The file; `SharedCommit.finish` reads those of a folder that end in ``.receipt``.
 
         Raises
         ------

@@ -48,6 +48,10 @@ def convert_on_cluster(
             f"{os.fspath(paths[0])}: expected a run of several outputs to divide among workers, "
             f"found one source of the kind {kind.name!r}; leave out scheduler"
         )
+    if options.get("halos") is not None:
+        raise _core.InvalidError(
+            "halos belong to one output, and scheduler divides several; leave one out"
+        )
     if mode == "a" and Path(target).exists():
         raise _core.InvalidError(
             f"{os.fspath(target)}: expected a new store with scheduler, found one to add to; "
@@ -61,8 +65,8 @@ def convert_on_cluster(
             reports = run(client, _convert_output, tasks, report)
         stores = [done.target for done in reports if done.converted]
         if not stores:
-            name, why = next(iter(reports[0].failed.items()))
-            raise _core.CorruptError(f"{name}: {why}; all {len(outputs)} outputs failed")
+            name, why = next((*done.failed.items(), *done.left_out.items()) for done in reports)[0]
+            raise _core.CorruptError(f"{name}: {why}; no output of {len(outputs)} was converted")
         merged = merge(stores, target, mode=mode, fsync=options["fsync"])
     return dataclasses.replace(
         merged,

@@ -21,8 +21,8 @@ def in_order(callback: Callable[P, None]) -> Callable[P, None]:
     Examples
     --------
     >>> from ambar.viewer.ordering import in_order
-    >>> in_order(print)("without a page, the callback is called as it is")
-    without a page, the callback is called as it is
+    >>> in_order(print)("without a page, the callback is unchanged")
+    without a page, the callback is unchanged
     """
 
     @wraps(callback)

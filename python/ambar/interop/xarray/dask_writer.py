@@ -19,7 +19,7 @@ from ambar.store.urls import is_url
 from ambar.store.writer import Writer
 
 if TYPE_CHECKING:
-    from ambar.distributed.commit import Commit
+    from ambar.distributed.commit import SharedCommit
 
 # Bytes of the blocks that processes compute before they are written: dask starts its processes for
 # each such batch.
@@ -131,11 +131,11 @@ def _write_on_cluster(
     from dask.delayed import delayed
     from distributed import as_completed
 
-    from ambar.distributed.commit import Commit
+    from ambar.distributed.commit import SharedCommit
 
     blocks = [list(_blocks([array])) for array in arrays]
     held = _choose_codecs(client, writer, arrays, [of_array[0][1] for of_array in blocks])
-    commit = Commit(writer, location)
+    commit = SharedCommit(writer, location)
     for array in arrays:
         if array.is_appended:
             writer._core.extend(absolute(array.node), array.data.shape[0])
@@ -153,7 +153,11 @@ def _write_on_cluster(
         futures = client.compute(whole) if whole else []
         completed = as_completed(futures, loop=client.loop, with_results=True)
         del blocks, futures, held, whole  # the cluster releases blocks after they are written
-        receipts = [receipt for _, receipt in completed]
+        try:
+            receipts = [receipt for _, receipt in completed]
+        except BaseException:
+            client.cancel(list(completed.futures))
+            raise
         if invitation is not None:
             commit._adopt(receipts)
     finally:
@@ -162,7 +166,7 @@ def _write_on_cluster(
         writer.write_region(node, np.asarray(values), start)
 
 
-def _invitation(commit: Commit) -> Any:
+def _invitation(commit: SharedCommit) -> Any:
     """Return the delayed invitation of a commit; None if the store is a folder."""
     from dask.delayed import delayed
 
