@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+BUCKET = "ambar"
+"""The bucket of the tests."""
 KEYS = {"access_key_id": "ours", "secret_access_key": "secret"}
 
 
@@ -22,6 +24,9 @@ def s3_server() -> Iterator[str]:
         yield f"http://{host}:{port}"
     finally:
         server.stop()
+        # All servers of a process have the same objects.
+        backends = pytest.importorskip("moto.backends")
+        backends.get_backend("s3").reset()
 
 
 def options_of(endpoint: str) -> dict[str, str]:

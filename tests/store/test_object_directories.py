@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,8 @@ import numpy as np
 import pytest
 
 import ambar
-from tests.helpers.s3_server import client_of, options_of, s3_server
+from tests.helpers.s3_server import BUCKET
 from tests.helpers.sample_outputs import output
-
-BUCKET = "grown"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as endpoint:
-        client_of(endpoint).create_bucket(Bucket=BUCKET)
-        yield endpoint
-
-
-@pytest.fixture
-def options(endpoint: str) -> dict[str, str]:
-    return options_of(endpoint)
-
-
-@pytest.fixture
-def client(endpoint: str) -> Any:
-    return client_of(endpoint)
 
 
 def url(name: str) -> str:
@@ -147,10 +127,11 @@ def test_an_error_changes_nothing(options: dict[str, str], client: Any) -> None:
     np.testing.assert_array_equal(store["y"][...], rows(20))
     np.testing.assert_array_equal(as_zarr("kept", options)["y"][...], rows(20))
     # Zarr stores of other programs are not replaced.
-    client.put_object(Bucket=BUCKET, Key="foreign/zarr.json", Body=b"{}")
+    client.put_object(Bucket=BUCKET, Key="foreign/y/zarr.json", Body=b"{}")
     for mode in ("w-", "w"):
-        with pytest.raises(FileExistsError, match="another program"):
+        with pytest.raises(FileExistsError, match="other objects are below the URL"):
             write("foreign", options, mode)
+    assert client.get_object(Bucket=BUCKET, Key="foreign/y/zarr.json")["Body"].read() == b"{}"
 
 
 def test_runs_series_and_collections_grow(options: dict[str, str], tmp_path: Path) -> None:
@@ -166,6 +147,8 @@ def test_runs_series_and_collections_grow(options: dict[str, str], tmp_path: Pat
     series = ambar.open(url("sedov"), storage_options=options)
     assert isinstance(series, ambar.Series)
     assert series.outputs == [1, 2]
+    with pytest.raises(FileExistsError, match="already exists"):
+        ambar.convert(run, url("sedov"), storage_options=options)
     # As one object, and as a local folder.
     one = f"s3://{BUCKET}/sedov.ambar"
     ambar.convert(url("sedov"), one, storage_options=options)

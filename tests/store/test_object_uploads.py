@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +13,10 @@ import pytest
 import ambar
 import ambar.xarray
 from tests.helpers.command_line import run
-from tests.helpers.s3_server import KEYS, client_of, options_of, s3_server
+from tests.helpers.s3_server import BUCKET, KEYS
 from tests.helpers.sample_outputs import output
 
 xr = pytest.importorskip("xarray")
-
-BUCKET = "written"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as endpoint:
-        client_of(endpoint).create_bucket(Bucket=BUCKET)
-        yield endpoint
-
-
-@pytest.fixture
-def options(endpoint: str) -> dict[str, str]:
-    return options_of(endpoint)
-
-
-@pytest.fixture
-def client(endpoint: str) -> Any:
-    return client_of(endpoint)
 
 
 def url(name: str) -> str:
@@ -222,7 +202,7 @@ def test_the_command_line_writes_to_urls(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEYS["secret_access_key"])
     code, printed, errors = run(capsys, "convert", output("sedov"), url("cli.ambar"))
     assert (code, errors) == (0, "")
-    assert printed.startswith("s3://written/cli.ambar: ")
+    assert printed.startswith("s3://ambar/cli.ambar: ")
     assert "density" in ambar.open_snapshot(url("cli.ambar"), storage_options=options).amr.fields
     code, _, errors = run(capsys, "convert", output("sedov"), url("cli.ambar"))
     assert code == 4

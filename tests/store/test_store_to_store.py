@@ -157,8 +157,11 @@ def test_forms_of_a_store_and_its_url(plain: Path, stores: dict[str, Path], tmp_
     ambar.convert(folder, tmp_path / "file.ambar", fsync=False)
     np.testing.assert_array_equal(ambar.open_store(tmp_path / "file.ambar")["a"][:], values)
     with RangeServer(plain.parent) as server:
-        ambar.convert(f"{server.url}/plain.ambar", tmp_path / "remote.ambar", fsync=False)
+        signed = f"{server.url}/plain.ambar?Signature=secret"
+        ambar.convert(signed, tmp_path / "remote.ambar", fsync=False)
     assert_same_values(tmp_path / "remote.ambar", plain)
+    assert ambar.log(tmp_path / "remote.ambar")[0].message == "copied from plain.ambar"
+    assert b"secret" not in (tmp_path / "remote.ambar").read_bytes()
 
 
 @pytest.mark.parametrize("profile", [None, "small"])

@@ -17,6 +17,7 @@ pub mod metadata;
 mod numbers;
 pub mod parallel;
 pub mod process;
+mod random;
 pub mod ranks;
 pub mod store;
 mod strings;

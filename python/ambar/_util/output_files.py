@@ -104,7 +104,7 @@ def refuse_source(
             )
 
 
-def target_exists(target: Path) -> FileExistsError:
+def target_exists(target: str | os.PathLike[str]) -> FileExistsError:
     """Return the error for a target that exists."""
     what = 'the target already exists; choose another name, or replace it with mode="w"'
     return FileExistsError(errno.EEXIST, what, os.fspath(target))

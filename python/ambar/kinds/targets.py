@@ -14,8 +14,8 @@ from ambar._util.text import plural
 from ambar.kinds.request import CopyRequest, Merge, MergeRequest
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.copies.merging import Owners
-from ambar.store.locations import refuse_overwrite
-from ambar.store.urls import check_url, is_url
+from ambar.store.locations import refuse_overwrite, store_at
+from ambar.store.urls import check_url, is_url, without_secrets
 from ambar.store.writer import Writer
 
 _LISTED = 10
@@ -41,6 +41,8 @@ def check_target(
         check_folder_of(Path(target))
         if mode == "w-" and Path(target).exists():
             raise target_exists(Path(target))
+    elif mode == "w-" and store_at(target, storage_options) is not None:
+        raise target_exists(target)
     if mode == "w":
         refuse_overwrite(target, storage_options)
 
@@ -90,4 +92,5 @@ def merged(owners: Owners) -> Merge:
 
 
 def _name(path: str | os.PathLike[str]) -> str:
-    return Path(path).name
+    """Return the name of a store; the query of a URL can have a signature."""
+    return Path(without_secrets(os.fspath(path)) if is_url(path) else path).name

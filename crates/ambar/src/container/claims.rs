@@ -1,13 +1,12 @@
 //! Claims: processes without a common memory divide the free bytes of a file that they write together.
 //!
-//! A claim is a symbolic link in a folder beside the file. Its name is a number, and its target has the offset in the file of
-//! the end of all bytes that are claimed so far. The creation of a link is atomic on local and network file systems, needs no lock, and fails if another
-//! process has created the link of this number; that process has the bytes, and the next number is tried.
+//! A claim is a symbolic link in a folder beside the file. Its name is a number, and its target has the offset in the
+//! file of the end of all bytes that are claimed so far. The creation of a link is atomic on local and network file
+//! systems, needs no lock, and fails if another process has created the link of this number; that process has the
+//! bytes, and the next number is tried.
 
 use std::collections::BTreeSet;
-use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::file;
 use super::interface::SharedFileInfo;
 use crate::error::{Error, ErrorKind, Result};
+use crate::random;
 
 /// The target of the last link, after which nothing can be claimed.
 const CLOSED: &str = "closed";
@@ -38,14 +38,15 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Begins the claims on the bytes of a shared file from the offset `first` on. The caller has locked the file, and `first` is after the claims of earlier commits that did not succeed; their claims remain.
+    /// Begins the claims on the bytes of a shared file from the offset `first` on. The caller has locked the file,
+    /// and `first` is after the claims of earlier commits that did not succeed; their claims remain.
     ///
     /// # Errors
     /// `Io`.
     pub fn create(share: &SharedFileInfo, first: u64) -> Result<Self> {
         let claims = Self {
             folder: folder_of(&share.path)?,
-            id: random_id(),
+            id: random_id()?,
             first,
             last: 0,
         };
@@ -70,7 +71,7 @@ impl Claims {
     /// # Errors
     /// `Invalid` if the commit has ended; `Limit`; `Io`.
     pub fn reserve(&mut self, bytes: u64) -> Result<u64> {
-        let owner = random_id();
+        let owner = random_id()?;
         let offset = self.add(|end| {
             let end = end
                 .checked_add(bytes)
@@ -81,8 +82,8 @@ impl Claims {
         relative.ok_or_else(|| self.damaged(&format!("the offset {offset}")))
     }
 
-    /// Ends the commit: nothing can be claimed any more, and processes stop writing. Returns the end of the claimed bytes, into
-    /// which a process may still be writing. They must not be written by another commit. Can be repeated.
+    /// Ends the commit: nothing can be claimed any more, and processes stop writing. Returns the end of the claimed
+    /// bytes, into which a process may still be writing. They must not be written by another commit. Can be repeated.
     ///
     /// # Errors
     /// `Corrupt` if the claims are damaged; `Io`.
@@ -260,9 +261,13 @@ fn folder_of(path: &Path) -> Result<PathBuf> {
     file::temporary(path, ".ambar-claims")
 }
 
-fn random_id() -> String {
-    let half = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", half(), half())
+/// A name that no other claim and no other commit has.
+fn random_id() -> Result<String> {
+    Ok(format!(
+        "{:016x}{:016x}",
+        random::number()?,
+        random::number()?
+    ))
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ impl SharedArray {
     fn check(&self, region: &Region) -> Result<()> {
         if !region.is_inside(&self.metadata.shape) {
             return Err(Error::invalid(format!(
-                "the region of {:?} at {:?} is outside of an array of {:?}",
+                "the region of {:?} at {:?} is outside of the array of {:?}; expected a start and a length for each \
+                 dimension",
                 region.shape, region.start, self.metadata.shape
             )));
         }
@@ -102,12 +103,12 @@ impl SharedArray {
     }
 }
 
-/// A part of an array.
+/// A region of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayRegion {
     /// The path of the array.
     pub path: String,
-    /// The part.
+    /// The region.
     pub region: Region,
 }
 
@@ -186,9 +187,7 @@ impl SharedCommit {
         let mut missing = Vec::new();
         for ArrayRegion { path, region } in expected {
             let (number, array) = find(&self.arrays, path)?;
-            if !region.is_inside(&array.metadata.shape) {
-                array.check(region).map_err(|error| error.at_node(path))?;
-            }
+            array.check(region).map_err(|error| error.at_node(path))?;
             array.shards.try_for_each(region, |shard| {
                 if !written.contains(&(number, shard.to_vec())) {
                     missing.push(ArrayRegion {
@@ -212,7 +211,9 @@ impl SharedCommit {
         // Other tasks may still write into the bytes that they have claimed.
         let end = self.claims.end()?;
         let entries = entries.into_values().map(|received| received.entry);
-        store.adopt(entries.collect(), end)
+        let entries: Vec<SharedEntry> = entries.collect();
+        check_disjoint(&entries)?;
+        store.adopt(entries, end)
     }
 
     /// The last entry of each key of the receipts.
@@ -255,6 +256,30 @@ impl Drop for SharedCommit {
             let _ = self.claims.end();
         }
     }
+}
+
+/// Checks that no two entries have bytes of the file in common.
+fn check_disjoint(entries: &[SharedEntry]) -> Result<()> {
+    let places = entries.iter().map(|entry| {
+        (
+            entry.header_offset,
+            entry.data_offset + entry.len,
+            &entry.key,
+        )
+    });
+    let mut places: Vec<_> = places.collect();
+    places.sort_unstable();
+    for pair in places.windows(2) {
+        let ((_, end, first), (start, _, second)) = (&pair[0], &pair[1]);
+        if start < end {
+            let message = format!(
+                "expected tasks to write different bytes of the file, found {first:?} and {second:?} at the same \
+                 place; nothing is committed; check that the file system of the store creates symbolic links atomically"
+            );
+            return Err(Error::corrupt(message));
+        }
+    }
+    Ok(())
 }
 
 /// The array at `path`, and its number.

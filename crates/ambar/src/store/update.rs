@@ -99,7 +99,7 @@ impl StoreWriter {
     /// Chooses the codecs of a declared array by sample values, an array of `shape`.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` if the array has values, or its dimensions are others than those of the sample.
+    /// `NotFound`; `Invalid` if the array has values, or another number of dimensions than the sample.
     pub fn choose_codecs(&mut self, path: &str, shape: &[u64], data: ArrayData<'_>) -> Result<()> {
         self.container.check()?;
         let name = name_of(path);

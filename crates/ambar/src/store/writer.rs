@@ -74,7 +74,8 @@ impl StoreWriter {
     }
 
     /// Creates a store at `url`: as one object, which appears when the writer is finished ([`StoreWriter::finish`]), or
-    /// below a URL that ends with `/`, where it appears with the first commit. `storage` are the options of the service, as for [`Store::open_url`].
+    /// below a URL that ends with `/`, where it appears with the first commit. `storage` are the options of the
+    /// service, as for [`Store::open_url`].
     ///
     /// # Errors
     /// As [`container::create_url`].
@@ -173,8 +174,8 @@ impl StoreWriter {
     /// Names the commit `number`; `None` removes the name. The next commit stores the names.
     ///
     /// # Errors
-    /// `Invalid` if the name does not begin with a letter, has spaces or control characters, or is longer than 255 bytes; `NotFound` if the commit does not exist, or
-    /// there is no such name to remove.
+    /// `Invalid` if the name does not begin with a letter, has spaces or control characters, or is longer than 255
+    /// bytes; `NotFound` if the commit does not exist, or there is no such name to remove.
     pub fn tag(&mut self, name: &str, number: Option<u64>) -> Result<()> {
         let Some(number) = number else {
             return match self.tags.remove(name) {

@@ -184,6 +184,19 @@ pub fn look(service: &Arc<Service>, key: &str) -> Result<Option<Version>> {
     }
 }
 
+/// Whether there is no object below the prefix.
+pub fn is_empty(service: &Arc<Service>) -> Result<bool> {
+    let client = service.client()?;
+    let base = service.base.clone();
+    let first = runtime::wait(async move {
+        let prefix = (!base.as_ref().is_empty()).then_some(base);
+        client.list(prefix.as_ref()).try_next().await
+    })?;
+    Ok(first
+        .map_err(|error| to_error(&error, service, ""))?
+        .is_none())
+}
+
 /// The keys and lengths of all objects below `folder`, or below the URL if it is empty.
 pub fn list(service: &Arc<Service>, folder: &str) -> Result<Vec<(String, u64)>> {
     let client = service.client()?;

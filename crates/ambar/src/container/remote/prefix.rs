@@ -138,18 +138,19 @@ impl PrefixReader {
     }
 
     /// Returns an error if a later commit has another entry for the key of `object`: then the object may have another
-    /// content than the list says.
-    fn check_current(&self, object: &str) -> Result<()> {
-        let (Some((key, record)), true) = (
-            self.record(object),
-            self.list.as_ref().is_some_and(|list| list.is_of_objects),
-        ) else {
-            return Ok(());
+    /// content than the list says. Returns whether there is no later commit at all.
+    fn check_current(&self, object: &str) -> Result<bool> {
+        let (Some(list), Some((key, record))) = (&self.list, self.record(object)) else {
+            return Ok(true);
         };
+        if !list.is_of_objects {
+            return Ok(true);
+        }
         let found = client::whole(&self.service, directory::LIST, self.limits.directory_bytes)?;
-        let list = found.and_then(|(text, _)| List::parse(&text).ok());
-        match list.is_some_and(|list| list.entries.get(key) == Some(&record)) {
-            true => Ok(()),
+        let (text, _) = found.ok_or_else(replaced)?;
+        let last = List::parse(&text)?;
+        match last.entries.get(key) == Some(&record) {
+            true => Ok(last.commit_id() == list.commit_id()),
             false => Err(replaced()),
         }
     }
@@ -162,8 +163,9 @@ impl PrefixReader {
         let is_later = version.modified > self.known.load(Ordering::Relaxed);
         if can_change && record.is_some_and(|record| is_later || record.len != version.size) {
             // A later commit copies entries to keys.
-            self.check_current(key)?;
-            self.known.fetch_max(version.modified, Ordering::Relaxed);
+            if self.check_current(key)? {
+                self.known.fetch_max(version.modified, Ordering::Relaxed);
+            }
         }
         if let Some(record) = record
             && record.len != version.size
@@ -183,11 +185,13 @@ impl PrefixReader {
         let keys: Vec<Arc<str>> = wanted.iter().map(|part| Arc::clone(&part.key)).collect();
         let found = client::fetch(&self.service, wanted, client::SMALL_PIECE_BYTES);
         let found = found.map_err(|error| match error.kind() {
-            crate::ErrorKind::NotFound => {
-                // A later writer removes objects that no commit of the last day needs.
+            crate::ErrorKind::NotFound | crate::ErrorKind::Corrupt => {
                 if let Err(changed) = self.check_current(error.node()) {
                     let key = self.key_of(error.node());
                     return changed.at_node(key).in_file(self.location());
+                }
+                if error.kind() == crate::ErrorKind::Corrupt {
+                    return error;
                 }
                 let message = "the entry's object is missing; upload the store again";
                 Error::corrupt(message)

@@ -245,6 +245,15 @@ fn a_fault_at_every_request_leaves_the_old_or_the_new_commit() {
 }
 
 #[test]
+fn objects_of_other_programs_are_not_replaced() {
+    let store = Arc::new(RecordingStore::default());
+    store.put_foreign(&format!("{BASE}/a/c/0"), b"theirs");
+    assert_eq!(create(&store, false).unwrap_err().kind(), ErrorKind::Exists);
+    assert_eq!(create(&store, true).unwrap_err().kind(), ErrorKind::Exists);
+    assert_eq!(store.object(&format!("{BASE}/a/c/0")).unwrap(), b"theirs");
+}
+
+#[test]
 fn services_that_ignore_conditions_are_refused() {
     let store = Arc::new(RecordingStore::without_conditions());
     let error = create(&store, false).unwrap_err();

@@ -5,15 +5,13 @@
 //! the same commit, the second one fails. `docs/format.md`, section 1.7, argues why nothing is lost.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error as Refusal, GetOptions, ObjectStoreExt, PutMode, PutPayload, PutResult,
-    UpdateVersion,
+    CopyOptions, Error as Refusal, GetOptions, PutMode, PutPayload, PutResult, UpdateVersion,
 };
 
 use super::super::directory::{self, FileRecord, List};
@@ -24,11 +22,15 @@ use super::errors;
 use super::prefix::PrefixReader;
 use super::runtime::{self, Task};
 use super::service::{Completion, Service, WritableStore};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
+use crate::random;
 
 /// The root's metadata, which makes the directory a Zarr hierarchy: never put before the commit.
 const ROOT: &str = "zarr.json";
+
+/// An empty object that exists before a new store has other ones: its writer may replace them.
+const MARKER: &str = ".ambar/objects";
 
 /// Most bytes and entries that are sent at the same time, unless one entry is longer.
 const BYTES_IN_FLIGHT: usize = 64 << 20;
@@ -54,7 +56,6 @@ pub struct PrefixWriter {
     has_committed: bool,
     sending: VecDeque<SendingEntry>,
     bytes_in_flight: usize,
-    numbers: Numbers,
     state: State,
     limits: Limits,
 }
@@ -75,8 +76,10 @@ impl PrefixWriter {
     pub fn create(service: Arc<Service>, options: &CreateOptions) -> Result<Self> {
         let mut writer = Self::open(service, &options.limits)?;
         let exists = writer.version.is_some();
-        if !exists && client::look(&writer.service, ROOT)?.is_some() {
-            let message = "another program has written a Zarr store here; choose another URL";
+        // Copies after the commit would replace the objects of other programs.
+        let is_own = exists || client::look(&writer.service, MARKER)?.is_some();
+        if !is_own && !client::is_empty(&writer.service)? {
+            let message = "other objects are below the URL; choose another URL, or remove them";
             return Err(Error::exists(message).in_file(&writer.service.location));
         }
         if exists && !options.overwrite {
@@ -139,30 +142,25 @@ impl PrefixWriter {
             has_committed: false,
             sending: VecDeque::new(),
             bytes_in_flight: 0,
-            numbers: Numbers::new(),
             state: State::new(),
             limits: *limits,
         })
     }
 
-    /// Checks that the service obeys conditions: one that ignores them would lose commits.
+    /// Puts the marker, and checks that the service obeys conditions: one that ignores them would lose commits.
     fn check_conditions(&mut self) -> Result<()> {
         let store = Arc::clone(&self.store);
-        let key = directory::staged_key(self.numbers.next());
-        let path = self.service.object(&key)?;
+        let path = self.service.object(MARKER)?;
         let found = runtime::wait(async move {
             let put = |mode: PutMode| store.put_opts(&path, PutPayload::new(), mode.into());
-            // The client may have repeated the first request.
+            // The client may have repeated the request, and an interrupted writer may have left the marker.
             is_refused(put(PutMode::Create).await)?;
             let other = UpdateVersion {
                 e_tag: Some(format!("\"{:032x}\"", u128::MAX)),
                 version: None,
             };
             let obeys_none = is_refused(put(PutMode::Create).await)?;
-            let obeys = obeys_none && is_refused(put(PutMode::Update(other)).await)?;
-            // An object that remains does no harm.
-            let _ = store.delete(&path).await;
-            Ok(obeys)
+            Ok(obeys_none && is_refused(put(PutMode::Update(other)).await)?)
         })?;
         match found.map_err(|error: Refusal| self.failed(&error, ""))? {
             true => Ok(()),
@@ -207,7 +205,7 @@ impl PrefixWriter {
         while !self.sending.is_empty() && is_full(self) {
             self.wait_for_one()?;
         }
-        let number = self.numbers.next();
+        let number = new_number()?;
         let record = FileRecord {
             len: len as u64,
             crc32: crc32fast::hash(&bytes),
@@ -296,7 +294,8 @@ impl PrefixWriter {
         self.state.succeed();
         self.copy_to_keys();
         self.last = self.list.clone();
-        self.time = i64::MAX;
+        // The time of the list is unknown: the first read looks for later commits.
+        self.time = 0;
         (self.changed, self.has_committed) = (false, true);
         Ok(())
     }
@@ -336,12 +335,20 @@ impl PrefixWriter {
                 e_tag: found.tag,
                 version: found.version,
             }),
-            (_, Err(Refusal::AlreadyExists { .. } | Refusal::Precondition { .. }) | Ok(())) => {
+            (Err(error), _) => Err(Error::new(
+                ErrorKind::Io,
+                format!(
+                    "it is unknown whether the commit has succeeded: the answer of the service was lost, and the list of \
+                     entries cannot be read ({}); open the store again, and look for the changes before repeating them",
+                    error.message()
+                ),
+            )),
+            (Ok(_), Err(Refusal::AlreadyExists { .. } | Refusal::Precondition { .. }) | Ok(())) => {
                 let message = "another writer has committed since this one opened the store; open it again and repeat \
                                the changes";
                 Err(Error::busy(message))
             }
-            (_, Err(error)) => Err(self.failed(&error, "")),
+            (Ok(_), Err(error)) => Err(self.failed(&error, "")),
         }
     }
 
@@ -415,6 +422,7 @@ impl EntryPut {
             match self.create(at).await {
                 Ok(()) => return Ok(false),
                 // Before the first commit, nothing but equal requests of interrupted writers changes an object.
+                // Before the first commit, nothing but equal requests of interrupted writers changes an object.
                 Err(Refusal::AlreadyExists { .. }) if self.is_new && self.is_stored(at).await => {
                     return Ok(false);
                 }
@@ -423,8 +431,9 @@ impl EntryPut {
             }
         }
         match self.create(&self.staged).await {
-            // The client has repeated the request: no other writer uses the number.
-            Ok(()) | Err(Refusal::AlreadyExists { .. }) => Ok(true),
+            Ok(()) => Ok(true),
+            // The client has repeated the request.
+            Err(Refusal::AlreadyExists { .. }) if self.is_stored(&self.staged).await => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -510,27 +519,7 @@ impl std::fmt::Debug for PrefixWriter {
     }
 }
 
-/// Numbers of puts that no other writer uses: random ones of 62 bits.
-struct Numbers {
-    seed: u64,
-    count: u64,
-}
-
-impl Numbers {
-    fn new() -> Self {
-        // The keys of the hasher are random.
-        let seed = RandomState::new().build_hasher().finish();
-        Self { seed, count: 0 }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.count += 1;
-        // SplitMix64, whose results do not repeat.
-        let mut mixed = self
-            .seed
-            .wrapping_add(self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) >> 2
-    }
+/// A number of a put that no other writer uses: random, of 62 bits.
+fn new_number() -> Result<u64> {
+    Ok(random::number()? >> 2)
 }

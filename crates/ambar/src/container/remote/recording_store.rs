@@ -231,6 +231,13 @@ impl RecordingStore {
         bytes.map(|bytes| bytes.to_vec())
     }
 
+    /// Puts an object as another program does.
+    pub fn put_foreign(&self, key: &str, content: &'static [u8]) {
+        let key = Path::parse(key).unwrap();
+        let put = async { self.inner.put(&key, content.into()).await.unwrap() };
+        futures_util::FutureExt::now_or_never(put).unwrap();
+    }
+
     /// Removes the object `key`.
     pub fn remove(&self, key: &str) {
         let key = Path::parse(key).unwrap();
