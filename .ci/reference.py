@@ -77,8 +77,8 @@ PAGES = {
     "distributed": (
         "Distributed writing",
         "One store written by tasks in any processes; [how to](../howto/clusters.md).",
-        ["distributed.open", "distributed.Commit", "distributed.Invitation",
-         "distributed.TaskWriter", "distributed.Part"],
+        ["distributed.open", "distributed.SharedCommit", "distributed.Invitation",
+         "distributed.TaskWriter", "distributed.ArrayRegion"],
     ),
     "hdf5": (
         "HDF5",
