@@ -194,7 +194,7 @@ fn a_fault_at_every_request_leaves_the_old_or_the_new_object() {
                 let what = format!("{commits} {overwrite} {fault:?} {count}: {result:?} {found:?}");
                 match (&result, found) {
                     (Ok(()), Ok(number)) => assert_eq!(number, commits as u64, "{what}"),
-                    // The client repeats requests; here nobody does.
+                    // The client repeats requests, this store does not.
                     (Err(error), Ok(2)) => {
                         assert!(overwrite && error.file().contains(KEY), "{what}")
                     }
