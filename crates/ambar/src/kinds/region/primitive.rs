@@ -410,7 +410,7 @@ impl Primitive {
                 half_height,
                 ..
             } => {
-                self.touches_spans(&self.spans(), lo, hi)
+                self.touches_bounds(lo, hi)
                     && self.oriented_ranges(lo, hi).is_none_or(|ranges| {
                         let [height, ..] = ranges.along;
                         let is_in_height = height.lo <= *half_height && -half_height <= height.hi;
@@ -420,13 +420,21 @@ impl Primitive {
                     })
             }
             Form::Oriented { half_sides, .. } => {
-                self.touches_spans(&self.spans(), lo, hi)
+                self.touches_bounds(lo, hi)
                     && self.oriented_ranges(lo, hi).is_none_or(|ranges| {
                         let mut sides = ranges.along.iter().zip(half_sides);
                         sides.all(|(range, half)| range.lo < *half && -half <= range.hi)
                     })
             }
         }
+    }
+
+    /// Whether a box touches `Self::spans`. These lie in the periodic box: of other boxes nothing is known.
+    fn touches_bounds(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
+        let (lower, size) = (&self.lower, &self.size);
+        let is_in_box =
+            |d: usize| size[d].is_infinite() || lower[d] <= lo[d] && hi[d] <= lower[d] + size[d];
+        !(0..self.ndim).all(is_in_box) || self.touches_spans(&self.spans(), lo, hi)
     }
 
     /// Whether a box touches the intervals of all coordinates.
@@ -471,7 +479,7 @@ impl Primitive {
         }
     }
 
-    /// The intervals of each coordinate: one, and a second one for the part beyond a periodic face.
+    /// The intervals of each coordinate in the periodic box: one, and a second one for the part beyond a face.
     /// An empty interval has `lo > hi`; unused dimensions are from 0 to 0.
     pub(super) fn spans(&self) -> [[Span; 2]; 3] {
         match &self.form {
