@@ -69,9 +69,10 @@ test: test-python test-rust test-programs
 test-python: build
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PROGRAMS:%=--ignore %)
 
-# The second command builds what `make install` of test-programs needs, while the other core has work.
+# The same random inputs in every run; `make campaign` tries others. The second command builds what
+# `make install` of test-programs needs, while the other core has work.
 test-rust: build
-	cargo test --release --locked --workspace
+	PROPTEST_RNG_SEED=1 cargo test --release --locked --workspace
 	cargo build --release --locked -p ambar-capi
 
 test-programs: test-python test-rust
@@ -107,8 +108,10 @@ SEED ?= 1
 
 campaign: NEEDS := --group test
 campaign: build
-	cargo test --release --locked --workspace -- --include-ignored
-	PROPTEST_CASES=20000 cargo test --release --locked -p ambar-codec --lib properties
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=2000 \
+		cargo test --release --locked --workspace -- --include-ignored
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=20000 \
+		cargo test --release --locked -p ambar-codec --lib properties
 	$(BIN)/python -m pytest -m campaign
 	$(BIN)/python -m campaigns --all --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
 

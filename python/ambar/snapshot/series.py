@@ -47,8 +47,8 @@ class Series(Outputs, Refreshable, Viewable):
     def __init__(self, store: Store) -> None:
         self._store = store
         # Of thousands of steps, no metadata but these names is read.
-        steps = ((_STEP.fullmatch(name), name) for name in store._subgroups)
-        self._steps = sorted((int(match[1]), name) for match, name in steps if match)
+        steps = filter(None, map(_STEP.fullmatch, store._subgroups))
+        self._steps = sorted((int(step[1]), step[0]) for step in steps)
         self._opened: dict[int, Snapshot] = {}
 
     def __reduce__(self) -> tuple[object, tuple[Store]]:
