@@ -1,4 +1,4 @@
-# Everything ambar's developers run. All it makes lies in ./.venv, ./target and ./out.
+# Everything ambar's developers run. All outputs are in ./.venv, ./target and ./out.
 #
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
 #   make gallery    draw docs/gallery.md and the picture of the README
@@ -52,6 +52,7 @@ lint-rust: build
 		cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
 lint-python: build
+	$(BIN)/python .ci/words.py
 	$(BIN)/python .ci/imports.py
 	$(BIN)/python .ci/reference.py --check
 	$(BIN)/ruff check

@@ -253,7 +253,7 @@ def items(title: str, text: str) -> Iterator[str]:
 
 
 def examples(text: str) -> str:
-    """Return the section of examples: programs in fences, texts between them."""
+    """Return the section of examples: programs in fences, prose between them."""
     blocks = re.split(r"\n{2,}", text.strip("\n"))
     shown = (f"```pycon\n{each}\n```" if each.startswith(">>>") else prose(each) for each in blocks)
     return "\n\n".join(shown)

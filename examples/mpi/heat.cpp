@@ -2,7 +2,7 @@
 //
 //     mpirun -n 4 ./heat heat.ambar 5 256    5 steps of 256 x 256 cells; where the store is there, 5 more
 //
-// It goes on with the last step that was committed, on as many ranks as there are now.
+// It resumes after the last committed step, on any number of ranks.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -142,7 +142,7 @@ def test_peers_keep_chunks_and_slices_of_grids(key: str, tmp_path: Path) -> None
         pytest.skip(f"{', '.join(missing)} not installed")
     keys = [name for name, reader in READERS.items() if reader.layout.key == key]
     made = study.run_study("gridded", tmp_path, datasets=[2], offset=45, keys=keys, rounds=1)
-    # netCDF4 is not safe on dask's threads: at times it crashes or fails, which the study tells.
+    # netCDF4 is not safe on dask's threads: at times it crashes or fails, which the study reports.
     unsafe = {READERS["netcdf-dask"].name}
     assert set(made.left_out) <= unsafe, made.left_out
     assert [row.key for row in made.rows] == [
@@ -210,7 +210,7 @@ def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Paced(Worker):
-    """A worker without a process, whose turns take so many seconds."""
+    """A worker without a process, whose turns take a given number of seconds."""
 
     def turn(self) -> None:
         self.answers.append({"seconds": self.task["seconds"]})

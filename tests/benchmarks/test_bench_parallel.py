@@ -140,7 +140,7 @@ def test_what_fails_is_left_out_with_its_reason(tmp_path: Path) -> None:
 def test_libraries_that_are_missing_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(building.PACKAGES, "netcdf", ("netcdf-of-nobody",))
+    monkeypatch.setitem(building.PACKAGES, "netcdf", ("netcdf-does-not-exist",))
     monkeypatch.setenv("AMBAR_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("ADIOS2_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setattr(study, "find_spec", lambda _: None)

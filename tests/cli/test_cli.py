@@ -47,7 +47,7 @@ def test_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_convert_lists_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Outputs that fail are listed at the end, and the exit code says that there are some."""
+    """Outputs that fail are listed at the end, and the exit code is not 0."""
     run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
     shutil.copytree(RAMSES / CASES["sedov"], run_folder)
     (run_folder / "output_00003").mkdir()
@@ -414,7 +414,7 @@ def test_as_a_program() -> None:
 def test_changing_files_at_a_url_is_refused(
     capsys: pytest.CaptureFixture[str], store: Path
 ) -> None:
-    """Pathlib makes "s3:/bucket" of "s3://bucket", which was taken for a folder."""
+    """Pathlib makes "s3:/bucket" of "s3://bucket", which was interpreted as a folder."""
     commands = (
         ("export", store, "s3://bucket/x.vtkhdf"),
         ("compact", "s3://bucket/x.ambar"),

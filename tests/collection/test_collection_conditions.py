@@ -75,7 +75,7 @@ def test_conditions_equal_pandas(
         rows.append(row)
     table = pd.DataFrame(rows)
     query = condition.replace("temperature.", "temperature_").replace("salinity.", "salinity_")
-    if "station !=" in condition:  # a missing value is no other string
+    if "station !=" in condition:  # a missing value does not equal another string
         query += " and station == station"
     expected = table.query(query, engine="python")["name"].tolist()
     assert 0 < len(expected) < 20

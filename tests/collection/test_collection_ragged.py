@@ -1,4 +1,4 @@
-"""Datasets whose lengths differ along one dimension or several; texts that are missing."""
+"""Datasets whose lengths differ along one dimension or several; missing strings."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_several_ragged_dimensions_as_one_dataset(path: Path) -> None:
 
 
 def test_lengths_met_later_become_ragged_in_few_families(path: Path) -> None:
-    """What is committed stays as it is; later datasets share one family that is ragged."""
+    """Committed datasets stay unchanged; later datasets share one family that is ragged."""
     datasets = {f"p{n}": profile(n, 4, 2) for n in range(3)}
     written(path, datasets)
     more = {f"q{n}": profile(n, 3 + n % 5, 1 + n % 3) for n in range(30)}

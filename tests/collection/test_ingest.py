@@ -536,7 +536,7 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
     for on_error in ("stop", "skip"):
         with pytest.raises(KeyError, match=r"p0\.zarr: has none of the variables wind"):
             ambar.ingest(zarrs, target, variables=["wind"], mode="w", on_error=on_error, **QUICK)
-        # Nothing was taken in, so that the store that was to be replaced is as it was.
+        # Nothing was taken in, so that the store that was to be replaced is unchanged.
         assert len(ambar.open_collection(target)) == 7
 
 
@@ -561,7 +561,7 @@ def test_resume_adds_what_is_lacking(
     tmp_path: Path, zarrs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "x.ambar"
-    # There is nothing to go on with yet, which is as well.
+    # There is nothing to resume yet.
     assert ambar.ingest(zarrs, target, mode="a", **QUICK).skipped == []
     before = target.stat().st_size
     code, out, _ = run(capsys, "convert", zarrs, target, "--resume")

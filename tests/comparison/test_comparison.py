@@ -202,7 +202,7 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
 def test_values_of_any_dtype_are_compared(
     values: Any, other: Any, error: float, unequal: int, tmp_path: Path
 ) -> None:
-    """Arrays that were no real numbers were left out, and `held` was True."""
+    """Arrays that were not real numbers were left out, and `held` was True."""
     for name, array in (("a", values), ("b", other), ("c", values)):
         with ambar.create(tmp_path / f"{name}.ambar", fsync=False) as writer:
             writer.create_array("x", np.asarray(array))
@@ -492,7 +492,7 @@ def blocks_of_meshes() -> Any:
 
 @pytest.mark.parametrize("reorder", [False, True])
 def test_arrays_of_meshes_have_their_names(reorder: bool, tmp_path: Path) -> None:
-    """Fields were called point_data/0, as they lie in the store, and "T" was refused."""
+    """Fields were called point_data/0, their path in the store, and "T" was refused."""
     mesh = blocks_of_meshes()["wing"]
     ambar.write_mesh(mesh, tmp_path / "a.ambar", fsync=False)
     ambar.write_mesh(
@@ -535,7 +535,7 @@ def test_arrays_in_blocks_have_the_names_of_these(tmp_path: Path) -> None:
 
 
 def test_small_arrays_of_meshes_are_compared(tmp_path: Path) -> None:
-    """Arrays that lie beside the description of a small mesh were left out silently."""
+    """Arrays that are stored beside the description of a small mesh were left out silently."""
     pv = pytest.importorskip("pyvista")
     mesh = pv.Cube()
     mesh["T"] = np.arange(float(mesh.n_points))

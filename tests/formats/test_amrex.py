@@ -435,7 +435,7 @@ def test_times_that_are_not_finite(
         assert run(capsys, "info", path)[0] == 0
         code, printed, _ = run(capsys, "info", "--json", path)
         assert code == 0
-        json.loads(printed, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        json.loads(printed, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert ambar.compare(plotfile, store).held
     ambar.export(store, tmp_path / "again")
     same_files(plotfile, tmp_path / "again")

@@ -660,7 +660,7 @@ def test_halos_of_rockstar_in_a_ramses_output_are_in_code_units(
     with pytest.raises(ValueError, match="expected a catalogue of the time 1"):
         ambar.convert(source, tmp_path / "s.ambar", halos=tmp_path / "out_0.list")
     (tmp_path / "out_0.list").write_text(text.replace(f"#a = {A:.6f}", "#a = 1.000000"))
-    # A failure of the second commit leaves the target as it was.
+    # A failure of the second commit leaves the target unchanged.
     before = target.read_bytes()
 
     def fail(*_: object) -> None:

@@ -233,7 +233,7 @@ def test_grids_in_memory(nested: Any, tmp_path: Path) -> None:
             particles[f"position_{axis}"][order],
             np.asarray(data["io", f"particle_position_{axis}"])[expected],
         )
-    # The dataset is as it was.
+    # The dataset is unchanged.
     assert str(data["io", "particle_mass"].units) == "g"
 
 

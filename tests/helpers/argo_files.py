@@ -114,7 +114,7 @@ FLOAT = {"_FillValue": np.float32(99999)}
 
 
 def decoded_bytes(dataset: xr.Dataset) -> int:
-    """Return the bytes of a dataset's values; of objects, those of the texts themselves."""
+    """Return the bytes of a dataset's values; of objects, those of the strings themselves."""
     return sum(
         sum(len(value) for value in variable.values.flat if isinstance(value, bytes))
         if variable.dtype.kind == "O"

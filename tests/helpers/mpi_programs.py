@@ -28,7 +28,7 @@ LIMIT = 120  # seconds that a run may take: more is a hang
 
 @dataclass(frozen=True)
 class Mpi:
-    """One MPI: its compilers, its mpirun, and what a run of it needs to be told."""
+    """One MPI: its compilers, its mpirun, and the options that a run of it needs."""
 
     name: str
     suffix: str
@@ -57,7 +57,7 @@ class Mpi:
 
 
 def found_mpis() -> list[Mpi]:
-    """Return the MPIs that can compile and run; Debian tells several apart by suffixes."""
+    """Return the MPIs that can compile and run; Debian distinguishes several by suffixes."""
     found: list[Mpi] = []
     for suffix in (".openmpi", ".mpich", ""):
         mpicc, mpirun = shutil.which(f"mpicc{suffix}"), shutil.which(f"mpirun{suffix}")
@@ -106,7 +106,7 @@ def compile_program(mpi: Mpi, source: Path, folder: Path, *defines: str) -> Path
         )
         sources = [*modules, f"{FORTRAN}/ambar_mpi.f90", *sources, str(shim)]
     prefix = installed()
-    # The directories of some MPIs' headers are no system headers: their warnings are not ours.
+    # The directories of some MPIs' headers are not system headers: their warnings are not ours.
     without = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
     quiet = ["-Wno-cast-function-type", *without] if tool == "mpicxx" else []
     more = ["-std=f2008ts"] if tool == "mpifort" else OF_C
@@ -169,7 +169,7 @@ def lost_by_mpirun(errors: str) -> bool:
 def scratch() -> str:
     """Return a folder for what Open MPI's mpirun keeps, which others on the machine do not share.
 
-    Its path is short: sockets lie in it.
+    Its path is short: it contains sockets.
     """
     folder = tempfile.mkdtemp(prefix="ompi")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

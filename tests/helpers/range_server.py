@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that serves parts of files, and misbehaves where it is told to."""
+"""An HTTP server on loopback that serves parts of files, and misbehaves on request."""
 
 from __future__ import annotations
 

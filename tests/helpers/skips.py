@@ -43,7 +43,7 @@ class RequireAll:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Look at single tests; expected failures are no skips."""
+        """Look at single tests; expected failures are not skips."""
         report = yield
         return report if hasattr(report, "wasxfail") else self._checked(report)
 

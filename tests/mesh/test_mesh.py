@@ -1,4 +1,4 @@
-"""Meshes: every type of VTK's objects, with every kind of array, comes back as it was."""
+"""Meshes: every type of VTK's objects, with every kind of array, comes back unchanged."""
 
 from __future__ import annotations
 

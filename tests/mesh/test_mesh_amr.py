@@ -113,7 +113,7 @@ def test_a_tree_has_every_leaf_once(case: str, tmp_path: Path) -> None:
     for number, axis in enumerate(axes):
         np.testing.assert_allclose(found[:, number], true[axis][order], rtol=1e-12)
     np.testing.assert_array_equal(found[:, -1], true["density"][order])
-    # Each cell lies in one box, and each box holds nothing else.
+    # Each cell is in one box, and each box holds nothing else.
     cells = sum(grid.GetNumberOfCells() for _, grid in every_block(mesh))
     refined = sum(int((arrays(grid)[GHOSTS] != 0).sum()) for _, grid in every_block(mesh))
     children = sum(grid.GetNumberOfCells() for level, grid in every_block(mesh) if level)
@@ -140,7 +140,7 @@ def test_levels_and_regions(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
     assert not any(ghosts.any() for ghosts in finest)
     box = ambar.Box((0.25, 0.25, 0.3), (0.5, 0.75, 0.5))
     part = leaves(gravpart.amr.to_vtk("density", region=box), "density")
-    # 0.3 lies in the fifth of 16 cells of the lowest level.
+    # 0.3 is in the fifth of 16 cells of the lowest level.
     outward = ambar.Box((0.25, 0.25, 0.25), (0.5, 0.75, 0.5))
     assert len(part) == len(gravpart.amr.read(["density"], region=outward))
     plotfiles.write(tmp_path / "plt")

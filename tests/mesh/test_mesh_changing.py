@@ -1,4 +1,4 @@
-"""Arrays that change in a series are rows of one: as they are, or as differences in time."""
+"""Arrays that change in a series are rows of one: unchanged, or as differences in time."""
 
 from __future__ import annotations
 

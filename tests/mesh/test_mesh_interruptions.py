@@ -44,7 +44,7 @@ def staggered(number: int) -> dict[str, np.ndarray]:
 
 
 def noise(number: int) -> dict[str, np.ndarray]:
-    """Return arrays that are stored as they are."""
+    """Return arrays that are stored uncompressed."""
     return {name: np.random.default_rng([number, k]).random(LENGTH) for k, name in enumerate("pq")}
 
 

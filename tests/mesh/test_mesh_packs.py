@@ -1,4 +1,4 @@
-"""Small arrays lie beside the description of their mesh, and damage to either is named."""
+"""Small arrays are stored beside the description of their mesh, and damage to either is named."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def mesh() -> Any:
 
 @pytest.fixture(scope="module")
 def folder(mesh: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the mesh as it is, and reordered."""
+    """Return a folder with the mesh, and with it reordered."""
     folder = tmp_path_factory.mktemp("meshes")
     ambar.write_mesh(mesh, folder / "grid.ambar", fsync=False)
     ambar.write_mesh(mesh, folder / "sorted.ambar", fsync=False, reorder=True)
@@ -237,7 +237,7 @@ def test_a_box_takes_the_bytes_of_chunks_that_touch(mesh: Any, folder: Path) -> 
         opened = ambar.open_mesh(f"{server.url}/sorted.ambar")
         server.take()
         assert opened.read(**wanted) == ambar.read_mesh(folder / "sorted.ambar", **wanted)
-        # What lies between two chunks of small arrays is read with them, to ask less often.
+        # The gap between two chunks of small arrays is read with them, for fewer requests.
         assert asked(server) < (folder / "sorted.ambar").stat().st_size / 15
 
 

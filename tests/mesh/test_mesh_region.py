@@ -366,7 +366,7 @@ def test_chunks_of_several_sizes_are_found_by_the_index(large: Any, tmp_path: Pa
 def test_parts_of_an_unordered_mesh_are_picked_from_whole_arrays(
     large: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its cells lie in all chunks: reading these row by row took seven times a full read."""
+    """Its cells are in all chunks: reading these row by row took seven times a full read."""
     ambar.write_mesh(large, tmp_path / "x.ambar", fsync=False)
     keys: dict[str, list[Any]] = {}
     read = Array.read

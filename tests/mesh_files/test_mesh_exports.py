@@ -238,8 +238,8 @@ def test_what_vtkhdf_would_lose_is_refused(tmp_path: Path) -> None:
     mesh.GetCellData().AddArray(bits)
     refused(tmp_path, mesh, "'flags' has bits")
     mesh = tetrahedra(0)
-    mesh["texts"] = np.array(["x"] * mesh.n_points)
-    refused(tmp_path, mesh, "'texts' has strings")
+    mesh["words"] = np.array(["x"] * mesh.n_points)
+    refused(tmp_path, mesh, "'words' has strings")
     blocks = pv.MultiBlock({"a.b": tetrahedra(0)})
     ambar.write_mesh(blocks, tmp_path / "blocks.ambar", fsync=False)
     with pytest.raises(ambar.UnsupportedError, match="block 0 has the name 'a.b'"):

@@ -1,4 +1,4 @@
-"""Other programs' files of meshes that are cut short, empty or taken for another format."""
+"""Other programs' files of meshes that are cut short, empty or interpreted as another format."""
 
 from __future__ import annotations
 

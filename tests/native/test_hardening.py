@@ -42,7 +42,7 @@ def declared_functions(header: Path) -> set[str]:
 
 
 def test_only_the_interface_is_exported(library: Path) -> None:
-    """Other functions were exported by the module, and could stand in for another library's."""
+    """Other functions were exported by the module, and could replace another library's."""
     expected = {
         "libambar.so": declared_functions(ROOT / "include" / "ambar.h"),
         "libh5z_ambar.so": {"H5PLget_plugin_info", "H5PLget_plugin_type"},
@@ -66,7 +66,7 @@ def test_addresses_are_read_only_and_no_stack_is_executed(library: Path) -> None
 
 
 def test_the_parts_in_c_are_guarded_against_overflows_of_the_stack(library: Path) -> None:
-    """zstd, lz4 and Blosc parse what a file says; a broken stack ends the process at once."""
+    """zstd, lz4 and Blosc parse what a file says; a broken stack ends the process immediately."""
     if library.name == "libh5z_ambar.so":
         pytest.skip("the filter has nothing of them")
     assert "__stack_chk_fail" in output(library, "nm", "--dynamic", "--undefined-only")

@@ -37,7 +37,7 @@ ACTS = {
     "store": """
     store = ambar.open(path)
     store._core.array("/large").chunk_ranges()
-    store["small"][:], store["large"][:], store["texts"][:], store["large"][5:7, 3]
+    store["small"][:], store["large"][:], store["words"][:], store["large"][5:7, 3]
     store.verify(), list(store), store.usage()
     """,
     "snapshot": """
@@ -66,7 +66,7 @@ ACTS = {
         writer.create_array("y", values, error_bound=1e-3)
         writer.create_array("z", shape=(300, 3000), dtype="f8", chunks=(100, 1000))
         writer.write_region("z", values[:200, :2000], (7, 8))
-        writer.create_array("texts", np.array(["a", "b"] * 5000, dtype=object))
+        writer.create_array("words", np.array(["a", "b"] * 5000, dtype=object))
     """,
     "codec": """
     values = np.random.default_rng(1).random((100, 100, 100))
@@ -92,7 +92,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory, stores: dict[str, Path]) -> 
         writer.create_array(
             "large", np.random.default_rng(1).random((40, 50_000)), chunks=(4, 5000)
         )
-        writer.create_array("texts", np.array(["a", "b"] * 5000, dtype=object), chunks=(100,))
+        writer.create_array("words", np.array(["a", "b"] * 5000, dtype=object), chunks=(100,))
     plotfiles.write(folder / "plotfile")
     ambar.convert(folder / "plotfile", folder / "plotfile.ambar", fsync=False)
     with ambar.open_collection(folder / "collection.ambar", "w-") as collection:
@@ -145,13 +145,13 @@ import ambar
 signal.alarm(280)
 path, stop = sys.argv[1], threading.Event()
 # Modules are imported when they are first used, and Python's locks of imports are inherited, too.
-ambar.open(path)["small"][:], ambar.open(path)["texts"][:]
+ambar.open(path)["small"][:], ambar.open(path)["words"][:]
 
 def read(threads):
     while not stop.is_set():
         store = ambar.open(path)
         store["large"].read(threads=threads)
-        store["texts"][:]
+        store["words"][:]
 
 readers = [threading.Thread(target=read, args=(n,), daemon=True) for n in (2, 3, 4, 5, 6, 7)]
 for reader in readers:

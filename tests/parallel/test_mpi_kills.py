@@ -29,7 +29,7 @@ from tests.helpers.mpi_programs import run as run_ranks
 LENGTH = 200_003
 RUNS = 240  # of all MPIs together
 NEW = 12  # runs in one store, before the next is begun
-STEPS = 12  # of a run that nobody kills
+STEPS = 12  # of a run without kills
 DELAYS = [0.0, 0.005, 0.02, 0.1]  # seconds from a commit to the kill, at most
 
 
@@ -58,7 +58,7 @@ def killed_run(mpi: Mpi, ranks: int, program: Path, arguments: list[str], seed: 
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        # MPI itself is running: from here on the store is made, and written. After so many commits:
+        # MPI is running: from here on the store is made, and written. After these commits:
         lines = [process.stdout.readline() for _ in range(1 + chance.randrange(5))]
         pids = ranks_of(program)
         time.sleep(chance.choice(DELAYS) * chance.random())
@@ -92,7 +92,7 @@ def checked(path: Path, at_least: int) -> int:
     store.verify()
     steps = len(store.groups) - 1
     assert steps >= at_least, f"{at_least} steps were committed, {steps} are there"
-    assert steps <= at_least + 1, "a step that nobody committed"
+    assert steps <= at_least + 1, "a step that was not committed"
     place = np.arange(LENGTH, dtype=np.uint64) * np.uint64(7919) % np.uint64(104729)
     for step in range(steps):
         found = store[f"step_{step:06d}/u"].read()

@@ -66,7 +66,7 @@ def test_the_package_has_no_benchmark_and_no_test() -> None:
     wrong = re.compile(r"(^|/)(bench\w*|tests?|test_\w+|\w+_test|conftest|asv)(/|\.py$)")
     assert [str(module) for module in modules if wrong.search(module.as_posix())] == []
     kinds = {file.suffix for file in package.rglob("*") if file.is_file()}
-    assert kinds <= {".js", ".py", ".pyi", ".pyc", ".so", ".typed"}, "files that are no part of it"
+    assert kinds <= {".js", ".py", ".pyi", ".pyc", ".so", ".typed"}, "files that are not part of it"
 
 
 def packages() -> list[dict[str, Any]]:

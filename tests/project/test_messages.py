@@ -75,7 +75,7 @@ def test_tracebacks_show_public_names(name: str, base: type[Exception]) -> None:
     assert type(pickle.loads(pickle.dumps(error))) is type(error)
 
 
-# Files and folders that are no store
+# Files and folders that are not stores
 
 
 @pytest.mark.parametrize(

@@ -468,7 +468,7 @@ def test_curved_coordinates_have_their_form(tmp_path: Path) -> None:
 
 
 def test_fields_of_plasmas_are_cut_in_readable_lengths(tmp_path: Path) -> None:
-    """The field "rho" is no density of mass there, so that its mean would be meaningless."""
+    """The field "rho" is not a density of mass there, so that its mean would be meaningless."""
     pytest.importorskip("openpmd_api")
     from tests.helpers.openpmd_files import write_warpx
 

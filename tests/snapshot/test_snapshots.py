@@ -318,7 +318,7 @@ def gravity_run(tmp_path: Path) -> Path:
     return folder
 
 
-# What a run has not written yet, and what tells that it is missing.
+# What a run has not written yet, and how its absence is recognized.
 UNWRITTEN = {
     "part_*": "header_00004.txt counts 4000 particles",
     "grav_*": "poisson=.true.",

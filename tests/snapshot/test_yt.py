@@ -263,7 +263,7 @@ def test_particles_are_equal(gravpart_pair: tuple[Any, Any]) -> None:
             assert found.units == expected.units
             np.testing.assert_array_equal(found[orders[0]], expected[orders[1]], err_msg=name)
         assert ours["DM", "particle_mass"].size == theirs["DM", "particle_mass"].size
-    # yt's own reader loses particles that lie in cells of another domain.
+    # yt's own reader loses particles in cells of another domain.
     assert float(boxes[0]["deposit", "io_count"].sum()) == boxes[0]["io", "particle_mass"].size
 
 

@@ -80,7 +80,7 @@ DOCUMENTS: dict[str, Callable[[Document], object]] = {
     "fill value of bits": node(fill_value="0x00"),
     "fill value of true": node(fill_value=True),
     "negative shape": node(shape=[-90]),
-    "shape that is no integer": node(shape=[90.5]),
+    "shape that is not an integer": node(shape=[90.5]),
     "shape with more dimensions": node(shape=[9, 10]),
     "shape that is too large": node(shape=[2**63, 4]),
     "names for other dimensions": node(dimension_names=["a", "b"]),
@@ -319,7 +319,7 @@ def walled(path: Path) -> Tree:
 
 
 def rewritten(path: Path, tree: Tree) -> Path:
-    """Write a tree's attributes and arrays as they are, as a snapshot."""
+    """Write a tree's attributes and arrays unchanged, as a snapshot."""
     attributes, arrays = tree
     length = len(arrays["amr/level"])
     with ambar.create(path, "w", fsync=False, profile="fast") as writer:
@@ -345,7 +345,7 @@ def said(**values: Any) -> Callable[[Tree], object]:
 
 
 def core_cells(path: Path) -> dict[str, np.ndarray]:
-    """Return cells of a group that is no part of a snapshot, as ambar has them."""
+    """Return cells of a group that is not part of a snapshot, as ambar has them."""
     return _core.Store(str(path)).amr("/amr").cells(["level", "x", "density"])
 
 

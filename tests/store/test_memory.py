@@ -184,7 +184,7 @@ def test_stores_in_memory_do_not_change_with_the_bytes_they_were_opened_from(
 
 
 def test_values_may_be_decoded_over_their_own_stream() -> None:
-    """Stream and values in the same memory were read and written at once."""
+    """Stream and values in the same memory were read and written at the same time."""
     values = np.random.default_rng(1).integers(0, 9, 5000)
     dtype = "int64"
     codecs, stream = _core.encode_bare_array(values, dtype, [5000], False)

@@ -36,7 +36,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test depends on the settings of whoever runs it."""
+    """No test depends on the settings of the user."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
 

@@ -130,7 +130,7 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
     refs = ambar.references(path)["refs"]
     end = max(start + length for _, start, length in (refs[k] for k in refs if "/c" in k))
     data = bytearray(path.read_bytes())
-    data[end + 3] ^= 1  # in the index, which lies behind the last chunk
+    data[end + 3] ^= 1  # in the index, which follows the last chunk
     path.write_bytes(data)
     with pytest.raises(ambar.CorruptError, match="/a"):
         ambar.references(path)

@@ -1,8 +1,8 @@
 """xarray's own tests of its backends, run on the engine "ambar".
 
 Those of its Zarr backend are run with ``Dataset.to_zarr`` and ``open_zarr`` replaced by ours: so
-modes, regions, appending, encodings and delayed writes mean what they mean there. What is left out
-stands in EXCLUDED, with the reason.
+modes, regions, appending, encodings and delayed writes mean what they mean there. EXCLUDED
+lists the tests that are left out, with the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ambar.interop.xarray.group_writer import WritableGroup  # noqa: E402
 from ambar.store.cache import OpenedStore, open_last  # noqa: E402
 
 NOT_APPLICABLE = "does not apply"
-_CODECS = "ambar chooses the codecs by a profile; compressors are no encoding of it"
+_CODECS = "ambar chooses the codecs by a profile; compressors are not encodings of it"
 _MERGED = "ambar's one writer merges chunks that overlap: none need be refused, none corrupts"
 _CONSOLIDATED = "metadata are always consolidated"
 _OF_ZARR = "looks into ZarrStore, which is not used"
@@ -44,7 +44,7 @@ _OF_ZARR = "looks into ZarrStore, which is not used"
 EXCLUDED = {
     # What a netCDF file does and a Zarr store does not; ZarrBase leaves them out likewise.
     "TestCommonFormat.test_encoding_unlimited_dims": "every dimension can grow",
-    "TestCommonFormat.test_encoding_kwarg_fixed_width_string": "texts are stored as texts",
+    "TestCommonFormat.test_encoding_kwarg_fixed_width_string": "strings are stored as strings",
     "TestCommonFormat.test_append_with_invalid_dim_raises": "the message of netCDF; see TestAsZarr",
     "TestCommonFormat.test_roundtrip_mask_and_scale[dtype1": "JSON's numbers are float64",
     "TestAsZarr.test_compressor_encoding": _CODECS,
@@ -56,7 +56,7 @@ EXCLUDED = {
     "TestRegionAuto.test_zarr_append_chunk_partial": _MERGED,
     "TestRegionAuto.test_zarr_safe_chunk": _MERGED,
     "TestRegionAuto.test_zarr_region_index_write": _OF_ZARR,
-    "TestTrees.test_to_zarr_default_write_mode": "writes into a folder that is no store",
+    "TestTrees.test_to_zarr_default_write_mode": "writes into a folder that is not a store",
     "TestTrees.test_to_zarr_compute_false": "looks for the files of a folder; see test_xarray.py",
     "TestTrees.test_to_zarr_zip_store": _OF_ZARR,
     "TestTrees.test_zarr_encoding": _CODECS,

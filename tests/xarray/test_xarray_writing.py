@@ -108,7 +108,7 @@ def test_any_dask_chunks_are_written_right(path: Path, chunks: Any) -> None:
         dataset.ambar.write(path, mode="w", encoding={"a": encoding} if encoding else None)
         store = ambar.open_store(path)
         np.testing.assert_array_equal(store["a"].read(), values)
-        # Every shard was written once: nothing dead lies in the file.
+        # Every shard was written once: the file has no dead bytes.
         assert store.usage()["dead"] == 0
         assert "chunks" not in encoding or store["a"].chunks == encoding["chunks"]
 

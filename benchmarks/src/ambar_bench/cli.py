@@ -578,7 +578,7 @@ def _finish(found: Any, report: Any, output: Path | None, json: bool, *last: str
 def _counts(text: str) -> list[int]:
     parts = parse_list(text) or []
     if not parts or not all(part.isdecimal() and int(part) for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of numbers, such as 100,1000")
+        raise typer.BadParameter(f"{text!r} is not a list of numbers, such as 100,1000")
     return [int(part) for part in parts]
 
 
@@ -591,7 +591,7 @@ def _levels(text: str) -> list[int]:
     except ValueError:
         found = []
     if not found:
-        raise typer.BadParameter(f"{text!r} is no list of levels, such as -22,3,9 or -22:22")
+        raise typer.BadParameter(f"{text!r} is not a list of levels, such as -22,3,9 or -22:22")
     return found
 
 
@@ -599,7 +599,7 @@ def _bandwidths(text: str) -> list[float]:
     try:
         return [float(part) for part in parse_list(text) or []]
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no list of GB/s, such as 10,100") from None
+        raise typer.BadParameter(f"{text!r} is not a list of GB/s, such as 10,100") from None
 
 
 def _numbers(text: str) -> list[float]:
@@ -609,7 +609,7 @@ def _numbers(text: str) -> list[float]:
         numbers = []
     if not numbers or not all(0 < number < 1 for number in numbers):
         raise typer.BadParameter(
-            f"{text!r} is no list of bounds between 0 and 1, such as 1e-2,1e-3"
+            f"{text!r} is not a list of bounds between 0 and 1, such as 1e-2,1e-3"
         )
     return numbers
 

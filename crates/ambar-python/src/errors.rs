@@ -115,7 +115,7 @@ pub fn exception(error: &ambar::Error) -> PyErr {
     })
 }
 
-/// Whether an exception is not about the data: `KeyboardInterrupt` and others that are no `Exception`, a lack of memory,
+/// Whether an exception is not about the data: `KeyboardInterrupt` and others that are not an `Exception`, a lack of memory,
 /// and errors of the operating system, which have a number. Those of HDF5 for damaged files have none.
 fn is_raised_itself(py: Python<'_>, error: &PyErr) -> bool {
     let number = || error.value(py).getattr("errno");

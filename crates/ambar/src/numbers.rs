@@ -64,7 +64,7 @@ pub(crate) fn power_of_two(exponent: i32) -> f64 {
 }
 
 /// Evaluates one of two expressions with a type's name bound to the Rust type of a dtype: `int` for
-/// integers and bool, `float` for floats, `other` for what is no real number.
+/// integers and bool, `float` for floats, `other` for anything but real numbers.
 macro_rules! with_number {
     ($dtype:expr, int $I:ident => $int:expr, float $F:ident => $float:expr, other => $other:expr) => {{
         use $crate::dtype::DataType as D;

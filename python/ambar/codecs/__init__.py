@@ -154,7 +154,7 @@ def checked_corners(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     Raises
     ------
     ValueError
-        If the values are no integers of 32 or 64 bits, or no rows of 2 to 4.
+        If the values are not integers of 32 or 64 bits, or not rows of 2 to 4.
     """
     name = dtype.newbyteorder("=").name
     if name not in CORNERS or len(shape) != 2 or shape[1] not in WIDTHS:

@@ -33,7 +33,7 @@ _SYMLOG_RANGE = 1e3
 _BALANCE = 0.2
 """The least ratio of the extremes of both signs from which colours are symmetric around 0."""
 _ARBITRARY_ZEROS = ("degc", "celsius", "degree_celsius", "degrees_celsius", "deg_c", "degf")
-"""Units in lower case whose 0 is no middle of values."""
+"""Units in lower case whose 0 is not the middle of values."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def write_picture(store: Store, request: ArraysPlot) -> Path:
 
 
 def default_array(store: Store) -> str:
-    """Return the path of the largest array of numbers that is no coordinate."""
+    """Return the path of the largest array of numbers that is not a coordinate."""
     best, most = None, -1
     for path in store:
         array = store[path]

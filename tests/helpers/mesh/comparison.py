@@ -177,7 +177,7 @@ def assert_same_array(one: Any, two: Any, where: str) -> None:
 
 
 def _information(information: Any) -> dict[str, Any]:
-    """Return the numbers and texts of an information, but those of caches and pipelines."""
+    """Return the numbers and strings of an information, except those of caches and pipelines."""
     found: dict[str, Any] = {}
     walk = vtkInformationIterator()
     walk.SetInformation(information)

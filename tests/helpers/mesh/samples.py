@@ -345,4 +345,4 @@ CELLS = [
     "quadratic",
     "polyhedra",
 ]
-"""The samples whose cells can lie in any order."""
+"""The samples whose cells may have any order."""

@@ -37,7 +37,7 @@ class Truth:
     clumps: Columns | None
 
     def cells(self, levels: tuple[int, int] | None = None, max_level: int | None = None) -> Columns:
-        """Return the leaf cells of `levels`; cells of `max_level` stand for those below them."""
+        """Return the leaf cells of `levels`; cells of `max_level` represent those below them."""
         level = self.all_cells["level"]
         keep = self.all_cells["leaf"]
         if max_level is not None:

@@ -40,7 +40,7 @@ g_star       =   0.160000000000000E+01
 
 
 def write_texts(place: Path, spec: Spec, tree: Tree, particles: Columns | None) -> None:
-    """Write the texts into the folder `place`; `particles` is None where there are none."""
+    """Write the text files into the folder `place`; `particles` is None where there are none."""
     texts = {
         f"info_{spec.number:05d}.txt": _info(spec, tree),
         f"header_{spec.number:05d}.txt": _header(spec, particles),

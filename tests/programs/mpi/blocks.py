@@ -21,7 +21,7 @@ SHAPE = (60, 41, 7)
 
 
 def say(text: str) -> None:
-    """Print a line at once: those of several ranks are not to be mixed."""
+    """Print a line immediately: those of several ranks are not to be mixed."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

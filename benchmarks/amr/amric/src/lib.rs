@@ -87,7 +87,7 @@ pub unsafe extern "C" fn amric_encode(
 /// # Safety
 /// As [`amric_encode`], with `T` of `blocks.value_size` bytes.
 unsafe fn encode_as<T: Value>(blocks: Blocks, values: *const u8, bound: f64) -> Result<Vec<u8>> {
-    // SAFETY: the caller says that so many values are there.
+    // SAFETY: the caller promises that number of values.
     let values = unsafe { slice::from_raw_parts(values.cast::<T>(), blocks.count) };
     schemes::encode(blocks.scheme()?, values, blocks.side, bound)
 }
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn amric_decode(
 /// # Safety
 /// As [`amric_decode`], with `T` of `blocks.value_size` bytes.
 unsafe fn decode_as<T: Value>(blocks: Blocks, stream: &[u8], values: *mut u8) -> Result<()> {
-    // SAFETY: the caller says that so many values are there, for this function alone.
+    // SAFETY: the caller promises that number of values, for this function alone.
     let values = unsafe { slice::from_raw_parts_mut(values.cast::<T>(), blocks.count) };
     schemes::decode(blocks.scheme()?, stream, blocks.side, values)
 }

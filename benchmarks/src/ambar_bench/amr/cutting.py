@@ -28,7 +28,7 @@ class Piece:
 
 
 def boxes(level: Level, name: str) -> list[Piece]:
-    """Return each box as it is."""
+    """Return each box unchanged."""
     return [Piece(np.ascontiguousarray(box.values[name]), box.uncovered) for box in level.boxes]
 
 
@@ -55,7 +55,7 @@ def merged(level: Level, name: str) -> list[Piece]:
 def box_blocks(level: Level, name: str, side: int, ndim: int) -> list[Piece]:
     """Return unit blocks cut box by box from each box's corner; covered blocks are left out.
 
-    Where a side of a box is no multiple, its last cells are repeated.
+    Where a side of a box is not a multiple, its last cells are repeated.
     """
     sides = _sides(side, ndim)
     blocks, counted = [], []

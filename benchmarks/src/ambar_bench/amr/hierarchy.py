@@ -106,7 +106,7 @@ def load_levels(path: Path) -> Hierarchy:
     Raises
     ------
     ValueError
-        If it is no plotfile.
+        If it is not a plotfile.
     """
     from ambar_bench.amr import plotfile
 

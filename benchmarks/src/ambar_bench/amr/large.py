@@ -39,7 +39,7 @@ ARGUMENTS = ["--methods", METHODS, "--bounds", "1e-3", "--rounds", "7"]
 CORES = 2
 ROUNDS = 5
 TIMES = 4
-"""How often a round goes over the chunks, so that the last one is a small part of it."""
+"""How often a round traverses the chunks, so that the last one is a small part of it."""
 
 
 def noise(side: int, slope: float, seed: int) -> np.ndarray:

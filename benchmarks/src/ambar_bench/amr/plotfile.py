@@ -20,7 +20,7 @@ def read_plotfile(path: Path) -> Hierarchy:
     Raises
     ------
     ValueError
-        If it is no native plotfile.
+        If it is not a native plotfile.
     CorruptError
         If it was cut short.
     """

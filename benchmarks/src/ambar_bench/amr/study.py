@@ -199,7 +199,7 @@ def run_study(
     KeyError
         If a field or method does not exist.
     ValueError
-        If it is no plotfile.
+        If it is not a plotfile.
     """
     report(f"reading {path}")
     hierarchy = load_levels(path)

@@ -11,7 +11,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 def contents(found: Any) -> dict[str, Values]:
-    """Return all arrays of a data object by their place in it; a mapping is taken as it is.
+    """Return all arrays of a data object by their place in it; a mapping is returned unchanged.
 
     Geometry, cells as connectivity, offsets and types, and the data of points, cells and fields,
     those of blocks too.

@@ -273,6 +273,6 @@ def make(name: str, sizes: Sizes) -> Any:
 
 
 def real() -> list[str]:
-    """Return the names of the meshes that are no grids of tetrahedra."""
+    """Return the names of the meshes other than grids of tetrahedra."""
     bundled = [EXAMPLE + name.removeprefix("load_") for name in examples()]
     return [name for name in MADE if name not in GRIDS.values()] + bundled

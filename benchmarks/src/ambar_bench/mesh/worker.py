@@ -23,7 +23,7 @@ from ambar_bench.mesh.ways import NAMES, Way
 from ambar_bench.process import serve
 
 BOX = (0.4, 0.6)
-"""Which part of the points lies below the sides of the box, in each dimension."""
+"""Which part of the points is below the sides of the box, in each dimension."""
 TURN_SECONDS = 0.3
 TURN_TIMES = 20
 """How long and how often short writes and reads are repeated in one turn; their median counts."""

@@ -82,7 +82,7 @@ class Job:
         """Read the part."""
         store = open_store(self.path)
         part = slice(self.start, self.start + len(self.values))
-        # The cores that there are for each rank, all of which are taken to be on this node.
+        # The available cores for each rank, assuming that all ranks are on this node.
         threads = max(1, (os.cpu_count() or 1) // self.comm.size)
         store[ARRAY].read(part, out=self.values, threads=threads)
 

@@ -21,7 +21,7 @@ from ambar_bench.ramses.readers import CELL_COMPONENTS, PEERS, READERS, parts_of
 
 PROFILES: tuple[Profile, ...] = ("fast", "balanced", "small")
 FILES = {"hydro": "hydro", "gravity": "grav", "rt": "rt", "particles": "part"}
-"""The kinds of RAMSES' files that components lie in, beside amr."""
+"""The kinds of RAMSES' files that contain components, beside amr."""
 _AGREE = 1e-9
 """Largest difference of sums: the order of addition alone makes about 1e-13."""
 

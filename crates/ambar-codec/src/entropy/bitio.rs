@@ -11,7 +11,7 @@ pub(crate) struct BitWriter {
     bytes: Vec<u8>,
     /// The number of complete bytes.
     position: usize,
-    /// The pending bits, of which there are `filled`.
+    /// The `filled` pending bits.
     word: u64,
     filled: u32,
 }

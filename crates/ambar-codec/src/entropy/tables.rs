@@ -232,7 +232,7 @@ fn rounded(frequencies: &[u16]) -> Frequencies {
     out
 }
 
-/// The token whose frequency has more than four significant bits, of which there is at most one.
+/// The token whose frequency has more than four significant bits, if any: at most one has.
 fn unrounded_token(frequencies: &[u16]) -> Option<usize> {
     let odd = |frequency: &u16| length(*frequency) as u32 > 4 + frequency.trailing_zeros();
     frequencies.iter().position(odd)

@@ -164,8 +164,8 @@ impl Array {
     }
 
     /// Fetches and reads the indices of the shards that contain the first of the chunks `range`; small
-    /// shards are fetched whole. Returns the number after the last included chunk, of which there is at
-    /// least one.
+    /// shards are fetched whole. Returns the number after the last included chunk: at least one chunk
+    /// is included.
     fn fetch_indices(
         &self,
         range: Range<usize>,

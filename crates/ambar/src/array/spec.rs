@@ -31,7 +31,7 @@ pub struct ArraySpec {
     pub dimension_names: Vec<Option<String>>,
     /// Length of a chunk in each dimension; `None` for the default (256 KiB of raw data).
     pub chunk_shape: Option<Vec<u64>>,
-    /// Length of a shard in each dimension, multiples of a chunk's; `None` for the default, which is no shards
+    /// Length of a shard in each dimension, multiples of a chunk's; `None` for the default, without shards
     /// for an array of one chunk. Set it for arrays to be extended.
     pub shard_shape: Option<Vec<u64>>,
     /// The trade-off between size and speed.

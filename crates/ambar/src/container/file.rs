@@ -108,7 +108,7 @@ pub fn stream(
     stream_pieces(len, PIECE, &read, take)
 }
 
-/// Calls `take` with `len` bytes that `read` gives, `piece` of them at once. Returns their CRC-32.
+/// Calls `take` with `len` bytes that `read` gives, `piece` bytes in each call. Returns their CRC-32.
 pub fn stream_pieces(
     len: u64,
     piece: u64,

@@ -1,6 +1,6 @@
 //! Compares definitions between ranks: definitions that differ are never committed.
 //!
-//! Each rank records its definitions of the arrays, groups and texts that must be equal on all ranks, and sends them
+//! Each rank records its definitions of the arrays, groups and strings that must be equal on all ranks, and sends them
 //! with its index. Rank 0 compares them before it adopts the index.
 
 use crate::codec::bound_to_json;

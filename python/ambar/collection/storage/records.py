@@ -38,7 +38,7 @@ _RESERVED = {"attributes", "statistics", "zarr.json", "", ".", ".."}
 
 
 class Deferred(NamedTuple):
-    """Stands for the values of a large variable, which are read in parts while they are written."""
+    """Represents the values of a large variable, which are read in parts while they are written."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -360,7 +360,7 @@ def has_range(type_name: str) -> bool:
 
 
 PART = 1 << 16
-"""Values that are compared at once, without large temporary arrays."""
+"""Number of values in each comparison, without large temporary arrays."""
 
 
 def _are_null(values: np.ndarray, times: bool) -> np.ndarray:

@@ -199,7 +199,7 @@ class FamilyWriter:
     def _write(
         self, records: list[Record], stacked: Mapping[str, np.ndarray] | None = None
     ) -> None:
-        """Write datasets; one that stands for all, and the values of all, if they are `stacked`."""
+        """Write datasets; one that represents all, and the values of all, if they are `stacked`."""
         family = self._family
         repeats = 1 if stacked is None else _count(stacked)
         self._is_changed = True

@@ -348,7 +348,7 @@ def _reader(threads: int | None, total: int, progress: Any) -> Iterator[Reader]:
 
 
 def _all_species(header: Header, left_out: dict[str, str]) -> list[_Species]:
-    """Return the types of which there are particles; notes datasets that are left out."""
+    """Return the types that have particles; notes datasets that are left out."""
     names = _NAMES.get(header.code, _GADGET)
     found = []
     for number, counts in enumerate(header.counts.T.tolist()):

@@ -58,7 +58,7 @@ def _check_stl(path: Path) -> None:
 
 
 def _check_avs(path: Path) -> None:
-    """Check that there is a line for each node and cell, and for the data of each.
+    """Check that the file has a line for each node and cell, and for the data of each.
 
     The first line has the numbers of nodes and cells, and of values of each. Data begin with a line
     with the number of arrays, and a line for each of them.

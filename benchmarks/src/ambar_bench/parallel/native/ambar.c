@@ -48,7 +48,7 @@ static void packed(const job *j) {
     write_as(j, spec, AMBAR_COUNTER);
 }
 
-/* The cores that there are for each rank of this node, all of whose ranks are taken to be on it. */
+/* The available cores for each rank, assuming that all ranks are on this node. */
 static int threads_of(const job *j) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores > j->ranks ? (int)(cores / j->ranks) : 1;

@@ -9,7 +9,7 @@
 #define WAVES 8
 
 /* Waves of 16 to 6,270 values, each 2.347 times longer than the one before, with amplitudes that
- * grow with the cube root of the length, as in turbulence; all together lie between -1 and 1. */
+ * grow with the cube root of the length, as in turbulence; their sum is between -1 and 1. */
 static double length_of(int wave) { return 16.0 * pow(2.347, wave); }
 
 static double cosines[WAVES][BLOCK], sines[WAVES][BLOCK];

@@ -26,7 +26,7 @@ static void print_all(FILE *file, const double *values, uint64_t count) {
 
 static void scan_all(FILE *file, double *values, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
-        if (fscanf(file, "%lf", &values[i]) != 1) fail("a line is no number");
+        if (fscanf(file, "%lf", &values[i]) != 1) fail("a line is not a number");
     }
 }
 

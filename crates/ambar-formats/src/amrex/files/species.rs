@@ -233,7 +233,7 @@ impl SpeciesFiles {
     /// Opens a species' folder.
     ///
     /// # Errors
-    /// `Corrupt` if texts are damaged, or files are missing or truncated; `Unsupported`; `Io`.
+    /// `Corrupt` if headers are damaged, or files are missing or truncated; `Unsupported`; `Io`.
     pub fn open(folder: &Path, ndim: usize) -> Result<Self> {
         let path = folder.join("Header");
         let text = read_text(&path)?;

@@ -1,4 +1,4 @@
-//! A parser of header texts: numbers, brackets and lines, with errors that name file, line and the text
+//! A parser of headers: numbers, brackets and lines, with errors that name file, line and the text
 //! found.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Creating files of a plotfile, and checks of names in its texts.
+//! Creating files of a plotfile, and checks of names in its headers.
 
 use std::fs;
 use std::path::Path;

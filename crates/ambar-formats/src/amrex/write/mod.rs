@@ -111,7 +111,7 @@ fn header_text(request: &WriteRequest<'_>, layouts: &[LevelLayout]) -> Result<St
         .iter()
         .map(|level| level.boxes.clone())
         .collect();
-    // Compares formatted texts with all digits, in which NaN equals NaN.
+    // Compares formatted numbers with all digits, in which NaN equals NaN.
     let is_same = |a: PlotfileHeader, b: PlotfileHeader| {
         a.without_ratios().format(&boxes, 17) == b.without_ratios().format(&boxes, 17)
     };

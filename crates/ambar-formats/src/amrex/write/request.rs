@@ -22,7 +22,7 @@ pub struct SpeciesData<'a> {
 pub struct WriteRequest<'a> {
     /// The hierarchy of patches, with fields and values.
     pub source: &'a dyn PatchSource,
-    /// Time, steps, coordinates, texts.
+    /// Time, steps, coordinates, text files.
     pub run: &'a RunInfo,
     /// The layout of the files. Levels without a layout, or with other boxes than their layout, are
     /// written to files of about 128 MiB.

@@ -40,7 +40,7 @@ fn content(container: &dyn Container) -> Result<Content> {
     let mut all = Content::new();
     for key in container.keys()? {
         let whole = container.read_whole(&key, 1 << 30)?.unwrap();
-        // The root's document of a commit that was read from its record is no entry.
+        // The root's document of a commit that was read from its record is not an entry.
         if let Some(entry) = container.entry(&key)? {
             let mut middle = vec![0; whole.len() / 2];
             container.read_at(&entry, whole.len() as u64 / 4, &mut middle)?;

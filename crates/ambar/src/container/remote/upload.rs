@@ -231,7 +231,7 @@ impl ObjectUpload {
         Ok(())
     }
 
-    /// The result of the last request. If its answer was lost, or the client has repeated it, the object tells whether
+    /// The result of the last request. If its answer was lost, or the client has repeated it, the object shows whether
     /// it took effect.
     fn settle(&self, answer: object_store::Result<()>) -> Result<()> {
         let Err(error) = answer else {

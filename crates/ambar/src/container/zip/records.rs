@@ -73,7 +73,7 @@ pub struct LocalHeader<'a> {
     pub name: &'a str,
     /// Length of the content in bytes.
     pub len: u64,
-    /// Bytes in the file of a deflated content; `None` if it is stored as it is.
+    /// Bytes in the file of a deflated content; `None` if it is stored uncompressed.
     pub deflated: Option<u32>,
     /// CRC-32 of the content.
     pub crc32: u32,
@@ -130,7 +130,7 @@ pub struct DirectoryEntry<'a> {
     pub name: &'a str,
     /// Length of the content in bytes.
     pub len: u64,
-    /// Bytes in the file of a deflated content; `None` if it is stored as it is.
+    /// Bytes in the file of a deflated content; `None` if it is stored uncompressed.
     pub deflated: Option<u32>,
     /// CRC-32 of the content.
     pub crc32: u32,

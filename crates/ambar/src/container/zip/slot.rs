@@ -133,7 +133,7 @@ impl Slot {
     ///
     /// # Errors
     /// `Unsupported` if it is intact, but of a newer format; `Corrupt` if its checksum is valid, but its
-    /// numbers are not: that is no accidental damage, so the other slot must not replace it.
+    /// numbers are not: that is not accidental damage, so the other slot must not replace it.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         if bytes.len() != SLOT_LEN
             || !bytes.starts_with(SLOT_MAGIC)

@@ -429,7 +429,7 @@ impl Primitive {
         }
     }
 
-    /// Whether a box touches `Self::spans`. These lie in the periodic box: of other boxes nothing is known.
+    /// Whether a box touches `Self::spans`. These are in the periodic box, so that other boxes cannot be pruned by them.
     fn touches_bounds(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
         let (lower, size) = (&self.lower, &self.size);
         let is_in_box =

@@ -133,7 +133,7 @@ class MapFigure:
         places = {name: [side] for name, side in zip(("x", "y", "dw", "dh"), sides, strict=True)}
         self.source.data = {"image": [as_float32(values)], **places}
 
-    def show_texts(self, axes: Sequence[str], title: str, length_unit: str, label: str) -> None:
+    def show_labels(self, axes: Sequence[str], title: str, length_unit: str, label: str) -> None:
         """Show the title, and the labels of the axes and of the colour bar."""
         for axis, name in zip((self.plot.xaxis, self.plot.yaxis), axes, strict=True):
             axis.axis_label = f"{name} [{length_unit}]"

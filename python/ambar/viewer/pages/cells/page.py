@@ -291,8 +291,8 @@ class CellsPage:
             names = ["original", "other", "difference"]
         axes = ["xyz"[axis] for axis in image.plane.axes]
         for one, text, label in zip(self._maps, titles, labels, strict=True):
-            one.show_texts(axes, text, length_unit, label)
-        self._pointer.show_texts(axes, length_unit, name, unit, names)
+            one.show_labels(axes, text, length_unit, label)
+        self._pointer.show_labels(axes, length_unit, name, unit, names)
 
     def _overlay(self) -> None:
         """Draw over the map what is checked, and show the call of the picture."""

@@ -227,5 +227,5 @@ class ParticlesPage:
         species = (self.species.value or "").replace("_", " ")
         title = ", ".join(filter(None, [species, view, time_of(info)]))
         axes = ["xyz"[axis] for axis in self._axes]
-        self._map.show_texts(axes, title, length, f"{name} [{unit}]" if unit else name)
-        self._pointer.show_texts(axes, length, name, unit, [""])
+        self._map.show_labels(axes, title, length, f"{name} [{unit}]" if unit else name)
+        self._pointer.show_labels(axes, length, name, unit, [""])

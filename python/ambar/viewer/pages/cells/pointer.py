@@ -10,8 +10,8 @@ from bokeh.models import ColumnDataSource, CustomJS, Div
 from ambar.viewer.pages.cells.map_figure import MapFigure
 
 _SHOW = """
-if (!texts.data.text.length) return
-const [first, second, length_unit, field, value_unit, ...names] = texts.data.text
+if (!labels.data.text.length) return
+const [first, second, length_unit, field, value_unit, ...names] = labels.data.text
 const digits = (value) => String(Number(value.toPrecision(7)))
 const values = sources.map((source, number) => {
   const {image, x, y, dw, dh} = source.data
@@ -33,7 +33,7 @@ class Pointer:
     """The values of some figures under the pointer, which is over one of them."""
 
     def __init__(self, maps: Sequence[MapFigure]) -> None:
-        self._texts = ColumnDataSource({"text": []})
+        self._labels = ColumnDataSource({"text": []})
         self.line = Div(
             text="", height=20, margin=(0, 0, 4, 60), syncable=False, css_classes=["ambar-pointer"]
         )
@@ -41,18 +41,18 @@ class Pointer:
             args={
                 "sources": [one.source for one in maps],
                 "formatters": [one.colors.formatter for one in maps],
-                "texts": self._texts,
+                "labels": self._labels,
                 "line": self.line,
             },
             code=_SHOW,
         )
         hide = CustomJS(args={"line": self.line}, code='line.text = ""')
-        self._texts.js_on_change("data", hide)  # the line is of another field or plane
+        self._labels.js_on_change("data", hide)  # the line is of another field or plane
         for one in maps:
             one.plot.js_on_event(MouseMove, show)
             one.plot.js_on_event(MouseLeave, hide)
 
-    def show_texts(
+    def show_labels(
         self,
         axes: Sequence[str],
         length_unit: str,
@@ -61,8 +61,8 @@ class Pointer:
         names: Sequence[str],
     ) -> None:
         """Show the field, units, and the name of each value."""
-        self._texts.data = {"text": [*axes, length_unit, field, unit, *names]}
+        self._labels.data = {"text": [*axes, length_unit, field, unit, *names]}
 
     def clear(self) -> None:
-        """Show nothing until the next texts."""
-        self._texts.data = {"text": []}
+        """Show nothing until the next labels."""
+        self._labels.data = {"text": []}

@@ -113,7 +113,7 @@ impl PatchAmr {
     }
 
     /// Names of the columns that are derived on request: `level`, `x`, `y`, `z`, `dx` (and `dy`,
-    /// `dz` unless cells are cubes), `ix`, `iy`, `iz`, as far as there are dimensions.
+    /// `dz` unless cells are cubes), `ix`, `iy`, `iz`, for each dimension.
     pub fn derived(&self) -> Vec<String> {
         DerivedColumn::names(&self.nest)
     }

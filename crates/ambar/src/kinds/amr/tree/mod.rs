@@ -49,7 +49,7 @@ pub struct AmrTree {
 }
 
 impl AmrTree {
-    /// A tree in memory. `columns` are its fields, each with as many rows as there are leaves.
+    /// A tree in memory. `columns` are its fields, each with one row for each leaf.
     ///
     /// # Errors
     /// `Invalid` if columns differ in length, a name occurs twice or is that of a derived column, or

@@ -19,7 +19,7 @@ use crate::memory::{Column, Shared};
 use crate::numbers;
 use crate::store::StoreWriter;
 
-/// Bytes of a box that are read at once, unless one layer of it has more.
+/// Bytes of a box that one read takes, unless one layer of it has more.
 pub(super) const PART_BYTES: usize = 8 << 20;
 
 /// A field to write into a store.
