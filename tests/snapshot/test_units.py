@@ -12,6 +12,7 @@ from ambar import _core
 from ambar.snapshot.physics.unit_expressions import parse_unit
 from ambar.snapshot.regions import region_in_code
 from ambar.snapshot.units import ColumnUnits
+from tests.helpers.paths import EXAMPLES
 from tests.helpers.sample_outputs import output
 
 GALAXY = ambar.RamsesInfo(
@@ -198,3 +199,24 @@ def test_electromagnetic_units_are_those_of_heaviside_and_lorentz() -> None:
     # In SI, the energy density is epsilon_0 E**2 / 2; J/m**3 is 10 erg/cm**3.
     assert field.factor**2 / 2 == pytest.approx(10 * 8.8541878128e-12 * 1e18 / 2, rel=1e-9)
     assert tesla.factor**2 / 2 == pytest.approx(10 / (2 * 1.25663706212e-6), rel=1e-9)
+
+
+def test_units_of_codes_have_names() -> None:
+    web = ambar.open_snapshot(EXAMPLES / "data" / "cosmic_web.ambar")
+    nyx = web.with_units("Nyx")
+    assert web.info.aexp is not None
+    assert nyx.info.box_size[0] * nyx.info.units.length("Mpc") == pytest.approx(
+        12 * web.info.aexp, rel=1e-9
+    )
+    # The mean density of baryons is near 4.2e-31 g/cm3 (1 + z)**3.
+    mean = nyx.amr.mean("density", unit="g/cm3")
+    assert 3e-31 < mean * web.info.aexp**3 < 6e-31
+    assert nyx.plot("density", resolution=16).figure.get_suptitle() == "along z, redshift 5.53"
+    laser = ambar.open_snapshot(EXAMPLES / "data" / "laser_wake.ambar").with_units("WarpX")
+    assert laser.amr.max("Ey", unit="GV/m") == pytest.approx(laser.amr.max("Ey") / 1e9)
+    assert laser.amr.slice("rho", unit="C/m3").attrs["units"] == "C/m**3"
+    assert laser.info.units.length("m") == pytest.approx(1)
+    assert web.with_units("SI").info.units.density("g/cm3") == pytest.approx(1e-3)
+    assert web.with_units("cgs").info.units.unit_v == 1
+    with pytest.raises(ValueError, match=r"'nyx'; did you mean 'Nyx'\?"):
+        web.with_units("nyx")

@@ -55,6 +55,8 @@ _ASPECTS = (0.25, 4.0)
 """The least and the largest ratio of the height of axes to their width."""
 _SHORT = (1e-3, 1e4)
 """Numbers between these are short without an exponent."""
+_LONGEST_LABEL = 44
+"""The largest number of characters of a label of a colour bar in one line."""
 _MOST_LABELS = 12
 """The largest number of lines that a legend lists."""
 
@@ -384,7 +386,10 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     extend = "neither" if values is None else panel.scale.extend(values[np.isfinite(values)])
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
-    bar: Any = axes.figure.colorbar(picture, cax=beside, label=panel.bar_label, extend=extend)
+    label = panel.bar_label
+    if len(label) > _LONGEST_LABEL:
+        label = label.replace(", ", ",\n", 1)
+    bar: Any = axes.figure.colorbar(picture, cax=beside, label=label, extend=extend)
     if panel.scale.kind == "log" and _SHORT[0] <= panel.scale.low < panel.scale.high < _SHORT[1]:
         _show_plain_numbers(bar.ax.yaxis)
 

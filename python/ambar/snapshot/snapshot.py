@@ -27,7 +27,7 @@ from ambar.snapshot.loading import (
 )
 from ambar.snapshot.particles import Particles
 from ambar.snapshot.run_info import info_of
-from ambar.snapshot.units import Units
+from ambar.snapshot.units import Units, unit_system
 from ambar.store.group_description import Description
 
 if TYPE_CHECKING:
@@ -192,13 +192,17 @@ class Snapshot(Viewable):
         """Clumps, as the clump finder of RAMSES wrote them."""
         return self._rows("clumps")
 
-    def with_units(self, units: Units) -> Snapshot:
+    def with_units(self, units: Units | str) -> Snapshot:
         """Return the snapshot with given code units, which plotfiles do not state.
 
         Parameters
         ----------
-        units : Units
-            The units. Magnetic fields are such that B**2 / 2 is a pressure in code units.
+        units : Units or {"cgs", "Nyx", "SI", "WarpX"}
+            The units, or a name: "cgs", for example of Castro; "SI"; "WarpX", which is SI with
+            electric and magnetic fields, currents, and a density of charge as "rho"; "Nyx", which
+            is comoving Mpc, solar masses and km/s. Its lengths and densities become proper ones, by
+            ``info.aexp``; the unit of ``info.time`` in Nyx is that of an expansion factor of 1.
+            Magnetic fields are such that B**2 / 2 is a pressure in code units.
 
         Returns
         -------
@@ -208,23 +212,25 @@ class Snapshot(Viewable):
         Raises
         ------
         TypeError
-            If `units` are not `Units`.
+            If `units` are neither `Units` nor a string.
+        ValueError
+            If the name is unknown.
 
         Examples
         --------
-        Masses in solar masses, velocities in km/s and lengths in Mpc, as of Nyx. Its lengths and
-        densities are comoving; these units make them proper:
-
-        >>> mpc, sun = 3.08567758128e24, 1.9891e33
-        >>> run = ambar.open_snapshot("plt00200")
-        >>> mpc *= run.info.aexp or 1.0
-        >>> units = ambar.Units(unit_l=mpc, unit_d=sun / mpc**3, unit_t=mpc / 1e5)
-        >>> run = run.with_units(units)
+        >>> run = ambar.open_snapshot("plt00200").with_units("Nyx")
         >>> round(run.info.units.velocity("km/s"), 6)
         1.0
+
+        Any units, here kpc and Myr:
+
+        >>> kpc, sun, myr = 3.08567758128e21, 1.9891e33, 3.15576e13
+        >>> run = run.with_units(ambar.Units(unit_l=kpc, unit_d=sun / kpc**3, unit_t=myr))
         """
+        if isinstance(units, str):
+            units = unit_system(units, self.info.aexp)
         if not isinstance(units, Units):
-            raise TypeError(f"expected ambar.Units, found {units!r:.80}")
+            raise TypeError(f"expected ambar.Units or the name of a system, found {units!r:.80}")
         return Snapshot(SourceWithUnits(self._source, units))
 
     def load(

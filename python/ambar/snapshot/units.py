@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar._util.properties import cached_property
+from ambar._util.text import suggestion
 from ambar.snapshot.field_names import ALIASES, BIRTH_TIMES, quantity_of, without_component
 from ambar.snapshot.physics.constants import (
     BOLTZMANN,
@@ -517,6 +518,40 @@ class Units:
         1.316
         """
         return self.factor("pressure_over_density", unit)
+
+
+SYSTEMS = ("cgs", "Nyx", "SI", "WarpX")
+"""Names of systems of units that codes write without stating them."""
+_WARPX = {
+    "rho": "C/m**3",
+    **{f"E{axis}": "V/m" for axis in "xyzrt"},
+    **{f"B{axis}": "Tesla" for axis in "xyzrt"},
+    **{f"j{axis}": "A/m**2" for axis in "xyzrt"},
+}
+"""Units of fields of WarpX: "rho" is the density of charge."""
+
+
+def unit_system(name: str, aexp: float | None) -> Units:
+    """Return the units of a system by its name; `aexp` is the expansion factor of the run.
+
+    Raises ValueError if the name is not one of `SYSTEMS`.
+
+    Examples
+    --------
+    >>> unit_system("SI", None).velocity("m/s")
+    1.0
+    """
+    match name:
+        case "cgs":
+            return Units(unit_l=1.0, unit_d=1.0, unit_t=1.0)
+        case "SI" | "WarpX":
+            units = Units(unit_l=1e2, unit_d=1e-3, unit_t=1.0)
+            own = _WARPX if name == "WarpX" else {}
+            return units._of_fields({field: parse_unit(unit) for field, unit in own.items()})
+        case "Nyx":
+            length = PARSEC * 1e6 * (aexp or 1.0)
+            return Units(unit_l=length, unit_d=SOLAR_MASS / length**3, unit_t=length / 1e5)
+    raise _core.InvalidError(f"unknown system of units {name!r}; {suggestion(name, SYSTEMS)}")
 
 
 def _named_factor(units: Mapping[str, float], unit: str) -> float | None:

@@ -12,6 +12,7 @@ from ambar import _core
 from ambar.figures.colors import ColorScale, color_scale
 from ambar.figures.labels import label, unit_text
 from ambar.figures.panels import Extent, ImagePanel, Line, LinePanel, Panel
+from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.field_names import quantity_of
 from ambar.snapshot.physics.readable import readable_time
 from ambar.snapshot.physics.unit_expressions import pint_notation
@@ -254,5 +255,7 @@ def time_of(info: RunInfo) -> str:
     if info.physical and info.units.factors:
         text = f"time {readable_time(info.age('s'))}"
     if is_cosmological and redshift is not None and np.isfinite(redshift):
-        return f"redshift {redshift:.2f}, {text}" if info.physical else f"redshift {redshift:.2f}"
+        # The unit of time of Nyx is that of an expansion factor of 1.
+        is_known = info.physical and not isinstance(info, AmrexInfo)
+        return f"redshift {redshift:.2f}, {text}" if is_known else f"redshift {redshift:.2f}"
     return text

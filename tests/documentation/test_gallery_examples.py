@@ -1,0 +1,36 @@
+"""The examples of the gallery run and draw figures."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.paths import EXAMPLES
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("xarray")
+
+from matplotlib import pyplot as plt
+
+SCRIPTS = sorted((EXAMPLES / "gallery").glob("*/plot_*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_examples_draw_figures(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = script.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 40
+    title, underline = text.removeprefix('"""').splitlines()[:2]
+    assert underline == "=" * len(title)
+    monkeypatch.chdir(script.parent)  # as sphinx-gallery does
+    plt.switch_backend("agg")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+        figures = [plt.figure(number) for number in plt.get_fignums()]
+        assert figures
+        for figure in figures:
+            figure.canvas.draw()
+            assert figure.axes
+    finally:
+        plt.close("all")
