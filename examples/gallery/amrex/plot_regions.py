@@ -1,8 +1,8 @@
 """Regions
 =======
 
-Boxes, spheres, cylinders and shells are combined with ``&``, ``|``, ``-`` and ``~``. Reads, maps and
-statistics take a region, and read only the chunks that it touches.
+Boxes, spheres, cylinders and shells are combined with ``&``, ``|``, ``-`` and ``~``. Reads, maps
+and statistics take a region, and read only the chunks that it touches.
 """
 
 from pathlib import Path
