@@ -3,6 +3,7 @@
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
 #   make gallery    draw docs/gallery.md and the picture of the README
 #   make test       all tests, those in Python by two processes: make test JOBS=4
+#   make docs       the documentation site, in target/site; needs doxygen (apt-get) for the pages on C
 #   make lint       formatting, lints, types, the stub of the extension, layers of the Rust and Python modules
 #   make bench-env  the benchmarks and what they measure ambar against, into .venv: see benchmarks/README.md
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
@@ -28,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo gallery test lint bench-env bench peers campaign memcheck deny install clean
+.PHONY: demo docs gallery test lint bench-env bench peers campaign memcheck deny install clean
 .DELETE_ON_ERROR:
 
 demo: NEEDS := --extras cli,plot
@@ -39,9 +40,17 @@ gallery: NEEDS := --extras cli,plot,mesh
 gallery: build
 	$(BIN)/python examples/gallery.py
 
+# Warnings are errors: links that lead nowhere, names without a page. What the last build made of removed pages
+# and names goes first.
+docs: build
+	rm -rf target/site docs/reference/api docs/examples
+	mkdir -p target
+	doxygen docs/Doxyfile
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs $(JOBS) -c docs . target/site
+
 # Parts run side by side under `make -j2`, as in continuous integration.
 .PHONY: lint-rust lint-python test-python test-rust test-programs
-lint test: NEEDS := --group lint # which includes the group test
+lint test docs: NEEDS := --group lint # which includes the groups test and docs
 lint: lint-rust lint-python
 
 # With other variables than those of maturin, cargo would build pyo3 and the extension again for each of the two.
@@ -54,7 +63,6 @@ lint-rust: build
 lint-python: build
 	$(BIN)/python .ci/words.py
 	$(BIN)/python .ci/imports.py
-	$(BIN)/python .ci/reference.py --check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

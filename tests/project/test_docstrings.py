@@ -15,41 +15,38 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+import importlib
 import inspect
 import pydoc
 import re
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import ambar
 from ambar._util.properties import cached_property
-from tests.helpers.scripts import load
+from tests.helpers.paths import ROOT
 
-for _package in ("griffe", "mpi4py", "numcodecs", "virtualizarr", "xarray", "zarr"):
+for _package in ("mpi4py", "numcodecs", "virtualizarr", "xarray", "zarr"):
     pytest.importorskip(_package)
 
+SUBMODULES = ("distributed", "fields", "hdf5", "xarray")
+"""Public modules that say which names they offer."""
 RAISES = re.compile(r"^\s+raise \w", re.MULTILINE)
 
 
-@functools.cache
-def reference() -> ModuleType:
-    """Return the script that writes the pages of the reference from the docstrings."""
-    return load("reference")
+def pages() -> list[str]:
+    """Return the names below `ambar` that the pages of the reference list."""
+    text = "".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.md"))
+    lists = re.findall(r"^\.\. autosummary::\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^   (\w[\w.]*)$", "".join(lists), re.MULTILINE)
 
 
 def public() -> dict[str, Any]:
     """Return the public functions and classes by their names below `ambar`."""
-    pages = [name for _, _, names in reference().PAGES.values() for name in names]
-    found: dict[str, Any] = {}
-    for name in sorted({*pages, *ambar.__all__}):
-        value = pydoc.locate(f"ambar.{name}")
-        if callable(value):
-            found[name] = value
-    return found
+    found = {name: pydoc.locate(f"ambar.{name}") for name in pages()}
+    return {name: value for name, value in found.items() if callable(value)}
 
 
 def documented(cls: type) -> dict[str, Any]:
@@ -68,12 +65,15 @@ def has_interface_elsewhere(cls: type, name: str) -> bool:
 
 
 def sections(value: Any) -> dict[str, str]:
-    return dict(reference().sections(inspect.getdoc(value) or ""))
+    """Return the sections of a docstring by title; the first has the title ""."""
+    text = (inspect.getdoc(value) or "") + "\n"
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
+    return dict(zip(["", *parts[1::2]], parts[::2], strict=True))
 
 
 def entries(found: dict[str, str], *titles: str) -> dict[str, str]:
     """Return the names and types of the entries of sections."""
-    heads = [head for title in titles for head, _ in reference().entries(found.get(title, ""))]
+    heads = re.findall(r"^\S.*$", "\n".join(found.get(title, "") for title in titles), re.MULTILINE)
     split = [head.partition(" : ") for head in heads]
     return {name.strip(): kind for names, _, kind in split for name in names.split(",")}
 
@@ -158,6 +158,16 @@ def problems() -> Iterator[str]:
                 yield from (f"{path}: {line}" for line in summary_problems(member))
             if is_method and not has_interface_elsewhere(value, key):
                 yield from (f"{path}: {line}" for line in callable_problems(member, shown))
+
+
+def test_every_public_name_is_on_one_page_of_the_reference() -> None:
+    modules = {name: importlib.import_module(f"ambar.{name}") for name in SUBMODULES}
+    expected = [f"{name}.{own}" for name, module in modules.items() for own in module.__all__]
+    expected += set(ambar.__all__) - {"__version__", *modules}
+    listed = pages()
+    assert sorted(set(listed)) == sorted(listed)
+    assert not set(expected) - set(listed)
+    assert not [name for name in listed if pydoc.locate(f"ambar.{name}") is None]
 
 
 def test_docstrings_are_complete() -> None:

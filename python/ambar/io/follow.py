@@ -52,7 +52,7 @@ def follow(
     Yields
     ------
     Snapshot, Mesh, Group, or what `ambar.open` returns
-        The steps, in their order. Groups are the steps that ranks write with `ambar.mpi` or the C
+        The steps, in their order. Groups are the steps that ranks write with ``ambar.mpi`` or the C
         library.
 
     Raises
