@@ -12,6 +12,7 @@
 #   make memcheck   unit tests and C programs under valgrind: make memcheck SECONDS=600
 #   make deny       licences, sources and advisories of the Rust crates, by cargo-deny
 #   make install    the library for C, C++ and Fortran: make install PREFIX=$HOME/.local
+#   make wheel      a wheel with this library, in ./out/wheels; make symbols: and its symbols, in ./out/symbols
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -152,13 +153,66 @@ $(BIN)/maturin: constraints.txt
 	$(BIN)/python -m pip install --quiet 'pip>=25.1' maturin # whose groups of dependencies need this pip
 	@touch $@
 
+# For another C library than this machine's, as in wheels: make wheel CARGO=cargo-zigbuild
+# TARGET=x86_64-unknown-linux-gnu GLIBC=.2.28
+CARGO := cargo
+BUILT = $${CARGO_TARGET_DIR:-target}$(TARGET:%=/%)/release
+TARGET_OPTION = $(TARGET:%=--target %$(GLIBC))
+ifeq ($(shell uname -s),Darwin)
+SUFFIX := dylib
+SHARED := libambar.dylib
+STRIP := strip -x
+else
+SUFFIX := so
+SHARED := libambar.so.0
+STRIP := strip
+endif
+
 # The filter for HDF5: a library of its own, which exports no more than HDF5 looks for.
 .PHONY: plugin
 plugin:
 	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
-	cargo rustc --release --locked -p ambar-capi --lib --crate-type cdylib \
+	$(CARGO) rustc --release --locked $(TARGET_OPTION) -p ambar-capi --lib --crate-type cdylib \
 		--no-default-features --features hdf5-plugin -- -C strip=symbols
-	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
+	mkdir -p $(dir $(HDF5_PLUGIN))
+	install -m 755 $(BUILT)/libambar_capi.$(SUFFIX) $(HDF5_PLUGIN)
+
+# What programs in C, C++ and Fortran are built with, in TO; LOCATION and RPATH are for pkg-config.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+define LIBRARY
+mkdir -p $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar $(TO)/include
+install -m 755 $(BUILT)/libambar_capi.$(SUFFIX) $(TO)/lib/$(SHARED)
+$(STRIP) $(TO)/lib/$(SHARED)
+cp -R include/. $(TO)/include
+sed -e 's|@PREFIX@|$(LOCATION)|' -e 's|@RPATH@|$(RPATH)|' -e 's|@VERSION@|$(VERSION)|' \
+	packaging/ambar.pc.in > $(TO)/lib/pkgconfig/ambar.pc
+for file in ambar-config ambar-config-version; do \
+	sed 's|@VERSION@|$(VERSION)|' packaging/$$file.cmake.in > $(TO)/lib/cmake/ambar/$$file.cmake; \
+done
+endef
+
+# The library in the Python package, for wheels: these have no links, and are installed anywhere. A script
+# of the linker replaces the link libambar.so.
+.PHONY: native wheel symbols
+native: TO := python/ambar/native
+native: LOCATION := $${pcfiledir}/../..
+native: RPATH := -Wl,-rpath,$${libdir}
+native: plugin
+	$(CARGO) build --release --locked $(TARGET_OPTION) -p ambar-capi
+	rm -rf $(TO)
+	$(LIBRARY)
+	[ $(SUFFIX) = dylib ] || echo 'INPUT($(SHARED))' > $(TO)/lib/libambar.so
+
+wheel: native $(BIN)/maturin
+	rm -rf out/wheels
+	$(BIN)/maturin build --release --locked --out out/wheels $(WHEEL_OPTIONS)
+
+# Libraries in wheels are stripped. These have their symbols and lines, for debuggers and profilers.
+symbols: wheel
+	$(CARGO) rustc --release --locked $(TARGET_OPTION) -p ambar-python --lib
+	mkdir -p out/symbols
+	objcopy --only-keep-debug $(BUILT)/lib_core.so out/symbols/_core.abi3.so.debug
+	objcopy --only-keep-debug $(BUILT)/libambar_capi.so out/symbols/libambar.so.0.debug
 
 # One object, of whose symbols others see only those of the API: a program may have another zstd, LZ4 or
 # blosc. The bitcode in objects of Rust's standard library, of another version than binutils', is left out.
@@ -167,27 +221,23 @@ rm -f $(TO)/lib/libambar.a
 nm -D --defined-only $(BUILT)/libambar_capi.so | sed -n 's/.* \(ambar_\)/\1/p' > $(BUILT)/ambar.symbols
 ld -r --gc-sections $$(sed 's/^/-u /' $(BUILT)/ambar.symbols) $(BUILT)/libambar_capi.a -o $(BUILT)/ambar.o
 objcopy -g -R .llvmbc -R .llvmcmd --keep-global-symbols=$(BUILT)/ambar.symbols $(BUILT)/ambar.o
+ar rcs $(TO)/lib/libambar.a $(BUILT)/ambar.o
+rm $(BUILT)/ambar.o
 endef
 
 # The library, the filter for HDF5, headers, and what pkg-config and CMake find them by; DESTDIR as usual.
-install: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+# macOS has no objcopy that makes symbols local: there is no static library.
 install: TO = $(DESTDIR)$(PREFIX)
-install: BUILT = $${CARGO_TARGET_DIR:-target}/release
+install: LOCATION = $(PREFIX)
 install: plugin
-	install -D -m 755 $(HDF5_PLUGIN) $(TO)/lib/hdf5/plugin/libh5z_ambar.so
-	cargo build --release --locked -p ambar-capi
-	install -D -m 755 -s $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
-	ln -sf libambar.so.0 $(TO)/lib/libambar.so
+	mkdir -p $(TO)/lib/hdf5/plugin
+	install -m 755 $(HDF5_PLUGIN) $(TO)/lib/hdf5/plugin
+	$(CARGO) build --release --locked $(TARGET_OPTION) -p ambar-capi
+	$(LIBRARY)
+ifeq ($(SUFFIX),so)
+	ln -sf $(SHARED) $(TO)/lib/libambar.so
 	$(STATIC)
-	ar rcs $(TO)/lib/libambar.a $(BUILT)/ambar.o
-	rm $(BUILT)/ambar.o
-	install -d $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar
-	cp -R include/. $(TO)/include
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' packaging/ambar.pc.in \
-		> $(TO)/lib/pkgconfig/ambar.pc
-	for file in ambar-config ambar-config-version; do \
-		sed 's|@VERSION@|$(VERSION)|' packaging/$$file.cmake.in > $(TO)/lib/cmake/ambar/$$file.cmake; \
-	done
+endif
 
 clean:
 	rm -rf .venv out target

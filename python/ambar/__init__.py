@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ambar.comparison.compare import compare as compare
     from ambar.comparison.differences import Difference as Difference
     from ambar.comparison.differences import diff as diff
+    from ambar.config import get_include as get_include
+    from ambar.config import get_library as get_library
     from ambar.io.convert import convert as convert
     from ambar.io.convert import export as export
     from ambar.io.follow import follow as follow
@@ -97,6 +99,7 @@ _MODULES = {
     "ambar.collection.files.ingest": "Ingest ingest",
     "ambar.comparison.compare": "Comparison compare",
     "ambar.comparison.differences": "Difference diff",
+    "ambar.config": "get_include get_library",
     "ambar.io.convert": "convert export",
     "ambar.io.follow": "follow",
     "ambar.io.merge": "merge",

@@ -34,6 +34,7 @@ MODULES = (
     "ambar.mesh.viewers.pyvista_reader",
     "ambar.mesh.viewers.pyvista_writer",
     "ambar.mpi",
+    "ambar.samples",
     "ambar.virtualizarr",
     "ambar.xarray",
 )

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import compare, convert, history, info, maintenance, paraview, plot, view
+from ambar.cli import compare, convert, history, info, maintenance, paraview, plot, samples, view
 from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
 from ambar.cli.output import console, errors, print_json
 
@@ -60,6 +60,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "repair": maintenance.repair,
     "references": maintenance.references,
     "paraview-plugin": paraview.paraview_plugin,
+    "samples": samples.samples,
 }
 for name, command in _COMMANDS.items():
     app.command(name, help=_help(command))(command)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.cores import usable_cores
 
 AHEAD = 4
 """Maximum number of submitted tasks per process."""
@@ -246,5 +247,5 @@ def processes_for(tasks: int, processes: int | None) -> int:
     """
     if processes is not None and processes < 1:
         raise _core.InvalidError(f"invalid processes: {processes}; expected a number >= 1")
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     return max(min(processes or cores, -(-tasks // AHEAD)), 1)

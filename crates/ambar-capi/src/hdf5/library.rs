@@ -208,15 +208,39 @@ fn caller() -> Option<*const c_char> {
 
 /// Handles of all libraries of the process.
 fn loaded() -> Vec<*mut c_void> {
+    let names = loaded_names();
+    let known = names.into_iter().filter(|name| !name.is_null());
+    known.filter_map(open).collect()
+}
+
+/// The paths of all libraries of the process, from the dynamic linker.
+#[cfg(not(target_vendor = "apple"))]
+fn loaded_names() -> Vec<*const c_char> {
     unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: `data` is the vector that `loaded` passes, which no other reference uses during the call, and `info` is valid during the
-        // callback.
+        // SAFETY: `data` is the vector that `loaded_names` passes, which no other reference uses during the call, and `info` is
+        // valid during the callback.
         unsafe { (*data.cast::<Vec<*const c_char>>()).push((*info).dlpi_name) };
         0
     }
     let mut names: Vec<*const c_char> = Vec::new();
     // SAFETY: `add` has the type that the system requires and does not unwind; `names` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut names).cast()) };
-    names.retain(|name| !name.is_null());
-    names.into_iter().filter_map(open).collect()
+    names
+}
+
+/// The paths of all libraries of the process, from the dynamic linker.
+#[cfg(target_vendor = "apple")]
+fn loaded_names() -> Vec<*const c_char> {
+    // SAFETY: the functions have these types; the second one accepts any index, and returns null for one that is not in use.
+    unsafe {
+        (0.._dyld_image_count())
+            .map(|index| _dyld_get_image_name(index))
+            .collect()
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+unsafe extern "C" {
+    fn _dyld_image_count() -> u32;
+    fn _dyld_get_image_name(index: u32) -> *const c_char;
 }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.cores import usable_cores
 from ambar._util.progress import Progress, part_of_progress, progress_function
 from ambar._util.text import suggestion
 from ambar.formats.gadget.columns import names_of_columns, unit_of
@@ -339,7 +340,7 @@ def _reader(threads: int | None, total: int, progress: Any) -> Iterator[Reader]:
         if progress is not None:
             progress(done, total)
 
-    count = threads or len(os.sched_getaffinity(0))
+    count = threads or usable_cores()
     if count < 2:
         yield Reader(None, advance)
         return

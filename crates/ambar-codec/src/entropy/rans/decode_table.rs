@@ -62,7 +62,9 @@ impl DecodeTables {
     pub(crate) fn context_tables(&self, table_of_context: &[u8]) -> ContextTables<'_> {
         let number = |context: usize| table_of_context.get(context).map_or(0, |number| *number);
         ContextTables {
+            #[cfg(target_arch = "x86_64")]
             slots: &self.tables,
+            #[cfg(target_arch = "x86_64")]
             numbers: std::array::from_fn(number),
             tables: std::array::from_fn(|context| &self.tables[usize::from(number(context))]),
         }
@@ -75,7 +77,9 @@ pub(crate) const NUMBERS: usize = 2 * CONTEXTS;
 /// The table of each context.
 pub(crate) struct ContextTables<'a> {
     /// All tables, and the index of the table of each context, which is valid.
+    #[cfg(target_arch = "x86_64")]
     slots: &'a [Slots],
+    #[cfg(target_arch = "x86_64")]
     numbers: [u8; NUMBERS],
     tables: [&'a Slots; 256],
 }
