@@ -33,8 +33,9 @@ export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 .PHONY: demo docs gallery test lint bench-env bench peers campaign memcheck deny install clean
 .DELETE_ON_ERROR:
 
-demo: NEEDS := --extras cli,plot
-demo: build
+# Without object stores, which bring more than half of the crates, and without the filter for HDF5.
+demo: NEEDS := --extras cli,plot --no-default-features
+demo: extension
 	$(BIN)/python examples/demo.py
 
 gallery: NEEDS := --extras cli,plot,mesh
@@ -142,8 +143,11 @@ deny:
 	cargo deny --locked check licenses bans sources
 	cargo deny --locked check advisories
 
-.PHONY: build
-build: $(BIN)/maturin plugin
+.PHONY: build extension
+build: plugin extension
+
+extension: $(BIN)/maturin
+	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
 	$(BIN)/maturin develop --release --locked $(NEEDS)
 
 $(BIN)/maturin: constraints.txt
