@@ -30,6 +30,13 @@ class Sample:
     target : str
         The name of the file or folder.
     description : str
+        What it is, and how many bytes it has.
+
+    Examples
+    --------
+    >>> import ambar.samples
+    >>> ambar.samples.SAMPLES["ramses"].target
+    'output_00002'
     """
 
     target: str
