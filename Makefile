@@ -40,7 +40,7 @@ demo: extension
 
 gallery: NEEDS := --extras cli,plot,mesh
 gallery: build
-	$(BIN)/python examples/gallery.py
+	$(BIN)/python examples/plot_commands.py
 
 # Warnings are errors: links that lead nowhere, names without a page. What the last build made of removed pages
 # and names goes first.

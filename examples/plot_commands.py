@@ -1,7 +1,7 @@
-"""The gallery: pictures of every kind of data, each by one command.
+"""Pictures of every kind of data, each by one command of the shell.
 
-python examples/gallery.py              draw all pictures, and write docs/gallery.md
-python examples/gallery.py implosion    draw some of them
+python examples/plot_commands.py              draw all pictures, and write docs/gallery.md
+python examples/plot_commands.py implosion    draw some of them
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
 from matplotlib.figure import Figure
 
 import ambar
-import ambar.xarray
 from ambar.cli import app
 from ambar.figures.panels import style
 
@@ -31,7 +29,7 @@ MADE = HERE / "out" / "gallery"
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the gallery: its name, what it shows, and the command that draws it."""
+    """A picture of the page: its name, what it shows, and the command that draws it."""
 
     name: str
     text: str
@@ -105,20 +103,17 @@ def pictures() -> list[Picture]:
         Picture(
             "flow",
             "A mesh of triangles in a plane, with its coordinates.",
-            "out/gallery/flow.ambar",
-            _make_flow,
+            "examples/data/flow.ambar -f speed",
         ),
         Picture(
             "casts",
             "A collection of casts: their positions, and profiles of some of them.",
-            "out/gallery/casts.ambar",
-            _make_casts,
+            "examples/data/casts.ambar",
         ),
         Picture(
             "section",
             "A plain array with coordinates: depths increase downwards.",
-            "out/gallery/section.ambar -f temperature",
-            _make_section,
+            "examples/data/section.ambar -f temperature",
         ),
     ]
 
@@ -137,57 +132,6 @@ def _make_channels() -> None:
     ambar.write_mesh(examples.load_channels(), MADE / "channels.ambar", mode="w")
 
 
-def _make_flow() -> None:
-    """Write the speed of the potential flow around a cylinder."""
-    import pyvista as pv
-
-    disc = pv.Disc(inner=1, outer=4, r_res=60, c_res=160).triangulate()
-    x, y, _ = np.asarray(disc.points, np.float64).T
-    velocity = 1 - 1 / (x + 1j * y) ** 2
-    disc["speed"] = np.abs(velocity)
-    ambar.write_mesh(disc, MADE / "flow.ambar", mode="w")
-
-
-def _make_casts() -> None:
-    """Write profiles of temperature, by formula, of two gliders that cross a current."""
-    with ambar.open_collection(MADE / "casts.ambar", "w") as casts:
-        for number in range(160):
-            along, glider = number // 2 / 79, number % 2
-            depth = np.arange(0.0, 800.0, 10.0)
-            front = np.tanh(8 * (along - 0.5))
-            surface = 22 + 3 * front + 0.6 * np.sin(25 * along + glider)
-            mixed = 60 + 40 * along
-            profile = 6 + (surface - 6) / (1 + np.exp((depth - mixed - 180 * (front + 1)) / 90))
-            casts.add(
-                f"glider{glider + 1}_{number // 2:03}",
-                xr.Dataset(
-                    {"temperature": ("depth", profile.astype("f4"), {"units": "degC"})},
-                    {
-                        "depth": ("depth", depth, {"units": "m"}),
-                        "longitude": ((), -70 + 8 * along + 0.3 * np.sin(12 * along)),
-                        "latitude": ((), 36 + 4 * along + 0.8 * glider + 0.4 * np.cos(9 * along)),
-                    },
-                ),
-            )
-
-
-def _make_section() -> None:
-    """Write a section of temperature across a current, by formula."""
-    depth = np.concatenate([np.arange(0, 200, 5.0), np.arange(200, 1200, 10.0)])
-    latitude = np.linspace(34, 42, 400)
-    slope = 250 * np.tanh((38 - latitude) / 0.6)[None, :] + 350
-    waves = 40 * np.sin(latitude * 9)[None, :] * np.exp(-depth / 700)[:, None]
-    values = 3 + 19 / (1 + np.exp((depth[:, None] - slope + waves) / 160))
-    dataset = xr.Dataset(
-        {"temperature": (("depth", "latitude"), values, {"units": "degC"})},
-        {
-            "depth": ("depth", depth, {"units": "m", "positive": "down"}),
-            "latitude": ("latitude", latitude, {"units": "degrees_north"}),
-        },
-    )
-    dataset.ambar.write(MADE / "section.ambar", mode="w")
-
-
 def draw(picture: Picture, folder: Path, *options: object) -> Path:
     """Draw a picture, and return its file."""
     target = folder / f"{picture.name}.png"
@@ -203,15 +147,16 @@ def draw(picture: Picture, folder: Path, *options: object) -> Path:
 
 
 def page() -> str:
-    """Return the page of the gallery in Markdown."""
+    """Return the page in Markdown."""
     lines = [
-        "# Gallery",
+        "# Pictures from the command line",
         "",
         "Each picture is drawn by the command below it. Fields, units, colours and limits are "
         "chosen by the values;",
         "`ambar plot --help` lists the options that change them. `make gallery` makes the inputs "
         "in `out/gallery` and draws all",
-        "pictures. The other inputs are outputs of [public codes](../examples/data/README.md).",
+        "pictures. The other inputs are [in the repository](../examples/data/README.md). From "
+        "Python: [examples](../examples/gallery).",
     ]
     for picture in pictures():
         path, *options = picture.command.split(" ", 1)
@@ -224,11 +169,8 @@ def page() -> str:
 def draw_readme(target: Path) -> None:
     """Draw the picture of the README: outputs of three codes, in physical units where known."""
     data = HERE / "examples" / "data"
-    nyx = ambar.open_snapshot(data / "cosmic_web.ambar")
-    mpc, sun = 3.08567758128e24 * (nyx.info.aexp or 1.0), 1.9891e33
-    nyx = nyx.with_units(ambar.Units(unit_l=mpc, unit_d=sun / mpc**3, unit_t=mpc / 1e5))
-    warpx = ambar.open_snapshot(data / "laser_wake.ambar")
-    warpx = warpx.with_units(ambar.Units(unit_l=100.0, unit_d=1e-3, unit_t=1.0))
+    nyx = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+    warpx = ambar.open_snapshot(data / "laser_wake.ambar").with_units("WarpX")
     implosion = ambar.open_series(data / "implosion.ambar")[-1]
     corner = ambar.Box([0, 0], [0.28, 0.28])
     with style():

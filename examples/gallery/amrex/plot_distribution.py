@@ -1,0 +1,32 @@
+"""Distributions by volume and by mass
+===================================
+
+How much of the volume and of the mass of a cosmological run has which density.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+import ambar
+import ambar.xarray  # for share.ambar
+
+data = Path(__file__).parents[2] / "data"
+run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+
+# %%
+# Histograms are weighted with the volume by default. The density in units of its mean is an
+# expression.
+mean = run.amr.mean("density")
+overdensity = f"density / {mean!r}"
+figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+for weight in ("volume", "mass"):
+    found = run.amr.histogram(overdensity, weight=weight, bins=80, log=True)
+    share = found / found.sum()
+    share.ambar.plot(ax=axes, log=True, label=weight)
+axes.set(xlabel="density / mean density", ylabel="share of a bin")
+axes.legend(title="weighted with")
+
+# %%
+# Exact quantiles, and all statistics of a field in one pass.
+run.amr.quantile(overdensity, [0.01, 0.5, 0.99]), run.amr.statistics("temperature", weight="mass")
