@@ -135,6 +135,15 @@ def test_borders_of_levels_are_drawn(gravpart: ambar.Snapshot) -> None:
         assert len(borders) == 1
 
 
+def test_labels_of_colour_bars_are_readable(gravpart: ambar.Snapshot) -> None:
+    figure = draw(gravpart, plot(fields=("level",), statistic="maximum", resolution=16))
+    bar = figure.axes[0].child_axes[0]
+    assert all(float(tick).is_integer() for tick in bar.get_yticks())
+    figure = draw(gravpart, plot(fields=("velocity_magnitude",), resolution=16))
+    label = figure.axes[0].child_axes[0].get_ylabel()
+    assert label == "mean velocity magnitude,\nweighted by density [code units]"
+
+
 def test_one_dimension_is_a_line() -> None:
     snapshot = ambar.open_snapshot(TUBE)
     figure = draw(snapshot, plot(fields=("density", "pressure")))

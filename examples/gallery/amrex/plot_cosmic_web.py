@@ -30,4 +30,4 @@ image = run.amr.map(
     unit="Msol/pc2",
     resolution=300,
 )
-image.ambar.plot(log=True)
+image.ambar.plot(log=True).set_title("around the densest cell")

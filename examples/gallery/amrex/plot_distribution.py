@@ -21,10 +21,10 @@ mean = run.amr.mean("density")
 overdensity = f"density / {mean!r}"
 figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
 for weight in ("volume", "mass"):
-    found = run.amr.histogram(overdensity, weight=weight, bins=80, log=True)
+    found = run.amr.histogram(overdensity, weight=weight, bins=60, range=(0.1, 60), log=True)
     share = found / found.sum()
     share.ambar.plot(ax=axes, log=True, label=weight)
-axes.set(xlabel="density / mean density", ylabel="share of a bin")
+axes.set(xlabel="density / mean density", ylabel="share per bin")
 axes.legend(title="weighted with")
 
 # %%

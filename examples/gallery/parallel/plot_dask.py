@@ -27,7 +27,7 @@ figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 5), sharex=True, layout="
 top.plot(heat["latitude"], heat)
 top.set(ylabel="heat content, 0 to 500 m\n[GJ/m²]")
 bottom.plot(isotherm["latitude"], isotherm)
-bottom.set(xlabel="latitude [degrees north]", ylabel="depth of 10 °C [m]", ylim=(700, 0))
+bottom.set(xlabel="latitude [degrees north]", ylabel="depth of 10 °C [m]", ylim=(750, 0))
 
 # %%
 # Cells of a run are dask arrays, too, all levels together.

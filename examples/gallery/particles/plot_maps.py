@@ -29,3 +29,4 @@ for axes, method in zip(panels, ("nearest", "cloud", "spline"), strict=True):
     image = dark.map("mass", method=method, radius=radius, unit="Msol/pc2", **options)
     image.ambar.plot(ax=axes, limits=(0.5, 100), log=True)
     axes.set_title(method)
+    axes.label_outer()

@@ -27,8 +27,8 @@ found
 # %%
 # All fields together, and the largest error of the density: no value exceeds the bound.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.loglog(bounds, ratios, "o-")
-left.set(xlabel="relative error bound", ylabel="times smaller than RAMSES' files")
+left.semilogx(bounds, ratios, "o-")
+left.set(xlabel="relative error bound", ylabel="times smaller than RAMSES' files", ylim=0)
 right.loglog(bounds, errors, "o-")
 right.loglog(bounds, bounds, "k:", label="bound")
 right.legend()

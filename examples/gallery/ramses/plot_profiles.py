@@ -27,7 +27,10 @@ finest = cells["level"] == 6
 figure, panels = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 for axes, field in zip(panels, fields, strict=True):
     profile[field].ambar.plot(ax=axes, label="mean")
-    for chosen, color, text in ((finest, "tab:orange", "level 6"), (~finest, "k", "level 5")):
+    for chosen, color, text in (
+        (finest, "tab:orange", "cells of level 6"),
+        (~finest, "k", "cells of level 5"),
+    ):
         x, y = cells["cylindrical_radius"][chosen], cells[field][chosen]
         axes.scatter(x, y, s=8, color=color, label=text)
-panels[0].legend(title="cells")
+panels[0].legend()

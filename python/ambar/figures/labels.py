@@ -17,6 +17,8 @@ _SYMBOLS = {
     "Gauss": "G",
     "Au": "au",
 }
+_LONGEST_NAME = 34
+"""The number of characters up to which the name of a label is in one line."""
 _MICRO = re.compile(r"u(?=(m|s|g|G|K|V|A|J|Pa|T|pc)$)")
 
 
@@ -72,6 +74,22 @@ def label(name: str, unit: str) -> str:
     """
     text = unit_text(unit)
     return f"{name} [{text}]" if text else name
+
+
+def in_two_lines(text: str) -> str:
+    r"""Return a label with a line break near the middle of its name, if the name is long.
+
+    Examples
+    --------
+    >>> in_two_lines("density [g]"), in_two_lines("mean temperature, weighted by density [K]")
+    ('density [g]', 'mean temperature,\\nweighted by density [K]')
+    """
+    name, _, _ = text.partition(" [")
+    spaces = [place for place, character in enumerate(name) if character == " "]
+    if len(name) <= _LONGEST_NAME or not spaces:
+        return text
+    middle = min(spaces, key=lambda place: abs(2 * place - len(name)))
+    return f"{text[:middle]}\n{text[middle + 1 :]}"
 
 
 def version_names(*locations: str) -> list[str]:

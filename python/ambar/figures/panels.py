@@ -12,7 +12,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.figures.colors import ColorScale
-from ambar.figures.labels import round_down, unit_text
+from ambar.figures.labels import in_two_lines, round_down, unit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +55,6 @@ _ASPECTS = (0.25, 4.0)
 """The least and the largest ratio of the height of axes to their width."""
 _SHORT = (1e-3, 1e4)
 """Numbers between these are short without an exponent."""
-_LONGEST_LABEL = 44
-"""The largest number of characters of a label of a colour bar in one line."""
 _MOST_LABELS = 12
 """The largest number of lines that a legend lists."""
 
@@ -386,12 +384,20 @@ def draw_panel(panel: Panel, axes: Axes) -> None:
     extend = "neither" if values is None else panel.scale.extend(values[np.isfinite(values)])
     width = 0.045 * max(panel.aspect, 1.0) if panel.aspect > 1 else 0.045
     beside = axes.inset_axes((1.0 + 0.6 * width, 0.0, width, 1.0))
-    label = panel.bar_label
-    if len(label) > _LONGEST_LABEL:
-        label = label.replace(", ", ",\n", 1)
+    label = in_two_lines(panel.bar_label)
     bar: Any = axes.figure.colorbar(picture, cax=beside, label=label, extend=extend)
+    if values is not None and _are_integers(values):
+        from matplotlib.ticker import MaxNLocator
+
+        bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.scale.kind == "log" and _SHORT[0] <= panel.scale.low < panel.scale.high < _SHORT[1]:
         _show_plain_numbers(bar.ax.yaxis)
+
+
+def _are_integers(values: np.ndarray) -> bool:
+    """Return whether finite values are a few integers, such as levels."""
+    finite = values[np.isfinite(values)]
+    return bool(np.all(finite == np.round(finite))) and len(np.unique(finite)) <= _MOST_LABELS
 
 
 def _show_plain_numbers(axis: Any) -> None:
