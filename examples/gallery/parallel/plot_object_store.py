@@ -1,7 +1,7 @@
 """An object store
 ===============
 
-A conversion writes to S3, and maps read the parts that they need. Here moto stands in for S3.
+A conversion writes to S3, and maps read the parts that they need. A server of moto replaces S3 here.
 """
 
 import logging
@@ -36,5 +36,5 @@ run.amr.chunks_touched(region=part), run.amr.chunk_count
 run.plot("density", region=part, levels=True)
 
 # %%
-# The end of the stand-in.
+# The server and its objects end here.
 server.stop()
