@@ -1,7 +1,7 @@
 """An object store
 ===============
 
-A conversion writes to S3, and maps read the parts that they need. A server of moto replaces S3 here.
+A conversion writes to S3, and maps read the parts that they need. Here a server of moto is S3.
 """
 
 import logging
