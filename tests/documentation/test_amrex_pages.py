@@ -75,10 +75,11 @@ void write (const std::string& name, int nlevels, const Vector<const MultiFab*>&
 
 
 @each_mpi
-def test_programs_in_situ_compile(mpi: Mpi, tmp_path: Path) -> None:
-    page = (HOWTO / "in-situ.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```cpp\n(.*?)^```", page, re.M | re.S)
-    assert len(blocks) == 3
+@pytest.mark.parametrize(("page", "count"), [("howto/in-situ.md", 3), ("start/amrex.md", 1)])
+def test_programs_in_situ_compile(mpi: Mpi, page: str, count: int, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```cpp\n(.*?)^```", text, re.M | re.S)
+    assert len(blocks) == count
     lines = "".join(blocks).splitlines()
     includes = [line for line in lines if line.startswith("#include")]
     body = "\n".join(line for line in lines if line not in includes)

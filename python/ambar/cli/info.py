@@ -216,7 +216,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     entries = found["usage"]["entries"]
     show_head(found, f"{found['kind']}, {size(found['bytes'])}{smaller}, {entries:,} entries")
     snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
-    if found["kind"] == "series":
+    if found["kind"] == "series" and snapshots:
         _show_steps(snapshots)
         return
     for snapshot in snapshots:

@@ -1,0 +1,110 @@
+"""The pages of docs/start run as written, from the first block to the last, with their pictures.
+
+That on MPI is in tests/parallel, beside the other programs.
+
+python -m tests.documentation.test_start_pages    draws docs/images/start again
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ambar.cli import app
+from tests.helpers.paths import ROOT
+
+PAGES = ROOT / "docs" / "start"
+PICTURES = ROOT / "docs" / "images" / "start"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INSTALLATIONS = ("pip install ", "make install ")
+"""Beginnings of commands that have been run where the tests run."""
+
+
+def text(name: str) -> str:
+    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+def run_page(name: str) -> None:
+    """Run the commands and programs of a page in the working directory."""
+    for folder in ("tests", "examples"):
+        Path(folder).symlink_to(ROOT / folder)
+    names: dict[str, object] = {}
+    for language, code in BLOCK.findall(text(name)):
+        if language == "python":
+            exec(code, names)  # noqa: S102 - the page's own
+        elif language == "sh":
+            for line in code.splitlines():
+                run_command(line)
+
+
+def run_command(line: str) -> None:
+    if line.startswith(INSTALLATIONS):
+        return
+    words = shlex.split(line, comments=True)
+    if words[0] == "ambar":
+        result = CliRunner().invoke(app, words[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}{result.exception}"
+    else:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, ""), f"{line}\n{done.stdout}{done.stderr}"
+
+
+def pictures(name: str) -> list[str]:
+    """Return the pictures of a page, which its commands or programs make."""
+    return re.findall(r"\]\(\.\./images/start/(\w+\.png)\)", text(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("ramses", ["matplotlib", "dask", "polars", "yt"]),
+        ("amrex", ["matplotlib", "yt"]),
+        ("datasets", ["netCDF4", "dask", "matplotlib"]),
+        ("meshes", ["pyvista", "matplotlib"]),
+    ],
+)
+def test_pages_run_as_written(
+    name: str, needs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in needs:
+        pytest.importorskip(module)
+    if name == "meshes" and not can_render():
+        pytest.skip("VTK cannot render here: there is no OpenGL")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    assert 60 <= text(name).count("\n") <= 135
+    run_page(name)
+    assert pictures(name)
+    for picture in pictures(name):
+        assert (tmp_path / picture).exists()
+        assert 10_000 < (PICTURES / picture).stat().st_size < 250_000
+
+
+def can_render() -> bool:
+    """Return whether VTK draws a picture, in a process of its own: it may abort."""
+    code = "import pyvista as p; p.Plotter(off_screen=True).screenshot(None)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def main() -> None:
+    """Run the pages that have pictures, and copy these."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name in ("ramses", "amrex", "datasets", "meshes"):
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            run_page(name)
+            for picture in pictures(name):
+                shutil.copy(picture, PICTURES)
+
+
+if __name__ == "__main__":
+    main()
