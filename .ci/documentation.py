@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("docs/start", "docs/howto")
-PAGES = [ROOT / "README.md", *(page for name in FOLDERS for page in sorted((ROOT / name).glob("*.md")))]
+FOLDERS = (ROOT / "docs/start", ROOT / "docs/howto")
+PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted(folder.glob("*.md")))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIGURATION = """[mypy]
 strict = true
@@ -44,7 +44,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         programs = {}
         for page in PAGES:
-            path = Path(folder) / f"{page.parent.name}_{page.stem}_page.py".replace("-", "_").lower()
+            name = f"{page.parent.name}_{page.stem}_page.py".replace("-", "_").lower()
+            path = Path(folder) / name
             path.write_text(program(page.read_text(encoding="utf-8")))
             programs[path.name] = page.relative_to(ROOT)
         configuration = Path(folder) / "mypy.ini"

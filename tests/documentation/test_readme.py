@@ -1,4 +1,4 @@
-"""The README is short, and its commands and programs run as written in a checkout."""
+"""The README is short, and its commands and programs run as written."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ def blocks(language: str) -> list[str]:
 
 def test_the_readme_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert README.count("\n") <= 110
-    for folder in ("tests", "examples"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
     lines = [line for block in blocks("sh") for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("ambar ")]
-    assert len(commands) == 5
+    assert len(commands) == 6
     for command in commands:
         result = CliRunner().invoke(app, shlex.split(command)[1:])
         assert result.exit_code == 0, f"{command}\n{result.output}{result.exception}"
@@ -42,7 +40,7 @@ def test_the_readme_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names: dict[str, object] = {}
     for program in programs:
         exec(program, names)  # noqa: S102 - the README's own
-    assert names["top"]["temperature"].shape == (7, 10)  # type: ignore[index]
+    assert names["one"].sizes["depth"] > 0  # type: ignore[attr-defined]
 
 
 @each_mpi

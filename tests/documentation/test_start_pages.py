@@ -86,7 +86,7 @@ def test_pages_run_as_written(
     assert pictures(name)
     for picture in pictures(name):
         assert (tmp_path / picture).exists()
-        assert 10_000 < (PICTURES / picture).stat().st_size < 250_000
+        assert 10_000 < (PICTURES / picture).stat().st_size < 300_000
 
 
 def can_render() -> bool:
