@@ -1,6 +1,7 @@
 //! The traits of containers, [`Container`] and [`ContainerWriter`], and the types that both use.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -270,11 +271,21 @@ pub trait ContainerWriter: Send + fmt::Debug {
         Err(Error::unsupported(message))
     }
 
-    /// Adopts entries that other processes have written; the next commit makes them visible. Processes may still write
-    /// into the bytes before `end`.
+    /// The information that other processes need to put objects of the container, if it consists of objects; otherwise
+    /// `None`. `names` are the names of the arrays whose entries they write.
     ///
     /// # Errors
-    /// `Invalid` for a key that is not valid; `Unsupported` in a directory; `Io`.
+    /// `Io`.
+    fn share_objects(&mut self, _names: &[&str]) -> Result<Option<SharedObjectsInfo>> {
+        Ok(None)
+    }
+
+    /// Adopts entries that other processes have written; the next commit makes them visible. Processes may still write
+    /// into the bytes of a file before `end`.
+    ///
+    /// # Errors
+    /// `Invalid` for a key that is not valid, or an entry of another kind of container; `Unsupported` in a directory of
+    /// files; `Io`.
     fn adopt(&mut self, _entries: Vec<SharedEntry>, _end: u64) -> Result<()> {
         Err(Error::unsupported(
             "one process writes a directory store; choose the path of a single file",
@@ -464,19 +475,80 @@ pub struct SharedFileInfo {
     pub(super) durable: bool,
 }
 
-/// An entry written into a shared file by another process, to be adopted by the next commit.
+/// The information that another process needs to put objects of a container.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedObjectsInfo {
+    /// The identity of the commit, which names an object that exists until the commit ends.
+    pub(crate) id: String,
+    /// Whether the container has no commit yet.
+    pub(super) is_new: bool,
+    /// The names of arrays of which the last commit has entries.
+    pub(super) existing: Vec<String>,
+    pub(super) url: String,
+    /// The options of the service, which can have secrets.
+    pub(super) storage: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for SharedObjectsInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedObjectsInfo({})", self.id)
+    }
+}
+
+/// An entry that another process has written, to be adopted by the next commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedEntry {
     /// Its key.
     pub key: String,
-    /// The offset of its local header.
-    pub header_offset: u64,
-    /// The offset of its first byte.
-    pub data_offset: u64,
+    /// Where its bytes are.
+    pub location: SharedLocation,
     /// Its length in bytes.
     pub len: u64,
     /// CRC-32 of its bytes.
     pub crc32: u32,
     /// Its seal.
     pub seal: Option<u32>,
+}
+
+/// The location of an entry that another process has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SharedLocation {
+    /// In a file.
+    File {
+        /// The offset of its local header.
+        header: u64,
+        /// The offset of its first byte.
+        data: u64,
+    },
+    /// In an object.
+    Object {
+        /// The number of the put.
+        number: u64,
+        /// Whether the name of the object follows from the number, instead of the key.
+        is_staged: bool,
+    },
+}
+
+/// Puts entries of a container whose commit another process makes.
+pub trait EntryPutter: Send {
+    /// The path or URL of the container, for messages.
+    fn location(&self) -> &str;
+
+    /// Checks that the commit has not ended.
+    ///
+    /// # Errors
+    /// `Invalid` if it has; `Io`.
+    fn check(&self) -> Result<()>;
+
+    /// Puts an entry; it may be written later. `following` entries of its length are expected after it.
+    ///
+    /// # Errors
+    /// `Invalid` if the commit has ended; `Io`, of this entry or an earlier one.
+    fn put(&mut self, entry: NewEntry<'_>, following: u64) -> Result<()>;
+
+    /// Waits until all entries are stored, and returns those that were put since the last call.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn finish(&mut self) -> Result<Vec<SharedEntry>>;
 }

@@ -36,7 +36,8 @@ pub(crate) use claims::Claims;
 use interface::EntryLocation;
 pub use interface::{
     CommitId, CommitInfo, CompactReport, Container, ContainerWriter, CreateOptions, Durability,
-    Entry, EntryRange, NewEntry, RepairReport, SharedEntry, SharedFileInfo, Usage,
+    Entry, EntryPutter, EntryRange, NewEntry, RepairReport, SharedEntry, SharedFileInfo,
+    SharedLocation, SharedObjectsInfo, Usage,
 };
 pub(crate) use key::broken_rule;
 pub use key::validate_key;
@@ -163,6 +164,29 @@ pub fn append_url(
         let _ = (storage, limits);
         Err(without_object_stores(url))
     }
+}
+
+/// Joins a commit whose coordinator is another process, which shares it with [`ContainerWriter::share_objects`].
+///
+/// # Errors
+/// `Invalid` if the options of the service are invalid on this machine; `Unsupported` if this build cannot access
+/// object stores.
+pub(crate) fn join_objects(info: &SharedObjectsInfo) -> Result<Box<dyn EntryPutter>> {
+    #[cfg(feature = "object-store")]
+    return remote::join(info);
+    #[cfg(not(feature = "object-store"))]
+    Err(without_object_stores(&info.url))
+}
+
+/// Ends a commit for the processes that have joined it.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn end_objects(info: &SharedObjectsInfo) -> Result<()> {
+    #[cfg(feature = "object-store")]
+    return remote::end(info);
+    #[cfg(not(feature = "object-store"))]
+    Err(without_object_stores(&info.url))
 }
 
 /// The error for URLs in a build without object stores.

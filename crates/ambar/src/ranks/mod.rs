@@ -21,6 +21,7 @@
 mod background;
 mod collective;
 mod commit;
+mod commit_place;
 mod declaration;
 mod declared_array;
 mod decomposition;

@@ -6,14 +6,13 @@
 //! last receipt of a shard is valid. `docs/decisions/0045-writers-of-regions.md` gives the reasons.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::extents::{Extents, Placement};
+use super::commit_place::CommitPlace;
 use super::message;
 use crate::array::{EntryGrid, Region, ShardEncoder};
-use crate::container::{Claims, SharedEntry, SharedFile, SharedFileInfo, entry_bytes};
+use crate::container::{EntryPutter, SharedEntry, SharedLocation};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -27,9 +26,7 @@ use crate::store::{StoreWriter, name_of};
 struct Invitation {
     /// The version of the library.
     version: String,
-    share: SharedFileInfo,
-    claims: Claims,
-    alignment: u64,
+    place: CommitPlace,
     /// The names and documents of the arrays.
     arrays: Vec<(String, String)>,
 }
@@ -124,7 +121,7 @@ struct ReceivedEntry {
 /// A commit whose arrays tasks write. Dropping it ends it: tasks cannot write any more.
 #[derive(Debug)]
 pub struct SharedCommit {
-    claims: Claims,
+    place: CommitPlace,
     arrays: Vec<SharedArray>,
     invitation: Vec<u8>,
     /// A forked child must not end the commit.
@@ -147,18 +144,15 @@ impl SharedCommit {
             .iter()
             .map(|(name, document)| SharedArray::parse(name, document))
             .collect::<Result<_>>()?;
-        let share = store.share()?;
-        let first = share.end.next_multiple_of(alignment.max(1));
-        let claims = Claims::create(&share, first)?;
+        let names: Vec<&str> = documents.iter().map(|(name, _)| &**name).collect();
+        let place = CommitPlace::begin(store, &names, alignment)?;
         let invitation = message::encode(&Invitation {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            share,
-            claims: claims.clone(),
-            alignment,
+            place: place.clone(),
             arrays: documents,
         })?;
         Ok(Self {
-            claims,
+            place,
             arrays,
             invitation,
             process: Process::current(),
@@ -208,11 +202,11 @@ impl SharedCommit {
     /// As `missing`; `Io`.
     pub fn adopt(&mut self, store: &mut StoreWriter, receipts: &[&[u8]]) -> Result<()> {
         let entries = self.entries(receipts)?;
-        // Other tasks may still write into the bytes that they have claimed.
-        let end = self.claims.end()?;
         let entries = entries.into_values().map(|received| received.entry);
         let entries: Vec<SharedEntry> = entries.collect();
         check_disjoint(&entries)?;
+        // Other tasks may still write into the bytes that they have claimed.
+        let end = self.place.end()?;
         store.adopt(entries, end)
     }
 
@@ -222,7 +216,7 @@ impl SharedCommit {
         for (position, bytes) in receipts.iter().enumerate() {
             let receipt: Receipt = message::decode(bytes, "receipt of a task")
                 .map_err(|error| error.at_node(format!("receipt {position}")))?;
-            if receipt.commit != self.claims.id() {
+            if receipt.commit != self.place.id() {
                 let message = format!(
                     "receipt {position} is of another commit; give the receipts of tasks with this invitation"
                 );
@@ -253,19 +247,18 @@ impl Drop for SharedCommit {
     fn drop(&mut self) {
         if self.process.is_current() {
             // Errors cannot be reported; the next writer ends the claims, too.
-            let _ = self.claims.end();
+            let _ = self.place.end();
         }
     }
 }
 
 /// Checks that no two entries have bytes of the file in common.
 fn check_disjoint(entries: &[SharedEntry]) -> Result<()> {
-    let places = entries.iter().map(|entry| {
-        (
-            entry.header_offset,
-            entry.data_offset + entry.len,
-            &entry.key,
-        )
+    let places = entries.iter().filter_map(|entry| match entry.location {
+        SharedLocation::File { header, data } => {
+            Some((header, data.saturating_add(entry.len), &entry.key))
+        }
+        SharedLocation::Object { .. } => None,
     });
     let mut places: Vec<_> = places.collect();
     places.sort_unstable();
@@ -297,9 +290,9 @@ fn find<'a>(arrays: &'a [SharedArray], path: &str) -> Result<(usize, &'a SharedA
 /// The writer of one task.
 pub struct RegionWriter {
     arrays: Vec<SharedArray>,
-    file: SharedFile,
-    claims: Claims,
-    extents: Extents,
+    /// The identity of the commit.
+    commit: String,
+    output: Box<dyn EntryPutter>,
     threads: Option<usize>,
     /// The numbers of the arrays of the keys that were written.
     owners: HashMap<String, usize>,
@@ -322,28 +315,16 @@ impl RegionWriter {
             );
             return Err(Error::invalid(message));
         }
-        invitation.claims.check()?;
-        let file = SharedFile::open(&invitation.share)?;
-        let end = invitation.share.end;
-        let mut extents = Extents::new(2, Placement::Counter, end, invitation.alignment, 0);
-        let mut claims = invitation.claims.clone();
-        extents.count_with(Box::new(move |bytes| claims.reserve(bytes)));
         let arrays = invitation.arrays.iter();
         let arrays = arrays.map(|(name, document)| SharedArray::parse(name, document));
         Ok(Self {
             arrays: arrays.collect::<Result<_>>()?,
-            file,
-            claims: invitation.claims,
-            extents,
+            commit: invitation.place.id().to_owned(),
+            output: invitation.place.join()?,
             threads,
             owners: HashMap::new(),
             entries: HashMap::new(),
         })
-    }
-
-    /// The path of the store.
-    pub fn path(&self) -> &Path {
-        self.file.path()
     }
 
     /// The data type of an array.
@@ -362,14 +343,14 @@ impl RegionWriter {
     /// `NotFound` if tasks do not write this array; `Invalid` if data and region do not fit, the region has parts of shards,
     /// or the commit has ended; `Io`.
     pub fn write(&mut self, path: &str, region: &Region, values: &[u8]) -> Result<()> {
-        let location = self.path().display().to_string();
         let written = self.write_here(path, region, values);
-        written.map_err(|error| error.at_node(name_of(path)).in_file(location))
+        written.map_err(|error| error.at_node(name_of(path)).in_file(self.output.location()))
     }
 
     fn write_here(&mut self, path: &str, region: &Region, values: &[u8]) -> Result<()> {
         let (number, array) = find(&self.arrays, path)?;
         array.check(region)?;
+        self.output.check()?;
         let encoder =
             ShardEncoder::new(&array.name, &array.metadata, None, region.clone(), values)?;
         let mut shards = Vec::new();
@@ -384,15 +365,10 @@ impl RegionWriter {
                 Some(1) => parallel::on_this_thread(encode),
                 threads => parallel::with_threads(threads, encode),
             }?;
-            let len = entry.parts.iter().map(|part| part.len() as u64).sum();
+            self.owners.insert(entry.key.clone(), number);
             // Later shards should be adjacent. At most as much space is allocated as was used already.
             let more = done.min(shards.len() - 1 - done) as u64;
-            let offset = self.extents.allocate(entry_bytes(&entry.key, len), more)?;
-            let offset = offset.ok_or_else(|| Error::invalid("no bytes were allocated"))?;
-            // After the end of the commit, the bytes may belong to another writer.
-            self.claims.check()?;
-            self.owners.insert(entry.key.clone(), number);
-            self.file.write(offset, entry)?;
+            self.output.put(entry, more)?;
         }
         Ok(())
     }
@@ -402,15 +378,15 @@ impl RegionWriter {
     /// # Errors
     /// `Invalid` if the commit has ended; `Io`.
     pub fn receipt(&mut self) -> Result<Vec<u8>> {
-        let written = self.file.finish()?;
-        self.claims.check()?;
+        let written = self.output.finish()?;
+        self.output.check()?;
         let written = written.into_iter().map(|entry| (entry.key.clone(), entry));
         self.entries.extend(written);
         let owned = |entry: &SharedEntry| Some((*self.owners.get(&entry.key)?, entry.clone()));
         let mut entries: Vec<_> = self.entries.values().filter_map(owned).collect();
         entries.sort_unstable_by(|(_, a), (_, b)| a.key.cmp(&b.key));
         message::encode(&Receipt {
-            commit: self.claims.id().to_owned(),
+            commit: self.commit.clone(),
             entries,
         })
     }
@@ -420,8 +396,8 @@ impl std::fmt::Debug for RegionWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "RegionWriter({:?}, {} arrays)",
-            self.file,
+            "RegionWriter({}, {} arrays)",
+            self.output.location(),
             self.arrays.len()
         )
     }
@@ -431,7 +407,7 @@ impl std::fmt::Debug for RegionWriter {
 mod tests {
     use super::*;
     use crate::array::{ArraySpec, Slice};
-    use crate::container::{CreateOptions, Durability, NewEntry};
+    use crate::container::{CreateOptions, Durability, NewEntry, SharedFile};
     use crate::error::ErrorKind;
     use crate::store::Store;
 
@@ -554,8 +530,13 @@ mod tests {
             let mut store = begin(overwrite);
             let shared = SharedCommit::begin(&mut store, &["x"], 1).unwrap();
             let invitation: Invitation = message::decode(shared.invitation(), "").unwrap();
-            let mut slow = SharedFile::open(&invitation.share).unwrap();
-            let mut claims = shared.claims.clone();
+            let CommitPlace::File {
+                share, mut claims, ..
+            } = invitation.place
+            else {
+                panic!("expected a file");
+            };
+            let mut slow = SharedFile::open(&share).unwrap();
             claims.reserve(10_000).unwrap();
             match is_killed {
                 true => std::mem::forget(shared),

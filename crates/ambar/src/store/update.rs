@@ -10,7 +10,7 @@ use crate::array::{
     ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, choose_region_codecs, empty_entry,
     entries, metadata_of,
 };
-use crate::container::{SharedEntry, SharedFileInfo};
+use crate::container::{SharedEntry, SharedFileInfo, SharedObjectsInfo};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::metadata::ArrayMetadata;
@@ -75,6 +75,12 @@ impl StoreWriter {
         self.container.share()
     }
 
+    /// The information that other processes need to put objects of the arrays `names`; `None` if the store does not
+    /// consist of objects.
+    pub(crate) fn share_objects(&mut self, names: &[&str]) -> Result<Option<SharedObjectsInfo>> {
+        self.container.share_objects(names)
+    }
+
     /// Records the number of unwritten values in the attributes of an array.
     pub(crate) fn note_unwritten(&mut self, name: &str, values: u64) -> Result<()> {
         let mut attributes = self.array_metadata(name)?.attributes;
@@ -88,7 +94,7 @@ impl StoreWriter {
     }
 
     /// Adopts entries that other processes have written; the next commit makes them visible. Processes may still write
-    /// into the bytes before `end` of the file.
+    /// into the bytes of a file before `end`.
     pub(crate) fn adopt(&mut self, entries: Vec<SharedEntry>, end: u64) -> Result<()> {
         let keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
         self.container.adopt(entries, end)?;

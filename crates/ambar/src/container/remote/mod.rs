@@ -5,6 +5,7 @@
 
 mod client;
 mod connector;
+mod entry_sender;
 mod errors;
 mod object;
 mod prefix;
@@ -15,6 +16,7 @@ mod prefix_writer;
 mod recording_store;
 mod runtime;
 mod service;
+mod task_entries;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -28,10 +30,11 @@ use object::Object;
 use prefix::PrefixReader;
 use prefix_writer::PrefixWriter;
 use service::Service;
+use task_entries::TaskEntries;
 use upload::ObjectUpload;
 
 use super::zip::{UploadWriter, ZipReader};
-use super::{Container, ContainerWriter, CreateOptions};
+use super::{Container, ContainerWriter, CreateOptions, EntryPutter, SharedObjectsInfo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
@@ -66,7 +69,8 @@ pub fn create(
 ) -> Result<Box<dyn ContainerWriter>> {
     let service = Arc::new(Service::new(url, storage)?);
     if is_directory(url) || options.directory {
-        return Ok(Box::new(PrefixWriter::create(service, options)?));
+        let writer = PrefixWriter::create(service, options)?;
+        return Ok(Box::new(writer.shared_at(url, storage)));
     }
     let upload = ObjectUpload::new(Arc::clone(&service), options.overwrite)?;
     let writer = UploadWriter::new(Box::new(upload), &service.location, options.limits)?;
@@ -84,11 +88,30 @@ pub fn append(
 ) -> Result<Box<dyn ContainerWriter>> {
     let service = Arc::new(Service::new(url, storage)?);
     if is_directory(url) {
-        return Ok(Box::new(PrefixWriter::append(service, limits)?));
+        let writer = PrefixWriter::append(service, limits)?;
+        return Ok(Box::new(writer.shared_at(url, storage)));
     }
     let message = "an object is written as a whole, so it cannot be changed; write it again, or write to a URL that \
                    ends with `/`";
     Err(Error::unsupported(message).in_file(&service.location))
+}
+
+/// Joins a commit of another process.
+///
+/// # Errors
+/// As [`super::join_objects`].
+pub fn join(info: &SharedObjectsInfo) -> Result<Box<dyn EntryPutter>> {
+    let service = Arc::new(Service::new(&info.url, &info.storage)?);
+    Ok(Box::new(TaskEntries::join(service, info.clone())?))
+}
+
+/// Ends a commit for other processes.
+///
+/// # Errors
+/// `Io`.
+pub fn end(info: &SharedObjectsInfo) -> Result<()> {
+    let service = Service::new(&info.url, &info.storage)?;
+    task_entries::end(&service, info)
 }
 
 fn open_service(

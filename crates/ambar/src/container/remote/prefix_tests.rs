@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::directory;
-use super::super::{Container, ContainerWriter, CreateOptions};
+use super::super::{Container, ContainerWriter, CreateOptions, EntryPutter, NewEntry};
 use super::prefix::PrefixReader;
 use super::prefix_writer::PrefixWriter;
 use super::recording_store::{Fault, RecordingStore};
 use super::service::Service;
+use super::task_entries::{self, TaskEntries};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
@@ -355,4 +356,78 @@ struct Session {
     own: Content,
     started: u64,
     has_changes: bool,
+}
+
+#[test]
+fn tasks_put_objects_and_only_a_commit_changes_the_store() {
+    let store = Arc::new(RecordingStore::default());
+    let shared = |writer: PrefixWriter, names: &[&str]| {
+        let mut writer = writer.shared_at("s3://bucket/some/run/", &BTreeMap::new());
+        let info = writer.share_objects(names).unwrap().unwrap();
+        (writer, info)
+    };
+    let entry = |key: &str, text: &str| NewEntry {
+        key: key.to_owned(),
+        parts: vec![text.as_bytes().to_vec().into()],
+        seal: Some(7),
+    };
+    // Before the first commit: a task that runs twice, a repeated one with other values, and a lost one.
+    let (mut writer, info) = shared(create(&store, false).unwrap(), &["a"]);
+    let join = |info: &_| TaskEntries::join(service(&store), Clone::clone(info)).unwrap();
+    let mut put = |task: &mut TaskEntries, key: &str, text: &str| {
+        task.put(entry(key, text), 0).unwrap();
+        task.finish().unwrap()
+    };
+    let mut zombie = join(&info);
+    let (mut first, mut second) = (join(&info), join(&info));
+    let one = put(&mut first, "a/c/0", "one");
+    let same = put(&mut second, "a/c/0", "one");
+    assert_eq!(one.len(), 1);
+    assert_eq!(same[0].len, 3);
+    let two = put(&mut second, "a/c/1", "lost");
+    let again = put(&mut first, "a/c/1", "two");
+    assert_ne!(two[0].location, again[0].location);
+    assert_eq!(open(&store).unwrap_err().kind(), ErrorKind::NotFound);
+    first.check().unwrap();
+    writer.adopt([same, again].concat(), 0).unwrap();
+    writer.put("zarr.json", &[b"{}"]).unwrap();
+    task_entries::end(&service(&store), &info).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(zombie.check().unwrap_err().kind(), ErrorKind::Invalid);
+    put(&mut zombie, "a/c/0", "late");
+    put(&mut zombie, "a/c/1", "late");
+    let mut expected = Content::from([
+        ("a/c/0".to_owned(), b"one".to_vec()),
+        ("a/c/1".to_owned(), b"two".to_vec()),
+        ("zarr.json".to_owned(), b"{}".to_vec()),
+    ]);
+    let found = open(&store).unwrap();
+    assert_eq!(content(&found).unwrap(), expected);
+    assert_eq!(found.entry("a/c/1").unwrap().unwrap().seal(), Some(7));
+
+    // A cancelled commit of an array that exists and of a new one.
+    let (cancelled, info) = shared(append(&store).unwrap(), &["a", "b"]);
+    let mut task = join(&info);
+    put(&mut task, "a/c/0", "cancelled");
+    put(&mut task, "a/c/2", "cancelled");
+    put(&mut task, "b/c/0", "cancelled");
+    drop(cancelled);
+    assert_eq!(content(&open(&store).unwrap()).unwrap(), expected);
+    // The next commit, with another writer of the same keys; that of a third writer fails.
+    let (mut writer, info) = shared(append(&store).unwrap(), &["a", "b"]);
+    let mut third = append(&store).unwrap();
+    let mut task = join(&info);
+    for key in ["a/c/0", "a/c/2", "b/c/0"] {
+        let entries = put(&mut task, key, "new");
+        writer.adopt(entries, 0).unwrap();
+        expected.insert(key.to_owned(), b"new".to_vec());
+    }
+    writer.commit().unwrap();
+    third.put("a/c/0", &[b"third"]).unwrap();
+    assert_eq!(third.commit().unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(content(&open(&store).unwrap()).unwrap(), expected);
+    for (key, bytes) in &expected {
+        let object = store.object(&format!("{BASE}/{key}"));
+        assert_eq!(&object.unwrap(), bytes, "{key}");
+    }
 }

@@ -4,24 +4,26 @@
 //! says where each entry is, and a commit replaces it with one conditional request: of two writers that started from
 //! the same commit, the second one fails. `docs/format.md`, section 1.7, argues why nothing is lost.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use object_store::path::Path;
-use object_store::{
-    CopyOptions, Error as Refusal, GetOptions, PutMode, PutPayload, PutResult, UpdateVersion,
-};
+use object_store::{CopyOptions, Error as Refusal, PutMode, PutPayload, PutResult, UpdateVersion};
 
 use super::super::directory::{self, FileRecord, List};
 use super::super::state::{State, nothing_committed};
-use super::super::{Container, ContainerWriter, CreateOptions, file, key};
+use super::super::{
+    Container, ContainerWriter, CreateOptions, SharedEntry, SharedLocation, SharedObjectsInfo,
+    file, key,
+};
 use super::client;
-use super::errors;
+use super::entry_sender::{ENTRIES_IN_FLIGHT, EntrySender, failed};
 use super::prefix::PrefixReader;
-use super::runtime::{self, Task};
+use super::runtime;
 use super::service::{Completion, Service, WritableStore};
+use super::task_entries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::random;
@@ -31,10 +33,6 @@ const ROOT: &str = "zarr.json";
 
 /// An empty object that exists before a new store has other ones: its writer may replace them.
 const MARKER: &str = ".ambar/objects";
-
-/// Most bytes and entries that are sent at the same time, unless one entry is longer.
-const BYTES_IN_FLIGHT: usize = 64 << 20;
-const ENTRIES_IN_FLIGHT: usize = 16;
 
 /// Most entries of earlier writers that the first commit of a writer copies to their keys.
 const MOST_COPIED: usize = 256;
@@ -54,18 +52,11 @@ pub struct PrefixWriter {
     changed: bool,
     /// Whether this writer has committed.
     has_committed: bool,
-    sending: VecDeque<SendingEntry>,
-    bytes_in_flight: usize,
+    sender: EntrySender,
+    /// The URL and the options of the service, for other processes.
+    address: Option<(String, BTreeMap<String, String>)>,
     state: State,
     limits: Limits,
-}
-
-/// An entry that is being sent. The result is whether it has a name below `.ambar`.
-struct SendingEntry {
-    key: Box<str>,
-    number: u64,
-    len: usize,
-    task: Task<object_store::Result<bool>>,
 }
 
 impl PrefixWriter {
@@ -132,6 +123,7 @@ impl PrefixWriter {
             });
         }
         Ok(Self {
+            sender: EntrySender::new(Arc::clone(&service), Arc::clone(&store)),
             service,
             store,
             list: last.clone(),
@@ -140,8 +132,7 @@ impl PrefixWriter {
             time,
             changed: false,
             has_committed: false,
-            sending: VecDeque::new(),
-            bytes_in_flight: 0,
+            address: None,
             state: State::new(),
             limits: *limits,
         })
@@ -162,7 +153,7 @@ impl PrefixWriter {
             let obeys_none = is_refused(put(PutMode::Create).await)?;
             Ok(obeys_none && is_refused(put(PutMode::Update(other)).await)?)
         })?;
-        match found.map_err(|error: Refusal| self.failed(&error, ""))? {
+        match found.map_err(|error: Refusal| failed(&self.service, &error, ""))? {
             true => Ok(()),
             false => {
                 let message = "the service ignores the conditions If-Match and If-None-Match of requests that put objects, \
@@ -173,17 +164,14 @@ impl PrefixWriter {
         }
     }
 
-    fn location(&self) -> &FilePath {
-        FilePath::new(&self.service.location)
+    /// The same writer; tasks in other processes reach the service by `url` and `storage`.
+    pub fn shared_at(mut self, url: &str, storage: &BTreeMap<String, String>) -> Self {
+        self.address = Some((url.to_owned(), storage.clone()));
+        self
     }
 
-    fn failed(&self, error: &object_store::Error, key: &str) -> Error {
-        if matches!(error, Refusal::NotImplemented { .. }) {
-            let message = "a directory of objects needs conditional requests, which the option conditional_put \
-                           disables; write one object, at a URL without `/` at its end";
-            return Error::unsupported(message).in_file(&self.service.location);
-        }
-        errors::to_write_error(error, self.service.hint, &self.service.location, key)
+    fn location(&self) -> &FilePath {
+        FilePath::new(&self.service.location)
     }
 
     /// Runs `action`; after an error the writer is poisoned.
@@ -197,63 +185,29 @@ impl PrefixWriter {
     }
 
     fn start_entry(&mut self, key: &str, bytes: Vec<u8>, seal: Option<u32>) -> Result<()> {
-        let len = bytes.len();
-        let is_full = |writer: &Self| {
-            writer.sending.len() >= ENTRIES_IN_FLIGHT
-                || writer.bytes_in_flight + len > BYTES_IN_FLIGHT
-        };
-        while !self.sending.is_empty() && is_full(self) {
-            self.wait_for_one()?;
-        }
-        let number = new_number()?;
-        let record = FileRecord {
-            len: len as u64,
-            crc32: crc32fast::hash(&bytes),
-            seal,
-            number,
-            is_staged: true,
-        };
         let is_free = key != ROOT && !self.last.entries.contains_key(key);
-        let put = EntryPut {
-            store: Arc::clone(&self.store),
-            at: is_free.then(|| self.service.object(key)).transpose()?,
-            staged: self.service.object(&directory::staged_key(number))?,
-            is_new: self.version.is_none(),
-            payload: PutPayload::from(bytes),
-        };
-        let task = Task::start(put.run())?;
-        self.bytes_in_flight += len;
-        self.sending.push_back(SendingEntry {
-            key: key.into(),
-            number,
-            len,
-            task,
-        });
+        let is_new = self.version.is_none();
+        let record = self.sender.send(key, bytes, seal, is_free, is_new)?;
         self.list.entries.insert(key.into(), record);
         self.changed = true;
+        self.note_sent();
         Ok(())
     }
 
-    /// Waits until the entry is stored whose sending was started first.
-    fn wait_for_one(&mut self) -> Result<()> {
-        let Some(sent) = self.sending.pop_front() else {
-            return Ok(());
-        };
-        self.bytes_in_flight -= sent.len;
-        let is_staged = sent.task.wait()?;
-        let is_staged = is_staged.map_err(|error| self.failed(&error, &sent.key))?;
-        // A later put may have replaced the entry.
-        let record = self.list.entries.get_mut(&sent.key);
-        if let Some(record) = record.filter(|record| record.number == sent.number) {
-            record.is_staged = is_staged;
+    /// Notes the names of the objects that are stored.
+    fn note_sent(&mut self) {
+        for sent in self.sender.take_sent() {
+            // A later put may have replaced the entry.
+            let record = self.list.entries.get_mut(&sent.key);
+            if let Some(record) = record.filter(|record| record.number == sent.number) {
+                record.is_staged = sent.is_staged;
+            }
         }
-        Ok(())
     }
 
     fn wait_for_all(&mut self) -> Result<()> {
-        while !self.sending.is_empty() {
-            self.wait_for_one()?;
-        }
+        self.sender.wait_for_all()?;
+        self.note_sent();
         Ok(())
     }
 
@@ -348,7 +302,7 @@ impl PrefixWriter {
                                the changes";
                 Err(Error::busy(message))
             }
-            (Ok(_), Err(error)) => Err(self.failed(&error, "")),
+            (Ok(_), Err(error)) => Err(failed(&self.service, &error, "")),
         }
     }
 
@@ -395,65 +349,17 @@ impl PrefixWriter {
     }
 }
 
+/// The beginnings of a key that end before a `/`.
+fn parents(key: &str) -> impl Iterator<Item = &str> {
+    key.match_indices('/').map(|(at, _)| &key[..at])
+}
+
 /// Whether the condition of a put was not satisfied.
 fn is_refused(answer: object_store::Result<PutResult>) -> object_store::Result<bool> {
     match answer {
         Ok(_) => Ok(false),
         Err(Refusal::AlreadyExists { .. } | Refusal::Precondition { .. }) => Ok(true),
         Err(error) => Err(error),
-    }
-}
-
-/// The put of an entry.
-struct EntryPut {
-    store: Arc<dyn WritableStore>,
-    /// The key, if the last commit has no entry there.
-    at: Option<Path>,
-    staged: Path,
-    /// Whether the store has no commit yet.
-    is_new: bool,
-    payload: PutPayload,
-}
-
-impl EntryPut {
-    /// Puts the entry. Returns whether it has its name below `.ambar`.
-    async fn run(self) -> object_store::Result<bool> {
-        if let Some(at) = &self.at {
-            match self.create(at).await {
-                Ok(()) => return Ok(false),
-                // Before the first commit, nothing but equal requests of interrupted writers changes an object.
-                // Before the first commit, nothing but equal requests of interrupted writers changes an object.
-                Err(Refusal::AlreadyExists { .. }) if self.is_new && self.is_stored(at).await => {
-                    return Ok(false);
-                }
-                Err(Refusal::AlreadyExists { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        match self.create(&self.staged).await {
-            Ok(()) => Ok(true),
-            // The client has repeated the request.
-            Err(Refusal::AlreadyExists { .. }) if self.is_stored(&self.staged).await => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn create(&self, path: &Path) -> object_store::Result<()> {
-        let payload = self.payload.clone();
-        let put = self.store.put_opts(path, payload, PutMode::Create.into());
-        put.await.map(drop)
-    }
-
-    /// Whether the object at `path` has the bytes of the entry.
-    async fn is_stored(&self, path: &Path) -> bool {
-        let Ok(found) = self.store.get_opts(path, GetOptions::default()).await else {
-            return false;
-        };
-        if found.meta.size != self.payload.content_length() as u64 {
-            return false;
-        }
-        let own = self.payload.iter().flat_map(|part| part.iter());
-        found.bytes().await.is_ok_and(|bytes| bytes.iter().eq(own))
     }
 }
 
@@ -492,6 +398,46 @@ impl ContainerWriter for PrefixWriter {
         self.guarded(Self::write_commit)
     }
 
+    fn share_objects(&mut self, names: &[&str]) -> Result<Option<SharedObjectsInfo>> {
+        self.check()?;
+        let Some((url, storage)) = self.address.clone() else {
+            return Ok(None);
+        };
+        let keys = self.last.entries.keys();
+        let nodes: HashSet<&str> = keys.flat_map(|key| parents(key)).collect();
+        let existing = names.iter().filter(|name| nodes.contains(*name));
+        let info = SharedObjectsInfo {
+            id: format!("{:016x}{:016x}", random::number()?, random::number()?),
+            is_new: self.version.is_none(),
+            existing: existing.map(|name| (*name).to_owned()).collect(),
+            url,
+            storage,
+        };
+        task_entries::begin(&self.service, &self.store, &info)?;
+        Ok(Some(info))
+    }
+
+    fn adopt(&mut self, entries: Vec<SharedEntry>, _end: u64) -> Result<()> {
+        self.check()?;
+        for entry in entries {
+            key::validate_key(&entry.key).map_err(|error| error.in_file(&self.service.location))?;
+            let SharedLocation::Object { number, is_staged } = entry.location else {
+                let message = "the entry is in a file; adopt it in a single file";
+                return Err(Error::invalid(message).at_node(&entry.key));
+            };
+            let record = FileRecord {
+                len: entry.len,
+                crc32: entry.crc32,
+                seal: entry.seal,
+                number,
+                is_staged,
+            };
+            self.list.entries.insert(entry.key.into(), record);
+            self.changed = true;
+        }
+        Ok(())
+    }
+
     fn reader(&self) -> Result<Arc<dyn Container>> {
         self.check()?;
         if self.last.sequence == 0 {
@@ -503,23 +449,9 @@ impl ContainerWriter for PrefixWriter {
     }
 }
 
-impl Drop for PrefixWriter {
-    fn drop(&mut self) {
-        if !self.state.is_owner() {
-            // A forked child has none of the threads.
-            std::mem::forget(std::mem::take(&mut self.sending));
-        }
-    }
-}
-
 impl std::fmt::Debug for PrefixWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (location, commit) = (&self.service.location, self.last.sequence);
         write!(f, "PrefixWriter({location}, commit {commit})")
     }
-}
-
-/// A number of a put that no other writer uses: random, of 62 bits.
-fn new_number() -> Result<u64> {
-    Ok(random::number()? >> 2)
 }

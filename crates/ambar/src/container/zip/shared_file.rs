@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use super::super::{Durability, NewEntry, SharedEntry, SharedFileInfo, file};
+use super::super::{Durability, NewEntry, SharedEntry, SharedFileInfo, SharedLocation, file};
 use super::appender::Appender;
 use super::next_commit::Output;
 use super::records::LocalHeader;
@@ -52,6 +52,11 @@ pub struct SharedFile {
 }
 
 impl SharedFileInfo {
+    /// The path after the first commit, for messages.
+    pub(crate) fn location(&self) -> String {
+        self.path.display().to_string()
+    }
+
     pub(super) fn new(
         file: &File,
         name: PathBuf,
@@ -240,8 +245,10 @@ impl Target {
         out.flush()?;
         Ok(SharedEntry {
             key: job.key.clone(),
-            header_offset: job.offset,
-            data_offset: job.offset + header.len() as u64,
+            location: SharedLocation::File {
+                header: job.offset,
+                data: job.offset + header.len() as u64,
+            },
             len,
             crc32,
             seal: job.seal,

@@ -11,7 +11,7 @@ use super::super::source::{ByteSource, LocalFile};
 use super::super::state::{State, nothing_committed};
 use super::super::{
     CommitInfo, Container, ContainerWriter, CreateOptions, Durability, Entry, SharedEntry,
-    SharedFileInfo, file, key,
+    SharedFileInfo, SharedLocation, file, key,
 };
 use super::appender::Appender;
 use super::commit_record;
@@ -449,12 +449,16 @@ impl ContainerWriter for ZipWriter {
         }
         self.guarded(|writer| {
             writer.out.flush()?;
-            let ends = entries.iter().map(|entry| entry.data_offset + entry.len);
-            let end = ends.max().unwrap_or(0).max(writer.out.position()).max(end);
+            let mut end = end.max(writer.out.position());
             for entry in entries {
+                let SharedLocation::File { header, data } = entry.location else {
+                    let message = "the entry is an object; adopt it in a directory of objects";
+                    return Err(Error::invalid(message).at_node(&entry.key));
+                };
+                end = end.max(data + entry.len);
                 let record = EntryRecord {
-                    header_offset: entry.header_offset,
-                    data_offset: Some(entry.data_offset),
+                    header_offset: header,
+                    data_offset: Some(data),
                     len: entry.len,
                     crc32: entry.crc32,
                     seal: entry.seal,
