@@ -19,8 +19,9 @@ pytest.importorskip("xarray")
 
 PAGE = (ROOT / "docs" / "howto" / "clusters.md").read_text(encoding="utf-8")
 SBATCH = f"""#!/bin/sh
-for number in 0 1 2 3; do
-    SLURM_ARRAY_TASK_ID=$number PATH={Path(sys.executable).parent}:$PATH sh job.sh || exit 1
+for number in $(echo ${{2#--array=}} | tr , ' '); do
+    if [ $number = 2 ] && mkdir failed 2>/dev/null; then continue; fi
+    SLURM_ARRAY_TASK_ID=$number PATH={Path(sys.executable).parent}:$PATH sh $3 $4 || exit 1
 done
 """
 

@@ -25,6 +25,7 @@ import ambar.xarray
 from ambar.distributed import ArrayRegion, Invitation
 from tests.helpers.netcdf_files import profile, same, write
 from tests.helpers.paths import RAMSES
+from tests.helpers.s3_server import BUCKET, client_of, options_of, s3_server
 from tests.helpers.store_contents import ambars, assert_same
 
 da = pytest.importorskip("dask.array")
@@ -53,6 +54,14 @@ def client() -> Iterator[Any]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture(scope="module")
+def storage() -> Iterator[dict[str, str]]:
+    """The storage options of a server with a bucket."""
+    with s3_server() as endpoint:
+        client_of(endpoint).create_bucket(Bucket=BUCKET)
+        yield options_of(endpoint)
 
 
 def values_of(region: ArrayRegion) -> np.ndarray:
@@ -269,6 +278,105 @@ def test_workers_of_a_cluster_write_and_may_die(
     np.testing.assert_array_equal(ambar.open_store(path)["b"][60:], np.ones(60))
 
 
+def objects_of(storage: dict[str, str], name: str) -> dict[str, bytes]:
+    """The objects of a store, read by boto3, without those below `.ambar`."""
+    service = client_of(storage["endpoint"])
+    found = service.list_objects_v2(Bucket=BUCKET, Prefix=f"{name}/")["Contents"]
+    keys = [entry["Key"] for entry in found if "/.ambar/" not in entry["Key"]]
+    return {key: service.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}
+
+
+def test_processes_put_objects_of_one_store(storage: dict[str, str]) -> None:
+    url, expected = f"s3://{BUCKET}/tasks/", values_of(ArrayRegion("", (0, 0, 0), SHAPE))
+    with ambar.distributed.open(url, arrays=ARRAYS, storage_options=storage) as commit:
+        commit.create_array("run/time", np.arange(6.0))
+        regions = commit.regions()
+        lost = write_region_of(commit.invitation, regions[0], 7.0)
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            tasks = [(commit.invitation, region) for region in regions]
+            receipts = pool.starmap(write_region_of, tasks)
+        with pytest.raises(FileNotFoundError):
+            ambar.open_store(url, storage_options=storage)
+        commit.finish([lost, *receipts])
+    store = ambar.open_store(url, storage_options=storage)
+    np.testing.assert_array_equal(store["run/density"][:], expected)
+    found = zarr.open_group(zarr.storage.MemoryStore(as_zarr(objects_of(storage, "tasks"))))
+    np.testing.assert_array_equal(found["run/density"][:], expected)
+
+    # Of a cancelled commit, and of two that begin together, one is visible.
+    first, second, cancelled = (
+        ambar.distributed.open(url, "a", storage_options=storage) for _ in range(3)
+    )
+    again: list[list[bytes]] = []
+    for factor, commit in enumerate((first, second, cancelled), 2):
+        commit.update_array("run/density", (2, 0, 0), (2, 40, 30))
+        again.append([write_region_of(commit.invitation, regions[1], factor)])
+    with cancelled.invitation.writer() as writer:
+        cancelled.cancel()
+        with pytest.raises(ValueError, match="the commit has ended"):
+            writer.write_region("run/density", values_of(regions[1]), (2, 0, 0))
+    with pytest.raises(ValueError, match="receipt 0 is of another commit"):
+        first.finish(again[2])
+    second.finish(again[1])
+    with pytest.raises(ambar.BusyError, match="open it again and repeat"):
+        first.finish(again[0])
+    expected[2:4] *= 3
+    store = ambar.open_store(url, storage_options=storage)
+    np.testing.assert_array_equal(store["run/density"][:], expected)
+    found = zarr.open_group(zarr.storage.MemoryStore(as_zarr(objects_of(storage, "tasks"))))
+    np.testing.assert_array_equal(found["run/density"][:], expected)
+    with pytest.raises(ambar.UnsupportedError, match="end the URL with '/'"):
+        ambar.distributed.open(f"s3://{BUCKET}/x.ambar", storage_options=storage)
+
+
+def as_zarr(objects: dict[str, bytes]) -> dict[str, Any]:
+    from zarr.core.buffer import default_buffer_prototype
+
+    buffer = default_buffer_prototype().buffer
+    return {key.split("/", 1)[1]: buffer.from_bytes(value) for key, value in objects.items()}
+
+
+def test_workers_of_a_cluster_put_objects_and_may_die(
+    tmp_path: Path, client: Any, storage: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(1).normal(size=(60, 100)).cumsum(0)
+    data = da.from_array(values, (10, 50))
+    deadly = da.map_blocks(
+        lambda block, block_id=None: (
+            fatal(block, tmp_path / "died") if block_id == (3, 1) else block
+        ),
+        data,
+        dtype=data.dtype,
+    )
+    url = f"s3://{BUCKET}/cluster/"
+    written: list[str] = []
+    monkeypatch.setattr(ambar.Writer, "write_region", lambda _, name, *__: written.append(name))
+    with client.as_current():
+        xr.Dataset({"a": (("t", "x"), deadly)}).ambar.write(url, storage_options=storage)
+        assert (tmp_path / "died").exists()
+        more = xr.Dataset({"a": (("t", "x"), data * 2)})
+        broken = xr.Dataset({"a": (("t", "x"), da.map_blocks(refused, data, dtype="f8"))})
+        for dataset in (broken, more):
+            try:
+                dataset.ambar.write(url, append_dim="t", storage_options=storage)
+            except RuntimeError:
+                assert dataset is broken
+        assert written == []
+        monkeypatch.undo()
+        with pytest.warns(UserWarning, match="go through the client: .*one process writes"):
+            more.ambar.write(tmp_path / "folder.ambar", directory=True)
+    np.testing.assert_array_equal(ambar.open_store(tmp_path / "folder.ambar")["a"][:], values * 2)
+    found = ambar.open_store(url, storage_options=storage)
+    np.testing.assert_array_equal(found["a"][:], np.concatenate([values, values * 2]))
+    assert not [key for key in objects_of(storage, "cluster") if "task-" in key]
+
+
+def refused(block: np.ndarray) -> np.ndarray:
+    if block.shape[0]:
+        raise RuntimeError("on purpose")
+    return block
+
+
 def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
     run = RAMSES / "sedov3d_small"
     alone, shared = tmp_path / "alone.ambar", tmp_path / "shared.ambar"
@@ -282,7 +390,7 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
         progress=lambda *step: steps.append(step),
     )
     assert done.converted == ["output_00001", "output_00002"]
-    assert steps == [(1, 2), (2, 2)]
+    assert (steps[:2], steps[-1]) == ([(1, 4), (2, 4)], (4, 4))
     assert_same(ambars(shared), ambars(alone))
     again = ambar.convert(run, shared, error_bound="1e-3 relative", mode="a")
     assert again.skipped == done.converted
@@ -291,6 +399,30 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
 
     damaged = tmp_path / "run"
     shutil.copytree(run, damaged, ignore=shutil.ignore_patterns("*.npz", "*.nml"))
+    changed = damaged / "output_00001" / "info_00001.txt"
+    shared.unlink()
+    for expected in (
+        (["output_00001"], []),
+        (["output_00002"], []),
+        ([], ["output_00001"]),
+        ([], []),
+    ):
+        first = expected == (["output_00001"], [])
+        other = (damaged / "output_00002").rename(tmp_path / "other") if first else None
+        if expected[1]:
+            os.utime(changed, (1e9, 1e9))
+        more: dict[str, Any] = {"mode": "a", "scheduler": client, "error_bound": "1e-3 relative"}
+        done = ambar.convert(damaged, shared, **more)
+        assert (done.converted, done.replaced) == expected
+        assert len(done.skipped) == (1 if first else 2) - len(expected[0]) - len(expected[1])
+        if other is not None:
+            other.rename(damaged / "output_00002")
+    ambar.convert(damaged, alone, mode="w", error_bound="1e-3 relative")
+    assert_same(ambars(shared), ambars(alone))
+    with pytest.raises(
+        ValueError, match=r"shared.ambar: expected error_bound=.*as for the outputs"
+    ):
+        ambar.convert(damaged, shared, mode="a", scheduler=client)
     file = damaged / "output_00002" / "hydro_00002.out00001"
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(ambar.CorruptError, match=f"{damaged}/output_00002"):
@@ -334,3 +466,10 @@ def test_workers_of_a_cluster_add_datasets(tmp_path: Path, client: Any) -> None:
     found = ambar.open_collection(tmp_path / "x.ambar")
     assert found.names == ["first", "p0", "p1", "p2", "p3"]
     same(found["p3"], files[3])
+    # All batches of the workers are one family, and no store of theirs is open.
+    alone = ambar.open_collection(tmp_path / "alone.ambar", "w-")
+    alone.add_many(lazy)
+    assert len(found.families) == 1 + len(alone.families)
+    alone.close()
+    links = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [link for link in links if ".parts-" in link]

@@ -524,6 +524,9 @@ def distributed(
     workers: Annotated[str, typer.Option(help="Numbers of workers.")] = "1,2,4",
     profile: Annotated[str, typer.Option(help="The profile of the stores.")] = "balanced",
     rounds: Rounds = 3,
+    model: Annotated[
+        bool, typer.Option("--model", help="Model a run on 64 nodes instead, from measured costs.")
+    ] = False,
     scratch: Scratch = None,
     output: Output = None,
     json: Json = False,
@@ -531,14 +534,22 @@ def distributed(
 ) -> None:
     """Measure one array written by the workers of a dask cluster: time, memory of the client.
 
-    Against one process with one thread. Read values are compared with what was written.
+    Against one process with one thread. Then, once, a worker is killed on the way, to a file and
+    to objects of a server of S3 on this machine. Read values are compared with what was written.
 
     [bold]Examples[/bold]
 
     ambar-bench distributed --megabytes 1000 --workers 1,2 -o results
+    ambar-bench distributed --model
     """
-    from ambar_bench import distributed as study
+    from ambar_bench.distributed import model as modelling
+    from ambar_bench.distributed import study
 
+    if model:
+        with _folder(scratch) as folder, errors.status("measuring") as status:
+            costs = modelling.measure(folder, status.update)
+        _finish(modelling.model(costs), modelling, output, json)
+        return
     with _folder(scratch) as folder, errors.status("measuring") as status:
         found = study.run_study(
             folder,

@@ -17,6 +17,10 @@ from ambar.store.writer import Profile, create
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
 
+JOINED = 64 << 20
+"""Raw bytes of a lossless family of a task that the client encodes again, as a part of the family
+of all tasks."""
+
 
 def add_on_cluster(
     collection: Collection, datasets: Sequence[tuple[str, Any]], scheduler: Scheduler
@@ -38,9 +42,14 @@ def add_on_cluster(
             for batch in batches(datasets, client)
         ]
         for path in run(client, _write_batch, tasks):
-            store = Store._open(path)
-            source = kind(path, store, None, settings_of(store))
-            copy_datasets(source, collection, source.names)
+            _copy_batch(path, collection)
+
+
+def _copy_batch(path: Path, target: Collection) -> None:
+    """Copy the datasets of a task, whose store is closed when the function returns."""
+    store = Store._open(path)
+    source = type(target)(path, store, None, settings_of(store))
+    copy_datasets(source, target, source.names, joined=JOINED)
 
 
 def _write_batch(

@@ -165,8 +165,8 @@ class Collection(CommitContext, Refreshable, Viewable):
             that other threads add in the meantime may come between them.
         scheduler : str or distributed.Client, optional
             A dask cluster whose workers read and encode datasets that are opened lazily, such as
-            those of ``xarray.open_dataset``, as for `ambar.ingest`. Either all datasets are added,
-            or none.
+            those of ``xarray.open_dataset``, as for `ambar.ingest`. After an error of a worker,
+            none is added.
 
         Raises
         ------

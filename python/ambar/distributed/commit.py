@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,11 +15,11 @@ from ambar import _core
 from ambar._util.arguments import WriteMode
 from ambar._util.commit_context import CommitContext
 from ambar._util.text import plural
-from ambar.distributed.task import ArrayRegion, Invitation
+from ambar.distributed.task import ArrayRegion, Invitation, lengths_of
 from ambar.parallel.division import divide
 from ambar.store.dtypes import to_core
 from ambar.store.nodes import WriterAttributes, absolute
-from ambar.store.urls import refuse_url
+from ambar.store.urls import is_object, is_url, without_secrets
 from ambar.store.writer import ArrayOptions, Profile, Writer, check_layout, create
 
 _LISTED = 5
@@ -57,8 +58,8 @@ class SharedCommit(CommitContext):
 
     @property
     def attrs(self) -> WriterAttributes:
-        """The attributes of the root, as of `ambar.Writer`. Set them before `invitation`."""
-        self._check_unshared()
+        """The attributes of the root, as of `ambar.Writer`. `finish` commits them."""
+        self._check_open()
         return self._writer.attrs
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
@@ -106,6 +107,8 @@ class SharedCommit(CommitContext):
     ) -> None:
         """Create an array that tasks write; with `data`, write a small one in the coordinator.
 
+        In mode "a", it replaces an array of this path.
+
         Parameters
         ----------
         path : str
@@ -123,7 +126,7 @@ class SharedCommit(CommitContext):
             the codecs. By default the codecs are those of the profile.
         chunks, shards : sequence of int, optional
             The shapes of chunks and shards, instead of `blocks`. With `chunks` alone, a shard is
-            one chunk.
+            one chunk; `shards` need `chunks`.
         dims, attrs, fill_value : optional
             As for `ambar.Writer.create_array`.
         profile, error_bound, value_range, layout : optional
@@ -173,9 +176,15 @@ class SharedCommit(CommitContext):
                 f"dtype={dtype!r}; give both"
             )
         check_layout(path, layout, ("grid",))
+        if shards is not None and chunks is None:
+            raise _core.InvalidError(
+                f"{path}: expected chunks with shards, found shards={shards!r} alone; give both, "
+                "or blocks"
+            )
         common["shards"] = shards or chunks
-        shape = tuple(int(length) for length in shape)
+        shape = lengths_of(path, "shape", shape)
         if blocks is not None:
+            blocks = lengths_of(path, "blocks", blocks)
             if chunks is not None or shards is not None:
                 raise _core.InvalidError(
                     f"{path}: expected blocks, or chunks and shards, found both; leave one out"
@@ -230,7 +239,8 @@ class SharedCommit(CommitContext):
             raise _core.InvalidError(f"{path}: expected start and shape, found one; give both")
         regions = self._expected.setdefault(path.strip("/"), [])
         if start is not None and shape is not None:
-            regions.append(ArrayRegion(path, tuple(start), tuple(shape)))
+            start, shape = lengths_of(path, "start", start), lengths_of(path, "shape", shape)
+            regions.append(ArrayRegion(path, start, shape))
 
     @property
     def invitation(self) -> Invitation:
@@ -320,7 +330,12 @@ class SharedCommit(CommitContext):
             for region in regions
             if 0 not in region.shape
         ]
-        missing = shared.missing(_listed(receipts), expected)
+        listed = _listed(receipts)
+        try:
+            missing = shared.missing(listed, expected)
+        except _core.InvalidError as error:
+            _name_file(shared, receipts, error)
+            raise
         return [ArrayRegion(path, tuple(start), tuple(shape)) for path, start, shape in missing]
 
     def finish(
@@ -367,10 +382,12 @@ class SharedCommit(CommitContext):
         ...
         ambar.InvalidError: finished.ambar: expected receipts of all regions, found none of 2 ...
         """
-        receipts = _listed(receipts)
-        if not partial and (missing := self.missing(receipts)):
+        if not isinstance(receipts, (str, os.PathLike)):
+            receipts = _listed(receipts)
+        missing = self.missing(receipts)
+        if missing and not partial:
             raise self._incomplete(missing)
-        self._adopt(receipts)
+        self._adopt(_listed(receipts))
         self._writer.commit(message)
         self.close()
 
@@ -394,7 +411,7 @@ class SharedCommit(CommitContext):
         self.close()
 
     def close(self) -> None:
-        """Close the store; without `finish`, nothing is committed. The ``with`` block calls it.
+        """Close the store, as `cancel` unless `finish` was called. The ``with`` block calls it.
 
         Examples
         --------
@@ -457,17 +474,18 @@ def open(  # noqa: A001 - as `ambar.open`
     profile: Profile = "balanced",
     alignment: int = 4096,
     fsync: bool = True,
+    storage_options: Mapping[str, object] | None = None,
 ) -> SharedCommit:
     """Open a store for one commit that tasks in any processes write together.
 
     All tasks see the file at the same path, on a file system of one machine or of a cluster, which
-    supports symbolic links. The process that calls it holds the lock of the store until the commit
-    ends. If it is killed, nothing is committed.
+    supports symbolic links; or they put objects of a store on S3. The process that calls it holds
+    the lock of a file until the commit ends. If it is killed, nothing is committed.
 
     Parameters
     ----------
     path : str or path-like
-        The path of the store, a single file.
+        The path of the store, a single file, or its URL, which ends with ``/``: tasks put objects.
     mode : {"w-", "w", "a"}, default "w-"
         As for `ambar.create`: create a store, replace one, or change one.
     arrays : mapping of mappings, optional
@@ -479,6 +497,9 @@ def open(  # noqa: A001 - as `ambar.open`
         size.
     fsync : bool, default True
         Whether receipts and the commit survive a power failure.
+    storage_options : mapping, optional
+        Options of the URL, as for `ambar.open`. They are part of the invitation, with their keys.
+        Without keys, tasks need those of their environment.
 
     Returns
     -------
@@ -490,9 +511,11 @@ def open(  # noqa: A001 - as `ambar.open`
     FileExistsError
         If `path` exists, in mode "w-".
     BusyError
-        If another writer has the store open.
+        If another writer has the file open; of a URL, if another one has committed in the meantime
+        (raised by `SharedCommit.finish`).
     UnsupportedError
-        If the store is a folder (raised by `SharedCommit.invitation`), or `path` is a URL.
+        If the store is a folder (raised by `SharedCommit.invitation`), or `path` is the URL of one
+        object.
     ValueError
         If an argument is invalid.
     OSError
@@ -511,9 +534,18 @@ def open(  # noqa: A001 - as `ambar.open`
     >>> ambar.open_store("density.ambar")["density"][:, 0]
     array([0, 1, 2, 3])
     """
-    refuse_url(path)
-    writer = create(path, mode, profile=profile, fsync=fsync)
-    commit = SharedCommit(writer, os.fspath(path), alignment)
+    if is_object(path):
+        raise _core.UnsupportedError(
+            f"{without_secrets(os.fspath(path))}: tasks write a file, or a store of many objects, "
+            "found the URL of one object; end the URL with '/'"
+        )
+    if alignment < 1:
+        raise _core.InvalidError(f"invalid alignment: {alignment}; expected a number of bytes >= 1")
+    writer = create(path, mode, profile=profile, fsync=fsync, storage_options=storage_options)
+    location = os.fspath(path)
+    commit = SharedCommit(
+        writer, without_secrets(location) if is_url(path) else location, alignment
+    )
     try:
         for name, options in (arrays or {}).items():
             commit.create_array(name, **options)
@@ -555,15 +587,33 @@ def _divided(
     return {"chunks": division.chunks, "shards": division.shards}
 
 
+def _name_file(
+    shared: _core.SharedCommit,
+    receipts: Iterable[bytes] | str | os.PathLike[str],
+    error: _core.InvalidError,
+) -> None:
+    """Raise `error` with the name of the first file of a folder that is not a valid receipt."""
+    for file in _files(receipts) if isinstance(receipts, (str, os.PathLike)) else ():
+        try:
+            shared.missing([file.read_bytes()], [])
+        except _core.InvalidError:
+            why = re.sub(r"receipt \d+", f"receipt {file}", str(error))
+            raise _core.InvalidError(why) from None
+
+
+def _files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of receipts in a folder, in their order."""
+    if not Path(folder).is_dir():
+        raise NotADirectoryError(
+            f"{os.fspath(folder)}: expected a folder with files *.receipt; check the path"
+        )
+    files = Path(folder).glob("*.receipt")
+    return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
+
+
 def _listed(receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[bytes]:
     if isinstance(receipts, (str, os.PathLike)):
-        if not Path(receipts).is_dir():
-            raise NotADirectoryError(
-                f"{os.fspath(receipts)}: expected a folder with files *.receipt; check the path"
-            )
-        files = Path(receipts).glob("*.receipt")
-        ordered = sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
-        return [file.read_bytes() for file in ordered]
+        return [file.read_bytes() for file in _files(receipts)]
     if isinstance(receipts, bytes):
         raise TypeError("expected several receipts, found one; give a list of receipts")
     return list(receipts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -78,6 +79,8 @@ class Invitation:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the invitation to a file, for tasks that another program starts.
 
+        Other users cannot read the file, because it has the storage options of a URL.
+
         Parameters
         ----------
         path : str or path-like
@@ -98,7 +101,7 @@ class Invitation:
         ...         writer.save_receipt("0.receipt")
         ...     commit.finish(".")
         """
-        write_whole(Path(path), self._data)
+        write_whole(Path(path), self._data, mode=0o600)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -134,7 +137,7 @@ class Invitation:
         return cls(Path(path).read_bytes())
 
     def writer(self, threads: int | None = 1) -> TaskWriter:
-        """Open the file for writing regions.
+        """Open the store for writing regions.
 
         Parameters
         ----------
@@ -243,7 +246,8 @@ class TaskWriter:
                 "coordinator, with SharedCommit.create_array"
             )
         check_range(path, values, self._limits.get(absolute(path)))
-        self._core.write(path, native, dtype, list(start), list(values.shape))
+        begin = lengths_of(path, "start", start)
+        self._core.write(path, native, dtype, list(begin), list(values.shape))
 
     def receipt(self) -> bytes:
         """Make all written values durable, and return the receipt for `SharedCommit.finish`.
@@ -311,8 +315,24 @@ class TaskWriter:
         self._core.close()
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def lengths_of(path: str, name: str, values: Sequence[int]) -> tuple[int, ...]:
+    """Return an argument of integers >= 0; raises ValueError for other ones."""
+    try:
+        lengths = tuple(operator.index(value) for value in values)
+    except TypeError:
+        lengths = (-1,)
+    if min(lengths, default=0) < 0:
+        raise _core.InvalidError(
+            f"{path}: invalid {name}: {values!r}; expected a sequence of integers >= 0, one for "
+            "each dimension"
+        )
+    return lengths
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Write a file that other processes see only as a whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
     temporary.replace(path)

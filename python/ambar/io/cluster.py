@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,11 @@ from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion
 from ambar.kinds.request import Path as AnyPath
 from ambar.parallel.cluster import Scheduler, connected, new_name, run, scratch_beside
+from ambar.store.copies.merging import OnConflict
+from ambar.store.locations import store_at
+from ambar.store.store import Store
 from ambar.store.urls import refuse_url
+from ambar.store.writer import create
 
 
 def convert_on_cluster(
@@ -33,12 +39,13 @@ def convert_on_cluster(
 ) -> Conversion:
     """Convert each output of a run in a task to a store beside the target, and merge the stores.
 
-    `convert` is `ambar.convert`, which the tasks call.
+    `convert` is `ambar.convert`, which the tasks call. With mode "a", they know the outputs of the
+    series at the target, and convert new and changed ones.
 
     Raises
     ------
     ValueError
-        If the source is a single output, or mode "a" would add to a store.
+        If the source is a single output.
     """
     begun = time.perf_counter()
     refuse_url(target)
@@ -52,46 +59,105 @@ def convert_on_cluster(
         raise _core.InvalidError(
             "halos belong to one output, and scheduler divides several; leave one out"
         )
-    if mode == "a" and Path(target).exists():
-        raise _core.InvalidError(
-            f"{os.fspath(target)}: expected a new store with scheduler, found one to add to; "
-            "convert the new outputs to another store, and add it with ambar.merge"
-        )
-    with connected(scheduler) as client, scratch_beside(target) as scratch:
-        title = f"converting {plural(len(outputs), 'output')}"
-        with progress_function(progress, title) as report:
-            given = dict(options) | {"threads": options["threads"] or 1}
-            tasks = [(convert, str(output.absolute()), scratch, given) for output in outputs]
-            reports = run(client, _convert_output, tasks, report)
-        stores = [done.target for done in reports if done.converted]
-        if not stores:
-            name, why = next((*done.failed.items(), *done.left_out.items()) for done in reports)[0]
-            raise _core.CorruptError(f"{name}: {why}; no output of {len(outputs)} was converted")
-        merged = merge(stores, target, mode=mode, fsync=options["fsync"])
+    existing = store_at(target) if mode == "a" else None
+    count = len(outputs)
+    with (
+        connected(scheduler) as client,
+        scratch_beside(target) as scratch,
+        progress_function(progress, f"converting {plural(count, 'output')}") as report,
+    ):
+        # Half of the progress is that of the tasks, half that of the copy.
+        part = report and (lambda done, total: report(count * done // total, 2 * count))
+        given = dict(options) | {"threads": options["threads"] or 1}
+        series = None if existing is None else _write_steps(existing, scratch / "series.ambar")
+        tasks = [
+            _Task(convert, output.absolute(), os.fspath(target), scratch, series, given)
+            for output in outputs
+        ]
+        reports = run(client, _Task.run, [(task,) for task in tasks], part)
+        stores = [done.target for done in reports if done.converted or done.replaced]
+        if stores:
+            part = report and (
+                lambda done, total: report(count + count * done // max(total, 1), 2 * count)
+            )
+            # The series has other versions of changed outputs.
+            on_conflict: OnConflict = "error" if existing is None else "replace"
+            done = merge(
+                stores,
+                target,
+                mode=mode,
+                fsync=options["fsync"],
+                progress=part,
+                on_conflict=on_conflict,
+            )
+        elif existing is None or not any(done.skipped for done in reports):
+            reasons = [(*done.failed.items(), *done.left_out.items()) for done in reports]
+            name, why = next((pair for pairs in reasons for pair in pairs), (str(paths[0]), "?"))
+            raise _core.CorruptError(f"{name}: {why}; no output of {count} was converted")
+        else:
+            done = Conversion(os.fspath(target), 0, existing.usage()["total"], 0.0)
     return dataclasses.replace(
-        merged,
+        done,
         seconds=time.perf_counter() - begun,
         source_bytes=sum(done.source_bytes for done in reports),
         converted=[name for done in reports for name in done.converted],
+        skipped=[name for done in reports for name in done.skipped],
+        replaced=[name for done in reports for name in done.replaced],
         failed={name: why for done in reports for name, why in done.failed.items()},
         left_out={name: why for done in reports for name, why in done.left_out.items()},
     )
 
 
-def _convert_output(
-    convert: Callable[..., Conversion], output: str, scratch: Path, options: dict[str, Any]
-) -> Conversion:
-    """Convert one output, in a task, to a series that has it alone."""
-    folder = new_name(scratch)
-    run_folder = folder / "run"
-    run_folder.mkdir(parents=True)
-    place = Path(output)
-    (run_folder / place.name).symlink_to(place)
-    target = folder / "output.ambar"
-    try:
-        return convert(run_folder, target, **options)
-    except (_core.AmbarError, OSError) as error:
-        why = str(error).replace(str(run_folder), str(place.parent))
-        if options.get("on_error") == "skip":
-            return Conversion(os.fspath(target), 0, 0, 0.0, failed={place.name: why})
-        raise type(error)(why) if isinstance(error, _core.AmbarError) else error from None
+def _write_steps(series: Store, path: Path) -> Path:
+    """Write a series of the same outputs, without their arrays, and return its path."""
+    with create(path, fsync=False) as writer:
+        for group in series.groups:
+            if group.count("/") == 0:
+                writer._create_group(group or "/", series._attributes(group))
+    return path
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The conversion of one output to a series that has it alone."""
+
+    convert: Callable[..., Conversion]
+    output: Path
+    target: str
+    """The store that gets the output at the end."""
+    scratch: Path
+    series: Path | None
+    """A series of the outputs of the target, without their arrays."""
+    options: dict[str, Any]
+
+    def run(self) -> Conversion:
+        """Convert the output, in a task."""
+        folder = new_name(self.scratch)
+        run_folder = folder / "run"
+        run_folder.mkdir(parents=True)
+        (run_folder / self.output.name).symlink_to(self.output)
+        target = folder / "output.ambar"
+        options = self.options
+        if self.series is not None:
+            shutil.copyfile(self.series, target)
+            options = options | {"mode": "a"}
+        try:
+            done = self.convert(run_folder, target, **options)
+        except (_core.AmbarError, OSError) as error:
+            why = str(error).replace(str(run_folder), str(self.output.parent))
+            why = why.replace(str(target), self.target)
+            if options.get("on_error") == "skip":
+                return Conversion(os.fspath(target), 0, 0, 0.0, failed={self.output.name: why})
+            raise type(error)(why) if isinstance(error, _core.AmbarError) else error from None
+        if self.series is not None and not done.skipped:
+            _remove_steps_without_arrays(target)
+        return done
+
+
+def _remove_steps_without_arrays(path: Path) -> None:
+    store = Store._open(path)
+    converted = {array.split("/")[0] for array in store}
+    steps = {group.split("/")[0] for group in store.groups if group}
+    with create(path, "a", fsync=False) as writer:
+        for step in steps - converted:
+            writer.remove(step)

@@ -54,22 +54,25 @@ def run(
     function: Callable[..., _Result],
     tasks: Sequence[tuple[Any, ...]],
     report: Progress | None = None,
+    weights: Sequence[int] | None = None,
 ) -> list[_Result]:
     """Return the results of `function` for tasks, in their order; raises the first error.
 
-    A task runs again if its worker dies.
+    A task runs again if its worker dies. `weights` is the work of each task that is reported, 1 by
+    default.
     """
     from distributed import as_completed
 
     futures = client.map(function, *zip(*tasks, strict=True), pure=False) if tasks else []
     place_of = {future.key: place for place, future in enumerate(futures)}
+    work = weights or [1] * len(tasks)
     results: dict[int, _Result] = {}
     completed = as_completed(futures, loop=client.loop, with_results=True)
     try:
         for future, result in completed:
             results[place_of[future.key]] = result
             if report is not None:
-                report(len(results), len(tasks))
+                report(sum(work[place] for place in results), sum(work))
     finally:
         client.cancel(futures)
     return [results[place] for place in range(len(tasks))]

@@ -18,6 +18,7 @@ from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural, size, suggestion
+from ambar.collection.cluster import JOINED
 from ambar.collection.collection import Collection
 from ambar.collection.copies import copy_datasets
 from ambar.collection.files.sources import (
@@ -145,7 +146,8 @@ def ingest(
         A dask cluster whose workers read the files, by the address of its scheduler, such as
         ``"tcp://node1:8786"``, or its client. Each worker writes a collection of some files beside
         `target`; at the end, their chunks are copied verbatim, in one commit. Datasets of equal
-        variables are one family for each of these collections.
+        variables are one family for each of these collections, but lossless ones of up to 64 MiB
+        are encoded again, as one family of all.
     storage_options : mapping, optional
         Options of the URL of the store, as for `ambar.open`.
 
@@ -317,17 +319,22 @@ class _Run:
             options = {**self._collection.settings, **writing, "threads": writing["threads"] or 1}
             named = [(name, path.absolute()) for name, path in self.wanted.items()]
             tasks = [(dict(batch), scratch, reading, options) for batch in batches(named, client)]
-            done = run_tasks(client, partial(_ingest_batch, on_error=self._on_error), tasks, report)
-            for batch in done:
+            function = partial(_ingest_batch, on_error=self._on_error)
+            files = [len(task[0]) for task in tasks]
+            for batch in run_tasks(client, function, tasks, report, files):
                 self.failed |= batch.failed
                 self._first_error = self._first_error or batch.first_error
                 self.bytes += batch.bytes
                 for group, paths in batch.groups.items():
                     self._groups.setdefault(group, []).extend(paths)
-                if batch.added:
-                    source = open_collection(batch.target)
-                    copy_datasets(source, self._collection, batch.added)
-                    self.added += batch.added
+                self._copy(batch)
+
+    def _copy(self, batch: _Batch) -> None:
+        """Copy the datasets of a task, whose store is closed when the method returns."""
+        if batch.added:
+            source = open_collection(batch.target)
+            copy_datasets(source, self._collection, batch.added, joined=JOINED)
+            self.added += batch.added
 
     def batch(self, target: Path) -> _Batch:
         """Return what was ingested to the collection at `target`, for the coordinator."""

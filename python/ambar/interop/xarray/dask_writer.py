@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar.store.error_bounds import as_text, resolved
 from ambar.store.nodes import absolute
-from ambar.store.urls import is_url
+from ambar.store.urls import is_object
 from ambar.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -70,20 +71,21 @@ def compute_and_write(writer: Writer, arrays: Sequence[PendingArray], location: 
     """Compute dask arrays with the current scheduler, and write each chunk when it is complete.
 
     Threads write the chunks that they compute. The workers of a cluster write them, too, into the
-    file at `location`, and this process adopts them. Other processes, and workers where `location`
-    is a URL, send chunks to this process.
+    store at `location`, and this process adopts them. Other processes, and workers where `location`
+    is the URL of one object, send chunks to this process.
     """
     import dask.array as da
 
     get = _scheduler(arrays)
-    client = getattr(get, "__self__", None)
-    is_cluster = hasattr(client, "scheduler_info") and hasattr(client, "compute")
-    if is_cluster and not is_url(location):
+    client = _client(get)
+    if client is not None and not is_object(location):
         with _usable(client) as client:
             _write_on_cluster(client, writer, arrays, location)
         return
+    if client is not None:
+        _warn(location, "an object is written by one process; end the URL with '/'")
     regions = [array for array in arrays if not array.is_appended]
-    if is_cluster or (get is not None and get.__module__ == "dask.multiprocessing"):
+    if client is not None or (get is not None and get.__module__ == "dask.multiprocessing"):
         for (node, start), values in _from_processes(get, regions) if regions else ():
             writer.write_region(node, np.asarray(values), start)
     else:
@@ -103,6 +105,16 @@ def _scheduler(arrays: Sequence[PendingArray]) -> Any:
     from dask.base import get_scheduler
 
     return get_scheduler(collections=[array.data for array in arrays])
+
+
+def _client(get: Any) -> Any:
+    """Return the client whose scheduler is `get`; None for threads and processes of this one."""
+    client = getattr(get, "__self__", None)
+    return client if hasattr(client, "scheduler_info") and hasattr(client, "compute") else None
+
+
+def _warn(place: str, why: str) -> None:
+    warnings.warn(f"{place}: the values go through the client: {why}", stacklevel=3)
 
 
 @contextmanager
@@ -141,7 +153,7 @@ def _write_on_cluster(
             writer._core.extend(absolute(array.node), array.data.shape[0])
         commit.update_array(array.node)
     try:
-        invitation = _invitation(commit)
+        invitation = _invitation(commit, location)
         write = delayed(_write_block, pure=False)
         whole, parts = [], []
         for array, of_array in zip(arrays, blocks, strict=True):
@@ -166,13 +178,14 @@ def _write_on_cluster(
         writer.write_region(node, np.asarray(values), start)
 
 
-def _invitation(commit: SharedCommit) -> Any:
-    """Return the delayed invitation of a commit; None if the store is a folder."""
+def _invitation(commit: SharedCommit, location: str) -> Any:
+    """Return the delayed invitation of a commit; None if tasks cannot write: in a folder."""
     from dask.delayed import delayed
 
     try:
         return delayed(commit.invitation)
-    except _core.UnsupportedError:
+    except _core.UnsupportedError as error:
+        _warn(location, str(error))
         return None
 
 
