@@ -401,13 +401,10 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
     shutil.copytree(run, damaged, ignore=shutil.ignore_patterns("*.npz", "*.nml"))
     changed = damaged / "output_00001" / "info_00001.txt"
     shared.unlink()
-    for expected in (
-        (["output_00001"], []),
-        (["output_00002"], []),
-        ([], ["output_00001"]),
-        ([], []),
-    ):
-        first = expected == (["output_00001"], [])
+    one, two = ["output_00001"], ["output_00002"]
+    none: list[str] = []
+    for expected in (one, none), (two, none), (none, one), (none, none):
+        first = expected == (one, none)
         other = (damaged / "output_00002").rename(tmp_path / "other") if first else None
         if expected[1]:
             os.utime(changed, (1e9, 1e9))
