@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ambar.distributed
+from ambar._util.text import plural
 from ambar_bench import output
 from ambar_bench.distributed.writers import block, layout_of, shape_of, write_block
 from ambar_bench.machine import machine
@@ -170,7 +171,7 @@ def headline(found: Model) -> str:
 
 
 def _columns(found: Model) -> list[str]:
-    return ["seconds to", *(f"{nodes} nodes" for nodes in found.nodes)]
+    return ["seconds to", *(plural(nodes, "node") for nodes in found.nodes)]
 
 
 def _cells(found: Model) -> list[list[str]]:
