@@ -19,7 +19,6 @@ pytest.importorskip("xarray")
 from tests.helpers import example_files
 
 HOWTO = ROOT / "docs" / "howto"
-OTHER_TOOLS = (HOWTO / "from-other-tools.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -37,30 +36,25 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
-def section(title: str) -> str:
-    """Return a section of the page on other tools; the part above the first one for ""."""
-    parts = dict(
-        part.partition("\n")[::2] for part in ("\n" + OTHER_TOOLS).split("\n## ") if part.strip()
-    )
-    return parts[title]
+def page_of(tool: str) -> str:
+    """Return the page for users of a tool."""
+    return (HOWTO / f"from-{tool}.md").read_text(encoding="utf-8")
 
 
-def rows(title: str) -> list[tuple[str, str]]:
-    """Return the code in the two columns of the table of a section."""
-    lines = [line for line in section(title).splitlines() if line.startswith("| `")]
+def rows(tool: str) -> list[tuple[str, str]]:
+    """Return the code in the two columns of the table of a page."""
+    lines = [line for line in page_of(tool).splitlines() if line.startswith("| `")]
     return [
         (theirs.strip().strip("`"), ours.strip().strip("`"))
         for _, theirs, ours, _ in (line.split("|") for line in lines)
     ]
 
 
-def names(*titles: str) -> dict[str, Any]:
-    """Return the names that the code blocks of the page define."""
+def names(tool: str) -> dict[str, Any]:
+    """Return the names that the code blocks of a page define."""
     found: dict[str, Any] = {}
-    exec(blocks(OTHER_TOOLS)[0], found)  # noqa: S102 - the page's own
-    for title in titles:
-        for block in blocks(section(title)):
-            exec(block, found)  # noqa: S102
+    for block in blocks(page_of(tool)):
+        exec(block, found)  # noqa: S102 - the page's own
     return found
 
 
@@ -72,9 +66,9 @@ def numbers(value: Any) -> np.ndarray:
     return flat if flat.size <= 16 else np.sort(flat)
 
 
-def assert_equal_pairs(title: str) -> None:
-    found = names(title)
-    for theirs, ours in rows(title):
+def assert_equal_pairs(tool: str) -> None:
+    found = names(tool)
+    for theirs, ours in rows(tool):
         if "add_field" in theirs:  # defines a field, and has no result
             continue
         expected = numbers(eval(theirs, found))  # noqa: S307
@@ -130,8 +124,8 @@ def test_the_page_on_yt_runs_as_written() -> None:
 
 
 def test_calls_for_meras_run() -> None:
-    found = names()
-    code = [ours for _, ours in rows("Mera.jl") if not ours.startswith("ambar ")]
+    found = names("mera")
+    code = [ours for _, ours in rows("mera") if not ours.startswith("ambar ")]
     assert len(code) == 31
     for line in code:
         exec(line, found)  # noqa: S102

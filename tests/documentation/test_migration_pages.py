@@ -1,0 +1,75 @@
+"""The pages for users of other tools: both columns of their tables run, with equal results."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+from tests.helpers.paths import RAMSES, ROOT
+
+pytest.importorskip("matplotlib").use("Agg")
+pytest.importorskip("xarray")
+
+HOWTO = ROOT / "docs" / "howto"
+PART = re.compile(r"^```python\n(.*?)^```|^\| `([^`\n]+)` \| `([^`\n]+)` \|$", re.M | re.S)
+"""A block of Python, or a row of a table with code alone."""
+NOT_PYTHON = ("ambar ", "ambar_", "ambar::")
+PAGES = {
+    "osyris": ("osyris", 11),
+    "hdf5-netcdf": ("netCDF4", 12),
+    "zarr": ("zarr", 6),
+    "pyvista-zstd": ("pyvista_zstd", 7),
+    "atlas": ("atlas", 7),
+    "adios2": ("adios2", 4),
+}
+"""The package that a page needs, and how many results it compares at least."""
+
+
+@pytest.mark.filterwarnings("ignore")  # of the other tools
+@pytest.mark.parametrize("tool", PAGES)
+def test_both_columns_return_the_same(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, least = PAGES[tool]
+    pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    if tool == "osyris":
+        (tmp_path / "output_00002").symlink_to(RAMSES / "gravpart_small" / "output_00002")
+        ambar.convert("output_00002", "run.ambar", fsync=False)
+    found: dict[str, Any] = {}
+    compared = 0
+    for block, theirs, ours in PART.findall((HOWTO / f"from-{tool}.md").read_text("utf-8")):
+        if block:
+            exec(block, found)  # noqa: S102 - the page's own
+        elif not ours.startswith(NOT_PYTHON):
+            expected, result = run(theirs, found), run(ours, found)
+            if is_numeric(expected) and is_numeric(result):
+                np.testing.assert_allclose(ordered(result), ordered(expected), 1e-6, err_msg=ours)
+                compared += 1
+    assert compared >= least
+    pytest.importorskip("matplotlib.pyplot").close("all")
+
+
+def run(code: str, names: dict[str, Any]) -> Any:
+    """Return the value of an expression, or None after statements."""
+    try:
+        compiled = compile(code, "page", "eval")
+    except SyntaxError:
+        exec(code, names)  # noqa: S102
+        return None
+    return eval(compiled, names)  # noqa: S307
+
+
+def is_numeric(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, np.ndarray, np.generic))
+
+
+def ordered(value: Any) -> np.ndarray[Any, Any]:
+    """Return all numbers, sorted if they are many: rows of cells differ in their order."""
+    flat = np.asarray(value, np.float64).ravel()
+    return flat if flat.size <= 16 else np.sort(flat)
