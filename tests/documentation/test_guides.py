@@ -1,8 +1,10 @@
-"""The guides on profiles and error bounds: programs run as written, tables are those of scripts."""
+"""The guides on profiles, bounds, performance and sites: their programs and tables."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,14 +21,19 @@ import error_bounds
 HOWTO = ROOT / "docs" / "howto"
 
 
+def blocks(page: str) -> list[str]:
+    """Return the programs of a page."""
+    text = (HOWTO / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+
+
 def test_the_page_on_profiles_runs_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "output_00002").symlink_to(RAMSES / "gravpart_small" / "output_00002")
     monkeypatch.chdir(tmp_path)
     found: dict[str, object] = {}
-    page = (HOWTO / "profiles.md").read_text(encoding="utf-8")
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+    for block in blocks("profiles"):
         exec(block, found)  # noqa: S102 - the page's own
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [name for name, _, _ in printed] == ["fast", "balanced", "small"]
@@ -50,3 +57,30 @@ def test_pictures_are_drawn(case: error_bounds.Case, tmp_path: Path) -> None:
     target = tmp_path / "picture.png"
     error_bounds.draw(target, [case], dpi=40)
     assert target.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_on_performance_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ambar.convert(RAMSES / "gravpart_small" / "output_00002", tmp_path / "run.ambar")
+    monkeypatch.chdir(tmp_path)
+    for block in blocks("performance"):
+        exec(block, {})  # noqa: S102
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["True", "False"]
+
+
+def test_the_jobs_of_the_page_on_sites_run(tmp_path: Path) -> None:
+    (tmp_path / "run42").symlink_to(RAMSES / "sedov3d_small")
+    (tmp_path / "results").mkdir()
+    program = tmp_path / "ambar"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ambar "$@"\n')
+    program.chmod(0o755)
+    page = (HOWTO / "hpc-sites.md").read_text(encoding="utf-8")
+    jobs = re.findall(r"^```text\n(#!/bin/sh.*?)^```", page, re.M | re.S)
+    assert len(jobs) == 2
+    path, python = f"{tmp_path}:{os.environ['PATH']}", f"{ROOT / 'python'}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": python, "TMPDIR": str(tmp_path)}
+    for job in jobs:
+        (tmp_path / "run42.ambar").unlink(missing_ok=True)
+        subprocess.run(["sh", "-c", job], cwd=tmp_path, env=environment, check=True, timeout=60)
+    assert ambar.open_series(tmp_path / "results" / "run42.ambar").outputs == [1, 2]
