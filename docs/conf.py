@@ -4,6 +4,7 @@ The source folder is the root of the repository, so that the links between Markd
 same on a code host and on the site.
 """
 
+import builtins
 import functools
 import re
 from pathlib import Path
@@ -79,11 +80,13 @@ breathe_default_project = "ambar"
 breathe_show_include = False
 breathe_domain_by_extension = {"h": "c", "H": "cpp"}
 
+# Examples find the data of this repository by their path, which sphinx-gallery does not set.
+vars(builtins)["__file__"] = str(ROOT / "examples" / "gallery" / "section" / "plot_example.py")
 if gallery := sorted((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
     extensions.append("sphinx_gallery.gen_gallery")
     sphinx_gallery_conf = {
-        "examples_dirs": str(ROOT / "examples" / "gallery"),
-        "gallery_dirs": str(ROOT / "docs" / "examples"),
+        "examples_dirs": "examples/gallery",
+        "gallery_dirs": "docs/examples",
         "filename_pattern": "/plot_",
         "abort_on_example_error": True,
         "show_signature": False,
