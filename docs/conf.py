@@ -64,6 +64,8 @@ nitpick_ignore_regex = [
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 myst_fence_as_directive = ["mermaid"]
+mermaid_fullscreen = False
+mermaid_height = "auto"
 
 # The reference: docstrings, and headers of the C API by Doxygen
 default_role = "py:obj"
@@ -91,6 +93,7 @@ if gallery := sorted((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
         "abort_on_example_error": True,
         "show_signature": False,
         "download_all_examples": False,
+        "write_computation_times": False,
         "min_reported_time": 3600,
     }
 
