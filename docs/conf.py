@@ -7,6 +7,7 @@ same on a code host and on the site.
 import builtins
 import functools
 import re
+import sys
 from pathlib import Path
 
 from docutils.nodes import Element, TextElement
@@ -20,6 +21,7 @@ from ambar._util import properties
 properties.cached_property = functools.cached_property  # type: ignore[assignment,misc]
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "docs" / "_extensions"))
 
 project = "ambar"
 author = "The ambar developers"
@@ -44,6 +46,7 @@ exclude_patterns = [
 ]
 extensions = [
     "breathe",
+    "fortran",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
