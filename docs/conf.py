@@ -133,7 +133,16 @@ INDICES = {
 
 
 def add_contents(_: Sphinx, name: str, text: list[str]) -> None:
-    """Add to a page what only the site needs: tables of contents, and marks of single pages."""
+    """Add to a page what only the site needs: tables of contents, and marks of single pages.
+
+    Links to folders, which only a code host shows, become text.
+    """
+    folder = (ROOT / name).parent
+    text[0] = re.sub(
+        r"\[([^][]*)\]\(([\w./-]+)\)",
+        lambda link: link[1] if (folder / link[2]).is_dir() else link[0],
+        text[0],
+    )
     if re.match(r"benchmarks/\w+/results/|examples/data/", name):
         text[0] = f"---\norphan: true\n---\n{text[0]}"
     if name not in INDICES:
