@@ -5,13 +5,10 @@ Plotfiles do not state their units; ``with_units`` does. This is a box of 12 com
 redshift 5.5, stored within an error bound in 0.5 MB.
 """
 
-from pathlib import Path
-
 import ambar
 import ambar.xarray  # for image.ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 run.info
 
 # %%

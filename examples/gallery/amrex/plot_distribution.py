@@ -4,15 +4,12 @@
 How much of the volume and of the mass of a cosmological run has which density.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 import ambar.xarray  # for share.ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 
 # %%
 # Histograms are weighted with the volume by default. The density in units of its mean is an

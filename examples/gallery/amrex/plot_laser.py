@@ -5,14 +5,11 @@ A laser pulse drives a wake in a plasma: electric field and density of charge of
 units.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "laser_wake.ambar").with_units("WarpX")
+run = ambar.open_snapshot("../../data/laser_wake.ambar").with_units("WarpX")
 
 # %%
 # Fields without a density of mass are cut. Those of both signs have symmetric colours.

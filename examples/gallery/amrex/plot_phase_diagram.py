@@ -4,15 +4,12 @@
 The mass of the gas by its density and temperature, of a cosmological run with Nyx.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 import ambar.xarray  # for diagram.ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 
 # %%
 # Sums of the mass in bins of both fields. Units apply to bins and sums.

@@ -4,15 +4,12 @@
 Spherical profiles of gas in a cosmological run, in physical units, around a center that is found.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 import ambar.xarray  # for profile.ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 peak = run.amr.find_center("max:density")
 peak
 

@@ -5,12 +5,9 @@ Boxes, spheres, cylinders and shells are combined with ``&``, ``|``, ``-`` and `
 and statistics take a region, and read only the chunks that it touches.
 """
 
-from pathlib import Path
-
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 
 # %%
 # The middle of the box is "bc". Lengths are fractions of the box, or in the given unit.

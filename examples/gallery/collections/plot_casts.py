@@ -4,14 +4,11 @@
 Many small datasets in one store, here casts of two gliders that cross a current.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-casts = ambar.open_collection(data / "casts.ambar")
+casts = ambar.open_collection("../../data/casts.ambar")
 casts
 
 # %%

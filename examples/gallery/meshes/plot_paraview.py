@@ -16,7 +16,7 @@ import ambar
 
 folder = TemporaryDirectory()
 exported, picture = Path(folder.name) / "flow.vtkhdf", Path(folder.name) / "flow.png"
-ambar.export(Path(__file__).parents[2] / "data/flow.ambar", exported)
+ambar.export("../../data/flow.ambar", exported)
 
 # %%
 # A script for pvpython, which runs where ParaView is installed.

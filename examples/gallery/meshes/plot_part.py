@@ -4,15 +4,12 @@
 A region and a condition select cells. Only the chunks and arrays that they need are read.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-mesh = ambar.open_mesh(data / "flow.ambar")
+mesh = ambar.open_mesh("../../data/flow.ambar")
 mesh
 
 # %%

@@ -4,15 +4,12 @@
 xarray opens stores with dask: a task reads the chunks that its part of a result needs.
 """
 
-from pathlib import Path
-
 import dask
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 
-data = Path(__file__).parents[2] / "data"
-section = xr.open_dataset(data / "section.ambar", chunks={})
+section = xr.open_dataset("../../data/section.ambar", chunks={})
 section["temperature"].data
 
 # %%
@@ -31,5 +28,5 @@ bottom.set(xlabel="latitude [degrees north]", ylabel="depth of 10 °C [m]", ylim
 
 # %%
 # Cells of a run are dask arrays, too, all levels together.
-cells = xr.open_dataset(data / "dark_matter.ambar", group="particles/DM", chunks={})
+cells = xr.open_dataset("../../data/dark_matter.ambar", group="particles/DM", chunks={})
 np.sqrt((cells["xvel"] ** 2).mean()).compute()

@@ -5,7 +5,6 @@ A conversion writes to S3, and maps read the parts that they need. Here a server
 """
 
 import logging
-from pathlib import Path
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -22,7 +21,7 @@ boto3.client("s3", endpoint_url=keys["endpoint"], **names).create_bucket(Bucket=
 
 # %%
 # The target of a conversion is a URL. The object appears when it is complete.
-output = Path(__file__).parents[3] / "tests/data/ramses/implosion2d/output_00004"
+output = "../../../tests/data/ramses/implosion2d/output_00004"
 url = "s3://bucket/implosion.ambar"
 ambar.convert(output, url, error_bound="1e-3 relative", storage_options=keys)
 

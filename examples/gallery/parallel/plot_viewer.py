@@ -5,15 +5,13 @@
 zoomed like a map.
 """
 
-from pathlib import Path
 from urllib.request import urlopen
 
 import matplotlib.pyplot as plt
 
 import ambar
 
-root = Path(__file__).parents[3]
-series = ambar.open_series(root / "examples/data/implosion.ambar")
+series = ambar.open_series("../../data/implosion.ambar")
 viewer = series.view()  # in a notebook, this is a widget
 viewer.serve(browser=False)
 with urlopen(viewer.url) as page:
@@ -22,7 +20,7 @@ viewer.stop()
 
 # %%
 # Such a page in Chromium. "As a call of Python" has the code that draws the picture.
-page = plt.imread(root / "docs/images/view-cells.png")
+page = plt.imread("../../../docs/images/view-cells.png")
 height, width, _ = page.shape
 figure = plt.figure(figsize=(10, 10 * height / width))
 axes = figure.add_axes((0, 0, 1, 1))

@@ -5,16 +5,13 @@ Tables of cells and particles are columns in memory, which data frames and datab
 copy.
 """
 
-from pathlib import Path
-
 import duckdb
 import matplotlib.pyplot as plt
 import polars as pl
 
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "cosmic_web.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 gas = run.amr.read(["level", "density", "temperature", "mass"], where="temperature > 1 K")
 gas.to_pandas().describe()
 

@@ -5,15 +5,12 @@ Dark matter of a cosmological run with Nyx: a slab of 3 comoving Mpc. Masses are
 pixel, over a smooth kernel, or not at all.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 import ambar.xarray  # for image.ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "dark_matter.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/dark_matter.ambar").with_units("Nyx")
 dark = run.particles
 
 # %%

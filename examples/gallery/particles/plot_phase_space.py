@@ -4,13 +4,10 @@
 The phase space of dark matter: matter falls onto the filaments from both sides.
 """
 
-from pathlib import Path
-
 import ambar
 import ambar.xarray  # for diagram.ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_snapshot(data / "dark_matter.ambar").with_units("Nyx")
+run = ambar.open_snapshot("../../data/dark_matter.ambar").with_units("Nyx")
 dark = run.particles
 
 # %%

@@ -4,12 +4,9 @@
 Derived fields, arithmetic and fields of your own are computed when they are read, chunk by chunk.
 """
 
-from pathlib import Path
-
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-run = ambar.open_series(data / "implosion.ambar")[-1]
+run = ambar.open_series("../../data/implosion.ambar")[-1]
 run.amr.derived_fields
 
 # %%

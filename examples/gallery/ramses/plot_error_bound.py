@@ -12,7 +12,7 @@ import numpy as np
 
 import ambar
 
-output = Path(__file__).parents[3] / "tests/data/ramses/implosion2d/output_00004"
+output = "../../../tests/data/ramses/implosion2d/output_00004"
 folder = TemporaryDirectory()
 store = Path(folder.name) / "lossy.ambar"
 bounds, ratios, errors = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2], [], []

@@ -4,11 +4,9 @@
 The implosion of Liska and Wendroff (2003) in two dimensions, by RAMSES, on levels 6 to 10.
 """
 
-from pathlib import Path
-
 import ambar
 
-output = Path(__file__).parents[3] / "tests/data/ramses/implosion2d/output_00004"
+output = "../../../tests/data/ramses/implosion2d/output_00004"
 run = ambar.open_snapshot(output)  # an output folder opens without a conversion, too
 
 # %%

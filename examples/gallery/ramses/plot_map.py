@@ -11,7 +11,7 @@ import ambar
 
 folder = TemporaryDirectory()
 store = Path(folder.name) / "run.ambar"
-output = Path(__file__).parents[3] / "tests/data/ramses/gravpart_small/output_00002"
+output = "../../../tests/data/ramses/gravpart_small/output_00002"
 ambar.convert(output, store)
 
 # %%

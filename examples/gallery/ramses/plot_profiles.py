@@ -4,14 +4,12 @@
 Profiles average cells in bins, here of the distance from the centre of a blast wave in RAMSES.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 import ambar.xarray  # for profile.ambar
 
-output = Path(__file__).parents[3] / "tests/data/ramses/sedov2d_small/output_00002"
+output = "../../../tests/data/ramses/sedov2d_small/output_00002"
 run = ambar.open_snapshot(output)
 
 # %%

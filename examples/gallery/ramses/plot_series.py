@@ -4,14 +4,11 @@
 A folder of outputs becomes one store, a series: a sequence of snapshots.
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 import ambar
 
-data = Path(__file__).parents[2] / "data"
-series = ambar.open_series(data / "implosion.ambar")
+series = ambar.open_series("../../data/implosion.ambar")
 series
 
 # %%
