@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import ambar
 from tests.helpers.paths import RAMSES, ROOT
+from tests.helpers.sample_outputs import amrex_sample
 
 pytest.importorskip("matplotlib").use("Agg")
 pytest.importorskip("xarray")
@@ -73,3 +75,28 @@ def ordered(value: Any) -> np.ndarray[Any, Any]:
     """Return all numbers, sorted if they are many: rows of cells differ in their order."""
     flat = np.asarray(value, np.float64).ravel()
     return flat if flat.size <= 16 else np.sort(flat)
+
+
+@pytest.mark.parametrize("name", ["SZ", "SZ3", "Zfp"])
+def test_plotfiles_with_filters_are_converted(name: str, tmp_path: Path) -> None:
+    h5py, filters = pytest.importorskip("h5py"), pytest.importorskip("hdf5plugin")
+    source, target = amrex_sample("advection_none.h5"), tmp_path / "plt00010.h5"
+    shutil.copy(source, target)
+    bound = {"accuracy": 1e-3} if name == "Zfp" else {"absolute": 1e-3}
+    with h5py.File(target, "a") as file:
+        for level in (file[f"level_{number}"] for number in range(3)):
+            data = level["data:datatype=0"]
+            values, attributes = data[:], dict(data.attrs)
+            del level["data:datatype=0"]
+            data = level.create_dataset(
+                "data:datatype=0", data=values, chunks=(4096,), **getattr(filters, name)(**bound)
+            )
+            data.attrs.update(attributes)
+    ambar.convert(target, tmp_path / "plt.ambar", fsync=False)
+    run = ambar.open_snapshot(tmp_path / "plt.ambar")
+    with h5py.File(source) as file:
+        assert run.info.time == pytest.approx(file.attrs["time"][0], rel=1e-6)
+        assert len(run.amr.cells_per_level) == file.attrs["num_levels"][0]
+    expected = ambar.open_snapshot(source).amr.read("phi")["phi"]
+    error = np.abs(run.amr.read("phi")["phi"] - expected).max()
+    assert 0 < error <= 1e-3
