@@ -9,6 +9,7 @@
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
 #   make peers      what `ambar-bench parallel` measures ambar against, by apt-get (root) and from sources
 #   make campaign   the long tests: crashes, damage, random inputs: make campaign SECONDS=600 SEED=7
+#   make servers    MinIO, the Versity gateway and Azurite into target/servers, for make campaign: Go and npm
 #   make memcheck   unit tests and C programs under valgrind: make memcheck SECONDS=600
 #   make deny       licences, sources and advisories of the Rust crates, by cargo-deny
 #   make install    the library for C, C++ and Fortran: make install PREFIX=$HOME/.local
@@ -118,13 +119,30 @@ SECONDS ?= 60
 SEED ?= 1
 
 campaign: NEEDS := --group test
-campaign: build
+campaign: build servers
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=2000 \
 		cargo test --release --locked --workspace -- --include-ignored
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=20000 \
 		cargo test --release --locked -p ambar-codec --lib properties
 	$(BIN)/python -m pytest -m campaign
 	$(BIN)/python -m campaigns --all --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
+
+# Independent servers of object stores. Tests on a server that cannot be built are skipped.
+SERVERS := $(CURDIR)/target/servers
+MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+VERSITY := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+AZURITE := azurite@3.37.0
+
+.PHONY: servers
+servers: $(SERVERS)/bin/minio $(SERVERS)/bin/versitygw $(SERVERS)/azurite
+
+$(SERVERS)/bin/minio $(SERVERS)/bin/versitygw: MODULE = $(if $(findstring minio,$@),$(MINIO),$(VERSITY))
+$(SERVERS)/bin/minio $(SERVERS)/bin/versitygw:
+	GOBIN=$(@D) go install $(MODULE) || echo "$(@F) is left out: it needs Go and its modules"
+
+$(SERVERS)/azurite:
+	npm install --silent --no-audit --no-fund --prefix $@ $(AZURITE) \
+		|| { rm -rf $@; echo "Azurite is left out: it needs npm"; }
 
 # Where a nightly toolchain is installed, ambar-codec's unit tests run with AddressSanitizer in the Rust code, too.
 memcheck: NEEDS := --group test

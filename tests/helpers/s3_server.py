@@ -10,7 +10,7 @@ import pytest
 
 BUCKET = "ambar"
 """The bucket of the tests."""
-KEYS = {"access_key_id": "ours", "secret_access_key": "secret"}
+KEYS = {"access_key_id": "ours", "secret_access_key": "secret-of-the-tests"}
 
 
 @contextmanager

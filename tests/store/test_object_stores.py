@@ -39,6 +39,8 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test depends on the settings of the user."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
 
 @pytest.fixture
@@ -154,6 +156,39 @@ def test_settings_come_from_the_environment(
         ambar.open_store(f"{bucket}/some/one.ambar", storage_options={"anonymous": True})
 
 
+def test_profiles(
+    bucket: str,
+    options: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "config").write_text(
+        f"[profile site]\nregion = us-east-1\nendpoint_url = {options['endpoint']}\n"
+        "[profile login]\nsso_session = x\n"
+    )
+    keys = f"aws_access_key_id = {KEYS['access_key_id']}\naws_secret_access_key = secret\n"
+    (tmp_path / "credentials").write_text(f"[site]\n{keys}")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    url = f"{bucket}/one.ambar"
+    assert ambar.open_store(url, storage_options={"profile": "site"}).attrs["title"] == "a run"
+    monkeypatch.setenv("AWS_PROFILE", "site")
+    assert ambar.open_store(url).attrs["title"] == "a run"
+    with pytest.raises(ValueError, match="available: login, site"):
+        ambar.open_store(url, storage_options={"profile": "other"})
+    with pytest.raises(ambar.UnsupportedError, match="export-credentials --profile login"):
+        ambar.open_store(url, storage_options={"profile": "login"})
+
+
+def test_the_page_lists_all_options() -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/object-stores.md").read_text()
+    for url in ("s3://bucket/x", "gs://bucket/x", "az://bucket/x", "https://host/x"):
+        with pytest.raises(ValueError, match="available: ") as error:
+            ambar.open(url, storage_options={"colour": "red"})
+        for name in str(error.value).split("available: ")[1].split(", "):
+            assert f"`{name}`" in page
+
+
 def read_elsewhere(pickled: bytes) -> float:
     return float(pickle.loads(pickled).cube[3:5].sum())
 
@@ -181,7 +216,7 @@ def test_what_is_not_there(bucket: str, options: dict[str, str]) -> None:
 
 
 def test_invalid_options_are_refused(tmp_path: Path, options: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match='"endpiont".*endpoint, region'):
+    with pytest.raises(ValueError, match='"endpiont".*endpoint, profile, region'):
         ambar.open("s3://data/x.ambar", storage_options={**options, "endpiont": "x"})
     with pytest.raises(ValueError, match="expected a URL"):
         ambar.open(tmp_path / "x.ambar", storage_options=options)
@@ -189,7 +224,7 @@ def test_invalid_options_are_refused(tmp_path: Path, options: dict[str, str]) ->
         xr.open_dataset(tmp_path / "x.ambar", engine="ambar", storage_options=options)
     with pytest.raises(ValueError, match="storage options"):
         ambar.open("s3://data/x.ambar", storage_options={"access_key_id": "half"})
-    with pytest.raises(ambar.UnsupportedError, match="s3://, http://"):
+    with pytest.raises(ambar.UnsupportedError, match="s3://, gs://, az://, http://"):
         ambar.open("ftp://data/x.ambar")
     with pytest.raises(ValueError, match="s3://BUCKET/KEY"):
         ambar.open("s3://")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def compare(
-    original: Annotated[Path, typer.Argument(help="A store, a plotfile, or a RAMSES output.")],
-    other: Annotated[Path, typer.Argument(help="Another version of the same.")],
+    original: Annotated[
+        str, typer.Argument(help="A store or its URL, a plotfile, or a RAMSES output.")
+    ],
+    other: Annotated[str, typer.Argument(help="Another version of the same.")],
     fields: Annotated[
         str | None, option("Fields, or particles, to compare; else all in both.", "--fields", "-f")
     ] = None,

@@ -16,7 +16,7 @@ from ambar._util.text import size
 from ambar.cli.options import COMMIT, Debug, Json, option
 from ambar.cli.output import LISTED, console, errors, plain_table, print_json, show_result
 
-StorePath = Annotated[Path, typer.Argument(help="A store in a single file.")]
+StorePath = Annotated[str, typer.Argument(help="A store in a single file.")]
 
 
 def log(

@@ -14,7 +14,7 @@ from ambar._util.text import plural, size
 from ambar.cli.options import Commit, Debug, Json, Progress, Threads, option
 from ambar.cli.output import show_result
 
-Place = Annotated[Path, typer.Argument(help="A store.")]
+StorePath = Annotated[str, typer.Argument(help="A store.")]
 
 
 def verify(
@@ -57,32 +57,42 @@ def verify(
 
 
 def compact(
-    path: Place,
+    path: Annotated[str, typer.Argument(help="A store; the URL of one needs a target.")],
+    target: Annotated[
+        str | None, typer.Argument(help="A path or URL to copy the last commit to.")
+    ] = None,
+    overwrite: Annotated[bool, option("Replace an existing target.", "--overwrite")] = False,
     progress: Progress = True,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
     """Rewrite a store without the dead bytes of replaced and removed arrays.
 
+    With a target, the store remains, and its last commit is copied: a store of many objects, at a
+    URL that ends with "/", becomes one object or file.
+
     [bold]Examples[/bold]
     ambar compact run.ambar
     ambar compact run.ambar --json
+    ambar compact s3://bucket/run/ s3://bucket/run.ambar
     """
-    from ambar import _core
     from ambar.store import maintenance
-    from ambar.store.urls import refuse_url
+    from ambar.store.locations import open_store
+    from ambar.store.urls import is_url, without_secrets
 
-    refuse_url(path)
-    before = _core.Store(str(path)).usage()["total"]
-    with progress_function(progress, f"compacting {path.name}"):
-        maintenance.compact(path)
-    after = _core.Store(str(path)).usage()["total"]
-    found = {"path": str(path), "bytes_before": before, "bytes_after": after}
-    show_result(f"{path}: {size(before)} -> {size(after)}", found, as_json=json)
+    if target is None and overwrite:
+        raise typer.BadParameter("--overwrite replaces a target; give one")
+    shown = without_secrets(path) if is_url(path) else path
+    before = open_store(path).usage()["total"]
+    with progress_function(progress, f"compacting {Path(shown).name}"):
+        maintenance.compact(path, target, mode="w" if overwrite else "w-")
+    after = open_store(path if target is None else target).usage()["total"]
+    found = {"path": shown, "bytes_before": before, "bytes_after": after}
+    show_result(f"{shown}: {size(before)} -> {size(after)}", found, as_json=json)
 
 
 def repair(
-    path: Place,
+    path: StorePath,
     progress: Progress = True,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
@@ -98,20 +108,22 @@ def repair(
     from ambar.store import maintenance
 
     before = _size(path)
-    with progress_function(progress, f"repairing {path.name}"):
+    with progress_function(progress, f"repairing {Path(path).name}"):
         maintenance.repair(path)
     removed = before - _size(path)
-    found = {"path": str(path), "bytes_removed": removed}
+    found = {"path": path, "bytes_removed": removed}
     show_result(f"{path}: removed {size(removed)}", found, as_json=json)
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+def _size(path: str) -> int:
+    return Path(path).stat().st_size if Path(path).is_file() else 0
 
 
 def references(
-    path: Annotated[Path, typer.Argument(help="A store.")],
-    url: Annotated[str, option("URL of the store for readers; its absolute path by default.")] = "",
+    path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
+    url: Annotated[
+        str, option("URL of the store for readers; PATH, made absolute, by default.")
+    ] = "",
     group: Annotated[str, option("Limit the output to this group.")] = "",
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:

@@ -319,6 +319,7 @@ def compare(
     output: int | None = None,
     spectrum: str | None = None,
     threads: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Comparison:
     """Compare two versions of the same data.
 
@@ -331,7 +332,7 @@ def compare(
     Parameters
     ----------
     original, other : str or path-like
-        Stores, AMReX plotfiles or RAMSES outputs.
+        Stores or their URLs, AMReX plotfiles or RAMSES outputs.
     fields : str or sequence of str, optional
         Fields, and components of rows ("particles", "particles/DM", "sinks"), to compare; by
         default all that both have. The name of an array of a mesh selects those of all blocks.
@@ -347,6 +348,8 @@ def compare(
         a side.
     threads : int, optional
         The number of threads that read; all cores by default.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -365,7 +368,7 @@ def compare(
     >>> found.held, found.cells, found.fields[0].all.max_error
     (True, 49680, 0.0)
     """
-    a, b = (operand_of(path, output, threads) for path in (original, other))
+    a, b = (operand_of(path, output, threads, storage_options) for path in (original, other))
     common = [name for name in a.fields if name in b.fields]
     tables = [name for name in a.tables if name in b.tables]
     everything = [*common, *tables]

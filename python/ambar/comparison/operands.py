@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from ambar.snapshot.regions import AXES
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import PartBound
 from ambar.store.store import Store
+from ambar.store.urls import is_url
 
 
 class Level(NamedTuple):
@@ -143,9 +144,14 @@ class Operand(ABC):
         )
 
 
-def operand_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Operand:
-    """Return the operand of a path. Raises the errors of `ambar.open`."""
-    kind, opened = open_path(path)
+def operand_of(
+    path: str | os.PathLike[str],
+    output: int | None,
+    threads: int | None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Operand:
+    """Return the operand of a path or URL. Raises the errors of `ambar.open`."""
+    kind, opened = open_path(path, storage_options if is_url(path) else None)
     if kind.compare is None:
         raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
     operand: Operand = kind.compare(opened, output, threads)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ambar.store.store import Store
+from ambar.store.urls import core_options, is_url
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,26 @@ class Referenced:
     Parameters
     ----------
     path
-        A store: a file or a folder.
+        A store: a file, a folder, or the URL of one.
     url
-        URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default its
-        absolute path.
+        URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default the
+        URL or the absolute path of the store.
     group
         The group that becomes the root; by default the root of the store.
+    storage_options
+        Options for URLs, as for `ambar.open`.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], url: str | None = None, group: str = ""
+        self,
+        path: str | os.PathLike[str],
+        url: str | None = None,
+        group: str = "",
+        storage_options: Mapping[str, object] | None = None,
     ) -> None:
-        self.store = Store._open(path)
-        self.url = url or str(Path(path).expanduser().absolute())
+        self.store = Store._open(path, core_options(storage_options))
+        own = os.fspath(path) if is_url(path) else str(Path(path).expanduser().absolute())
+        self.url = url or own
         self.group = group.strip("/")
         self.store._attributes(self.group)  # raises KeyError if it does not exist
 
@@ -77,7 +85,11 @@ class Referenced:
 
 
 def references(
-    path: str | os.PathLike[str], url: str | None = None, group: str = ""
+    path: str | os.PathLike[str],
+    url: str | None = None,
+    group: str = "",
+    *,
+    storage_options: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Return references to all chunks of a store, as kerchunk writes them.
 
@@ -88,12 +100,14 @@ def references(
     Parameters
     ----------
     path : str or path-like
-        A store: a file or a folder.
+        A store: a file, a folder, or the URL of one.
     url : str, optional
-        URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default its
-        absolute path.
+        URL of the file or folder for readers, such as ``s3://bucket/run.ambar``; by default the
+        URL, or the absolute path, of the store.
     group : str, default ""
         The group that becomes the root; by default the root of the store.
+    storage_options : mapping, optional
+        Options for URLs, as for `ambar.open`.
 
     Returns
     -------
@@ -116,7 +130,7 @@ def references(
     >>> url
     's3://bucket/fields.ambar'
     """
-    source = Referenced(path, url, group)
+    source = Referenced(path, url, group, storage_options)
     refs: dict[str, Any] = {}
     nodes: dict[str, Any] = {}
     for name, attributes in source.groups().items():

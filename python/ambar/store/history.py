@@ -161,6 +161,8 @@ def untag(path: str | os.PathLike[str], name: str) -> None:
         If no commit has the name.
     BusyError
         If a writer has the store open.
+    UnsupportedError
+        If the store is a directory or a URL.
 
     Examples
     --------
@@ -169,6 +171,7 @@ def untag(path: str | os.PathLike[str], name: str) -> None:
     >>> "draft" in ambar.tags("fields.ambar")
     False
     """
+    refuse_url(path, _ONE_COMMIT)
     with _writer(path) as writer:
         writer._core.tag(name, None)
         writer.commit(f"removed the tag {name}")
@@ -248,8 +251,14 @@ def restore(
         writer.commit(f"restored commit {number}" if message is None else message)
 
 
+_ONE_COMMIT = (
+    "an object is written as a whole, and a directory of objects has its last commit only; "
+    "download the object, change the file, and upload it"
+)
+
+
 def _number(path: str | os.PathLike[str], commit: CommitName | None) -> int:
-    refuse_url(path)
+    refuse_url(path, _ONE_COMMIT)
     core = open_core(path)
     if commit is not None:
         return find_commit(core, commit)

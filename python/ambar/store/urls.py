@@ -22,14 +22,16 @@ def is_object(place: str | os.PathLike[str]) -> bool:
     return is_url(place) and not urlsplit(os.fspath(place)).path.endswith("/")
 
 
-def refuse_url(place: str | os.PathLike[str]) -> None:
+def refuse_url(
+    place: str | os.PathLike[str], advice: str = "use a local file, and upload it"
+) -> None:
     """Raise UnsupportedError if files, or a store that is changed in place, would be at a URL."""
     text = os.fspath(place)
     if is_url(text) or _is_joined(text):
         from ambar._core import UnsupportedError
 
         raise UnsupportedError(
-            f"{text}: expected a path on this machine, found a URL; use a local file, and upload it"
+            f"{without_secrets(text)}: expected a path on this machine, found a URL; {advice}"
         )
 
 

@@ -74,7 +74,7 @@ pub trait Run {
 /// errors of outputs are listed instead, unless all outputs fail. `Corrupt` if all outputs are unfinished.
 pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result<ConvertReport> {
     let paths = run.paths();
-    options.check_skipping(target, paths.len())?;
+    options.check_skipping(target)?;
     let mut series = SeriesTarget::open(target, options)?;
     let mut report = ConvertReport::default();
     let mut first_error = None;

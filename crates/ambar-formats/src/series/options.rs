@@ -62,9 +62,9 @@ impl StoreOptions {
     ///
     /// # Errors
     /// `Unsupported`.
-    pub(super) fn check_skipping(&self, target: &Path, outputs: usize) -> Result<()> {
+    pub(super) fn check_skipping(&self, target: &Path) -> Result<()> {
         let is_upload = url_of(target).is_some_and(|url| !url.ends_with('/'));
-        if self.on_error == OnError::Stop || outputs < 2 || !is_upload {
+        if self.on_error == OnError::Stop || !is_upload {
             return Ok(());
         }
         let message = "on_error=\"skip\" does not apply to an object, which is written in one upload; write to a URL \

@@ -311,6 +311,16 @@ pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     hidden.push(name);
     hidden.push(ending);
     let temporary = path.with_file_name(hidden);
+    if path
+        .as_os_str()
+        .as_encoded_bytes()
+        .windows(3)
+        .any(|part| part == b"://")
+    {
+        let message = "expected a path, found a URL, which this function does not write to; use a local file, and \
+                       upload it";
+        return Err(Error::unsupported(message).in_file(path.display()));
+    }
     let folder = temporary.parent().map(fs::metadata);
     if matches!(folder, Some(Err(error)) if error.kind() == io::ErrorKind::NotFound) {
         return Err(

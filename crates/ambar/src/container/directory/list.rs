@@ -91,9 +91,9 @@ impl List {
                 is_staged,
             } = self.entries[key];
             let seal = seal.map_or("-".to_owned(), |seal| format!("{seal:08x}"));
-            let place = if is_staged { "+" } else { "" };
+            let mark = if is_staged { "+" } else { "" };
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "{crc32:08x} {seal} {len} {number}{place} {key}");
+            let _ = writeln!(out, "{crc32:08x} {seal} {len} {number}{mark} {key}");
         }
         for key in &self.removed {
             let _ = writeln!(out, "removed {key}");

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use object_store::{GetOptions, GetRange, GetResult, ObjectStore, path::Path};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, path::Path};
 
 use super::super::ranges;
 use super::errors::{self, replaced};
@@ -162,19 +162,7 @@ pub fn whole(service: &Arc<Service>, key: &str, limit: u64) -> Result<Option<(Ve
 
 /// The version of the object `key`; `None` if it does not exist, or the server does not say.
 pub fn look(service: &Arc<Service>, key: &str) -> Result<Option<Version>> {
-    let client = service.client()?;
-    let path = service.object(key)?;
-    let found = runtime::wait(async move {
-        let options = GetOptions {
-            head: true,
-            ..GetOptions::default()
-        };
-        client
-            .get_opts(&path, options)
-            .await
-            .map(|answer| version_of(&answer))
-    })?;
-    match found {
+    match head(service, key)? {
         Ok(version) => Ok(Some(version)),
         // Without the permission to list, some services deny access to objects that do not exist.
         Err(
@@ -184,17 +172,58 @@ pub fn look(service: &Arc<Service>, key: &str) -> Result<Option<Version>> {
     }
 }
 
+/// As `look`; an error if the server does not say whether the object exists.
+pub fn find(service: &Arc<Service>, key: &str) -> Result<Option<Version>> {
+    match head(service, key)? {
+        Ok(version) => Ok(Some(version)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(to_error(&error, service, key)),
+    }
+}
+
+fn head(service: &Arc<Service>, key: &str) -> Result<object_store::Result<Version>> {
+    let client = service.client()?;
+    let path = service.object(key)?;
+    runtime::wait(async move {
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let answer = client.get_opts(&path, options).await;
+        answer.map(|answer| version_of(&answer))
+    })
+}
+
+/// Checks that the bucket exists, unless the server denies to list its objects.
+pub fn check_bucket(service: &Arc<Service>) -> Result<()> {
+    match first(service)? {
+        Err(error) if !errors::is_denial(&error) => Err(bucket_error(&error, service)),
+        _ => Ok(()),
+    }
+}
+
 /// Whether there is no object below the prefix.
 pub fn is_empty(service: &Arc<Service>) -> Result<bool> {
+    let first = first(service)?.map_err(|error| bucket_error(&error, service))?;
+    Ok(first.is_none())
+}
+
+/// An object below the prefix.
+fn first(service: &Arc<Service>) -> Result<object_store::Result<Option<ObjectMeta>>> {
     let client = service.client()?;
     let base = service.base.clone();
-    let first = runtime::wait(async move {
+    runtime::wait(async move {
         let prefix = (!base.as_ref().is_empty()).then_some(base);
         client.list(prefix.as_ref()).try_next().await
-    })?;
-    Ok(first
-        .map_err(|error| to_error(&error, service, ""))?
-        .is_none())
+    })
+}
+
+/// Converts an error of listing objects, which exist in an existing bucket.
+fn bucket_error(error: &object_store::Error, service: &Service) -> Error {
+    match errors::is_absence(error) {
+        true => errors::missing_bucket().in_file(&service.location),
+        false => to_error(error, service, ""),
+    }
 }
 
 /// The keys and lengths of all objects below `folder`, or below the URL if it is empty.
@@ -363,5 +392,5 @@ fn check_length(found: usize, expected: usize) -> Result<()> {
 
 /// Converts an error of reading `key` of `service`.
 fn to_error(error: &object_store::Error, service: &Service, key: &str) -> Error {
-    errors::to_error(error, service.hint, &service.location, key)
+    errors::to_error(error, &service.access, &service.location, key)
 }

@@ -146,7 +146,7 @@ pub fn failed(service: &Service, error: &object_store::Error, key: &str) -> Erro
                        disables; write one object, at a URL without `/` at its end";
         return Error::unsupported(message).in_file(&service.location);
     }
-    errors::to_write_error(error, service.hint, &service.location, key)
+    errors::to_write_error(error, &service.access, &service.location, key)
 }
 
 impl Drop for EntrySender {

@@ -2,10 +2,24 @@
 
 use std::error::Error as _;
 
+use object_store::client::{HttpError, HttpErrorKind};
+
 use crate::error::{Error, ErrorKind};
 
-/// Converts an error of reading `key` of a service. `hint` describes how to give credentials.
-pub fn to_error(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
+/// How to reach a service, for messages.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// How to give credentials.
+    pub hint: &'static str,
+    /// The name or the address of the service.
+    pub server: String,
+}
+
+/// The beginning of the hint of a service without credentials.
+const LACKS_CREDENTIALS: &str = "no credentials";
+
+/// Converts an error of reading `key` of a service.
+pub fn to_error(error: &object_store::Error, access: &Access, location: &str, key: &str) -> Error {
     use object_store::Error as Refusal;
     let converted = match error {
         Refusal::NotFound { .. } => Error::missing_file(
@@ -16,46 +30,101 @@ pub fn to_error(error: &object_store::Error, hint: &str, location: &str, key: &s
             "the server does not serve parts of files (HTTP range requests); download the file, or \
              use another server",
         ),
-        _ => other(error, "reading", hint),
+        _ => other(error, "reading", access),
     };
     located(converted, location, key)
 }
 
 /// Converts an error of writing `key` of a service.
-pub fn to_write_error(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
+pub fn to_write_error(
+    error: &object_store::Error,
+    access: &Access,
+    location: &str,
+    key: &str,
+) -> Error {
     use object_store::Error as Refusal;
     let converted = match error {
-        Refusal::NotFound { .. } => Error::missing_file(
-            "the bucket does not exist, or the upload was aborted; check the bucket of the URL",
-        ),
+        error if is_absence(error) => missing_bucket(),
         Refusal::NotSupported { .. } | Refusal::NotImplemented { .. } => {
             Error::unsupported(format!(
                 "the service does not support the request ({}); write a local file and upload it",
                 chain(error)
             ))
         }
-        _ => other(error, "writing", hint),
+        _ => other(error, "writing", access),
     };
     located(converted, location, key)
 }
 
-fn other(error: &object_store::Error, action: &str, hint: &str) -> Error {
+/// The error for a bucket that does not exist.
+pub fn missing_bucket() -> Error {
+    Error::missing_file(
+        "the bucket does not exist, or the upload was aborted; check the bucket of the URL",
+    )
+}
+
+/// Whether the service has answered that there is no such object, upload or bucket.
+pub fn is_absence(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotFound { .. }) || status(error) == Some(404)
+}
+
+/// Whether the service has denied access.
+pub fn is_denial(error: &object_store::Error) -> bool {
     use object_store::Error as Refusal;
-    match error {
-        Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
-            Error::new(ErrorKind::Io, format!("the server denies access; {hint}"))
-        }
-        Refusal::InvalidPath { .. } => Error::invalid(chain(error)),
-        _ => {
-            let lacks_credentials = hint.starts_with("no credentials");
-            let hint = if lacks_credentials {
-                hint
-            } else {
-                "check the address and the network"
-            };
-            let found = chain(error);
-            Error::new(ErrorKind::Io, format!("{action} failed: {found}; {hint}"))
-        }
+    matches!(
+        error,
+        Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. }
+    ) || matches!(status(error), Some(401 | 403))
+}
+
+/// The status of the answer. `object_store` has it for some requests in the message alone.
+fn status(error: &object_store::Error) -> Option<u16> {
+    let text = chain(error);
+    let (_, after) = text.split_once("status code: ")?;
+    after.get(..3)?.parse().ok()
+}
+
+fn other(error: &object_store::Error, action: &str, access: &Access) -> Error {
+    let Access { hint, server } = access;
+    if let object_store::Error::InvalidPath { .. } = error {
+        return Error::invalid(chain(error));
+    }
+    let message = match (connection_error(error), status(error)) {
+        _ if is_denial(error) => format!("the server denies access; {hint}"),
+        // The request for the credentials of the machine has failed.
+        (_, None) if hint.starts_with(LACKS_CREDENTIALS) => (*hint).to_owned(),
+        (Some((HttpErrorKind::Timeout, _)), _) => format!(
+            "{action} failed: {server} has not answered in time; check the address and the network"
+        ),
+        (Some((HttpErrorKind::Connect, cause)), _) => format!(
+            "{action} failed: no connection to {server} ({cause}); check the address and the network"
+        ),
+        _ => format!(
+            "{action} failed: {}; check the address and the network",
+            cause(error)
+        ),
+    };
+    Error::new(ErrorKind::Io, message)
+}
+
+/// How a connection failed, and its first cause.
+fn connection_error(error: &object_store::Error) -> Option<(HttpErrorKind, String)> {
+    let mut kind = None;
+    let mut last: &dyn std::error::Error = error;
+    while let Some(inner) = last.source() {
+        kind = kind.or_else(|| Some(inner.downcast_ref::<HttpError>()?.kind()));
+        last = inner;
+    }
+    Some((kind?, without_secrets(&last.to_string())))
+}
+
+/// The message of an error, without the statistics of the client's repetitions.
+fn cause(error: &object_store::Error) -> String {
+    let text = chain(error);
+    let after = text.split_once("Error performing ");
+    match after.and_then(|(_, after)| after.split_once(" - ")) {
+        Some((_, cause)) => cause.to_owned(),
+        None => text,
     }
 }
 

@@ -4,7 +4,6 @@
 //! commit. Ranges that are read together are fetched by concurrent requests.
 
 mod client;
-mod connector;
 mod entry_sender;
 mod errors;
 mod object;

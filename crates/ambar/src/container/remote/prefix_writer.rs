@@ -146,9 +146,10 @@ impl PrefixWriter {
             let put = |mode: PutMode| store.put_opts(&path, PutPayload::new(), mode.into());
             // The client may have repeated the request, and an interrupted writer may have left the marker.
             is_refused(put(PutMode::Create).await)?;
+            // Services compare one of the two.
             let other = UpdateVersion {
                 e_tag: Some(format!("\"{:032x}\"", u128::MAX)),
-                version: None,
+                version: Some("1".to_owned()),
             };
             let obeys_none = is_refused(put(PutMode::Create).await)?;
             Ok(obeys_none && is_refused(put(PutMode::Update(other)).await)?)

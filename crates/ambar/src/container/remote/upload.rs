@@ -17,7 +17,7 @@ use super::errors;
 use super::object::Object;
 use super::runtime::{self, Task};
 use super::service::{Completion, Service, WritableStore};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::process::Process;
 
@@ -48,7 +48,7 @@ pub struct ObjectUpload {
     path: Path,
     overwrite: bool,
     part_bytes: usize,
-    /// The upload; `None` until the first part is full.
+    /// The upload; `None` until it is started, and when it is complete.
     id: Option<MultipartId>,
     /// The first part.
     first: Vec<u8>,
@@ -92,7 +92,7 @@ impl ObjectUpload {
             let message = "the URL has no key; expected s3://BUCKET/KEY";
             return Err(Error::invalid(message).in_file(&service.location));
         }
-        let upload = Self {
+        let mut upload = Self {
             service,
             store,
             path,
@@ -109,15 +109,28 @@ impl ObjectUpload {
             process: Process::current(),
         };
         upload.check_free()?;
+        // A missing bucket or permission is found here, and not after a conversion.
+        match upload.service.features.starts_uploads {
+            true => upload.id = Some(upload.start()?),
+            false => client::check_bucket(&upload.service)?,
+        }
         Ok(upload)
     }
 
     /// Checks that no object would be replaced that must not be.
     fn check_free(&self) -> Result<()> {
-        if !self.overwrite && client::look(&self.service, "")?.is_some() {
-            return Err(self.exists());
+        if self.overwrite {
+            return Ok(());
         }
-        Ok(())
+        // Without a condition of the last request, this is the only check.
+        let found = match self.service.features.has_conditional_completion {
+            true => client::look(&self.service, "")?,
+            false => client::find(&self.service, "")?,
+        };
+        match found {
+            Some(_) => Err(self.exists()),
+            None => Ok(()),
+        }
     }
 
     fn exists(&self) -> Error {
@@ -126,7 +139,7 @@ impl ObjectUpload {
     }
 
     fn failed(&self, error: &object_store::Error) -> Error {
-        errors::to_write_error(error, self.service.hint, &self.service.location, "")
+        errors::to_write_error(error, &self.service.access, &self.service.location, "")
     }
 
     /// The length of the part `index`.
@@ -156,6 +169,7 @@ impl ObjectUpload {
             Some(id) => id.clone(),
             None => self.start()?,
         };
+        self.id = Some(id.clone());
         while self.bytes_in_flight > 0 && self.bytes_in_flight + part.len() > BYTES_IN_FLIGHT {
             self.wait_for_one()?;
         }
@@ -167,12 +181,10 @@ impl ObjectUpload {
         Ok(())
     }
 
-    fn start(&mut self) -> Result<MultipartId> {
+    fn start(&self) -> Result<MultipartId> {
         let (store, path) = (Arc::clone(&self.store), self.path.clone());
         let started = runtime::wait(async move { store.create_multipart(&path).await })?;
-        let id = started.map_err(|error| self.failed(&error))?;
-        self.id = Some(id.clone());
-        Ok(id)
+        started.map_err(|error| self.failed(&error))
     }
 
     /// Waits until the part is sent that was started first.
@@ -237,10 +249,23 @@ impl ObjectUpload {
         let Err(error) = answer else {
             return Ok(());
         };
-        if self.is_stored() {
-            return Ok(());
-        }
         use object_store::Error as Refusal;
+        match self.is_stored() {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(lookup) => {
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    format!(
+                        "it is unknown whether the object was written: {}, and looking for it failed, too ({}); open \
+                         it before writing it again",
+                        self.failed(&error).message(),
+                        lookup.message()
+                    ),
+                )
+                .in_file(&self.service.location));
+            }
+        }
         match error {
             Refusal::AlreadyExists { .. }
             | Refusal::Precondition { .. }
@@ -250,9 +275,12 @@ impl ObjectUpload {
     }
 
     /// Whether the object has the length and the end of this upload.
-    fn is_stored(&self) -> bool {
-        let found = client::tail(&self.service, self.end.len() as u64);
-        found.is_ok_and(|(end, version)| version.size == self.len && end == self.end)
+    fn is_stored(&self) -> Result<bool> {
+        match client::tail(&self.service, self.end.len() as u64) {
+            Ok((end, version)) => Ok(version.size == self.len && end == self.end),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -268,6 +296,10 @@ impl Upload for ObjectUpload {
                     (&mut self.current, len)
                 }
             };
+            if !is_first && part.is_empty() {
+                // A buffer that grows would take up to twice the memory.
+                part.reserve_exact(len);
+            }
             let (now, later) = rest.split_at(rest.len().min(len - part.len()));
             part.extend_from_slice(now);
             rest = later;
@@ -285,7 +317,7 @@ impl Upload for ObjectUpload {
 
     fn complete(&mut self, head: &[u8]) -> Result<()> {
         self.first[..head.len()].copy_from_slice(head);
-        match self.id.is_none() && self.current.is_empty() {
+        match self.len <= self.part_bytes as u64 {
             true => self.put(),
             false => self.complete_parts(),
         }
