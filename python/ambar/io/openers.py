@@ -51,8 +51,8 @@ def open(  # noqa: A001
     Parameters
     ----------
     path : str, path-like, bytes, memoryview or binary file
-        A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with
-        a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
+        A store (a file, a folder, or a URL: ``s3://bucket/key``, ``gs://``, ``az://`` or
+        ``https://``, of a folder with a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
         or a file of HDF5). Or the bytes of a store's file; a binary file object is read into
         memory.
     kind : str, optional
@@ -63,9 +63,9 @@ def open(  # noqa: A001
         last commit strictly before a time: a datetime, or text such as "before 2026-11-01".
         `ambar.log` lists the commits.
     storage_options : mapping, optional
-        For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
-        ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
-        S3 those not given are taken from the environment (``AWS_ACCESS_KEY_ID`` and so on).
+        For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``, ``profile``,
+        ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). Options that are not
+        given are taken from the environment, such as ``AWS_ACCESS_KEY_ID``, and from profiles.
 
     Returns
     -------
