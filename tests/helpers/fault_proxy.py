@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 Fault = Literal["error", "throttled", "lost", "closed", "truncated", "slow"]
 FAULTS: tuple[Fault, ...] = ("error", "throttled", "lost", "closed", "truncated", "slow")
 """An answer 500 or 503 without effect, an effect without an answer, a connection that is closed,
-half of an answer, and an answer after a second."""
+half of an answer, and a late answer."""
 
 
 @dataclass
@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if fault == "slow":
-            time.sleep(1)
+            time.sleep(0.3)
         status, headers, answer = self._forward(body)
         proxy.log.append((self.command, self.path, len(answer)))
         if is_fatal:

@@ -14,7 +14,8 @@ import ambar
 from tests.helpers.fault_proxy import FAULTS, Fault, FaultProxy, fault_proxy
 from tests.helpers.object_services import SERVICES, Service, service
 
-OLD, NEW = np.arange(200_000.0), np.arange(200_000.0) + 1
+COUNTS = {"moto": 20_000}
+"""The numbers of values; on other servers than that of CI, an object has two parts."""
 
 
 @pytest.fixture(scope="module", params=["moto", *SERVICES[2:]])
@@ -29,31 +30,32 @@ def proxied(direct: Service) -> Iterator[tuple[Service, FaultProxy]]:
         yield direct.at(endpoint), proxy
 
 
-def write(server: Service, name: str, values: np.ndarray, mode: Any) -> None:
-    """Write values, in several chunks and two commits."""
+def values(server: Service, state: str) -> np.ndarray:
+    """Return the values of a state."""
+    return np.arange(COUNTS.get(server.name, 2_200_000)) + (0.5 if state == "new" else 0.0)
+
+
+def write(server: Service, name: str, state: str, mode: Any = "w") -> None:
+    """Write a state, in two chunks and two commits."""
+    given = values(server, state)
     with ambar.create(
         server.url(name), mode, profile="raw", storage_options=server.options
     ) as writer:
-        writer.create_array("x", values, chunks=(50_000,))
+        writer.create_array("x", given, chunks=(len(given) // 2,))
         writer.commit()
-        writer.create_array("sum", np.array([values.sum()]))
+        writer.create_array("sum", np.array([given.sum()]))
 
 
-def state(server: Service, name: str) -> str:
-    """Whether a store has the old or the new values, or is absent."""
-    try:
-        store = ambar.open_store(server.url(name), storage_options=server.options)
-    except FileNotFoundError:
-        return "absent"
+def state_of(server: Service, name: str) -> str:
+    """Whether a store has the old or the new values."""
+    store = ambar.open_store(server.url(name), storage_options=server.options)
     store.verify()
     found = store["x"][...]
-    total = store["sum"][0] if "sum" in store else None
-    for text, values in (("old", OLD), ("new", NEW)):
-        if np.array_equal(found, values):
-            # The first commit of the new values, in a directory.
-            assert total in (values.sum(), None, OLD.sum())
-            return text
-    raise AssertionError("the values are neither old nor new")
+    state = "new" if found[0] else "old"
+    np.testing.assert_array_equal(found, values(server, state))
+    # The first commit of a directory lacks the sum.
+    assert "sum" not in store or store["sum"][0] == found.sum()
+    return state
 
 
 @pytest.mark.parametrize("name", ["x.ambar", "x/"])
@@ -62,27 +64,31 @@ def test_requests_that_fail_are_repeated(
 ) -> None:
     server, proxy = proxied
     name = f"faults-{name}"
-    write(direct, name, OLD, "w")
+    write(direct, name, "old")
     proxy.restart()
-    write(server, name, NEW, "w")
+    write(server, name, "new")
     total = proxy.count
-    # In continuous integration, the fault that a repetition alone does not repair.
-    writes: tuple[Fault, ...] = ("lost",) if direct.name == "moto" else FAULTS[:4]
+    is_short = direct.name == "moto"
+    # A lost answer is the fault that a repetition alone does not repair.
+    writes: tuple[Fault, ...] = ("lost",) if is_short else FAULTS[:4]
     for fault in writes:
+        for number in range(0, total, 3 if is_short and total > 10 else 1):
+            write(direct, name, "old")
+            proxy.restart()
+            proxy.faults = {number: fault}
+            write(server, name, "new")
+            assert state_of(direct, name) == "new", (fault, number)
+    proxy.restart()
+    assert state_of(server, name) == "new"
+    total = proxy.count
+    reads: tuple[Fault, ...] = ("truncated",) if is_short else FAULTS
+    for fault in reads:
         for number in range(total):
-            write(direct, name, OLD, "w")
             proxy.restart()
             proxy.faults = {number: fault}
-            write(server, name, NEW, "w")
-            assert state(direct, name) == "new", (fault, number)
-    for fault in FAULTS[2:]:
-        proxy.restart()
-        assert state(server, name) == "new"
-        for number in range(proxy.count):
-            proxy.restart()
-            proxy.faults = {number: fault}
-            assert state(server, name) == "new", (fault, number)
-    assert direct.uploads() == 0
+            assert state_of(server, name) == "new", (fault, number)
+    # An upload whose number was lost cannot be aborted.
+    assert direct.uploads() <= 1
 
 
 def in_child(action: Callable[[], None], proxy: FaultProxy, at: int, *, before: bool) -> bool:
@@ -119,16 +125,16 @@ def test_a_killed_writer_leaves_the_old_or_the_new_state(
     for at in count():
         ends = True
         for before in (True, False):
-            write(direct, name, OLD, "w")
-            ended = in_child(lambda: write(server, name, NEW, "w"), proxy, at, before=before)
+            write(direct, name, "old")
+            ended = in_child(lambda: write(server, name, "new"), proxy, at, before=before)
             ends &= ended
-            found = state(direct, name)
-            assert found == ("new" if ended else found) != "absent"
+            found = state_of(direct, name)
+            assert not ended or found == "new"
             seen.add(found)
             # The next writer is not disturbed.
-            write(direct, name, OLD, "w")
-            assert state(direct, name) == "old"
+            write(direct, name, "old")
+            assert state_of(direct, name) == "old"
         if ends:
             break
     assert seen == {"old", "new"}
-    assert at >= 5
+    assert at >= 3

@@ -25,8 +25,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Service]:
 
 
 def large() -> np.ndarray:
-    """More than two parts of an upload, in bytes that do not compress."""
-    return np.random.default_rng(3).random((5, 1 << 20))
+    """More than a part of an upload, in bytes that do not compress."""
+    return np.random.default_rng(3).random((5, 1 << 19))
 
 
 def create(server: Service, name: str, mode: Any = "w-") -> ambar.Writer:
@@ -112,19 +112,24 @@ def test_errors_are_short_and_early(server: Service) -> None:
             with pytest.raises(FileNotFoundError, match="bucket does not exist"):
                 ambar.create(server.url(name, "absent"), mode, storage_options=server.options)
     nowhere = server.at("http://127.0.0.1:1")
-    with pytest.raises(OSError, match="no connection to http://127.0.0.1:1.*refused") as error:
+    with pytest.raises(
+        ambar.AmbarError, match="no connection to http://127.0.0.1:1.*refused"
+    ) as error:
         opened(nowhere, "x.ambar")
     assert len(str(error.value)) < 250
     secret = {"s3": "secret_access_key", "gs": "bearer_token", "az": "account_key"}[server.scheme]
     wrong = {**server.options, secret: "d3Jvbmc="}
-    with pytest.raises(OSError, match="denies access; check the credentials") as error:
-        ambar.create(server.url("x.ambar"), storage_options=wrong)
-    assert len(str(error.value)) < 250
-    assert "d3Jvbmc=" not in str(error.value)
+    if server.name != "moto":  # which does not check signatures
+        with pytest.raises(ambar.AmbarError, match="denies access; check the credentials") as error:
+            ambar.create(server.url("x.ambar"), storage_options=wrong)
+        assert len(str(error.value)) < 250
+        assert "d3Jvbmc=" not in str(error.value)
     without = {"endpoint": server.options["endpoint"], "anonymous": True}
     if server.scheme == "az":
         without["account_name"] = server.options["account_name"]
-    with pytest.raises((OSError, FileNotFoundError), match="anonymous access|does not exist"):
+    with pytest.raises(
+        (ambar.AmbarError, FileNotFoundError), match="anonymous access|does not exist"
+    ):
         ambar.open(server.url("x.ambar"), storage_options=without)
 
 
@@ -140,7 +145,7 @@ def test_what_urls_cannot_do(server: Service, capsys: pytest.CaptureFixture[str]
         ambar.compact(server.url("x/"))
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(2000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("name", ["casts.ambar", "casts/"])
 def test_files_and_outputs_are_converted_straight_to_objects(
     server: Service, tmp_path: Path, name: str, count: int

@@ -170,7 +170,7 @@ def test_profiles(
     (tmp_path / "credentials").write_text(f"[site]\n{keys}")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    url = f"{bucket}/one.ambar"
+    url = f"{bucket}/some/one.ambar"
     assert ambar.open_store(url, storage_options={"profile": "site"}).attrs["title"] == "a run"
     monkeypatch.setenv("AWS_PROFILE", "site")
     assert ambar.open_store(url).attrs["title"] == "a run"

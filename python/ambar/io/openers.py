@@ -52,9 +52,9 @@ def open(  # noqa: A001
     ----------
     path : str, path-like, bytes, memoryview or binary file
         A store (a file, a folder, or a URL: ``s3://bucket/key``, ``gs://``, ``az://`` or
-        ``https://``, of a folder with a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
-        or a file of HDF5). Or the bytes of a store's file; a binary file object is read into
-        memory.
+        ``https://``, of a folder with a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES,
+        or a plotfile of AMReX (a folder, or a file of HDF5). Or the bytes of a store's file; a
+        binary file object is read into memory.
     kind : str, optional
         What the path must contain: "snapshot", "series", "collection", "mesh" or "mesh series". By
         default, any kind is accepted. "store" returns the `Store` of arrays and groups in any case.

@@ -83,7 +83,7 @@ def compact(
     name = without_secrets(os.fspath(path)) if is_url(path) else path
     with create(target, mode, storage_options=target_options) as writer:
         copier = Copier(source, writer)
-        copier.add("")
+        copier.add("/")
         copier.finish()
         writer.commit(f"compacted {Path(name).name}")
 

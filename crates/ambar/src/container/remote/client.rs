@@ -194,11 +194,12 @@ fn head(service: &Arc<Service>, key: &str) -> Result<object_store::Result<Versio
     })
 }
 
-/// Checks that the bucket exists, unless the server denies to list its objects.
+/// Checks that the bucket exists, unless the permission to list its objects is missing.
 pub fn check_bucket(service: &Arc<Service>) -> Result<()> {
     match first(service)? {
-        Err(error) if !errors::is_denial(&error) => Err(bucket_error(&error, service)),
-        _ => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) if errors::is_denial(&error) && !service.features.has_all_permissions => Ok(()),
+        Err(error) => Err(bucket_error(&error, service)),
     }
 }
 

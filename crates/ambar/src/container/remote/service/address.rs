@@ -58,6 +58,8 @@ pub struct Features {
     pub has_conditional_completion: bool,
     /// Whether starting an upload in parts is a request, which fails without the bucket or the permission to write.
     pub starts_uploads: bool,
+    /// Whether the credentials have all permissions, so that a service that denies one refuses the credentials.
+    pub has_all_permissions: bool,
 }
 
 /// The address of a store.

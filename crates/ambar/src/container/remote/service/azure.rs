@@ -59,6 +59,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     let key = builder.get_config_value(&AzureConfigKey::AccessKey);
     let key = key.and_then(|key| AzureAccessKey::try_new(&key).ok());
     let credential = key.map(|key| Arc::new(AzureCredential::AccessKey(key)));
+    let has_key = credential.is_some();
     let access = Access {
         hint: hint(&builder),
         server: endpoint.unwrap_or_else(|| "Azure Blob Storage".to_owned()),
@@ -87,6 +88,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
         features: Features {
             has_conditional_completion: true,
             starts_uploads: false,
+            has_all_permissions: has_key,
         },
     })
 }

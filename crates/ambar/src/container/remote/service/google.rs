@@ -69,6 +69,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
             // The interface for uploads in parts has no conditions.
             has_conditional_completion: false,
             starts_uploads: true,
+            has_all_permissions: false,
         },
     })
 }

@@ -51,6 +51,7 @@ pub fn address(url: &str, options: &BTreeMap<String, String>) -> Result<Address>
         features: Features {
             has_conditional_completion: false,
             starts_uploads: false,
+            has_all_permissions: false,
         },
     })
 }

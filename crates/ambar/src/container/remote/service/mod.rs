@@ -81,6 +81,7 @@ impl Service {
             features: Features {
                 has_conditional_completion: true,
                 starts_uploads: true,
+                has_all_permissions: false,
             },
         }
     }

@@ -118,6 +118,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
         features: Features {
             has_conditional_completion: has_conditions,
             starts_uploads: true,
+            has_all_permissions: false,
         },
     })
 }
