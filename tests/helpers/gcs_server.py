@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._error(404, "NoSuchKey")
             self.bucket.put(key, found.data)
             return self._answer(200, _xml("CopyObjectResult"))
-        return self._answer(200, **self._blob_headers(self.bucket.put(key, body)))
+        return self._answer(200, b"", **self._blob_headers(self.bucket.put(key, body)))
 
     def _post(self, key: str, query: dict[str, str], body: bytes) -> None:
         if "uploads" in query:
