@@ -63,7 +63,7 @@ pub fn missing_bucket() -> Error {
     )
 }
 
-/// Whether the service has answered that there is no such object, upload or bucket.
+/// Whether the service has answered that the object, upload or bucket does not exist.
 pub fn is_absence(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) || status(error) == Some(404)
 }

@@ -1,4 +1,4 @@
-//! What a URL and its storage options determine: the client of the service, the key, and texts for messages.
+//! What a URL and its storage options determine: the client of the service, the key, and strings for messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
