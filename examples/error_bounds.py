@@ -141,7 +141,7 @@ def image(axes: Axes, values: Values, title: str, norm: Normalize, cmap: str, la
     axes.set_title(title, fontsize=9)
     axes.set(xticks=[], yticks=[])
     ends = [-norm.vmax, 0, norm.vmax] if cmap == "PuOr" and norm.vmax else None
-    axes.figure.colorbar(drawn, ax=axes, label=label, ticks=ends)
+    axes.figure.colorbar(drawn, ax=axes, label=label, ticks=ends, format="%.3g" if ends else None)
 
 
 def table() -> Iterator[str]:
