@@ -81,7 +81,7 @@ def test_pages_run_as_written(
         pytest.skip("VTK cannot render here: there is no OpenGL")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
-    assert 60 <= text(name).count("\n") <= 130
+    assert 60 <= text(name).count("\n") <= 135
     run_page(name)
     assert pictures(name)
     for picture in pictures(name):
