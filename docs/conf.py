@@ -4,7 +4,6 @@ The source folder is the root of the repository, so that the links between Markd
 same on a code host and on the site.
 """
 
-import builtins
 import functools
 import re
 import sys
@@ -85,14 +84,21 @@ breathe_default_project = "ambar"
 breathe_show_include = False
 breathe_domain_by_extension = {"h": "c", "H": "cpp"}
 
-# Examples find the data of this repository by their path, which sphinx-gallery does not set.
-vars(builtins)["__file__"] = str(ROOT / "examples" / "gallery" / "section" / "plot_example.py")
+# Examples, with what they print, and objects that have HTML
 if gallery := sorted((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
     extensions.append("sphinx_gallery.gen_gallery")
     sphinx_gallery_conf = {
         "examples_dirs": "examples/gallery",
         "gallery_dirs": "docs/examples",
         "filename_pattern": "/plot_",
+        "subsection_order": [
+            f"examples/gallery/{section}"
+            for section in ("ramses", "amrex", "particles", "meshes", "collections", "parallel")
+        ],
+        "within_subsection_order": "FileNameSortKey",
+        "capture_repr": ("_repr_html_",),
+        "image_srcset": ["2x"],
+        "remove_config_comments": True,
         "abort_on_example_error": True,
         "show_signature": False,
         "download_all_examples": False,

@@ -9,7 +9,7 @@ import ambar
 import ambar.xarray  # for image.ambar
 
 run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
-run.info
+print(run.info)
 
 # %%
 # The surface density, and the temperature weighted with the density. Lengths are proper.
@@ -28,3 +28,4 @@ image = run.amr.map(
     resolution=300,
 )
 image.ambar.plot(log=True).set_title("around the densest cell")
+# sphinx_gallery_thumbnail_number = 2

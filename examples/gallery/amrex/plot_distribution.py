@@ -26,4 +26,5 @@ axes.legend(title="weighted with")
 
 # %%
 # Exact quantiles, and all statistics of a field in one pass.
-run.amr.quantile(overdensity, [0.01, 0.5, 0.99]), run.amr.statistics("temperature", weight="mass")
+print(run.amr.quantile(overdensity, [0.01, 0.5, 0.99]))
+print(run.amr.statistics("temperature", weight="mass"))

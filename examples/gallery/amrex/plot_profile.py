@@ -11,7 +11,7 @@ import ambar.xarray  # for profile.ambar
 
 run = ambar.open_snapshot("../../data/cosmic_web.ambar").with_units("Nyx")
 peak = run.amr.find_center("max:density")
-peak
+print("fractions of the box:", peak)
 
 # %%
 # Means of the density are weighted with the volume, of the temperature here with the mass.

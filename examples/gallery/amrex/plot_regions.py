@@ -20,8 +20,10 @@ run.plot(["density", "temperature"], region=region, depth=0.3, resolution=400)
 # The mass inside, in solar masses. Cells at the surface count with the fraction inside.
 inside = run.amr.sum("mass", region=region, cut="fraction", unit="Msol")
 outside = run.amr.sum("mass", region=~region, cut="fraction", unit="Msol")
-inside, outside, inside + outside, run.amr.sum("mass", unit="Msol")
+print(f"{inside:.4g} + {outside:.4g} = {inside + outside:.4g}")
+print(f"all cells: {run.amr.sum('mass', unit='Msol'):.4g}")
 
 # %%
 # The chunks that a small region touches, of all:
-run.amr.chunks_touched(region=ambar.Sphere("bc", 50, unit="kpc")), run.amr.chunk_count
+small = ambar.Sphere("bc", 50, unit="kpc")
+print(run.amr.chunks_touched(region=small), "of", run.amr.chunk_count)

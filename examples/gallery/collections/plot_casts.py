@@ -20,7 +20,7 @@ casts.plot()
 # compare attributes, and statistics of variables, for which no values are read.
 condition = 'platform == "glider2" and temperature.max > 18'
 found = casts.read(["temperature", "latitude"], condition)
-len(found.names), found["temperature"].shape
+print(found["temperature"].shape)
 
 # %%
 depth = casts[found.names[0]]["depth"]
@@ -28,3 +28,4 @@ figure, axes = plt.subplots(figsize=(7, 4.4), layout="constrained")
 image = axes.pcolormesh(found["latitude"], depth, found["temperature"].T, cmap="viridis")
 axes.set(xlabel="latitude [degrees north]", ylabel="depth [m]", ylim=(800, 0))
 figure.colorbar(image, label="temperature [°C]")
+# sphinx_gallery_thumbnail_number = 2

@@ -26,7 +26,7 @@ with ambar.open_collection(store, "w", ragged=["level"]) as floats:
 # A read returns the values of all datasets that a condition selects, and their offsets.
 floats = ambar.open_collection(store)
 found = floats.read(["pressure", "oxygen"], "cycle >= 8 and oxygen.min > 121")
-found["oxygen"].offsets
+print(found["oxygen"].offsets)
 
 # %%
 figure, axes = plt.subplots(figsize=(6, 4.6), layout="constrained")

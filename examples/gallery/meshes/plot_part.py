@@ -20,7 +20,7 @@ parts = {
     "in a box": mesh.read(point_data=["speed"], region=box),
     "speed > 1.2": mesh.read(point_data=["speed"], where="speed > 1.2"),
 }
-{name: (part.n_points, part.n_cells) for name, part in parts.items()}
+print({name: part.n_cells for name, part in parts.items()})
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")

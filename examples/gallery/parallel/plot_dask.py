@@ -29,4 +29,4 @@ bottom.set(xlabel="latitude [degrees north]", ylabel="depth of 10 °C [m]", ylim
 # %%
 # Cells of a run are dask arrays, too, all levels together.
 cells = xr.open_dataset("../../data/dark_matter.ambar", group="particles/DM", chunks={})
-np.sqrt((cells["xvel"] ** 2).mean()).compute()
+print("rms velocity:", float(np.sqrt((cells["xvel"] ** 2).mean())), "km/s")

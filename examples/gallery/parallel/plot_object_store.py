@@ -29,7 +29,7 @@ ambar.convert(output, url, error_bound="1e-3 relative", storage_options=keys)
 # Opening takes one request. A part of a map fetches the chunks in that part only.
 run = ambar.open_snapshot(url, storage_options=keys)
 part = ambar.Box((0, 0), (0.25, 0.25))
-run.amr.chunks_touched(region=part), run.amr.chunk_count
+print(run.amr.chunks_touched(region=part), "of", run.amr.chunk_count)
 
 # %%
 run.plot("density", region=part, levels=True)

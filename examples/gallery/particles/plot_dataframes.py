@@ -23,7 +23,7 @@ shares.sort("level", "decade")
 
 # %%
 # DuckDB: the same table in SQL.
-duckdb.sql("select level, count(*) as cells, max(density) as densest from gas group by level")
+print(duckdb.sql("select level, count(*), max(density) from gas group by level"))
 
 # %%
 figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")

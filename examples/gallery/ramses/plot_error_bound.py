@@ -22,7 +22,7 @@ for bound in bounds:
     found = ambar.compare(output, store, fields=["density"])
     original, lossy = (ambar.open_snapshot(path).amr.read("density") for path in (output, store))
     errors.append(np.max(np.abs(lossy["density"] / original["density"] - 1)))
-found
+print(found)
 
 # %%
 # All fields together, and the largest error of the density: no value exceeds the bound.

@@ -18,5 +18,4 @@ run.plot(["density", "level"])
 run.plot(["density", "pressure"], center=(0.14, 0.14), width=0.28, levels=True)
 
 # %%
-# Cells per level:
-run.amr.cells_per_level
+print(run.amr.cells_per_level)

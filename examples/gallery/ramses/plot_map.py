@@ -26,4 +26,5 @@ run.plot(["density", "velocity_z"], axis=(1, 1, 1), center="max:density", width=
 
 # %%
 # ``map`` returns the same values as an xarray.DataArray, with coordinates and units.
-run.amr.map("density", axis=(1, 1, 1), center="max:density", width=0.5, resolution=256)
+image = run.amr.map("density", axis=(1, 1, 1), center="max:density", width=0.5)
+image
