@@ -126,6 +126,7 @@ pub struct SharedCommit {
     invitation: Vec<u8>,
     /// A forked child must not end the commit.
     process: Process,
+    has_ended: bool,
 }
 
 impl SharedCommit {
@@ -156,6 +157,7 @@ impl SharedCommit {
             arrays,
             invitation,
             process: Process::current(),
+            has_ended: false,
         })
     }
 
@@ -207,6 +209,7 @@ impl SharedCommit {
         check_disjoint(&entries)?;
         // Other tasks may still write into the bytes that they have claimed.
         let end = self.place.end()?;
+        self.has_ended = true;
         store.adopt(entries, end)
     }
 
@@ -245,7 +248,7 @@ impl SharedCommit {
 
 impl Drop for SharedCommit {
     fn drop(&mut self) {
-        if self.process.is_current() {
+        if self.process.is_current() && !self.has_ended {
             // Errors cannot be reported; the next writer ends the claims, too.
             let _ = self.place.end();
         }

@@ -64,6 +64,39 @@ fn write(writer: &mut dyn ContainerWriter, state: &Content, last: &Content) -> R
     writer.commit()
 }
 
+/// As `write`; two tasks put the entries.
+fn write_by_tasks(
+    writer: PrefixWriter,
+    store: &Arc<RecordingStore>,
+    state: &Content,
+    last: &Content,
+) -> Result<()> {
+    let mut writer = writer.shared_at("s3://bucket/some/run/", &BTreeMap::new());
+    let info = writer.share_objects(&["a", "b", "d"])?.unwrap();
+    let mut entries = Vec::new();
+    for number in 0..2 {
+        let mut task = TaskEntries::join(service(store), info.clone())?;
+        task.check()?;
+        let keys = state.keys().filter(|key| *key != "zarr.json");
+        for key in keys.skip(number).step_by(2) {
+            let entry = NewEntry {
+                key: key.clone(),
+                parts: vec![(&state[key][..]).into()],
+                seal: Some(state[key].len() as u32),
+            };
+            task.put(entry, 0)?;
+        }
+        entries.extend(task.finish()?);
+    }
+    task_entries::end(&service(store), &info)?;
+    writer.adopt(entries, 0)?;
+    writer.put("zarr.json", &[&state["zarr.json"]])?;
+    for key in last.keys().filter(|key| !state.contains_key(*key)) {
+        writer.remove(key)?;
+    }
+    writer.commit()
+}
+
 fn state(text: &str, keys: &[&str]) -> Content {
     let entry = |key: &&str| ((*key).to_owned(), format!("{text} {key}").into_bytes());
     keys.iter().map(entry).collect()
@@ -191,7 +224,7 @@ fn readers_of_earlier_commits_read_them_or_are_refused() {
 #[test]
 fn a_fault_at_every_request_leaves_the_old_or_the_new_commit() {
     let [first, second, third] = states();
-    for is_new in [true, false] {
+    for (is_new, has_tasks) in [(true, false), (false, false), (true, true), (false, true)] {
         for fault in [Fault::Refused, Fault::Lost, Fault::Dead] {
             let mut faults = 0;
             for count in 0.. {
@@ -207,9 +240,12 @@ fn a_fault_at_every_request_leaves_the_old_or_the_new_commit() {
                     true => create(&store, false),
                     false => append(&store),
                 };
-                let result = writer.and_then(|mut writer| write(&mut writer, &second, &old));
+                let result = writer.and_then(|mut writer| match has_tasks {
+                    true => write_by_tasks(writer, &store, &second, &old),
+                    false => write(&mut writer, &second, &old),
+                });
                 let has_failed = store.heal();
-                let what = format!("{is_new} {fault:?} {count}: {result:?}");
+                let what = format!("{is_new} {has_tasks} {fault:?} {count}: {result:?}");
                 let found = match open(&store) {
                     Ok(found) => content(&found).unwrap(),
                     Err(error) => {
@@ -374,7 +410,7 @@ fn tasks_put_objects_and_only_a_commit_changes_the_store() {
     // Before the first commit: a task that runs twice, a repeated one with other values, and a lost one.
     let (mut writer, info) = shared(create(&store, false).unwrap(), &["a"]);
     let join = |info: &_| TaskEntries::join(service(&store), Clone::clone(info)).unwrap();
-    let mut put = |task: &mut TaskEntries, key: &str, text: &str| {
+    let put = |task: &mut TaskEntries, key: &str, text: &str| {
         task.put(entry(key, text), 0).unwrap();
         task.finish().unwrap()
     };

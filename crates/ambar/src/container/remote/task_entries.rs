@@ -86,7 +86,8 @@ impl EntryPutter for TaskEntries {
         match client::look(&self.service, &marker(&self.info))? {
             Some(_) => Ok(()),
             None => {
-                let message = "the commit has ended or was cancelled; open another commit, and use its invitation";
+                let message = "the commit has ended or was cancelled, or the credentials of this task do not permit \
+                               reading; open another commit and use its invitation, or check the credentials";
                 Err(Error::invalid(message).in_file(&self.service.location))
             }
         }
