@@ -434,6 +434,30 @@ def test_workers_of_a_cluster_convert(tmp_path: Path, client: Any) -> None:
     ]
 
 
+def test_workers_of_a_cluster_convert_to_objects(
+    tmp_path: Path, client: Any, storage: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, url = RAMSES / "sedov3d_small", f"s3://{BUCKET}/run/"
+    more: dict[str, Any] = {"scheduler": client, "storage_options": storage}
+    assert len(ambar.convert(run, url, **more).converted) == 2
+    again = ambar.convert(run, url, mode="a", **more)
+    assert (again.converted, len(again.skipped)) == ([], 2)
+    ambar.convert(run, "alone.ambar")
+    found, expected = (
+        ambar.open_store(url, storage_options=storage),
+        ambar.open_store("alone.ambar"),
+    )
+    assert sorted(found) == sorted(expected)
+    for name in expected:
+        np.testing.assert_array_equal(found[name][:], expected[name][:])
+    files = [write(profile(number), tmp_path / f"p{number}.zarr") for number in range(3)]
+    ambar.ingest(files, f"s3://{BUCKET}/profiles.ambar", **more)
+    profiles = ambar.open_collection(f"s3://{BUCKET}/profiles.ambar", storage_options=storage)
+    same(profiles["p2"], files[2])
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".ambar", *[".zarr"] * 3]
+
+
 def test_workers_of_a_cluster_ingest(tmp_path: Path, client: Any) -> None:
     folder = tmp_path / "files"
     files = [write(profile(number), folder / f"p{number}.zarr") for number in range(7)]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ambar.collection.copies import copy_datasets
 from ambar.collection.write.pending_changes import exists_already, settings_of
-from ambar.parallel.cluster import Scheduler, batches, connected, new_name, run, scratch_beside
+from ambar.parallel.cluster import Scheduler, batches, connected, new_name, run, scratch_in
 from ambar.store.store import Store
-from ambar.store.urls import refuse_url
+from ambar.store.urls import folder_of
 from ambar.store.writer import Profile, create
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def add_on_cluster(
     collection: Collection, datasets: Sequence[tuple[str, Any]], scheduler: Scheduler
 ) -> None:
     """Add datasets to a collection, which tasks write to collections beside it."""
-    refuse_url(collection.location)
     kind, profile = type(collection), collection._changing._writer._profile
     names = Counter(name for name, _ in datasets)
     for name, count in names.items():
@@ -34,7 +33,7 @@ def add_on_cluster(
             raise exists_already(name)
     with (
         connected(scheduler) as client,
-        scratch_beside(collection.location) as scratch,
+        scratch_in(folder_of(collection.location)) as scratch,
         collection._lock,
     ):
         tasks = [

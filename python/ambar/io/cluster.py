@@ -19,11 +19,11 @@ from ambar.io.merge import merge
 from ambar.kinds.registry import Kind
 from ambar.kinds.request import Conversion
 from ambar.kinds.request import Path as AnyPath
-from ambar.parallel.cluster import Scheduler, connected, new_name, run, scratch_beside
+from ambar.parallel.cluster import Scheduler, connected, new_name, run, scratch_in
 from ambar.store.copies.merging import OnConflict
 from ambar.store.locations import store_at
 from ambar.store.store import Store
-from ambar.store.urls import refuse_url
+from ambar.store.urls import folder_of
 from ambar.store.writer import create
 
 
@@ -48,7 +48,6 @@ def convert_on_cluster(
         If the source is a single output.
     """
     begun = time.perf_counter()
-    refuse_url(target)
     outputs = [] if kind.outputs is None else kind.outputs(paths)
     if not outputs:
         raise _core.InvalidError(
@@ -59,16 +58,17 @@ def convert_on_cluster(
         raise _core.InvalidError(
             "halos belong to one output, and scheduler divides several; leave one out"
         )
-    existing = store_at(target) if mode == "a" else None
+    storage_options = options["storage_options"]
+    existing = store_at(target, storage_options) if mode == "a" else None
     count = len(outputs)
     with (
         connected(scheduler) as client,
-        scratch_beside(target) as scratch,
+        scratch_in(folder_of(target)) as scratch,
         progress_function(progress, f"converting {plural(count, 'output')}") as report,
     ):
         # Half of the progress is that of the tasks, half that of the copy.
         part = report and (lambda done, total: report(count * done // total, 2 * count))
-        given = dict(options) | {"threads": options["threads"] or 1}
+        given = dict(options) | {"threads": options["threads"] or 1, "storage_options": None}
         series = None if existing is None else _write_steps(existing, scratch / "series.ambar")
         tasks = [
             _Task(convert, output.absolute(), os.fspath(target), scratch, series, given)
@@ -89,6 +89,7 @@ def convert_on_cluster(
                 fsync=options["fsync"],
                 progress=part,
                 on_conflict=on_conflict,
+                storage_options=storage_options,
             )
         elif existing is None or not any(done.skipped for done in reports):
             reasons = [(*done.failed.items(), *done.left_out.items()) for done in reports]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,13 +83,12 @@ def new_name(folder: Path) -> Path:
 
 
 @contextmanager
-def scratch_beside(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a folder for the stores of tasks, on the file system of `target`; it is removed."""
-    place = Path(target).absolute()
+def scratch_in(folder: Path) -> Iterator[Path]:
+    """Yield a hidden folder for the stores of tasks, in a folder that they see; it is removed."""
     with TemporaryDirectory(
-        prefix=f".{place.name}.parts-", dir=place.parent, ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+        prefix=".ambar.parts-", dir=folder, ignore_cleanup_errors=True
+    ) as scratch:
+        yield Path(scratch)
 
 
 def batches(items: Sequence[_Item], client: Any) -> list[list[_Item]]:

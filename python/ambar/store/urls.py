@@ -22,6 +22,11 @@ def is_object(place: str | os.PathLike[str]) -> bool:
     return is_url(place) and not urlsplit(os.fspath(place)).path.endswith("/")
 
 
+def folder_of(place: str | os.PathLike[str]) -> Path:
+    """Return the folder of the store at a path; of a URL, the current folder."""
+    return Path.cwd() if is_url(place) else Path(place).absolute().parent
+
+
 def refuse_url(
     place: str | os.PathLike[str], advice: str = "use a local file, and upload it"
 ) -> None:

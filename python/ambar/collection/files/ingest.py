@@ -33,12 +33,12 @@ from ambar.collection.openers import open_collection
 from ambar.collection.storage.layout import Box, shape_of
 from ambar.collection.storage.records import Record
 from ambar.kinds.request import Conversion, OnError
-from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_beside
+from ambar.parallel.cluster import Scheduler, batches, connected, new_name, scratch_in
 from ambar.parallel.cluster import run as run_tasks
 from ambar.parallel.workers import Failure, Workers, processes_for
 from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.locations import store_at
-from ambar.store.urls import refuse_url
+from ambar.store.urls import folder_of
 from ambar.store.writer import Profile
 
 COMMIT_DATASETS = 1000
@@ -145,9 +145,10 @@ def ingest(
     scheduler : str or distributed.Client, optional
         A dask cluster whose workers read the files, by the address of its scheduler, such as
         ``"tcp://node1:8786"``, or its client. Each worker writes a collection of some files beside
-        `target`; at the end, their chunks are copied verbatim, in one commit. Datasets of equal
-        variables are one family for each of these collections, but lossless ones of up to 64 MiB
-        are encoded again, as one family of all.
+        `target`, or, if that is a URL, in the current folder, which the workers must see; at the
+        end, their chunks are copied verbatim, in one commit. Datasets of equal variables are one
+        family for each of these collections, but lossless ones of up to 64 MiB are encoded again,
+        as one family of all.
     storage_options : mapping, optional
         Options of the URL of the store, as for `ambar.open`.
 
@@ -314,8 +315,7 @@ class _Run:
         report: Progress | None,
     ) -> None:
         """Ingest batches of files in tasks to collections beside the target, and copy these."""
-        refuse_url(target)
-        with connected(scheduler) as client, scratch_beside(target) as scratch:
+        with connected(scheduler) as client, scratch_in(folder_of(target)) as scratch:
             options = {**self._collection.settings, **writing, "threads": writing["threads"] or 1}
             named = [(name, path.absolute()) for name, path in self.wanted.items()]
             tasks = [(dict(batch), scratch, reading, options) for batch in batches(named, client)]
