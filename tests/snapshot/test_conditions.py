@@ -144,7 +144,7 @@ def test_exponents_of_units_are_without_spaces(gravpart: ambar.Snapshot) -> None
     [
         ("rho > 1 km/s", r'character 9: expected density \(g/cm3, .*nH\), found "km/s", velocity'),
         ("rho + vx > 1 g/cm3", "expected a sum.*density.*and velocity"),
-        ("level > 1 kpc", 'expected fields of known units, found "level"'),
+        ("level > 1 kpc", 'expected dimensionless, found "kpc", length'),
         ("rho > 1 furlong", 'unknown unit "furlong"; available: length'),
         ("rho > 1g/cm3", "put a space before a unit"),
         ("rho = 1", 'character 5: "=" is not an operator; write =='),

@@ -139,6 +139,7 @@ def test_labels_of_colour_bars_are_readable(gravpart: ambar.Snapshot) -> None:
     figure = draw(gravpart, plot(fields=("level",), statistic="maximum", resolution=16))
     bar = figure.axes[0].child_axes[0]
     assert all(float(tick).is_integer() for tick in bar.get_yticks())
+    assert bar.get_ylabel() == "maximum of level"
     figure = draw(gravpart, plot(fields=("velocity_magnitude",), resolution=16))
     label = figure.axes[0].child_axes[0].get_ylabel()
     assert label == "mean velocity magnitude,\nweighted by density [code units]"

@@ -153,6 +153,7 @@ _QUANTITIES = {
     "jeans_mass": "mass",
     "free_fall_time": "time",
     "dynamical_time": "time",
+    "level": "dimensionless",
     "virial_parameter": "dimensionless",
     "spherical_theta": "dimensionless",
     "spherical_phi": "dimensionless",
