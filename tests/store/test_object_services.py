@@ -13,6 +13,7 @@ import pytest
 
 import ambar
 from tests.helpers.command_line import run
+from tests.helpers.fault_proxy import fault_proxy
 from tests.helpers.netcdf_files import profile, write
 from tests.helpers.object_services import SERVICES, Service, service
 from tests.helpers.sample_outputs import output
@@ -104,6 +105,26 @@ def test_a_directory_grows_and_has_several_writers(server: Service, tmp_path: Pa
     assert found.held
     refs = ambar.references(server.url("run.ambar"), storage_options=server.options)["refs"]
     assert refs["y/c/0"][0] == server.url("run.ambar")
+
+
+def test_readers_send_few_requests_and_notice_replaced_objects(server: Service) -> None:
+    rows = np.random.default_rng(5).random((40, 10_000))
+    for name in ("few.ambar", "few/"):
+        with create(server, name) as writer:
+            writer.create_array("x", rows, chunks=(10, 10_000))
+        with fault_proxy(server.endpoint) as (endpoint, proxy):
+            store = opened(server.at(endpoint), name)
+            assert store["x"].shape == rows.shape
+            assert proxy.count <= 2
+            proxy.restart()
+            np.testing.assert_array_equal(store["x"][12:15], rows[12:15])
+            # The index of the shard, and the chunk; the list of a commit of the same second.
+            assert proxy.count <= (3 if name.endswith("/") else 2)
+            assert sum(answered for _, _, answered in proxy.log) < 1_500_000
+            with create(server, name, "w") as writer:
+                writer.create_array("x", rows + 1, chunks=(10, 10_000))
+            with pytest.raises(ambar.BusyError, match="open it again"):
+                store["x"][25:35]
 
 
 def test_errors_are_short_and_early(server: Service) -> None:
