@@ -2,14 +2,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, path::Path};
+use object_store::{
+    GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, PutMode, PutPayload, PutResult,
+    path::Path,
+};
 
 use super::super::ranges;
 use super::errors::{self, replaced};
 use super::runtime;
-use super::service::Service;
+use super::service::{Service, WritableStore};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
@@ -24,6 +28,10 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 
 /// Minimum bytes of the requests for a range: more requests are faster as long as all are concurrent.
 pub const SMALL_PIECE_BYTES: u64 = 1 << 20;
+
+/// Maximum number of repetitions of a conditional request, and the time before the first one.
+const REPETITIONS: usize = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Identifies a version of an object, to detect a replacement.
 #[derive(Clone, Debug)]
@@ -201,6 +209,27 @@ pub fn check_bucket(service: &Arc<Service>) -> Result<()> {
         Err(error) if errors::is_denial(&error) && !service.features.has_all_permissions => Ok(()),
         Err(error) => Err(bucket_error(&error, service)),
     }
+}
+
+/// Puts an object if the condition of `mode` holds. The request is repeated if the connection breaks, which the client
+/// does for unconditional ones alone. If the first request had an effect, the condition of the second one fails: the
+/// caller looks whether the object is its own.
+pub async fn put_if(
+    store: &dyn WritableStore,
+    path: &Path,
+    payload: PutPayload,
+    mode: PutMode,
+) -> object_store::Result<PutResult> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 0..REPETITIONS {
+        let put = store.put_opts(path, payload.clone(), mode.clone().into());
+        match put.await {
+            Err(error) if errors::is_interruption(&error) => tokio::time::sleep(pause).await,
+            answer => return answer,
+        }
+        pause *= 3;
+    }
+    store.put_opts(path, payload, mode.into()).await
 }
 
 /// Whether there is no object below the prefix.

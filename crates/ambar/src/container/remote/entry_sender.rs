@@ -7,6 +7,7 @@ use object_store::path::Path;
 use object_store::{Error as Refusal, GetOptions, PutMode, PutPayload};
 
 use super::super::directory::{self, FileRecord};
+use super::client;
 use super::errors;
 use super::runtime::Task;
 use super::service::{Service, WritableStore};
@@ -192,7 +193,7 @@ impl EntryPut {
 
     async fn create(&self, path: &Path) -> object_store::Result<()> {
         let payload = self.payload.clone();
-        let put = self.store.put_opts(path, payload, PutMode::Create.into());
+        let put = client::put_if(&*self.store, path, payload, PutMode::Create);
         put.await.map(drop)
     }
 

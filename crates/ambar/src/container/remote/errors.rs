@@ -77,6 +77,14 @@ pub fn is_denial(error: &object_store::Error) -> bool {
     ) || matches!(status(error), Some(401 | 403))
 }
 
+/// Whether the connection broke before an answer: the request may have had an effect.
+pub fn is_interruption(error: &object_store::Error) -> bool {
+    matches!(
+        connection_error(error),
+        Some((HttpErrorKind::Interrupted, _))
+    )
+}
+
 /// The status of the answer. `object_store` has it for some requests in the message alone.
 fn status(error: &object_store::Error) -> Option<u16> {
     let text = chain(error);

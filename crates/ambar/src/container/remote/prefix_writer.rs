@@ -143,7 +143,7 @@ impl PrefixWriter {
         let store = Arc::clone(&self.store);
         let path = self.service.object(MARKER)?;
         let found = runtime::wait(async move {
-            let put = |mode: PutMode| store.put_opts(&path, PutPayload::new(), mode.into());
+            let put = |mode| client::put_if(&*store, &path, PutPayload::new(), mode);
             // The client may have repeated the request, and an interrupted writer may have left the marker.
             is_refused(put(PutMode::Create).await)?;
             // Services compare one of the two.
@@ -266,7 +266,8 @@ impl PrefixWriter {
             self.service.object(directory::LIST)?,
         );
         let payload = PutPayload::from(text.clone());
-        let put = runtime::wait(async move { store.put_opts(&path, payload, mode.into()).await })?;
+        let put =
+            runtime::wait(async move { client::put_if(&*store, &path, payload, mode).await })?;
         match put {
             Ok(PutResult {
                 e_tag: Some(e_tag),

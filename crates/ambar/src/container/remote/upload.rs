@@ -207,7 +207,7 @@ impl ObjectUpload {
         let (store, path) = (Arc::clone(&self.store), self.path.clone());
         let payload = PutPayload::from(std::mem::take(&mut self.first));
         let put = runtime::wait(async move {
-            let put = store.put_opts(&path, payload.clone(), mode.into()).await;
+            let put = client::put_if(&*store, &path, payload.clone(), mode).await;
             match put {
                 // The user has disabled conditions, which the service does not support.
                 Err(object_store::Error::NotImplemented { .. }) => {
