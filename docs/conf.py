@@ -68,6 +68,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_fence_as_directive = ["mermaid"]
 mermaid_fullscreen = False
 mermaid_height = "auto"
+mermaid_light_theme = "neutral"
 
 # The reference: docstrings, and headers of the C API by Doxygen
 default_role = "py:obj"
@@ -101,6 +102,7 @@ if gallery := sorted((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
         "remove_config_comments": True,
         "abort_on_example_error": True,
         "show_signature": False,
+        "ignore_repr_types": "ambar.kinds.request|numpy.ndarray|matplotlib",
         "download_all_examples": False,
         "write_computation_times": False,
         "min_reported_time": 3600,
