@@ -58,7 +58,7 @@ nitpicky = True
 # Docstrings have parameters and names of other packages in backquotes, too.
 nitpick_ignore_regex = [
     ("py:obj", r"(?!ambar\.).*"),
-    ("c:identifier", r"\w+_t|MPI_\w+"),
+    ("c:identifier", r"\w+_t|(AMBAR_)?MPI_\w+"),
     ("cpp:identifier", r"amrex.*"),
 ]
 
