@@ -85,8 +85,8 @@ breathe_default_project = "ambar"
 breathe_show_include = False
 breathe_domain_by_extension = {"h": "c", "H": "cpp"}
 
-# Examples, with what they print, and objects that have HTML
-if gallery := sorted((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
+# Examples, with what they print and objects that have HTML
+if any((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
     extensions.append("sphinx_gallery.gen_gallery")
     sphinx_gallery_conf = {
         "examples_dirs": "examples/gallery",
@@ -102,7 +102,6 @@ if gallery := sorted((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
         "remove_config_comments": True,
         "abort_on_example_error": True,
         "show_signature": False,
-        "ignore_repr_types": "ambar.kinds.request|numpy.ndarray|matplotlib",
         "download_all_examples": False,
         "write_computation_times": False,
         "min_reported_time": 3600,
