@@ -52,6 +52,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "sphinxcontrib.mermaid",
 ]
 nitpicky = True
@@ -86,26 +87,24 @@ breathe_show_include = False
 breathe_domain_by_extension = {"h": "c", "H": "cpp"}
 
 # Examples, with what they print and objects that have HTML
-if any((ROOT / "examples" / "gallery").glob("**/plot_*.py")):
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": "examples/gallery",
-        "gallery_dirs": "docs/examples",
-        "filename_pattern": "/plot_",
-        "subsection_order": [
-            f"examples/gallery/{section}"
-            for section in ("ramses", "amrex", "particles", "meshes", "collections", "parallel")
-        ],
-        "within_subsection_order": "FileNameSortKey",
-        "capture_repr": ("_repr_html_",),
-        "image_srcset": ["2x"],
-        "remove_config_comments": True,
-        "abort_on_example_error": True,
-        "show_signature": False,
-        "download_all_examples": False,
-        "write_computation_times": False,
-        "min_reported_time": 3600,
-    }
+sphinx_gallery_conf = {
+    "examples_dirs": "examples/gallery",
+    "gallery_dirs": "docs/examples",
+    "filename_pattern": "/plot_",
+    "subsection_order": [
+        f"examples/gallery/{section}"
+        for section in ("ramses", "amrex", "particles", "meshes", "collections", "parallel")
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "capture_repr": ("_repr_html_",),
+    "image_srcset": ["2x"],
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "show_signature": False,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ambar"
