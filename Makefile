@@ -227,7 +227,8 @@ native: plugin
 
 wheel: native $(BIN)/maturin
 	rm -rf out/wheels
-	$(BIN)/maturin build --release --locked --out out/wheels $(WHEEL_OPTIONS)
+	$(BIN)/maturin build --release --locked --out out/wheels --compression-level 9 \
+		$(WHEEL_OPTIONS)
 
 # Libraries in wheels are stripped. These have their symbols and lines, for debuggers and profilers.
 symbols: wheel

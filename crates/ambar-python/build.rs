@@ -4,8 +4,11 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         // Python looks for `PyInit__core` alone. Functions that the libraries inside export would be taken
-        // for those of the same name of other extension modules, or the other way round.
-        println!("cargo:rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
+        // for those of the same name of other extension modules, or the other way round. Zig, by which a wheel
+        // can be tried without an old C library, does not have this option.
+        if !std::env::var("RUSTC_LINKER").is_ok_and(|linker| linker.contains("zig")) {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
+        }
         // All addresses are resolved when the module is loaded, and read-only from then on; no stack may be
         // executed. Linkers differ in their defaults.
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,relro,-z,now,-z,noexecstack");

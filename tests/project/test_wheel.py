@@ -50,6 +50,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     run("make", "--no-print-directory", "native", folder=ROOT)
     options = ["--release", "--locked", "--offline", "--compatibility", "linux"]
+    options += ["--compression-level", "9"]
     command = [MATURIN, "build", *options, "--interpreter", sys.executable, "--out", folder]
     run(*map(str, command), folder=ROOT)
     [built] = folder.glob("*.whl")

@@ -80,7 +80,7 @@ SAMPLES = {
     ),
     "series": Sample(
         "implosion.ambar",
-        "a store of three outputs of RAMSES: an implosion in 2 dimensions; 421 kB",
+        "a store of three outputs of RAMSES: the density of an implosion; 135 kB",
         _copy("implosion.ambar"),
     ),
     "amrex": Sample(

@@ -72,6 +72,7 @@ impl DecodeTables {
 }
 
 /// The number of contexts of tokens and of groups. Larger contexts use table 0.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const NUMBERS: usize = 2 * CONTEXTS;
 
 /// The table of each context.
