@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ambar
+import ambar.distributed
 from tests.helpers.command_line import run
 from tests.helpers.fault_proxy import fault_proxy
 from tests.helpers.netcdf_files import profile, write
@@ -125,6 +126,33 @@ def test_readers_send_few_requests_and_notice_replaced_objects(server: Service) 
                 writer.create_array("x", rows + 1, chunks=(10, 10_000))
             with pytest.raises(ambar.BusyError, match="open it again"):
                 store["x"][25:35]
+
+
+def test_tasks_put_objects_of_one_commit(server: Service) -> None:
+    arrays = {"x": {"shape": (4, 50), "dtype": "f8", "blocks": (2, 50)}}
+    values = np.random.default_rng(7).random((4, 50))
+
+    def put(commit: ambar.distributed.SharedCommit, start: int, factor: float) -> bytes:
+        with commit.invitation.writer() as task:
+            task.write_region("x", factor * values[start : start + 2], (start, 0))
+            return task.receipt()
+
+    where: dict[str, Any] = {"storage_options": server.options}
+    with ambar.distributed.open(server.url("tasks/"), arrays=arrays, **where) as commit:
+        receipts = [put(commit, 0, 9.0), put(commit, 0, 1.0), put(commit, 2, 1.0)]
+        commit.finish(receipts)
+    np.testing.assert_array_equal(opened(server, "tasks/")["x"][...], values)
+    first, second = (ambar.distributed.open(server.url("tasks/"), "a", **where) for _ in range(2))
+    for commit in (first, second):
+        commit.update_array("x", (2, 0), (2, 50))
+    again = put(second, 2, 3.0)
+    first.finish([put(first, 2, 2.0)])
+    with pytest.raises(ambar.BusyError, match="open it again and repeat"):
+        second.finish([again])
+    store = opened(server, "tasks/")
+    np.testing.assert_array_equal(store["x"][2:], 2.0 * values[2:])
+    assert store.verify()["unfinished"] == 0
+    assert not [key for key in server.keys("tasks/") if "/.ambar/task-" in key]
 
 
 def test_errors_are_short_and_early(server: Service) -> None:
