@@ -70,6 +70,7 @@ myst_fence_as_directive = ["mermaid"]
 mermaid_fullscreen = False
 mermaid_height = "auto"
 mermaid_light_theme = "neutral"
+mermaid_init_config = {"startOnLoad": False, "sequence": {"actorMargin": 20, "width": 120}}
 
 # The reference: docstrings, and headers of the C API by Doxygen
 default_role = "py:obj"
