@@ -1,7 +1,7 @@
 """The history of a store
 ======================
 
-Each write is a commit. Earlier ones stay readable, by number or tag, until ``ambar compact``.
+Each write is a commit. Earlier ones stay readable: by number until ``ambar compact``, by tag always.
 """
 
 from pathlib import Path
