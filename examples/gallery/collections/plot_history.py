@@ -1,7 +1,8 @@
 """The history of a store
 ======================
 
-Each write is a commit. Earlier ones stay readable: by number until ``ambar compact``, by tag always.
+Each write is a commit. Earlier commits stay readable: tagged ones always, others until they are
+removed by ``ambar compact``.
 """
 
 from pathlib import Path
