@@ -1,5 +1,6 @@
 //! Decoding tables: the symbol of each slot, and the constants for the next state.
 
+#[cfg(target_arch = "x86_64")]
 use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::{Frequencies, SLOTS};
 use crate::error::{Error, Result, corrupt};
