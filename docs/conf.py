@@ -4,7 +4,6 @@ The source folder is the root of the repository, so that the links between Markd
 same on a code host and on the site.
 """
 
-import functools
 import re
 import sys
 from pathlib import Path
@@ -14,10 +13,6 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 import ambar
-from ambar._util import properties
-
-# autodoc documents those of functools as properties.
-properties.cached_property = functools.cached_property  # type: ignore[assignment,misc]
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs" / "_extensions"))

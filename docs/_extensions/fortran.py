@@ -56,7 +56,9 @@ class FortranModule(SphinxDirective):
         path = Path(self.env.srcdir) / self.arguments[0]
         self.env.note_dependency(str(path))
         found = MODULE.match(path.read_text(encoding="utf-8"))
-        text = prose(found[1]) if found else ""
+        if not found:
+            raise self.error(f"{path}: expected comments with `!>` before `module`, found none")
+        text = prose(found[1])
         for name, description, code in items(path):
             block = f"```fortran\n{code}```\n" if code else ""
             text += f"\n### {name}\n\n{description}\n{block}"

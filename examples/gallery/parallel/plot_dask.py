@@ -27,6 +27,6 @@ bottom.plot(isotherm["latitude"], isotherm)
 bottom.set(xlabel="latitude [degrees north]", ylabel="depth of 10 °C [m]", ylim=(750, 0))
 
 # %%
-# Cells of a run are dask arrays, too, all levels together.
-cells = xr.open_dataset("../../data/dark_matter.ambar", group="particles/DM", chunks={})
-print("rms velocity:", float(np.sqrt((cells["xvel"] ** 2).mean())), "km/s")
+# Particles of a run are dask arrays, too.
+particles = xr.open_dataset("../../data/dark_matter.ambar", group="particles/DM", chunks={})
+print("rms velocity:", float(np.sqrt((particles["xvel"] ** 2).mean())), "km/s")

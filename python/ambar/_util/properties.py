@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
@@ -9,7 +10,9 @@ _Owner = TypeVar("_Owner")
 _Value = TypeVar("_Value")
 
 
-class cached_property(Generic[_Owner, _Value]):  # noqa: N801 - as that of functools
+class cached_property(  # noqa: N801 - as that of functools
+    functools.cached_property[_Value], Generic[_Owner, _Value]
+):
     """A property that is computed on first access and kept in the object's ``__dict__``.
 
     Unlike `functools.cached_property` before Python 3.12 it holds no lock while it computes: a
@@ -17,13 +20,9 @@ class cached_property(Generic[_Owner, _Value]):  # noqa: N801 - as that of funct
     """
 
     def __init__(self, compute: Callable[[_Owner], _Value]) -> None:
-        self._compute = compute
-        self.__doc__ = compute.__doc__
+        super().__init__(compute)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
+    @overload  # type: ignore[override]
     def __get__(self, instance: None, owner: type) -> cached_property[_Owner, _Value]: ...
 
     @overload
@@ -32,4 +31,4 @@ class cached_property(Generic[_Owner, _Value]):  # noqa: N801 - as that of funct
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
-        return instance.__dict__.setdefault(self._name, self._compute(instance))
+        return instance.__dict__.setdefault(self.attrname, self.func(instance))

@@ -227,8 +227,8 @@ impl<'a, T: Element> CodedValues<'a, T> {
     }
 }
 
-/// The smallest of values that are not negative; `None` if one is. NaN are ignored. The first of equal values counts, as
-/// there are two zeros.
+/// The smallest of values that are not negative; `None` if one is. NaN are ignored. The first of equal values counts:
+/// 0 and -0 are equal.
 fn nonnegative_minimum<T: Element>(values: &[T]) -> Option<T> {
     let zero = T::default();
     let least = smallest(values);
