@@ -106,6 +106,12 @@ def test_examples_run_as_written(
 ) -> None:
     if test.name == "ambar.write_fits":
         pytest.importorskip("astropy")
+    if test.name in {"ambar.get_include", "ambar.get_library"}:
+        native = tmp_path / "site-packages/ambar/native"
+        (native / "include").mkdir(parents=True)
+        (native / "libambar.so.0").touch()
+        monkeypatch.setattr("ambar.config._NATIVE", native)
+        monkeypatch.setattr("ambar.config._LIBRARY", native / "libambar.so.0")
     example_files.copy(files, tmp_path)
     monkeypatch.chdir(tmp_path)
     test.globs = dict(NAMES)
