@@ -31,6 +31,19 @@ def zarrs(tmp_path: Path) -> Path:
     return folder
 
 
+def test_an_export_removes_no_file_that_it_does_not_write(zarrs: Path, tmp_path: Path) -> None:
+    store = tmp_path / "x.ambar"
+    ambar.ingest(zarrs, store, **QUICK)
+    files = sorted(zarrs.iterdir())
+    zarr: Any = {"format": "zarr"}
+    with pytest.raises(ValueError, match=r"selects none of 5; nothing is written"):
+        ambar.export(store, zarrs, mode="w", datasets="temperature.max > 1e9", **zarr)
+    with pytest.raises(ValueError, match=r"writes again, found p1.zarr and 3 more"):
+        ambar.export(store, zarrs, mode="w", datasets=["p0"], **zarr)
+    assert sorted(zarrs.iterdir()) == files
+    assert len(ambar.export(store, zarrs, mode="w", **zarr).exported) == 5
+
+
 @needs_netcdf4
 def test_an_export_comes_back_identical(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, target = tmp_path / "files", tmp_path / "x.ambar"

@@ -38,7 +38,8 @@ def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
     FileExistsError
         If `target` exists, without `replace`.
     ValueError
-        If `target` is a folder with other files than those of an export, or a mount point.
+        If `target` is a folder with files that the block did not make again, or a mount point. A
+        whole plotfile, checkpoint or openPMD folder is replaced by any other.
     """
     check_folder_of(target)
     _check(target, replace=replace)
@@ -58,6 +59,7 @@ def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
         made = sorted(new.iterdir(), key=lambda path: (path.name == place.name, path.name))
         for file in made:
             _check(place.parent / file.name, replace=replace)
+            _check_others(place.parent / file.name, file)
         move = _replace if replace else _move
         for file in made:
             try:
@@ -151,13 +153,40 @@ def _check(place: Path, *, replace: bool) -> None:
         is_empty = is_folder and next(place.iterdir(), None) is None
         if os.path.lexists(place) and not is_empty:
             raise target_exists(place)
-    elif is_folder and not (
-        _is_of_amrex(place) or _is_bp(place) or all(map(_is_export, place.iterdir()))
-    ):
+    elif is_folder and not _is_export(place):
         raise _core.InvalidError(
             f"{place} is a folder with other files than those of an export, which stay; "
             "remove it, or choose another target"
         )
+
+
+def _check_others(place: Path, made: Path) -> None:
+    """Raise an error if the folder `place` has files that are not in the folder `made`."""
+    if not place.is_dir() or _is_whole(place):
+        return
+    others = sorted(_files(place) - _files(made))
+    if others:
+        more = f" and {len(others) - 1:,} more" if others[1:] else ""
+        raise _core.InvalidError(
+            f"{place}: expected only files that this export writes again, found {others[0]}{more}; "
+            "remove the folder, or choose another target"
+        )
+
+
+def _files(folder: Path) -> set[Path]:
+    """Return the paths of the files and whole outputs in a folder, relative to it."""
+    files = set()
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and not _is_whole(path):
+            files |= {path.name / file for file in _files(path)}
+        else:
+            files.add(Path(path.name))
+    return files
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a folder is one output: a Zarr store, or one of ADIOS2 or AMReX."""
+    return folder.suffix == ".zarr" or _is_bp(folder) or _is_of_amrex(folder)
 
 
 def _is_export(path: Path) -> bool:
@@ -167,8 +196,7 @@ def _is_export(path: Path) -> bool:
     checkpoint of AMReX, a mesh step, or a frame of a movie.
     """
     if path.is_dir():
-        is_whole = path.suffix == ".zarr" or _is_bp(path) or _is_of_amrex(path)
-        return is_whole or all(map(_is_export, path.iterdir()))
+        return _is_whole(path) or all(map(_is_export, path.iterdir()))
     if path.suffix == ".h5" and path.stat().st_size:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return data.find(b"openPMD") >= 0  # an attribute of the root, anywhere in the file

@@ -389,7 +389,10 @@ def export(
         option("Which datasets of a collection: 'platform == \"argo\"'; by default all."),
     ] = None,
     processes: Processes = None,
-    overwrite: Annotated[bool, flag("--overwrite", "Replace TARGET if it exists.")] = False,
+    overwrite: Annotated[
+        bool,
+        flag("--overwrite", "Replace TARGET, and files that the export writes beside or in it."),
+    ] = False,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,

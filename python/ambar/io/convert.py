@@ -352,8 +352,8 @@ def export(
         - a mesh: a file of the format that the suffix names: ``.vtkhdf``, ``.vtu``, ``.stl``, ...;
         - a series of meshes: a ``.pvd`` and a file for each step.
     mode : {"w-", "w"}, default "w-"
-        "w-" creates new files. "w" replaces what is at `target`: a file, or a folder that has no
-        other files than those of an export. Nothing is at `target` before the export is complete.
+        "w-" creates new files. "w" replaces what is at `target`: a file, or a folder whose files
+        are all written again. Nothing is at `target` before the export is complete.
     threads : int, optional
         Threads to use; all cores by default.
     progress : callable or bool, optional

@@ -63,6 +63,8 @@ def export_collection(
 
     Raises
     ------
+    ValueError
+        If no dataset is selected.
     AmbarError
         If all datasets failed.
     """
@@ -70,6 +72,11 @@ def export_collection(
     if format not in _SUFFIXES:
         raise _core.InvalidError(f"invalid format {format!r}; must be 'netcdf' or 'zarr'")
     names = collection.choose(datasets)
+    if not names and len(collection):
+        raise _core.InvalidError(
+            f"{collection.location}: expected a condition or names that select datasets, found "
+            f"{datasets!r:.80}, which selects none of {len(collection):,}; nothing is written"
+        )
     for modules in (["xarray"], _LIBRARIES[format]):
         require_any(modules, purpose=f"writing {format}", install=f"ambar[{format}]")
     folder.mkdir()
