@@ -51,9 +51,10 @@ extensions = [
     "sphinxcontrib.mermaid",
 ]
 nitpicky = True
-# Docstrings have parameters and names of other packages in backquotes, too.
+# Docstrings have parameters, whose names have no dots and capitals, and names of other packages in backquotes, too.
 nitpick_ignore_regex = [
-    ("py:obj", r"(?!ambar\.).*"),
+    ("py:obj", r"[a-z_]+"),
+    ("py:obj", r"(dataclasses|io|meshio|numpy|xarray)\..+"),
     ("c:identifier", r"\w+_t|(AMBAR_)?MPI_\w+"),
     ("cpp:identifier", r"amrex.*"),
 ]

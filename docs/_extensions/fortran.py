@@ -17,13 +17,13 @@ PUBLIC = re.compile(r"^ +public :: ([^!\n]*)", re.MULTILINE)
 DECLARATION = re.compile(r"^ +(?!end )[^!\n]*(?:::|&$).*\n", re.MULTILINE)
 
 
-def prose(comment: str) -> str:
+def strip_marks(comment: str) -> str:
     """Return a comment without its marks, and with names of the API as code."""
     text = re.sub(r"^ *!(?:>|!) ?", "", comment, flags=re.MULTILINE)
     return re.sub(r"(?<![\w`])(ambar_\w+|AMBAR_\w+)(?![\w`])", r"`\1`", text)
 
 
-def declarations(source: str, start: int) -> str:
+def parse_declarations(source: str, start: int) -> str:
     """Return the lines at `start` that declare arguments or components."""
     found = ""
     while match := DECLARATION.match(source, start):
@@ -32,18 +32,26 @@ def declarations(source: str, start: int) -> str:
     return found
 
 
-def items(path: Path) -> Iterator[tuple[str, str, str]]:
+def parse_items(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the description and the declaration of each public item of a module."""
     source = path.read_text(encoding="utf-8")
-    public = re.findall(r"\w+", " ".join(PUBLIC.findall(source)))
-    for match in ITEM.finditer(source):
-        if match[3] in public:
-            declared = declarations(source, match.end())
-            yield (
-                match[3],
-                prose(match[1]),
-                textwrap.dedent(match[2] + declared if declared else ""),
-            )
+    # Names without this prefix are for other modules of ambar.
+    public = set(re.findall(r"\bambar_\w+", " ".join(PUBLIC.findall(source))))
+    found = [match for match in ITEM.finditer(source) if match[3] in public]
+    # Other public names are those of modules that this one uses.
+    declared = public.intersection(re.findall(HEAD, source, re.MULTILINE))
+    if missing := declared - {match[3] for match in found}:
+        names = ", ".join(sorted(missing))
+        raise ValueError(
+            f"{path}: expected comments with `!>` before public items, found none: {names}"
+        )
+    for match in found:
+        declared = parse_declarations(source, match.end())
+        yield (
+            match[3],
+            strip_marks(match[1]),
+            textwrap.dedent(match[2] + declared if declared else ""),
+        )
 
 
 class FortranModule(SphinxDirective):
@@ -58,8 +66,8 @@ class FortranModule(SphinxDirective):
         found = MODULE.match(path.read_text(encoding="utf-8"))
         if not found:
             raise self.error(f"{path}: expected comments with `!>` before `module`, found none")
-        text = prose(found[1])
-        for name, description, code in items(path):
+        text = strip_marks(found[1])
+        for name, description, code in parse_items(path):
             block = f"```fortran\n{code}```\n" if code else ""
             text += f"\n### {name}\n\n{description}\n{block}"
         return self.parse_text_to_nodes(text, allow_section_headings=True)

@@ -62,6 +62,7 @@ module ambar
             write_real32, write_real64, write_complex32, write_complex64, write_logical
     end interface
 
+    !> Releases the handle of blocks: call ambar_free(blocks).
     interface ambar_free
         module procedure free_blocks
     end interface

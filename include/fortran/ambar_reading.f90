@@ -34,6 +34,7 @@ module ambar_reading
             read_real32, read_real64, read_complex32, read_complex64, read_logical
     end interface
 
+    !> Closes a store that was opened for reading: call ambar_free(store).
     interface ambar_free
         module procedure free_store
     end interface

@@ -36,7 +36,7 @@ def get_include() -> str:
     >>> ambar.get_include()
     '.../site-packages/ambar/native/include'
     """
-    return os.fspath(_installed(_NATIVE / "include"))
+    return os.fspath(_check_installed(_NATIVE / "include"))
 
 
 def get_library() -> str:
@@ -58,10 +58,10 @@ def get_library() -> str:
     >>> ambar.get_library()
     '.../site-packages/ambar/native/...libambar.so.0'
     """
-    return os.fspath(_installed(_LIBRARY))
+    return os.fspath(_check_installed(_LIBRARY))
 
 
-def _installed(path: Path) -> Path:
+def _check_installed(path: Path) -> Path:
     if not path.exists():
         raise FileNotFoundError(
             f"{path} does not exist: this installation of ambar has no C library; install a wheel, "
@@ -75,16 +75,18 @@ def _cflags() -> str:
 
 
 def _libs() -> str:
-    folder = shlex.quote(os.fspath(_installed(_LIBRARY).parent))
+    folder = shlex.quote(os.fspath(_check_installed(_LIBRARY).parent))
     return f"-L{folder} -lambar -Wl,-rpath,{folder}"
 
 
 def _folder(*names: str) -> str:
-    return os.fspath(_installed(_NATIVE.joinpath(*names)))
+    return os.fspath(_check_installed(_NATIVE.joinpath(*names)))
 
 
 def _plugin_path() -> str:
-    return os.fspath(_installed(Path(__file__).with_name("plugins") / "libh5z_ambar.so").parent)
+    return os.fspath(
+        _check_installed(Path(__file__).with_name("plugins") / "libh5z_ambar.so").parent
+    )
 
 
 _OPTIONS = {

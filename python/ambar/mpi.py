@@ -146,7 +146,7 @@ class MpiWriter(CommitContext):
         path : str
             The path of the array; missing groups are created.
         shape : sequence of int
-            The shape. `Array.unwritten_values` counts the values that no rank wrote.
+            The shape. `ambar.Array.unwritten_values` counts the values that no rank wrote.
         dtype : dtype_like
             A dtype of fixed size.
         blocks : Blocks, optional

@@ -17,7 +17,7 @@ from ambar.store.writer import Profile, create
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
 
-JOINED = 64 << 20
+JOIN_LIMIT_BYTES = 64 << 20
 """Raw bytes of a lossless family of a task that the client encodes again, as a part of the family
 of all tasks."""
 
@@ -48,7 +48,7 @@ def _copy_batch(path: Path, target: Collection) -> None:
     """Copy the datasets of a task, whose store is closed when the function returns."""
     store = Store._open(path)
     source = type(target)(path, store, None, settings_of(store))
-    copy_datasets(source, target, source.names, joined=JOINED)
+    copy_datasets(source, target, source.names, join_limit=JOIN_LIMIT_BYTES)
 
 
 def _write_batch(

@@ -33,7 +33,7 @@ def copy_datasets(
     bounds: Mapping[str, float | str] | None = None,
     profile: Profile | None = None,
     report: Progress | None = None,
-    joined: int = 0,
+    join_limit: int = 0,
 ) -> None:
     """Add datasets of a collection to another one that is open for writing.
 
@@ -54,7 +54,7 @@ def copy_datasets(
         The profile of lossless arrays; None to keep their encoding.
     report
         A function called with the work done and all work, if any.
-    joined
+    join_limit
         Lossless families of at most this number of raw bytes are read and added, too, so that
         datasets of equal variables are one family of the target.
 
@@ -83,7 +83,7 @@ def copy_datasets(
         if np.count_nonzero(places[:, 0] == family.number) == family.rows
         and wanted.issuperset(family.columns)
         and not set(bounds).intersection(family.columns)
-        and (losses[family.number] or _raw_bytes(source, family) > joined)
+        and (losses[family.number] or _raw_bytes(source, family) > join_limit)
     ]
     copier = Copier(source.store, target._changing._writer, profile, report)
     numbers = {family.number: _copy_family(copier, family, target) for family in whole}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -323,6 +322,9 @@ class SharedCommit(CommitContext):
         ...     commit.cancel()
         [ArrayRegion(path='x', start=(2,), shape=(2,))]
         """
+        return self._missing(_read_receipts(receipts))
+
+    def _missing(self, receipts: list[_Receipt]) -> list[ArrayRegion]:
         shared = self._sharing()
         expected = [
             (path, list(region.start), list(region.shape))
@@ -330,12 +332,13 @@ class SharedCommit(CommitContext):
             for region in regions
             if 0 not in region.shape
         ]
-        listed = _listed(receipts)
         try:
-            missing = shared.missing(listed, expected)
+            missing = shared.missing([receipt.content for receipt in receipts], expected)
         except _core.InvalidError as error:
-            _name_file(shared, receipts, error)
-            raise
+            invalid = _find_invalid(shared, receipts)
+            if invalid is None:
+                raise
+            raise _core.InvalidError(f"{invalid}: {error}") from None
         return [ArrayRegion(path, tuple(start), tuple(shape)) for path, start, shape in missing]
 
     def finish(
@@ -348,7 +351,7 @@ class SharedCommit(CommitContext):
         """Commit the regions of the receipts, with all groups, attributes and arrays.
 
         If several receipts have the same chunk, the last one is valid. Values without a receipt
-        stay in the file as dead bytes: `Store.usage` counts them, and `ambar.compact` removes them.
+        stay in the file as dead bytes: `ambar.Store.usage` counts them, and `ambar.compact` removes them.
         Tasks that still run cannot write any more.
 
         Parameters
@@ -382,12 +385,11 @@ class SharedCommit(CommitContext):
         ...
         ambar.InvalidError: finished.ambar: expected receipts of all regions, found none of 2 ...
         """
-        if not isinstance(receipts, (str, os.PathLike)):
-            receipts = _listed(receipts)
-        missing = self.missing(receipts)
+        read = _read_receipts(receipts)
+        missing = self._missing(read)
         if missing and not partial:
             raise self._incomplete(missing)
-        self._adopt(_listed(receipts))
+        self._adopt([receipt.content for receipt in read])
         self._writer.commit(message)
         self.close()
 
@@ -587,33 +589,33 @@ def _divided(
     return {"chunks": division.chunks, "shards": division.shards}
 
 
-def _name_file(
-    shared: _core.SharedCommit,
-    receipts: Iterable[bytes] | str | os.PathLike[str],
-    error: _core.InvalidError,
-) -> None:
-    """Raise `error` with the name of the first file of a folder that is not a valid receipt."""
-    for file in _files(receipts) if isinstance(receipts, (str, os.PathLike)) else ():
-        try:
-            shared.missing([file.read_bytes()], [])
-        except _core.InvalidError:
-            why = re.sub(r"receipt \d+", f"receipt {file}", str(error))
-            raise _core.InvalidError(why) from None
+class _Receipt(NamedTuple):
+    """A receipt, with its file in a folder of receipts."""
+
+    content: bytes
+    file: Path | None = None
 
 
-def _files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files of receipts in a folder, in their order."""
-    if not Path(folder).is_dir():
-        raise NotADirectoryError(
-            f"{os.fspath(folder)}: expected a folder with files *.receipt; check the path"
-        )
-    files = Path(folder).glob("*.receipt")
-    return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
-
-
-def _listed(receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[bytes]:
-    if isinstance(receipts, (str, os.PathLike)):
-        return [file.read_bytes() for file in _files(receipts)]
+def _read_receipts(receipts: Iterable[bytes] | str | os.PathLike[str]) -> list[_Receipt]:
+    """Return receipts, those of a folder in the order of their files."""
     if isinstance(receipts, bytes):
         raise TypeError("expected several receipts, found one; give a list of receipts")
-    return list(receipts)
+    if not isinstance(receipts, (str, os.PathLike)):
+        return [_Receipt(receipt) for receipt in receipts]
+    if not Path(receipts).is_dir():
+        raise NotADirectoryError(
+            f"{os.fspath(receipts)}: expected a folder with files *.receipt; check the path"
+        )
+    files = Path(receipts).glob("*.receipt")
+    ordered = sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
+    return [_Receipt(file.read_bytes(), file) for file in ordered]
+
+
+def _find_invalid(shared: _core.SharedCommit, receipts: list[_Receipt]) -> Path | None:
+    """Return the file of the first receipt that `shared` refuses."""
+    for receipt in receipts:
+        try:
+            shared.missing([receipt.content], [])
+        except _core.InvalidError:
+            return receipt.file
+    return None

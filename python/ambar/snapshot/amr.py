@@ -208,7 +208,7 @@ class Amr(FieldRows, CellMaps):
             volume with it. "fraction" adds the column ``region_fraction``: the fraction of the
             volume of each cell that is inside.
         levels : tuple of int, optional
-            `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
+            ``(lowest, highest)`` level of the leaf cells, both included. Refined cells are not among
             them; `Snapshot.load` and `ambar.convert` have a `max_level`, at which the tree ends.
         where : str, optional
             A condition on fields, for example ``"density > 1e-3 and not level == 7"``,
@@ -552,7 +552,7 @@ class Amr(FieldRows, CellMaps):
         fields : str or sequence of str, optional
             Fields and, for trees, derived columns; by default every field but ``domain``.
         levels : tuple of int, optional
-            `(lowest, highest)` level. Refined cells of the highest level are drawn with their own
+            ``(lowest, highest)`` level. Refined cells of the highest level are drawn with their own
             values, or with the mean of the finer cells. By default all levels.
         region : Box, optional
             Cells inside, rounded outward to cells of the lowest level.

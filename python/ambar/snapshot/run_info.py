@@ -182,7 +182,7 @@ class RamsesInfo(Summary):
 
     @property
     def levels(self) -> tuple[int, int]:
-        """`(levelmin, levelmax)`: the levels that the run allows."""
+        """``(levelmin, levelmax)``: the levels that the run allows."""
         return (self.levelmin, self.levelmax)
 
     @property

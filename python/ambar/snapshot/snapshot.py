@@ -255,7 +255,7 @@ class Snapshot(Viewable):
             extends across periodic faces of the box. Of patches, the boxes are cut to the bounding
             box of the region, rounded outward to cells of level 0.
         levels : tuple of int, optional
-            `(lowest, highest)` level of the leaf cells, both included, as in `Amr.read`. Not for
+            ``(lowest, highest)`` level of the leaf cells, both included, as in `Amr.read`. Not for
             patches.
         max_level : int, optional
             The level at which the hierarchy ends: refined cells of this level become leaves, with

@@ -381,7 +381,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["length"]`, or "code".
+            A unit of ``factors["length"]``, or "code".
 
         Returns
         -------
@@ -401,7 +401,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["time"]`, or "code".
+            A unit of ``factors["time"]``, or "code".
 
         Returns
         -------
@@ -421,7 +421,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["mass"]`, or "code".
+            A unit of ``factors["mass"]``, or "code".
 
         Returns
         -------
@@ -441,7 +441,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["density"]`, or "code".
+            A unit of ``factors["density"]``, or "code".
 
         Returns
         -------
@@ -461,7 +461,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["velocity"]`, or "code".
+            A unit of ``factors["velocity"]``, or "code".
 
         Returns
         -------
@@ -481,7 +481,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["pressure"]`, or "code".
+            A unit of ``factors["pressure"]``, or "code".
 
         Returns
         -------
@@ -504,7 +504,7 @@ class Units:
         Parameters
         ----------
         unit : str
-            A unit of `factors["pressure_over_density"]`, or "code".
+            A unit of ``factors["pressure_over_density"]``, or "code".
 
         Returns
         -------

@@ -18,7 +18,7 @@ from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.progress import Progress, progress_function
 from ambar._util.text import plural, size, suggestion
-from ambar.collection.cluster import JOINED
+from ambar.collection.cluster import JOIN_LIMIT_BYTES
 from ambar.collection.collection import Collection
 from ambar.collection.copies import copy_datasets
 from ambar.collection.files.sources import (
@@ -333,7 +333,7 @@ class _Run:
         """Copy the datasets of a task, whose store is closed when the method returns."""
         if batch.added:
             source = open_collection(batch.target)
-            copy_datasets(source, self._collection, batch.added, joined=JOINED)
+            copy_datasets(source, self._collection, batch.added, join_limit=JOIN_LIMIT_BYTES)
             self.added += batch.added
 
     def batch(self, target: Path) -> _Batch:

@@ -153,7 +153,7 @@ def _write_on_cluster(
             writer._core.extend(absolute(array.node), array.data.shape[0])
         commit.update_array(array.node)
     try:
-        invitation = _invitation(commit, location)
+        invitation = _try_invite(commit, location)
         write = delayed(_write_block, pure=False)
         whole, parts = [], []
         for array, of_array in zip(arrays, blocks, strict=True):
@@ -178,7 +178,7 @@ def _write_on_cluster(
         writer.write_region(node, np.asarray(values), start)
 
 
-def _invitation(commit: SharedCommit, location: str) -> Any:
+def _try_invite(commit: SharedCommit, location: str) -> Any:
     """Return the delayed invitation of a commit; None if tasks cannot write: in a folder."""
     from dask.delayed import delayed
 
