@@ -45,6 +45,10 @@ gallery: build
 
 # Warnings are errors: links that lead nowhere, names without a page. What the last build made of removed pages
 # and names goes first.
+# Open MPI starts the ranks of an example as root, as in containers, and more of them than cores.
+docs: export OMPI_ALLOW_RUN_AS_ROOT := 1
+docs: export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+docs: export OMPI_MCA_rmaps_base_oversubscribe := 1
 docs: build
 	rm -rf target/site docs/reference/api docs/examples
 	mkdir -p target
@@ -230,12 +234,12 @@ wheel: native $(BIN)/maturin
 	$(BIN)/maturin build --release --locked --out out/wheels --compression-level 9 \
 		$(WHEEL_OPTIONS)
 
-# Libraries in wheels are stripped. These have their symbols and lines, for debuggers and profilers.
+# Libraries in wheels are stripped. These files have the symbols and lines of the wheel that is made with them, for
+# debuggers and profilers.
+symbols: WHEEL_OPTIONS += --strip false
 symbols: wheel
-	$(CARGO) rustc --release --locked $(TARGET_OPTION) -p ambar-python --lib
-	mkdir -p out/symbols
-	objcopy --only-keep-debug $(BUILT)/lib_core.so out/symbols/_core.abi3.so.debug
-	objcopy --only-keep-debug $(BUILT)/libambar_capi.so out/symbols/libambar.so.0.debug
+	$(BIN)/python -m pip install --quiet wheel
+	PATH=$(CURDIR)/$(BIN):$$PATH .ci/split out/wheels/*.whl $(BUILT)/libambar_capi.so out/symbols
 
 # One object, of whose symbols others see only those of the API: a program may have another zstd, LZ4 or
 # blosc. The bitcode in objects of Rust's standard library, of another version than binutils', is left out.

@@ -5,6 +5,7 @@ same on a code host and on the site.
 """
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -51,7 +52,8 @@ extensions = [
     "sphinxcontrib.mermaid",
 ]
 nitpicky = True
-# Docstrings have parameters, whose names have no dots and capitals, and names of other packages in backquotes, too.
+# Docstrings have parameters, whose names have no dots and capitals, and names of other packages in
+# backquotes, too.
 nitpick_ignore_regex = [
     ("py:obj", r"[a-z_]+"),
     ("py:obj", r"(dataclasses|io|meshio|numpy|xarray)\..+"),
@@ -87,7 +89,8 @@ breathe_domain_by_extension = {"h": "c", "H": "cpp"}
 sphinx_gallery_conf = {
     "examples_dirs": "examples/gallery",
     "gallery_dirs": "docs/examples",
-    "filename_pattern": "/plot_",
+    # Without MPI, its example is shown, and does not run.
+    "filename_pattern": "/plot_" if shutil.which("mpiexec") else "/plot_(?!mpi)",
     "subsection_order": [
         f"examples/gallery/{section}"
         for section in ("ramses", "amrex", "particles", "meshes", "collections", "parallel")

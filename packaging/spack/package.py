@@ -1,6 +1,6 @@
 """py-ambar for Spack: the Python package, and the library for C, C++ and Fortran."""
 
-from spack.package import depends_on, license, run_after, version  # noqa: A004 - Spack's
+from spack.package import depends_on, license, run_after, run_before  # noqa: A004 - Spack's
 from spack_repo.builtin.build_systems.python import PythonPackage
 
 
@@ -12,7 +12,7 @@ class PyAmbar(PythonPackage):
 
     license("MIT OR Apache-2.0")
 
-    version("0.1.0")  # with the sha256 of the published file: docs/project/releasing.md
+    # No version is published yet. docs/project/releasing.md: how one is added, with its sha256.
 
     depends_on("c", type="build")
     depends_on("gmake", type="build")
@@ -22,6 +22,11 @@ class PyAmbar(PythonPackage):
     depends_on("py-numpy@1.26:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-typer@0.19:", type=("build", "run"))
+
+    @run_before("install")
+    def build_native(self):
+        """Build the C library and the filter for HDF5, which the Python package contains."""
+        self.module.make("native")
 
     @run_after("install")
     def install_library(self):

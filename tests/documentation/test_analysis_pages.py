@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,14 @@ import numpy as np
 import pytest
 
 import ambar
-from tests.helpers.paths import RAMSES_CASES, ROOT
+from tests.helpers.pages import read_page, run_blocks
+from tests.helpers.paths import RAMSES_CASES
 
 pytest.importorskip("netCDF4")
 pytest.importorskip("pyvista")
 pytest.importorskip("xarray")
 
 from tests.helpers import example_files
-
-HOWTO = ROOT / "docs" / "howto"
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def blocks(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-
-
 def page_of(tool: str) -> str:
     """Return the page for users of a tool."""
-    return (HOWTO / f"from-{tool}.md").read_text(encoding="utf-8")
+    return read_page(f"docs/howto/from-{tool}")
 
 
 def rows(tool: str) -> list[tuple[str, str]]:
@@ -52,10 +46,7 @@ def rows(tool: str) -> list[tuple[str, str]]:
 
 def names(tool: str) -> dict[str, Any]:
     """Return the names that the code blocks of a page define."""
-    found: dict[str, Any] = {}
-    for block in blocks(page_of(tool)):
-        exec(block, found)  # noqa: S102 - the page's own
-    return found
+    return run_blocks(page_of(tool))
 
 
 def numbers(value: Any) -> np.ndarray:
@@ -80,9 +71,7 @@ def assert_equal_pairs(tool: str) -> None:
 def test_the_page_on_statistics_runs_as_written() -> None:
     pytest.importorskip("matplotlib").use("Agg")
     ambar.convert("sedov", "sedov.ambar", fsync=False)
-    found: dict[str, Any] = {}
-    for block in blocks((HOWTO / "statistics.md").read_text(encoding="utf-8")):
-        exec(block, found)  # noqa: S102
+    found = run_blocks(read_page("docs/howto/statistics"))
     pytest.importorskip("matplotlib.pyplot").close("all")
     assert [row["mass"] for row in found["rows"]] == pytest.approx([0.125, 0.125])
     assert float(found["diagram"].sum()) > 0
@@ -97,9 +86,7 @@ def test_the_page_on_statistics_runs_as_written() -> None:
 def test_the_page_on_maps_runs_as_written() -> None:
     pytest.importorskip("astropy")
     pytest.importorskip("matplotlib").use("Agg")
-    found: dict[str, Any] = {}
-    for block in blocks((HOWTO / "maps.md").read_text(encoding="utf-8")):
-        exec(block, found)  # noqa: S102
+    run_blocks(read_page("docs/howto/maps"))
     assert Path("cube.fits").exists()
 
 
@@ -107,8 +94,7 @@ def test_the_page_on_stores_from_stores_runs_as_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ambar.convert("sedov", "sedov.ambar", fsync=False)
-    for block in blocks((HOWTO / "stores-from-stores.md").read_text(encoding="utf-8")):
-        exec(block, {"ambar": ambar})  # noqa: S102
+    run_blocks(read_page("docs/howto/stores-from-stores"), {"ambar": ambar})
     assert capsys.readouterr().out == "{'density': 0.060000000000000005}\n"
     assert ambar.open_series("both.ambar").outputs == [1, 2]
 
@@ -117,9 +103,7 @@ def test_the_page_on_yt_runs_as_written() -> None:
     pytest.importorskip("yt").set_log_level(40)
     pytest.importorskip("matplotlib").use("Agg")
     ambar.convert("sedov", "sedov.ambar", fsync=False)
-    found: dict[str, Any] = {}
-    for block in blocks((HOWTO / "yt.md").read_text(encoding="utf-8")):
-        exec(block, found)  # noqa: S102
+    found = run_blocks(read_page("docs/howto/yt"))
     assert float(found["ds"].length_unit.to("cm")) == 3.0e24
 
 

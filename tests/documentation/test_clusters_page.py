@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import ambar
+from tests.helpers.pages import blocks, read_page
 from tests.helpers.paths import ROOT
 
 pytest.importorskip("distributed")
 pytest.importorskip("xarray")
 
-PAGE = (ROOT / "docs" / "howto" / "clusters.md").read_text(encoding="utf-8")
+PAGE = read_page("docs/howto/clusters")
 SBATCH = f"""#!/bin/sh
 for number in $(echo ${{2#--array=}} | tr , ' '); do
     if [ $number = 2 ] && mkdir failed 2>/dev/null; then continue; fi
@@ -29,9 +30,10 @@ done
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the programs of the page, by the names in their first lines."""
-    for name, code in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.M | re.S):
-        tmp_path.joinpath(name).write_text(code)
-    (job,) = re.findall(r"^```text\n(#!.*?)^```", PAGE, re.M | re.S)
+    for code in blocks(PAGE, "python"):
+        if name := re.match(r"# (\w+\.py)\n", code):
+            tmp_path.joinpath(name[1]).write_text(code)
+    (job,) = (block for block in blocks(PAGE, "text") if block.startswith("#!"))
     tmp_path.joinpath("job.sh").write_text(job)
     sbatch = tmp_path / "sbatch"
     sbatch.write_text(SBATCH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ambar
+from tests.helpers.pages import blocks, read_page, run_blocks
 from tests.helpers.paths import RAMSES, ROOT
 
 pytest.importorskip("matplotlib")
@@ -18,23 +18,13 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 import error_bounds
 
-HOWTO = ROOT / "docs" / "howto"
-
-
-def blocks(page: str) -> list[str]:
-    """Return the programs of a page."""
-    text = (HOWTO / f"{page}.md").read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-
 
 def test_the_page_on_profiles_runs_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "output_00002").symlink_to(RAMSES / "gravpart_small" / "output_00002")
     monkeypatch.chdir(tmp_path)
-    found: dict[str, object] = {}
-    for block in blocks("profiles"):
-        exec(block, found)  # noqa: S102 - the page's own
+    run_blocks(read_page("docs/howto/profiles"))
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [name for name, _, _ in printed] == ["fast", "balanced", "small"]
     fast, balanced, small = (int(size) for _, size, _ in printed)
@@ -44,7 +34,7 @@ def test_the_page_on_profiles_runs_as_written(
 
 
 def test_the_table_of_derived_quantities_is_that_of_the_script() -> None:
-    page = (HOWTO / "error-bounds.md").read_text(encoding="utf-8")
+    page = read_page("docs/howto/error-bounds")
     table = page[page.index("| bound | ratio |") :].partition("\n\n")[0]
     assert table.splitlines() == list(error_bounds.table())
     for name in ("kinds", "decades", "parts"):
@@ -64,7 +54,7 @@ def test_the_page_on_performance_runs_as_written(
 ) -> None:
     ambar.convert(RAMSES / "gravpart_small" / "output_00002", tmp_path / "run.ambar")
     monkeypatch.chdir(tmp_path)
-    for block in blocks("performance"):
+    for block in blocks(read_page("docs/howto/performance"), "python"):
         exec(block, {})  # noqa: S102
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["True", "False"]
 
@@ -75,8 +65,8 @@ def test_the_jobs_of_the_page_on_sites_run(tmp_path: Path) -> None:
     program = tmp_path / "ambar"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ambar "$@"\n')
     program.chmod(0o755)
-    page = (HOWTO / "hpc-sites.md").read_text(encoding="utf-8")
-    jobs = re.findall(r"^```text\n(#!/bin/sh.*?)^```", page, re.M | re.S)
+    found = blocks(read_page("docs/howto/hpc-sites"), "text")
+    jobs = [block for block in found if block.startswith("#!/bin/sh")]
     assert len(jobs) == 2
     path, python = f"{tmp_path}:{os.environ['PATH']}", f"{ROOT / 'python'}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": python, "TMPDIR": str(tmp_path)}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ambar.cli import app
 from tests.helpers.mpi_programs import Mpi, each_mpi, python_run
-from tests.helpers.paths import ROOT
+from tests.helpers.pages import blocks, read_page, run_ambar
 
 pytest.importorskip("netCDF4")
 pytest.importorskip("pyvista")
@@ -19,23 +15,18 @@ pytest.importorskip("xarray")
 pytest.importorskip("matplotlib")
 pytest.importorskip("polars")
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+README = read_page("README")
 
 
 def test_the_readme_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert README.count("\n") <= 110
     monkeypatch.chdir(tmp_path)
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    lines = [line for block in blocks(README, "sh") for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("ambar ")]
     assert len(commands) == 6
     for command in commands:
-        result = CliRunner().invoke(app, shlex.split(command)[1:])
-        assert result.exit_code == 0, f"{command}\n{result.output}{result.exception}"
-    programs = [program for program in blocks("python") if "mpi" not in program]
+        run_ambar(command)
+    programs = [program for program in blocks(README, "python") if "mpi" not in program]
     assert len(programs) == 3
     names: dict[str, object] = {}
     for program in programs:
@@ -49,7 +40,7 @@ def test_ranks_write_as_in_the_readme(
 ) -> None:
     import ambar
 
-    (program,) = (program for program in blocks("python") if "mpi" in program)
+    (program,) = (program for program in blocks(README, "python") if "mpi" in program)
     (tmp_path / "wave.py").write_text(program)
     monkeypatch.chdir(tmp_path)
     python_run(mpi, 2, tmp_path, "wave.py")

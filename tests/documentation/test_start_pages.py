@@ -12,25 +12,20 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ambar.cli import app
+from tests.helpers.pages import BLOCK, INSTALLATIONS, read_page, run_ambar
 from tests.helpers.paths import ROOT
+from tests.helpers.rendering import skip_without_rendering
 
-PAGES = ROOT / "docs" / "start"
 PICTURES = ROOT / "docs" / "images" / "start"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INSTALLATIONS = ("pip install ", "make install ")
-"""Beginnings of commands that have been run where the tests run."""
 
 
 def text(name: str) -> str:
-    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    return read_page(f"docs/start/{name}")
 
 
 def run_page(name: str) -> None:
@@ -49,11 +44,10 @@ def run_page(name: str) -> None:
 def run_command(line: str) -> None:
     if line.startswith(INSTALLATIONS):
         return
-    words = shlex.split(line, comments=True)
-    if words[0] == "ambar":
-        result = CliRunner().invoke(app, words[1:])
-        assert result.exit_code == 0, f"{line}\n{result.output}{result.exception}"
+    if line.startswith("ambar "):
+        run_ambar(line)
     else:
+        words = shlex.split(line, comments=True)
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), f"{line}\n{done.stdout}{done.stderr}"
 
@@ -77,8 +71,8 @@ def test_pages_run_as_written(
 ) -> None:
     for module in needs:
         pytest.importorskip(module)
-    if name == "meshes" and not can_render():
-        pytest.skip("VTK cannot render here: there is no OpenGL")
+    if name == "meshes":
+        skip_without_rendering()
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     assert 60 <= text(name).count("\n") <= 135
@@ -87,13 +81,6 @@ def test_pages_run_as_written(
     for picture in pictures(name):
         assert (tmp_path / picture).exists()
         assert 10_000 < (PICTURES / picture).stat().st_size < 300_000
-
-
-def can_render() -> bool:
-    """Return whether VTK draws a picture, in a process of its own: it may abort."""
-    code = "import pyvista as p; p.Plotter(off_screen=True).screenshot(None)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 def main() -> None:

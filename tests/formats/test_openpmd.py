@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,7 @@ from tests.helpers.command_line import run
 pytest.importorskip("openpmd_api")
 pytest.importorskip("typer")
 
-from typer.testing import CliRunner
 
-from ambar.cli import app
 from ambar.formats.openpmd.grids import _are_disjoint
 from ambar.formats.openpmd.source import piece_sides
 from tests.helpers.openpmd_files import (
@@ -34,7 +30,8 @@ from tests.helpers.openpmd_files import (
     write_plane,
     write_warpx,
 )
-from tests.helpers.paths import RAMSES, ROOT
+from tests.helpers.pages import BLOCK, read_page, run_ambar
+from tests.helpers.paths import RAMSES
 
 
 @pytest.fixture(scope="module")
@@ -428,20 +425,17 @@ def test_the_page_runs_as_written(
     warpx: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("xarray")
-    page = (ROOT / "docs" / "howto" / "openpmd.md").read_text(encoding="utf-8")
     (tmp_path / "diags").symlink_to(warpx / "diags")
     write_picongpu(tmp_path / "simData.bp")
     write_modes(tmp_path / "modes.h5")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"ambar": ambar}
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    for language, text in blocks:
+    for language, text in BLOCK.findall(read_page("docs/howto/openpmd")):
         if language == "python":
             exec(text, names)  # noqa: S102 - the page's own
-            continue
-        for command in text.splitlines():
-            result = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
-            assert result.exit_code == 0, f"{command}\n{result.output}{result.exception}"
+        else:
+            for command in text.splitlines():
+                run_ambar(command)
     assert sorted(path.name for path in (tmp_path / "files").iterdir()) == [
         "openpmd_000100.h5",
         "openpmd_000200.h5",

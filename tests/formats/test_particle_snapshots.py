@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ import yt
 import ambar
 from ambar.formats.gadget import files
 from tests.helpers.command_line import run
+from tests.helpers.pages import read_page, run_blocks
 from tests.helpers.particle_snapshots import (
     BOX,
     MPC,
@@ -31,7 +31,7 @@ from tests.helpers.particle_snapshots import (
     write_subfind,
     write_swift,
 )
-from tests.helpers.paths import RAMSES_CASES, ROOT
+from tests.helpers.paths import RAMSES_CASES
 
 ROWS = {0: 40_000, 1: 20_000, 4: 300, 5: 1}
 SPECIES = {
@@ -527,10 +527,7 @@ def test_the_page_runs_as_written(
     shutil.copy(folder / "gadget4.hdf5", "snap_010.hdf5")
     write_subfind(Path("fof_subhalo_tab_010.hdf5"))
     ambar.convert("snap_010.hdf5", "snap.ambar", halos="fof_subhalo_tab_010.hdf5", fsync=False)
-    page = (ROOT / "docs" / "howto" / "particle-snapshots.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        exec(block, names)  # noqa: S102 - the page's own
+    names = run_blocks(read_page("docs/howto/particle-snapshots"))
     assert names["hot"] > 0
     assert len(names["massive"]) > 0
     assert Path("gas.ambar").exists()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +10,7 @@ import pytest
 
 import ambar
 from tests.helpers.command_line import run
+from tests.helpers.rendering import skip_without_rendering
 
 pytest.importorskip("pyvista")
 
@@ -118,19 +116,8 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu", format="netcdf")
 
 
-@functools.cache
-def can_render() -> bool:
-    """Whether there is OpenGL of some kind: without it VTK ends the process."""
-    code = "import pyvista; pyvista.Plotter(off_screen=True).screenshot()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=120, check=False
-    )
-    return done.returncode == 0
-
-
 def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not can_render():
-        pytest.skip("VTK cannot render here: there is no OpenGL")
+    skip_without_rendering()
     ambar.write_mesh(grid(), tmp_path / "wing.ambar", fsync=False)
     target = tmp_path / "wing.png"
     arguments = ["plot", tmp_path / "wing.ambar", target, "--scalars", "temperature"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ambar
-from tests.mesh_files.test_mesh_files import can_render
+from tests.helpers.rendering import skip_without_rendering
 
 pv = pytest.importorskip("pyvista")
 pytest.importorskip("matplotlib")
@@ -17,8 +17,7 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture(autouse=True)
 def _rendering() -> None:
-    if not can_render():
-        pytest.skip("VTK cannot render here: there is no OpenGL")
+    skip_without_rendering()
 
 
 def picture(mesh: Any, path: Path, **options: Any) -> Any:

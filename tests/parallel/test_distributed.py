@@ -195,6 +195,12 @@ def test_wrong_regions_and_values_are_refused(path: Path) -> None:
             commit.finish([b"{}"])
         with pytest.raises(ValueError, match=r"outside of the array of \[6, 40, 30\]"):
             commit.invitation.writer().write_region("run/density", np.zeros((2, 40)), (0, 0))
+        (folder := path.parent / "receipts").mkdir()
+        with commit.invitation.writer() as writer:
+            writer.save_receipt(folder / "0.receipt")
+        (folder / "1.receipt").write_bytes(b"{}")
+        with pytest.raises(ValueError, match=r"receipts/1\.receipt: .*not a valid receipt"):
+            commit.finish(folder)
         with pytest.raises(NotADirectoryError, match="a folder with files"):
             commit.finish(path / "none", partial=True)
         commit.cancel()

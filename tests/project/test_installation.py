@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import ambar
 import ambar.samples
 from ambar import config
+from ambar._util.text import size
 from ambar.samples import SAMPLES
 from tests.helpers.command_line import run
 from tests.helpers.paths import EXAMPLES, RAMSES_CASES
@@ -47,6 +49,9 @@ def test_samples_are_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         with pytest.raises(FileExistsError):
             ambar.samples.copy(name, tmp_path)
         source = tmp_path / sample.target
+        if stated := re.search(r"[\d.]+ [kM]B$", sample.description):
+            files = [source] if source.is_file() else filter(Path.is_file, source.rglob("*"))
+            assert stated[0] == size(sum(file.stat().st_size for file in files))
         if source.suffix != ".ambar":
             done = ambar.convert(source, tmp_path / f"{name}.ambar")
             assert not done.left_out

@@ -28,7 +28,7 @@ ResetCamera()
 SaveScreenshot({str(picture)!r}, ImageResolution=(1000, 700))
 """
 if pvpython := shutil.which("pvpython"):
-    subprocess.run([pvpython, "-c", script], check=False)
+    subprocess.run([pvpython, "-c", script], check=True)
 
 # %%
 # Without ParaView, PyVista draws the same export: the speed of a flow as colour and height.

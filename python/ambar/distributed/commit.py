@@ -351,8 +351,8 @@ class SharedCommit(CommitContext):
         """Commit the regions of the receipts, with all groups, attributes and arrays.
 
         If several receipts have the same chunk, the last one is valid. Values without a receipt
-        stay in the file as dead bytes: `ambar.Store.usage` counts them, and `ambar.compact` removes them.
-        Tasks that still run cannot write any more.
+        stay in the file as dead bytes: `ambar.Store.usage` counts them, and `ambar.compact` removes
+        them. Tasks that still run cannot write any more.
 
         Parameters
         ----------

@@ -75,7 +75,7 @@ def _write_profiles(target: Path) -> None:
 SAMPLES = {
     "ramses": Sample(
         "output_00002",
-        "an output of RAMSES: gas in which stars form, in 3 dimensions, with gravity; 133 kB",
+        "an output of RAMSES: gas in which stars form, in 3 dimensions, with gravity; 137 kB",
         _copy("output_00002"),
     ),
     "series": Sample(
@@ -85,7 +85,7 @@ SAMPLES = {
     ),
     "amrex": Sample(
         "plt00290",
-        "a plotfile of WarpX (AMReX): a laser pulse in a plasma, two levels; 6.9 MB",
+        "a plotfile of WarpX (AMReX): a laser pulse in a plasma, two levels; 7.02 MB",
         _write_plotfile,
     ),
     "profiles": Sample(
@@ -132,7 +132,7 @@ def copy(name: str, folder: str | os.PathLike[str] = ".") -> Path:
     """
     sample = SAMPLES.get(name)
     if sample is None:
-        raise _core.NotFoundError(f"no sample {name!r}; {suggestion(name, SAMPLES)}")
+        raise _core.NotFoundError(f"sample {name!r} does not exist; {suggestion(name, SAMPLES)}")
     target = Path(folder) / sample.target
     with published(target) as scratch:
         sample._write(scratch)

@@ -208,8 +208,9 @@ class Amr(FieldRows, CellMaps):
             volume with it. "fraction" adds the column ``region_fraction``: the fraction of the
             volume of each cell that is inside.
         levels : tuple of int, optional
-            ``(lowest, highest)`` level of the leaf cells, both included. Refined cells are not among
-            them; `Snapshot.load` and `ambar.convert` have a `max_level`, at which the tree ends.
+            ``(lowest, highest)`` level of the leaf cells, both included. Refined cells are not
+            among them; `Snapshot.load` and `ambar.convert` have a `max_level`, at which the tree
+            ends.
         where : str, optional
             A condition on fields, for example ``"density > 1e-3 and not level == 7"``,
             ``"rho * vx**2 > 1"`` or ``"rho > 1e-24 g/cm3"``: comparisons, arithmetic, and numbers

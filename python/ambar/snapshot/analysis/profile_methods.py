@@ -55,8 +55,8 @@ class ProfileMethods:
         bins : int or array_like of float, default 64
             Number of bins, or their edges.
         range : tuple of float, optional
-            ``(lowest, highest)`` value of the bins. By default the range of the values, which takes a
-            pass over `x`.
+            ``(lowest, highest)`` value of the bins. By default the range of the values, which takes
+            a pass over `x`.
         log : bool, optional
             Whether bins are logarithmic. By default if the range is positive and spans more than a
             factor of 100, except for lengths.

@@ -14,12 +14,9 @@ import pytest
 
 from tests.helpers.c_programs import installed
 from tests.helpers.mpi_programs import MPIS, variables
-from tests.helpers.paths import ROOT
+from tests.helpers.pages import BLOCK, INSTALLATIONS, blocks, read_page
 
-PAGE = (ROOT / "docs" / "start" / "mpi.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INSTALLATIONS = ("pip install ", "make install ")
-"""Beginnings of commands that have been run where the tests run."""
+PAGE = read_page("docs/start/mpi")
 
 
 def test_the_page_on_mpi_runs_as_written(tmp_path: Path) -> None:
@@ -60,6 +57,6 @@ def test_the_page_on_mpi_runs_as_written(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    (shown,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)
+    (shown,) = blocks(PAGE, "text")
     assert shown in done.stdout
     assert "step_000004/height" in done.stdout  # of `ambar info`
