@@ -312,3 +312,32 @@ def test_images_carry_coordinates_and_units(gravpart: ambar.Snapshot) -> None:
         gravpart.amr.grid("density", level=4, region=ambar.Sphere("bc", 0.1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="does not overlap the box"):
         gravpart.amr.grid("density", level=4, region=ambar.Box((2, 2, 2), (3, 3, 3)))
+
+
+def test_kinds_whose_root_has_no_variables(tmp_path: Path, stores: dict[str, Path]) -> None:
+    path = tmp_path / "x.ambar"
+
+    def refused(path: Path) -> str:
+        with pytest.raises(ValueError, match="expected a store with variables in its root") as error:
+            xr.open_dataset(path)
+        return str(error.value)
+
+    assert "is a snapshot" in refused(stores["gravpart"])
+    assert "xarray.open_datatree(path), or one group: group='amr'" in refused(stores["gravpart"])
+    with ambar.open_collection(path, "w") as collection:
+        collection.add("a", {"t": ("x", np.arange(3.0))})
+    assert f"{path} is a collection" in refused(path)
+    assert "use ambar.open_collection(path)['name']" in refused(path)
+    with ambar.create(path, "w") as writer:  # as programs write steps with MPI
+        about = {"version": 1, "kind": "series", "of": "arrays", "times": [0.5]}
+        writer._create_group("", {"ambar": about})
+        writer.create_array("step_000000/h", np.zeros(3))
+    assert "is a step series" in refused(path)
+    assert "group='step_000000'" in refused(path)
+    assert xr.open_dataset(path, group="step_000000")["h"].size == 3
+    vtk = pytest.importorskip("pyvista")
+    ambar.write_mesh(vtk.Sphere(), path, mode="w")
+    assert "use ambar.read_mesh(path)" in refused(path)
+    with ambar.create(path, "w") as writer:
+        writer.create_group("", {"title": "empty"})
+    assert xr.open_dataset(path).attrs == {"title": "empty"}

@@ -91,11 +91,14 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         KeyError
             If the group does not exist.
         ValueError
-            If xarray cannot represent the group as a Dataset.
+            If xarray cannot represent the group as a Dataset, or `group` is not given for a
+            collection, an output, a mesh or a series: their root has no variables.
         CorruptError
             If the store is damaged.
         """
         opened = _opened(filename_or_obj, storage_options)
+        if group is None:
+            _check_root(opened.store)
         return _dataset(opened, group or "", drop_variables, decoding)
 
     def open_groups_as_dict(
@@ -142,6 +145,39 @@ def _opened(place: Any, storage_options: Mapping[str, object] | None) -> OpenedS
     """Open the last commit of a store."""
     location = place_of(place, storage_options)
     return OpenedStore.of(location, open_last(location))
+
+
+_ADVICE = {
+    "collection": "ambar.open_collection(path)['name'] for one dataset, or .to_xarray() for all",
+    "mesh": "ambar.read_mesh(path)",
+    "mesh series": "ambar.open_mesh_series(path)",
+}
+"""How to open kinds of stores whose groups are not datasets."""
+
+
+def _check_root(store: Store) -> None:
+    """Raise ValueError if the root belongs to a kind whose data are not variables of the root."""
+    about = store._ambar_attributes()
+    kind = about.get("kind")
+    of = {"arrays": "step", "mesh": "mesh"}.get(str(about.get("of")))
+    name = f"{of} series" if kind == "series" and of else kind
+    has_arrays = any(node == "array" for _, node in store._core.children("/"))
+    if not isinstance(name, str) or (has_arrays and name != "mesh"):
+        return
+    advice = _ADVICE.get(name)
+    if advice is None:
+        groups = (
+            group
+            for group in store.groups
+            if any(node == "array" for _, node in store._core.children(f"/{group}"))
+        )
+        example = next(groups, None)
+        if example is None:
+            return
+        advice = f"xarray.open_datatree(path), or one group: group={example!r}"
+    raise _core.InvalidError(
+        f"{store.location} is a {name}: expected a store with variables in its root; use {advice}"
+    )
 
 
 def _dataset(
