@@ -83,6 +83,16 @@ def test_conditions_equal_pandas(
     assert profiles.read("salinity", condition).names == expected
 
 
+def test_variables_are_compared_by_statistics(
+    profiles: ambar.Collection, tmp_path: Path
+) -> None:
+    with pytest.raises(ambar.InvalidError, match="write temperature.min or temperature.max"):
+        profiles.choose("temperature > 20")
+    strings = written(tmp_path / "x.ambar", {"a": xr.Dataset({"station": "Kiel"})})
+    with pytest.raises(ambar.InvalidError, match="keep it as an attribute of each dataset"):
+        strings.choose("station == 'Kiel'")
+
+
 def test_missing_values_make_comparisons_false(profiles: ambar.Collection) -> None:
     with_station = [f"d{number}" for number in (0, 5, 10, 15)]
     assert profiles.choose("station in ['Kiel', 'Brest']") == with_station

@@ -173,7 +173,12 @@ class Metadata:
     def operand(self, name: str) -> np.ndarray:
         """Return an attribute, or a statistic of a variable: ``temperature.max``."""
         variable, _, statistic = name.rpartition(".")
-        if not variable or name in self.attribute_names:
+        if name in self.attribute_names:
+            return self.attribute(name)
+        known = {key for family in self._families for key in family.columns}
+        if name in known and variable not in known:
+            raise _core.InvalidError(self._not_a_column(name))
+        if not variable:
             return self.attribute(name)
         having, columns = self.statistics(variable)
         if statistic not in columns:
@@ -189,6 +194,24 @@ class Metadata:
         found = values.astype(object)
         found[missing] = None
         return found
+
+    def _not_a_column(self, variable: str) -> str:
+        """Return the message for a condition on the values of a variable."""
+        have_range = all(
+            has_range(family.columns[variable].type_name)
+            for family in self._families
+            if variable in family.columns
+        )
+        advice = (
+            f"write {variable}.min or {variable}.max"
+            if have_range
+            else f"its type has no range: only {variable}.count and {variable}.nulls can be "
+            "compared; keep it as an attribute of each dataset"
+        )
+        return (
+            f"expected an attribute or a statistic in the condition, found the variable "
+            f"{variable!r}; {advice}"
+        )
 
 
 def common_attributes(family: Family, scope: str | None) -> dict[str, Any]:
