@@ -197,8 +197,15 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     assert profiles.to_xarray().obs_count.values.tolist() == lengths
     with ambar.open_collection(path, "a", fsync=False) as more:
         more.add("other", {"t": ("obs", [1, 2])})
-    with pytest.raises(ValueError, match="2 families"):
-        ambar.open_collection(path).to_xarray()
+        more.add("wind", {"wind": ("obs", [1, 2])})
+    several = ambar.open_collection(path)
+    with pytest.raises(ValueError, match=r"3 families: d0, d1 and \d+ more \(t.*wind \(wind\)"):
+        several.to_xarray()
+    with pytest.raises(ValueError, match=r"to_xarray\('wind.count > 0'\)"):
+        several.to_xarray(["wind", "other"])
+    assert several.to_xarray("wind.count > 0").dataset.values.tolist() == ["wind"]
+    with pytest.raises(ValueError, match="found no dataset"):
+        several.to_xarray("wind.count > 9")
 
 
 def test_two_dimensional_shapes_side_by_side(path: Path) -> None:

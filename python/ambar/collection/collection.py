@@ -739,7 +739,7 @@ class Collection(CommitContext, Refreshable, Viewable):
         return loaded(self, name)
 
     @locked
-    def to_xarray(self, names: Sequence[str] | None = None) -> xr.Dataset:
+    def to_xarray(self, datasets: Any = None) -> xr.Dataset:
         """Return datasets of one family as one lazy dataset, with the dimension ``dataset``.
 
         Datasets of a ragged family become a contiguous ragged array (CF conventions, section
@@ -747,8 +747,8 @@ class Collection(CommitContext, Refreshable, Viewable):
 
         Parameters
         ----------
-        names : sequence of str, optional
-            The names of the datasets; all by default.
+        datasets : optional
+            Names, positions, a slice, a mask or a condition, as for `read`; all by default.
 
         Returns
         -------
@@ -759,17 +759,20 @@ class Collection(CommitContext, Refreshable, Viewable):
         KeyError
             If a dataset does not exist.
         ValueError
-            If the datasets are of several families: shapes or types differ.
+            If the datasets are of several families: variables, shapes or types differ. The message
+            has the datasets of each.
 
         Examples
         --------
         >>> whole = ambar.open_collection("profiles.ambar").to_xarray()
         >>> whole.temperature.mean("dataset").sizes
         Frozen({'depth': 30})
+        >>> ambar.open_collection("profiles.ambar").to_xarray('platform == "argo"').sizes["dataset"]
+        2
         """
         from ambar.collection.views import stacked
 
-        return stacked(self, self.names if names is None else list(names))
+        return stacked(self, self.choose(datasets))
 
     def to_dataframe(
         self, names: Sequence[str] | None = None, variables: Sequence[str] | None = None

@@ -199,10 +199,7 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
     places = [collection._place(name) for name in names]
     families = {family.number: family for family, _ in places}
     if len(families) != 1:
-        raise _core.InvalidError(
-            f"expected datasets of one family, found {len(families)} families of different shapes "
-            "or types; select datasets of one family, or use read()"
-        )
+        raise _core.InvalidError(_several_families(names, [family for family, _ in places]))
     [family] = families.values()
     rows = np.array([row for _, row in places], np.int64)
     if family.ragged:
@@ -225,6 +222,38 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
         )
     variables[ROW] = xr.Variable((ROW,), np.array(names, object))
     return _dataset(variables, family, common_attributes(family, None))
+
+
+def _several_families(names: list[str], families: list[Family]) -> str:
+    """Return the message for datasets of several families, or of none."""
+    if not names:
+        return "expected datasets of one family, found no dataset; select others"
+    members: dict[int, list[str]] = {}
+    by_number = {family.number: family for family in families}
+    for name, family in zip(names, families, strict=True):
+        members.setdefault(family.number, []).append(name)
+    ordered = sorted(members, key=lambda number: -len(members[number]))
+    listed = "; ".join(
+        f"{_shortened(members[number])} ({', '.join(map(str, by_number[number].columns))})"
+        for number in ordered[:4]
+    )
+    largest = by_number[ordered[0]].columns
+    alone = [
+        key
+        for key in largest
+        if key.isidentifier() and not any(key in by_number[n].columns for n in ordered[1:])
+    ]
+    call = f"'{alone[0]}.count > 0'" if alone else repr(members[ordered[0]][:2])
+    return (
+        f"expected datasets of one family (equal variables, types and shapes), found "
+        f"{len(members)} families: {listed}{'; ...' if len(ordered) > 4 else ''}. Select one of "
+        f"them by names or a condition, to_xarray({call}), or use read()"
+    )
+
+
+def _shortened(names: list[str]) -> str:
+    rest = f" and {len(names) - 2} more" if len(names) > 3 else ""
+    return ", ".join(names[: 2 if rest else 3]) + rest
 
 
 def _contiguous(
