@@ -83,9 +83,7 @@ def test_conditions_equal_pandas(
     assert profiles.read("salinity", condition).names == expected
 
 
-def test_variables_are_compared_by_statistics(
-    profiles: ambar.Collection, tmp_path: Path
-) -> None:
+def test_variables_are_compared_by_statistics(profiles: ambar.Collection, tmp_path: Path) -> None:
     with pytest.raises(ambar.InvalidError, match="write temperature.min or temperature.max"):
         profiles.choose("temperature > 20")
     strings = written(tmp_path / "x.ambar", {"a": xr.Dataset({"station": "Kiel"})})
