@@ -362,11 +362,9 @@ def test_workers_of_a_cluster_put_objects_and_may_die(
         assert (tmp_path / "died").exists()
         more = xr.Dataset({"a": (("t", "x"), data * 2)})
         broken = xr.Dataset({"a": (("t", "x"), da.map_blocks(refused, data, dtype="f8"))})
-        for dataset in (broken, more):
-            try:
-                dataset.ambar.write(url, append_dim="t", storage_options=storage)
-            except RuntimeError:
-                assert dataset is broken
+        with pytest.raises(RuntimeError, match="on purpose"):
+            broken.ambar.write(url, append_dim="t", storage_options=storage)
+        more.ambar.write(url, append_dim="t", storage_options=storage)
         assert written == []
         monkeypatch.undo()
         with pytest.warns(UserWarning, match="go through the client: .*one process writes"):
@@ -498,5 +496,7 @@ def test_workers_of_a_cluster_add_datasets(tmp_path: Path, client: Any) -> None:
     alone.add_many(lazy)
     assert len(found.families) == 1 + len(alone.families)
     alone.close()
-    links = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
-    assert not [link for link in links if ".parts-" in link]
+    if sys.platform == "linux":
+        descriptors = Path("/proc/self/fd").iterdir()
+        links = [str(link.readlink()) for link in descriptors if link.is_symlink()]
+        assert not [link for link in links if ".parts-" in link]

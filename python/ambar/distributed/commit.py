@@ -352,7 +352,8 @@ class SharedCommit(CommitContext):
 
         If several receipts have the same chunk, the last one is valid. Values without a receipt
         stay in the file as dead bytes: `ambar.Store.usage` counts them, and `ambar.compact` removes
-        them. Tasks that still run cannot write any more.
+        them. Receipts of tasks that still run are refused. In a file they cannot write; on an
+        object store their objects are not used.
 
         Parameters
         ----------

@@ -93,7 +93,13 @@ def convert_on_cluster(
             )
         elif existing is None or not any(done.skipped for done in reports):
             reasons = [(*done.failed.items(), *done.left_out.items()) for done in reports]
-            name, why = next((pair for pairs in reasons for pair in pairs), (str(paths[0]), "?"))
+            pairs = [pair for pairs in reasons for pair in pairs]
+            if not pairs:
+                raise _core.InvalidError(
+                    f"{os.fspath(paths[0])}: expected at least one output that can be converted, "
+                    f"found {count} without a reason; convert one of them without scheduler"
+                )
+            name, why = pairs[0]
             raise _core.CorruptError(f"{name}: {why}; no output of {count} was converted")
         else:
             done = Conversion(os.fspath(target), 0, existing.usage()["total"], 0.0)

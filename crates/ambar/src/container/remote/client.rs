@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{
-    GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, PutMode, PutPayload, PutResult,
-    path::Path,
+    GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload,
+    PutResult, path::Path,
 };
 
 use super::super::ranges;
@@ -29,7 +29,7 @@ pub const PIECE_BYTES: u64 = 8 << 20;
 /// Minimum bytes of the requests for a range: more requests are faster as long as all are concurrent.
 pub const SMALL_PIECE_BYTES: u64 = 1 << 20;
 
-/// Maximum number of repetitions of a conditional request, and the time before the first one.
+/// Maximum number of repetitions of a request whose connection breaks, and the time before the first one.
 const REPETITIONS: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -211,25 +211,37 @@ pub fn check_bucket(service: &Arc<Service>) -> Result<()> {
     }
 }
 
-/// Puts an object if the condition of `mode` holds. The request is repeated if the connection breaks, which the client
-/// does for unconditional ones alone. If the first request had an effect, the condition of the second one fails: the
-/// caller looks whether the object is its own.
+/// Puts an object if the condition of `mode` holds. The request is repeated if the connection breaks. If the first
+/// request had an effect, the condition of the second one fails: the caller looks whether the object is its own.
 pub async fn put_if(
     store: &dyn WritableStore,
     path: &Path,
     payload: PutPayload,
     mode: PutMode,
 ) -> object_store::Result<PutResult> {
+    let put = || store.put_opts(path, payload.clone(), mode.clone().into());
+    repeat(put).await
+}
+
+/// Deletes an object. The request is repeated if the connection breaks.
+pub async fn delete(store: &dyn WritableStore, path: &Path) -> object_store::Result<()> {
+    repeat(|| store.delete(path)).await
+}
+
+/// Sends a request, and repeats it if the connection breaks, which the client does for some requests alone.
+async fn repeat<T, F>(request: impl Fn() -> F) -> object_store::Result<T>
+where
+    F: Future<Output = object_store::Result<T>>,
+{
     let mut pause = FIRST_PAUSE;
     for _ in 0..REPETITIONS {
-        let put = store.put_opts(path, payload.clone(), mode.clone().into());
-        match put.await {
+        match request().await {
             Err(error) if errors::is_interruption(&error) => tokio::time::sleep(pause).await,
             answer => return answer,
         }
         pause *= 3;
     }
-    store.put_opts(path, payload, mode.into()).await
+    request().await
 }
 
 /// Whether there is no object below the prefix.

@@ -11,12 +11,11 @@ use crate::error::{Error, ErrorKind};
 pub struct Access {
     /// How to give credentials.
     pub hint: &'static str,
+    /// Whether no credentials were given: the client asks the machine for them, which may have none.
+    pub lacks_credentials: bool,
     /// The name or the address of the service.
     pub server: String,
 }
-
-/// The beginning of the hint of a service without credentials.
-const LACKS_CREDENTIALS: &str = "no credentials";
 
 /// Converts an error of reading `key` of a service.
 pub fn to_error(error: &object_store::Error, access: &Access, location: &str, key: &str) -> Error {
@@ -93,24 +92,35 @@ fn status(error: &object_store::Error) -> Option<u16> {
 }
 
 fn other(error: &object_store::Error, action: &str, access: &Access) -> Error {
-    let Access { hint, server } = access;
+    let Access {
+        hint,
+        lacks_credentials,
+        server,
+    } = access;
     if let object_store::Error::InvalidPath { .. } = error {
         return Error::invalid(chain(error));
     }
-    let message = match (connection_error(error), status(error)) {
+    // The request that failed may be the one for the credentials of the machine.
+    let server = match lacks_credentials {
+        true => format!("{server} or the machine's service of credentials"),
+        false => server.clone(),
+    };
+    let message = match connection_error(error) {
         _ if is_denial(error) => format!("the server denies access; {hint}"),
-        // The request for the credentials of the machine has failed.
-        (_, None) if hint.starts_with(LACKS_CREDENTIALS) => (*hint).to_owned(),
-        (Some((HttpErrorKind::Timeout, _)), _) => format!(
+        Some((HttpErrorKind::Timeout, _)) => format!(
             "{action} failed: {server} has not answered in time; check the address and the network"
         ),
-        (Some((HttpErrorKind::Connect, cause)), _) => format!(
+        Some((HttpErrorKind::Connect, cause)) => format!(
             "{action} failed: no connection to {server} ({cause}); check the address and the network"
         ),
         _ => format!(
             "{action} failed: {}; check the address and the network",
             cause(error)
         ),
+    };
+    let message = match status(error) {
+        None if *lacks_credentials => format!("{message}; {hint}"),
+        _ => message,
     };
     Error::new(ErrorKind::Io, message)
 }
@@ -192,6 +202,42 @@ pub fn without_secrets(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connection_errors_come_first_and_mention_missing_credentials() {
+        let refused = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error = |kind| object_store::Error::Generic {
+            store: "S3",
+            source: Box::new(HttpError::new(kind, refused())),
+        };
+        let message = |kind, lacks_credentials| {
+            let access = Access {
+                hint: "set the variables",
+                lacks_credentials,
+                server: "host".to_owned(),
+            };
+            let error = to_error(&error(kind), &access, "s3://bucket/x", "");
+            error.message().to_owned()
+        };
+        let advice = "check the address and the network";
+        assert_eq!(
+            message(HttpErrorKind::Connect, false),
+            format!("reading failed: no connection to host (connection refused); {advice}")
+        );
+        assert_eq!(
+            message(HttpErrorKind::Connect, true),
+            format!(
+                "reading failed: no connection to host or the machine's service of credentials (connection refused); \
+                 {advice}; set the variables"
+            )
+        );
+        let slow = message(HttpErrorKind::Timeout, false);
+        assert_eq!(
+            slow,
+            format!("reading failed: host has not answered in time; {advice}")
+        );
+        assert!(message(HttpErrorKind::Decode, true).ends_with("; set the variables"));
+    }
 
     #[test]
     fn messages_do_not_contain_passwords_and_signatures() {

@@ -222,6 +222,33 @@ fn readers_of_earlier_commits_read_them_or_are_refused() {
 }
 
 #[test]
+fn requests_are_repeated_if_the_connection_breaks() {
+    let [_, state, _] = states();
+    let mut repeated = Vec::new();
+    for count in 0.. {
+        let store = Arc::new(RecordingStore::default());
+        store.fail_after(count, Fault::Interrupted);
+        let writer = create(&store, false);
+        let result =
+            writer.and_then(|writer| write_by_tasks(writer, &store, &state, &Content::new()));
+        if !store.heal() {
+            break;
+        }
+        let mut requests = store.take().into_iter().filter(|request| request != "list");
+        let broken = requests.nth(count).unwrap();
+        let kind = broken.rsplit(' ').next().unwrap().to_owned();
+        if ["create", "update", "delete"].contains(&&*kind) {
+            result.unwrap_or_else(|error| panic!("{broken}: {error}"));
+            assert_eq!(content(&open(&store).unwrap()).unwrap(), state, "{broken}");
+            repeated.push(kind);
+        }
+    }
+    for kind in ["create", "update", "delete"] {
+        assert!(repeated.iter().any(|found| found == kind), "{repeated:?}");
+    }
+}
+
+#[test]
 fn a_fault_at_every_request_leaves_the_old_or_the_new_commit() {
     let [first, second, third] = states();
     for (is_new, has_tasks) in [(true, false), (false, false), (true, true), (false, true)] {

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use object_store::client::{HttpError, HttpErrorKind};
 use object_store::memory::InMemory;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
@@ -25,6 +26,8 @@ pub enum Fault {
     Refused,
     /// It takes effect, and its answer is lost.
     Lost,
+    /// It takes effect, and the connection breaks before its answer.
+    Interrupted,
     /// It and all later ones have no effect: the client has died.
     Dead,
 }
@@ -52,6 +55,14 @@ fn failed() -> Error {
     Error::Generic {
         store: "RecordingStore",
         source: "on purpose".into(),
+    }
+}
+
+fn interrupted() -> Error {
+    let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    Error::Generic {
+        store: "RecordingStore",
+        source: Box::new(HttpError::new(HttpErrorKind::Interrupted, broken)),
     }
 }
 
@@ -100,6 +111,10 @@ impl ObjectStore for RecordingStore {
     ) -> BoxStream<'static, Answer<Path>> {
         match self.next_fault("delete".to_owned()) {
             None => self.inner.delete_stream(places),
+            Some(Fault::Interrupted) => {
+                let deleted = self.inner.delete_stream(places);
+                deleted.map(|_| Err(interrupted())).boxed()
+            }
             Some(_) => places.map(|_| Err(failed())).boxed(),
         }
     }
@@ -191,7 +206,9 @@ impl RecordingStore {
 
     /// Records a request. Returns how it fails; `None` if it succeeds.
     fn next_fault(&self, name: String) -> Option<Fault> {
-        self.requests.lock().unwrap().push(name);
+        // One lock for both, so that the requests are in the order in which they are counted.
+        let mut requests = self.requests.lock().unwrap();
+        requests.push(name);
         let mut fault = self.fault.lock().unwrap();
         match *fault {
             Some((0, found)) => {
@@ -212,6 +229,7 @@ impl RecordingStore {
         match self.next_fault(name) {
             None => effect.await,
             Some(Fault::Lost) => effect.await.and(Err(failed())),
+            Some(Fault::Interrupted) => effect.await.and(Err(interrupted())),
             Some(_) => Err(failed()),
         }
     }

@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use object_store::{ObjectStoreExt, PutMode, PutPayload};
+use object_store::{PutMode, PutPayload};
 
 use super::super::directory::FileRecord;
 use super::super::{EntryPutter, NewEntry, SharedEntry, SharedLocation, SharedObjectsInfo};
 use super::client;
 use super::entry_sender::{EntrySender, failed};
+use super::errors;
 use super::runtime;
 use super::service::{Completion, Service, WritableStore};
 use crate::error::{Error, Result};
@@ -37,15 +38,19 @@ pub fn begin(
 /// Removes the object that exists until the commit ends.
 ///
 /// # Errors
-/// `Io`.
+/// `Io`, unless the object does not exist or may not be deleted: then it stays, which is harmless.
 pub fn end(service: &Service, info: &SharedObjectsInfo) -> Result<()> {
     let (path, store) = (
         service.object(&marker(info))?,
         service.writable(Completion::Replace)?,
     );
-    // Without the permission to delete, the object stays, which is harmless.
-    let _ = runtime::wait(async move { store.delete(&path).await })?;
-    Ok(())
+    let deleted = runtime::wait(async move { client::delete(&*store, &path).await })?;
+    match deleted {
+        Err(error) if !errors::is_absence(&error) && !errors::is_denial(&error) => {
+            Err(failed(service, &error, ""))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn marker(info: &SharedObjectsInfo) -> String {

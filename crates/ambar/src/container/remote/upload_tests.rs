@@ -218,6 +218,21 @@ fn a_fault_at_every_request_leaves_the_old_or_the_new_object() {
 }
 
 #[test]
+fn an_object_is_put_again_if_the_connection_breaks() {
+    for (overwrite, mode) in [(false, "create"), (true, "put")] {
+        let store = Arc::new(RecordingStore::default());
+        let mut writer = writer(&store, overwrite).unwrap();
+        write(&mut writer, 1).unwrap();
+        store.take();
+        store.fail_after(0, Fault::Interrupted);
+        writer.finish().unwrap();
+        let request = format!("{KEY} {mode}");
+        assert_eq!(store.take()[..2], [request.clone(), request]);
+        assert_eq!(open(&store).unwrap().usage().unwrap().commit, 1);
+    }
+}
+
+#[test]
 fn objects_of_others_are_not_replaced() {
     for commits in [1, 6] {
         let store = Arc::new(RecordingStore::default());

@@ -11,7 +11,7 @@ use super::address::{
     split_bucket, unknown_option,
 };
 use super::connector::{CompletionRequest, CreatingConnector, SharedConnector};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const OPTIONS: &[&str] = &[
     "account_key",
@@ -46,6 +46,15 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
         let key: AzureConfigKey = name.parse().map_err(|_| unknown_option(&name, OPTIONS))?;
         builder = builder.with_config(key, value);
     }
+    // Its account and key are those of the client alone, so that conditions could not be signed.
+    let emulator = builder.get_config_value(&AzureConfigKey::UseEmulator);
+    let disabled = ["0", "false", "off", "no", "n"];
+    if emulator.is_some_and(|value| !disabled.contains(&&*value.to_ascii_lowercase())) {
+        return Err(Error::invalid(
+            "use_emulator (AZURE_STORAGE_USE_EMULATOR) is not supported; remove it, and give endpoint, \
+             http://127.0.0.1:10000/devstoreaccount1, account_name and account_key of the emulator",
+        ));
+    }
     let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
     if endpoint
         .as_ref()
@@ -60,10 +69,10 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     let key = key.and_then(|key| AzureAccessKey::try_new(&key).ok());
     let credential = key.map(|key| Arc::new(AzureCredential::AccessKey(key)));
     let has_key = credential.is_some();
-    let access = Access {
-        hint: hint(&builder),
-        server: endpoint.unwrap_or_else(|| "Azure Blob Storage".to_owned()),
-    };
+    let access = access(
+        &builder,
+        endpoint.unwrap_or_else(|| "Azure Blob Storage".to_owned()),
+    );
     let builder = builder.with_retry(retry());
     let connect = move |completion| {
         let builder = builder.clone();
@@ -93,13 +102,10 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     })
 }
 
-fn hint(builder: &MicrosoftAzureBuilder) -> &'static str {
+fn access(builder: &MicrosoftAzureBuilder, server: String) -> Access {
     use AzureConfigKey as Key;
     let anonymous = builder.get_config_value(&Key::SkipSignature);
-    if anonymous.as_deref() == Some("true") {
-        return "anonymous access is denied: give account_key or sas_token as storage_options, or set \
-                AZURE_STORAGE_ACCOUNT_KEY";
-    }
+    let is_anonymous = anonymous.as_deref() == Some("true");
     let keys = [
         Key::AccessKey,
         Key::SasKey,
@@ -111,11 +117,23 @@ fn hint(builder: &MicrosoftAzureBuilder) -> &'static str {
         let value = builder.get_config_value(key);
         value.is_some_and(|value| value != "false")
     });
-    match is_given {
-        true => "check the credentials (account name, and key or token) and their permissions",
-        false => {
+    let lacks_credentials = !is_anonymous && !is_given;
+    let hint = match (is_anonymous, is_given) {
+        (true, _) => {
+            "anonymous access is denied: give account_key or sas_token as storage_options, or set \
+             AZURE_STORAGE_ACCOUNT_KEY"
+        }
+        (false, true) => {
+            "check the credentials (account name, and key or token) and their permissions"
+        }
+        (false, false) => {
             "no credentials were given: give account_key, sas_token, or use_azure_cli=true after `az login`, as \
              storage_options, or set AZURE_STORAGE_ACCOUNT_KEY, or give anonymous=true for public data"
         }
+    };
+    Access {
+        hint,
+        lacks_credentials,
+        server,
     }
 }

@@ -8,9 +8,11 @@ use async_trait::async_trait;
 use object_store::ClientOptions;
 use object_store::azure::{AzureAuthorizer, AzureCredential};
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    ReqwestConnector,
 };
 
+use crate::error::Error;
 use crate::process::PerProcess;
 
 /// Maximum number of cached clients.
@@ -63,33 +65,32 @@ impl CompletionRequest {
     }
 
     /// Lets `request` fail if the object exists.
-    fn add_condition(&self, request: &mut HttpRequest) {
-        let is_signed = |request: &HttpRequest| {
-            let header = request.headers().get("authorization");
-            header.is_some_and(|value| value.as_bytes().starts_with(b"SharedKey "))
-        };
-        let Ok(any) = "*".parse() else { return };
+    ///
+    /// # Errors
+    /// If the request cannot be signed again: without the condition, it would replace an object.
+    fn add_condition(&self, request: &mut HttpRequest) -> Result<(), HttpError> {
+        let any = "*".parse();
+        let any = any.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        request.headers_mut().insert("if-none-match", any);
+        let authorization = request.headers().get("authorization");
+        let has_key =
+            authorization.is_some_and(|value| value.as_bytes().starts_with(b"SharedKey "));
         match self {
-            // The signature of S3 does not include the header.
-            Self::S3 => {
-                request.headers_mut().insert("if-none-match", any);
-            }
+            // Only signatures with the key of an Azure account include the header.
             Self::Azure {
                 account,
                 credential,
-            } if is_signed(request) => {
-                let Some(credential) = credential else { return };
-                let mut signed = request.clone();
-                signed.headers_mut().remove("authorization");
-                signed.headers_mut().insert("if-none-match", any);
+            } if has_key => {
+                let credential = credential.as_ref().ok_or_else(|| {
+                    let message = "the key that signs the condition of the upload is unknown; give account_key";
+                    HttpError::new(HttpErrorKind::Unknown, Error::invalid(message))
+                })?;
+                request.headers_mut().remove("authorization");
                 let authorizer = AzureAuthorizer::new(credential, account);
-                if authorizer.try_authorize(&mut signed).is_ok() {
-                    *request = signed;
-                }
+                let signed = authorizer.try_authorize(request);
+                signed.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
             }
-            Self::Azure { .. } => {
-                request.headers_mut().insert("if-none-match", any);
-            }
+            _ => Ok(()),
         }
     }
 }
@@ -117,7 +118,7 @@ struct CreatingService {
 impl HttpService for CreatingService {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         if self.completion.is(&request) {
-            self.completion.add_condition(&mut request);
+            self.completion.add_condition(&mut request)?;
         }
         self.client.execute(request).await
     }
@@ -128,5 +129,39 @@ fn install_tls() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Fails if another thread has installed a provider, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::azure::AzureAccessKey;
+    use object_store::client::HttpRequestBody;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_is_signed_or_the_request_fails() {
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.uri_mut() = "https://host/container/x?comp=blocklist".parse().unwrap();
+        let headers = request.headers_mut();
+        headers.insert("authorization", "SharedKey ours:signature".parse().unwrap());
+        let azure = |credential| CompletionRequest::Azure {
+            account: "ours".to_owned(),
+            credential,
+        };
+        let error = azure(None).add_condition(&mut request.clone()).unwrap_err();
+        assert!(error.to_string().contains("give account_key"), "{error}");
+        let key = AzureCredential::AccessKey(AzureAccessKey::try_new("a2V5").unwrap());
+        for (completion, is_signed) in [
+            (CompletionRequest::S3, false),
+            (azure(Some(Arc::new(key))), true),
+        ] {
+            let mut changed = request.clone();
+            completion.add_condition(&mut changed).unwrap();
+            assert_eq!(changed.headers()["if-none-match"], "*");
+            let found: Vec<_> = changed.headers().get_all("authorization").iter().collect();
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0] != "SharedKey ours:signature", is_signed);
+        }
     }
 }

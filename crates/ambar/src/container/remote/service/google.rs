@@ -50,10 +50,10 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
         };
     }
     let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
-    let access = Access {
-        hint: hint(&builder),
-        server: endpoint.unwrap_or_else(|| "Google Cloud Storage".to_owned()),
-    };
+    let access = access(
+        &builder,
+        endpoint.unwrap_or_else(|| "Google Cloud Storage".to_owned()),
+    );
     let builder = builder
         .with_retry(retry())
         .with_http_connector(SharedConnector);
@@ -74,13 +74,10 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     })
 }
 
-fn hint(builder: &GoogleCloudStorageBuilder) -> &'static str {
+fn access(builder: &GoogleCloudStorageBuilder, server: String) -> Access {
     use GoogleConfigKey as Key;
     let anonymous = builder.get_config_value(&Key::SkipSignature);
-    if anonymous.as_deref() == Some("true") {
-        return "anonymous access is denied: give service_account, the path of a key file, as storage option, or set \
-                GOOGLE_APPLICATION_CREDENTIALS";
-    }
+    let is_anonymous = anonymous.as_deref() == Some("true");
     let keys = [
         Key::ServiceAccount,
         Key::ServiceAccountKey,
@@ -90,12 +87,22 @@ fn hint(builder: &GoogleCloudStorageBuilder) -> &'static str {
     let is_given = keys
         .iter()
         .any(|key| builder.get_config_value(key).is_some());
-    match is_given {
-        true => "check the credentials (service account or token) and their permissions",
-        false => {
+    let lacks_credentials = !is_anonymous && !is_given;
+    let hint = match (is_anonymous, is_given) {
+        (true, _) => {
+            "anonymous access is denied: give service_account, the path of a key file, as storage option, or set \
+             GOOGLE_APPLICATION_CREDENTIALS"
+        }
+        (false, true) => "check the credentials (service account or token) and their permissions",
+        (false, false) => {
             "no credentials were given: set GOOGLE_APPLICATION_CREDENTIALS, or run `gcloud auth application-default \
              login`, or give service_account, the path of a key file, as storage option, or anonymous=true for public \
              data"
         }
+    };
+    Access {
+        hint,
+        lacks_credentials,
+        server,
     }
 }

@@ -47,7 +47,11 @@ pub fn address(url: &str, options: &BTreeMap<String, String>) -> Result<Address>
     Ok(Address {
         connect: Connect::ReadOnly(Box::new(connect)),
         base: Path::default(),
-        access: Access { hint, server },
+        access: Access {
+            hint,
+            lacks_credentials: false,
+            server,
+        },
         features: Features {
             has_conditional_completion: false,
             starts_uploads: false,

@@ -166,6 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn the_emulator_is_refused() {
+        let service = |value: &str| {
+            let options = [("account_name", "ours"), ("use_emulator", value)];
+            let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            Service::new("az://container/x", &BTreeMap::from(options))
+        };
+        service("False").unwrap();
+        let error = service("true").unwrap_err();
+        assert!(error.message().contains("give endpoint"), "{error}");
+    }
+
+    #[test]
     fn urls_without_buckets_and_of_other_services_are_refused() {
         for (url, expected) in [
             ("s3:///x", "s3://BUCKET/KEY"),

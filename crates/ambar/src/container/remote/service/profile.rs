@@ -27,14 +27,24 @@ const NAMES: [(&str, AmazonS3ConfigKey); 5] = [
 /// The settings of the profile `name`.
 ///
 /// # Errors
-/// `Invalid` if it does not exist; `Unsupported` if it has no keys, but a role or a login.
+/// `Invalid` if it does not exist; `Unsupported` if it has no keys, but a role or a login; `Io` if a file cannot be
+/// read.
 pub fn named(name: &str) -> Result<Settings> {
-    let profiles = read();
+    let paths = paths();
+    let profiles = read(&paths)?;
     let Some(profile) = profiles.get(name) else {
+        let paths: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         let known: Vec<&str> = profiles.keys().map(String::as_str).collect();
+        let known = match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        };
         return Err(Error::invalid(format!(
-            "the profile {name:?} is not in ~/.aws/credentials or ~/.aws/config; available: {}",
-            known.join(", ")
+            "the profile {name:?} is not in {}; available: {known}",
+            paths.join(" or ")
         )));
     };
     if !profile.contains_key("aws_access_key_id") {
@@ -49,12 +59,12 @@ pub fn named(name: &str) -> Result<Settings> {
 /// The settings of the profile that `AWS_PROFILE` names, or of the default one, if it has keys.
 ///
 /// # Errors
-/// As `named`, if `AWS_PROFILE` is set.
+/// As `named`, if `AWS_PROFILE` is set; `Io` if a file cannot be read.
 pub fn of_environment() -> Result<Settings> {
     match env::var("AWS_PROFILE") {
         Ok(name) if !name.is_empty() => named(&name),
         _ => {
-            let profiles = read();
+            let profiles = read(&paths())?;
             let default = profiles.get("default");
             let default = default.filter(|profile| profile.contains_key("aws_access_key_id"));
             Ok(default.map(settings).unwrap_or_default())
@@ -69,25 +79,35 @@ fn settings(profile: &BTreeMap<String, String>) -> Settings {
     found.collect()
 }
 
-/// The profiles of both files; none if they do not exist.
-fn read() -> Profiles {
+/// The paths of both files.
+fn paths() -> Vec<PathBuf> {
     let path = |variable: &str, name: &str| {
         let given = env::var_os(variable).map(PathBuf::from);
         given.or_else(|| Some(env::home_dir()?.join(".aws").join(name)))
     };
-    let mut profiles = Profiles::new();
-    for path in [
+    let paths = [
         path("AWS_CONFIG_FILE", "config"),
         path("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-    ] {
-        if let Some(text) = path.and_then(|path| fs::read_to_string(path).ok()) {
-            add(&mut profiles, &text);
-        }
-    }
-    profiles
+    ];
+    paths.into_iter().flatten().collect()
 }
 
-/// Adds the profiles of a file to `profiles`. Settings in blocks below a name are ignored.
+/// The profiles of the files at `paths`; none if they do not exist.
+///
+/// # Errors
+/// `Io` if a file cannot be read.
+fn read(paths: &[PathBuf]) -> Result<Profiles> {
+    let mut profiles = Profiles::new();
+    // In a container, the home may be that of another user: its files do not exist for this one.
+    for path in paths.iter().filter(|path| path.exists()) {
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|error| Error::io(error, path, "reading profiles failed"))?;
+        add(&mut profiles, &text);
+    }
+    Ok(profiles)
+}
+
+/// Adds the profiles of a file to `profiles`. Other sections, and settings in blocks below a name, are ignored.
 fn add(profiles: &mut Profiles, text: &str) {
     let mut current = None;
     for line in text.lines() {
@@ -95,6 +115,13 @@ fn add(profiles: &mut Profiles, text: &str) {
         let line = line.trim();
         if let Some(name) = line.strip_prefix('[') {
             let name = name.split(']').next().unwrap_or_default().trim();
+            if ["sso-session ", "services "]
+                .iter()
+                .any(|kind| name.starts_with(kind))
+            {
+                current = None;
+                continue;
+            }
             let name = name.strip_prefix("profile ").unwrap_or(name).trim();
             current = Some(profiles.entry(name.to_owned()).or_default());
         } else if !is_block
@@ -112,11 +139,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn files_that_cannot_be_read_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        assert!(read(&[missing]).unwrap().is_empty());
+        let path = folder.path().join("config");
+        fs::write(&path, b"[default]\nregion = \xff\n").unwrap();
+        let error = read(std::slice::from_ref(&path)).unwrap_err();
+        assert_eq!(error.file(), path.display().to_string());
+    }
+
+    #[test]
     fn profiles_are_those_of_both_files() {
         let mut profiles = Profiles::new();
         add(
             &mut profiles,
-            "[default]\nregion = eu-1\n[profile site]\nendpoint_url=https://host\ns3 =\n  region = none\n",
+            "[default]\nregion = eu-1\n[profile site]\nendpoint_url=https://host\ns3 =\n  region = none\n\
+             [sso-session site]\nregion = sso\n[services local]\nendpoint_url = none\n",
         );
         add(
             &mut profiles,

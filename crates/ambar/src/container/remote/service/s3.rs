@@ -93,10 +93,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     {
         builder = builder.with_allow_http(true);
     }
-    let access = Access {
-        hint: hint(&builder),
-        server: endpoint.unwrap_or_else(|| "Amazon S3".to_owned()),
-    };
+    let access = access(&builder, endpoint.unwrap_or_else(|| "Amazon S3".to_owned()));
     let conditions = builder.get_config_value(&AmazonS3ConfigKey::ConditionalPut);
     let has_conditions = conditions.as_deref() != Some("disabled");
     let builder = builder.with_retry(retry());
@@ -123,22 +120,29 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     })
 }
 
-fn hint(builder: &AmazonS3Builder) -> &'static str {
+fn access(builder: &AmazonS3Builder, server: String) -> Access {
     let anonymous = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
     let keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId);
-    match (anonymous.as_deref() == Some("true"), keys) {
+    let is_anonymous = anonymous.as_deref() == Some("true");
+    let lacks_credentials = !is_anonymous && keys.is_none();
+    let hint = match (is_anonymous, lacks_credentials) {
         (true, _) => {
             "anonymous access is denied: give access_key_id and secret_access_key as \
              storage_options, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         }
-        (false, None) => {
+        (false, true) => {
             "no credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give \
              access_key_id and secret_access_key, or profile, as storage_options, or anonymous=true for \
              public data"
         }
-        (false, Some(_)) => {
+        (false, false) => {
             "check the credentials (access key, secret key, session token), their permissions, and \
              the region"
         }
+    };
+    Access {
+        hint,
+        lacks_credentials,
+        server,
     }
 }
