@@ -149,3 +149,33 @@ def test_collections_have_positions_and_profiles(tmp_path: Path) -> None:
         collection.draw(stored, CollectionPlot(path="x", where="platform == 'none'"))
     with pytest.raises(KeyError, match="no variable 'salt'"):
         collection.draw(stored, CollectionPlot(path="x", fields=("salt",)))
+
+
+def test_steps_of_a_running_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last step by default; outputs and movies are steps, and names are those inside a step."""
+    pytest.importorskip("mpi4py")
+    import ambar.mpi
+
+    with ambar.mpi.create(tmp_path / "wave.ambar") as writer:
+        for number in range(3):
+            with writer.step(time=0.1 * number) as path:
+                for name, shape in {"little": (2, 2), "height": (4, 5)}.items():
+                    writer.create_array(f"{path}/{name}", shape=shape, dtype="f8")
+                    writer.write_region(f"{path}/{name}", np.full(shape, float(number)), (0, 0))
+    store = ambar.open_store(tmp_path / "wave.ambar")
+
+    def shown(**options: Any) -> tuple[str, float]:
+        figure: Any = arrays.draw(store, ArraysPlot(path="x", **options))
+        axes = figure.axes[0]
+        return axes.get_title(), float(axes.images[0].get_array().max())
+
+    assert shown() == ("step 2, time 0.2", 2)
+    assert shown(output=1, fields=("height",)) == ("step 1, time 0.1", 1)
+    assert shown(fields=("step_000000/little",)) == ("", 0)
+    with pytest.raises(IndexError, match="expected the position of one of 3 steps"):
+        shown(output=3)
+    with pytest.raises(KeyError, match="no array 'hight' in step 2; did you mean 'height'"):
+        shown(fields=("hight",))
+    folder = tmp_path / "movie"
+    assert run(capsys, "plot", store.location, "--movie", folder, "--dpi", 20)[0] == 0
+    assert len(list(folder.iterdir())) == 3

@@ -49,7 +49,7 @@ def plot(
         option(
             "What to draw: a field or arithmetic; several beside each other as A,B or -f A -f B. "
             "By default density (else the first field), mass of particles, a mesh's active array, "
-            "the largest array of a store.",
+            "the largest array of a store, of the last step of a series of arrays.",
             "--field",
             "--scalars",
             "-f",
@@ -159,7 +159,12 @@ def plot(
             "--cmap",
         ),
     ] = None,
-    output: Annotated[int | None, option("Which output of a series.")] = None,
+    output: Annotated[
+        int | None,
+        option(
+            "Which output or step of a series; of an array, the index along its first dimension."
+        ),
+    ] = None,
     dpi: Annotated[int, option("Dots per inch.", min=1, max=1000)] = 150,
     title: Annotated[bool, flag("--title/--no-title", "Whether the picture has a title.")] = True,
     commit: Commit = None,
@@ -186,6 +191,7 @@ def plot(
     ambar plot output_00002 error.png --against small.ambar
     ambar plot run.ambar --movie run.mp4
     ambar plot wing.ambar --scalars pressure
+    ambar plot wave.ambar -f height --output 3
     """
     from ambar.kinds.registry import open_outputs
     from ambar.kinds.request import build

@@ -21,6 +21,7 @@ from ambar.kinds.figures import draw_object
 from ambar.pictures.axes import CoordinateAxis, axis_of
 from ambar.pictures.images import image_panel, numbers_of, position_text
 from ambar.pictures.options import ArraysPlot
+from ambar.pictures.steps import ArrayPlace, locate, locate_frames, names_to_choose
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,11 +49,12 @@ def draw(store: Store, request: ArraysPlot, on: Figure | Axes | None = None) -> 
         If an array has no numbers, or the store has no array to draw.
     """
     grid: list[list[Panel]] = []
-    names = request.fields or (default_array(store),)
+    names = request.fields or (default_array(store, request.output),)
+    places = [locate(store, name, request.output) for name in names]
     if request.against is not None:
-        grid = [_comparison(store, request.against, name, request) for name in names]
+        grid = [_comparison(store, request.against, place, request) for place in places]
     else:
-        panels: list[Panel] = [panel_of(array_of(store, one, request), request) for one in names]
+        panels: list[Panel] = [_panel_at(store, place, request) for place in places]
         grid = [panels[n : n + _COLUMNS] for n in range(0, len(panels), _COLUMNS)]
     if not request.title:
         grid = [[replace(panel, title="") for panel in row] for row in grid]
@@ -71,27 +73,30 @@ def plot_store(
 
 
 def write_picture(store: Store, request: ArraysPlot) -> Path:
-    """Write a picture, or a movie along the first of three or more dimensions."""
+    """Write a picture, or a movie of steps or along the first of three or more dimensions."""
     require("matplotlib", purpose="ambar plot", install="ambar[plot]")
     require("xarray", purpose="ambar plot", install="ambar[plot]")
     if request.movie is not None:
         frames = _frames(store, request)
         return write_movie(frames, request.movie, rate=request.rate, dpi=request.dpi)
-    names = request.fields or (default_array(store),)
+    names = request.fields or (default_array(store, request.output),)
     target = request.target_of(*names)
     return save_figure(draw(store, replace(request, fields=tuple(names))), target, request.dpi)
 
 
-def default_array(store: Store) -> str:
-    """Return the path of the largest array of numbers that is not a coordinate."""
+def default_array(store: Store, output: int | None = None) -> str:
+    """Return the largest array of numbers that is not a coordinate.
+
+    It is a path, or a name inside the step `output` of a series, by default the last one.
+    """
     best, most = None, -1
-    for path in store:
+    for found, path in names_to_choose(store, output).items():
         array = store[path]
         name = path.rpartition("/")[2]
         is_coordinate = array.ndim == 1 and array.dims == (name,)
         size = array.nbytes * (1 if array.ndim > 1 else 1e-9) * (1e-18 if is_coordinate else 1)
         if _has_numbers(array) and 0 not in array.shape and array.ndim and size > most:
-            best, most = path, size
+            best, most = found, size
     if best is None:
         raise _core.InvalidError(
             f"{store.location}: expected an array of numbers to draw, found none; ambar ls lists "
@@ -104,9 +109,9 @@ def _has_numbers(array: Array) -> bool:
     return array.type_name not in ("string", "bytes") and array.dtype.kind in "biufc"
 
 
-def array_of(store: Store, path: str, request: ArraysPlot) -> xr.DataArray:
+def array_of(store: Store, place: ArrayPlace, request: ArraysPlot) -> xr.DataArray:
     """Return an array with its coordinates: two dimensions or one, with few enough values."""
-    path = path.strip("/")
+    path = place.path
     if path not in store or not hasattr(store[path], "shape"):
         raise _core.NotFoundError(f"{store.location}: no array {path!r}; {suggestion(path, store)}")
     array = store[path]
@@ -118,13 +123,13 @@ def array_of(store: Store, path: str, request: ArraysPlot) -> xr.DataArray:
     group, _, name = path.rpartition("/")
     found = open_group(store, group, name)
     hidden = found.dims[:-2]
-    if request.output is not None and not hidden:
+    if place.index is not None and not hidden:
         raise _core.InvalidError(
             f"{store.location}: expected an array of three or more dimensions for an output, found "
             f"{path!r} of {found.ndim}; leave it out"
         )
     if hidden:
-        index = 0 if request.output is None else request.output
+        index = place.index or 0
         if not -found.shape[0] <= index < found.shape[0]:
             raise _core.InvalidError(
                 f"{store.location}: invalid index {index} along {found.dims[0]!r}; expected "
@@ -136,6 +141,14 @@ def array_of(store: Store, path: str, request: ArraysPlot) -> xr.DataArray:
         steps = {dim: slice(None, None, -(-size // most)) for dim, size in found.sizes.items()}
         found = found.isel(steps)
     return found
+
+
+def _panel_at(
+    store: Store, place: ArrayPlace, request: ArraysPlot, scale: ColorScale | None = None
+) -> ImagePanel | LinePanel:
+    """Return a panel of an array, with its step in the title."""
+    panel = panel_of(array_of(store, place, request), request, scale)
+    return replace(panel, title=", ".join(filter(None, (place.title, panel.title))))
 
 
 def panel_of(
@@ -199,9 +212,12 @@ def _line_panel(
     )
 
 
-def _comparison(store: Store, other: Store, name: str, request: ArraysPlot) -> list[Panel]:
+def _comparison(
+    store: Store, other: Store, place: ArrayPlace, request: ArraysPlot
+) -> list[Panel]:
     """Return panels of an array in two stores, and of the error."""
-    first, second = (array_of(one, name, request) for one in (store, other))
+    name = place.path
+    first, second = (array_of(one, place, request) for one in (store, other))
     if first.shape != second.shape:
         raise _core.InvalidError(
             f"expected two versions of the same array {name!r}, found the shapes {first.shape} in "
@@ -210,9 +226,9 @@ def _comparison(store: Store, other: Store, name: str, request: ArraysPlot) -> l
     a, b = numbers_of(first), numbers_of(second)
     errors = b - a
     largest = float(np.nanmax(np.abs(errors), initial=0.0))
-    bounds = [one[name.strip("/")].error_bound for one in (store, other)]
+    bounds = [one[name].error_bound for one in (store, other)]
     bound = next((float(x) for x in bounds if isinstance(x, int | float) and x > 0), None)
-    is_whole = first.shape == store[name.strip("/")].shape
+    is_whole = first.shape == store[name].shape
     title = f"largest error {'' if is_whole else 'shown '}{largest:.2g}"
     title += f", bound {bound:.2g}" if bound else ""
     unit = str(first.attrs.get("units", ""))
@@ -245,16 +261,11 @@ def _comparison(store: Store, other: Store, name: str, request: ArraysPlot) -> l
 
 
 def _frames(store: Store, request: ArraysPlot) -> Iterator[Figure]:
-    """Yield a figure for each index of the first dimension, with the same colours."""
+    """Yield a figure for each step, or index of the first dimension, with the same colours."""
     name = (request.fields or (default_array(store),))[0]
-    count = store[name.strip("/")].shape[0] if name.strip("/") in store else 0
-    if count and store[name.strip("/")].ndim < 3:
-        raise _core.InvalidError(
-            f"{store.location}: expected an array of three dimensions for a movie, found {name!r} "
-            f"of {store[name.strip('/')].ndim}; leave --movie out"
-        )
-    places = np.unique(np.linspace(0, max(count - 1, 0), _MOST_SAMPLED).astype(int))
-    some = [array_of(store, name, replace(request, output=int(n))) for n in places]
+    frames = locate_frames(store, name)
+    places = np.unique(np.linspace(0, len(frames) - 1, _MOST_SAMPLED).astype(int))
+    some = [array_of(store, frames[n], request) for n in places]
     scale = color_scale(
         np.concatenate([numbers_of(one).ravel() for one in some]),
         log=request.log,
@@ -262,9 +273,8 @@ def _frames(store: Store, request: ArraysPlot) -> Iterator[Figure]:
         colors=request.colors,
         unit=str(some[0].attrs.get("units", "")),
     )
-    for number in range(count):
-        array: Any = array_of(store, name, replace(request, output=number))
-        panel: Panel = panel_of(array, request, scale)
+    for number, place in enumerate(frames):
+        panel: Panel = _panel_at(store, place, request, scale)
         yield draw_grid([[panel if request.title else replace(panel, title="")]])
         if request.report is not None:
-            request.report(number + 1, count)
+            request.report(number + 1, len(frames))

@@ -12,7 +12,7 @@ class ArraysPlot(PlotRequest):
     """The options of ``ambar plot`` for stores of arrays."""
 
     output: int | None = None
-    """The index along the first of more than two dimensions."""
+    """The step of a series of arrays; else the index along the first of more than two dimensions."""
     resolution: int | None = None
     log: bool | None = None
     limits: tuple[float, float] | None = None

@@ -311,17 +311,20 @@ class Store(Group):
     ) -> Any:
         """Draw arrays of numbers as images or lines, as ``ambar plot`` does.
 
-        Arrays of more than two dimensions are drawn at an index of the first one.
+        Of a series of arrays, which a running program wrote, it is a step. Arrays of more than two
+        dimensions are drawn at an index of the first one.
 
         Parameters
         ----------
         arrays : str or sequence of str, optional
-            Paths of arrays, each in a panel; by default the largest one.
+            Paths of arrays, or names inside a step of a series, each in a panel; by default the
+            largest one, of the last step.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on, for one panel; by default a new figure of pyplot.
         **options
-            Options of ``ambar plot``: `output`, the index along the first dimension, `resolution`,
-            `log`, `limits`, `colors`, `title`, and `against`, another version of the store.
+            Options of ``ambar plot``: `output`, the step of a series, or else the index along the
+            first dimension, `resolution`, `log`, `limits`, `colors`, `title`, and `against`,
+            another version of the store.
 
         Returns
         -------
