@@ -69,6 +69,24 @@ def test_meshes_fill_their_pictures(kind: str, tmp_path: Path) -> None:
         assert np.abs(colours(figure).astype(int) - expected).mean() < 1
 
 
+def test_blocks_without_the_array_are_grey(tmp_path: Path) -> None:
+    planes = [pv.Plane(center=(x, 0, 0), i_resolution=1, j_resolution=1) for x in (0, 1, 2)]
+    for plane in planes:
+        plane.clear_data()
+    for plane, value in zip(planes[:2], (1.0, 3.0), strict=True):
+        plane.cell_data["T"] = [value]
+    blocks = pv.MultiBlock(planes)
+    figure = picture(blocks, tmp_path / "mb.ambar", fields=("T",), colors="gray")
+    assert figure.axes[0].child_axes[0].get_ylabel() == "T"
+    middle = colours(figure)[100]
+    assert [int(middle[x].max()) for x in (150, 500)] == [0, 255]
+    assert 200 < middle[850].max() < 220
+    empty = pv.PolyData()
+    empty.point_data["p"] = np.empty(0)
+    with pytest.raises(ValueError, match="expected values of 'p' in a block with points"):
+        picture(pv.MultiBlock([planes[0], empty]), tmp_path / "e.ambar", fields=("p",))
+
+
 def test_tables_and_errors(tmp_path: Path) -> None:
     table = pv.Table({"a": np.arange(5.0), "name": np.array(list("abcde"))})
     figure = picture(table, tmp_path / "table.ambar")

@@ -32,6 +32,8 @@ _SYMLOG_RANGE = 1e3
 """The ratio of the ends of symmetric logarithmic colours to the end of their linear part."""
 _BALANCE = 0.2
 """The least ratio of the extremes of both signs from which colours are symmetric around 0."""
+_ROUNDING = 1e-12
+"""The largest range of values, relative to their magnitude, that only rounding makes."""
 _ARBITRARY_ZEROS = ("degc", "celsius", "degree_celsius", "degrees_celsius", "deg_c", "degf")
 """Units in lower case whose 0 is not the middle of values."""
 
@@ -92,7 +94,7 @@ def color_scale(
     fifth of the larger one, except temperatures in degrees Celsius. Positive ones are logarithmic
     if they extend over more than a factor of 10, or if a few of them are far above the others.
     Extremes that are far from all other values are left out. Colours diverge only if 0 is in their
-    middle.
+    middle. Values that differ by rounding only have one colour.
 
     Parameters
     ----------
@@ -121,6 +123,9 @@ def color_scale(
     values = values[np.isfinite(values)]
     values = np.clip(values, -_LARGEST, _LARGEST)
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    if limits is None and high - low <= _ROUNDING * max(abs(low), abs(high)):
+        values = values[:1]
+        low = high = float(values[0])
     if log is None:
         log = (limits is None and _is_wide(values)) or (
             limits is not None and low > 0 and (high > _LARGE_RANGE * low)

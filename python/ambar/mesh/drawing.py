@@ -50,6 +50,8 @@ _NO_FIELDS = (
     "globalelementid",
     "normals",
     "texture coordinates",
+    "tcoords",
+    "faceindex",
 )
 """The beginnings of names of arrays that number points and cells, or describe the surface."""
 _CORNER = np.array([1.0, -1.3, 0.9])
@@ -182,14 +184,20 @@ def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
         raise _core.NotFoundError(
             f"{mesh.location}: no array {name!r} on points or cells; {suggestion(name, names)}"
         )
+    is_chosen = name is not None
     name = name or _default_array(mesh)
     wanted: dict[str, Any] = {f"{of}_data": [name] if (of, name) in known else [] for of in on}
     read = mesh.read(**wanted, field_data=[], threads=request.threads)
-    shape = _drawable(read, pyvista)
+    shape = _drawable(read, pyvista, name)
     if shape is None:
         raise _core.UnsupportedError(f"{mesh.location}: PyVista cannot draw a {mesh.type}")
     if not shape.n_points or not np.isfinite(shape.points).all(axis=1).any():
         raise _core.InvalidError(f"{mesh.location}: the mesh has no points to draw")
+    if is_chosen and name not in {*shape.point_data, *shape.cell_data}:
+        raise _core.InvalidError(
+            f"{mesh.location}: expected values of {name!r} in a block with points, found none; "
+            "choose another array"
+        )
     return _with_values(shape, name)
 
 
@@ -211,8 +219,11 @@ def _default_array(mesh: Mesh) -> str | None:
     return next((name for name in [*active, *names] if name in names), None)
 
 
-def _drawable(read: Any, pyvista: Any) -> Any:
-    """Return one PyVista dataset of an object; None if it cannot be drawn."""
+def _drawable(read: Any, pyvista: Any, name: str | None) -> Any:
+    """Return one PyVista dataset of an object; None if it cannot be drawn.
+
+    Blocks without the array `name` get missing values.
+    """
     from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet, vtkDataSet
 
     if isinstance(read, pyvista.DataSet):
@@ -226,10 +237,21 @@ def _drawable(read: Any, pyvista: Any) -> Any:
             if isinstance(leaf, vtkDataSet) and leaf.GetNumberOfPoints():
                 leaves.append(pyvista.wrap(leaf))
             iterator.GoToNextItem()
+        _complete(leaves, name)
         return pyvista.MultiBlock(leaves).combine() if leaves else pyvista.PolyData()
     if isinstance(read, vtkDataSet):
         return pyvista.wrap(read)
     return None
+
+
+def _complete(blocks: Sequence[Any], name: str | None) -> None:
+    """Give an array of some blocks to all of them: combined blocks keep what all have."""
+    for of, count in (("point_data", "n_points"), ("cell_data", "n_cells")):
+        tables = [getattr(block, of) for block in blocks]
+        shapes = [np.shape(table[name])[1:] for table in tables if name in table]
+        for block, table in zip(blocks, tables, strict=True) if shapes else ():
+            missing = np.full((getattr(block, count), *shapes[0]), np.nan)
+            table[name] = np.asarray(table[name], np.float64) if name in table else missing
 
 
 def _with_values(shape: Any, name: str | None) -> _Drawing:

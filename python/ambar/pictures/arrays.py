@@ -212,9 +212,7 @@ def _line_panel(
     )
 
 
-def _comparison(
-    store: Store, other: Store, place: ArrayPlace, request: ArraysPlot
-) -> list[Panel]:
+def _comparison(store: Store, other: Store, place: ArrayPlace, request: ArraysPlot) -> list[Panel]:
     """Return panels of an array in two stores, and of the error."""
     name = place.path
     first, second = (array_of(one, place, request) for one in (store, other))

@@ -12,7 +12,7 @@ class ArraysPlot(PlotRequest):
     """The options of ``ambar plot`` for stores of arrays."""
 
     output: int | None = None
-    """The step of a series of arrays; else the index along the first of more than two dimensions."""
+    """The step of a series; else the index along the first of three or more dimensions."""
     resolution: int | None = None
     log: bool | None = None
     limits: tuple[float, float] | None = None
