@@ -236,7 +236,7 @@ wheel: native $(BIN)/maturin
 
 # Libraries in wheels are stripped. These files have the symbols and lines of the wheel that is made with them, for
 # debuggers and profilers.
-symbols: WHEEL_OPTIONS += --strip false
+symbols: override WHEEL_OPTIONS += --strip false
 symbols: wheel
 	$(BIN)/python -m pip install --quiet wheel
 	PATH=$(CURDIR)/$(BIN):$$PATH .ci/split out/wheels/*.whl $(BUILT)/libambar_capi.so out/symbols
