@@ -78,10 +78,12 @@ def compact(
     """
     from ambar.store import maintenance
     from ambar.store.locations import open_store
-    from ambar.store.urls import is_url, without_secrets
+    from ambar.store.urls import is_url, refuse_url, without_secrets
 
     if target is None and overwrite:
         raise typer.BadParameter("--overwrite replaces a target; give one")
+    if target is None:
+        refuse_url(path, maintenance.TARGET_ADVICE)  # before the store is opened
     shown = without_secrets(path) if is_url(path) else path
     before = open_store(path).usage()["total"]
     with progress_function(progress, f"compacting {Path(shown).name}"):

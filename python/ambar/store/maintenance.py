@@ -16,6 +16,10 @@ from ambar.store.urls import is_url, refuse_url, without_secrets
 from ambar.store.writer import create
 
 
+TARGET_ADVICE = "give a target, to which the last commit is copied"
+"""What to do about a URL that is to be compacted in place."""
+
+
 def compact(
     path: str | os.PathLike[str],
     target: str | os.PathLike[str] | None = None,
@@ -68,7 +72,7 @@ def compact(
     >>> ambar.compact("fields.ambar", "copy.ambar")
     """
     if target is None:
-        refuse_url(path, "give a target, to which the last commit is copied")
+        refuse_url(path, TARGET_ADVICE)
         _core.compact(path)
         return
     check_mode(mode, Literal["w-", "w"])
