@@ -199,6 +199,10 @@ def other_source(case: str, folder: Path) -> Path:
     if case == "dimensions":
         flat: list[Box] = [((0, 0), (7, 7))]
         path = write_plotfile(folder / "plt00010", [flat], {"density": wave(0)}, domain=(8, 8))
+    elif case == "domain":
+        path = write_plotfile(folder / "plt00010", BOXES, domain=DOMAIN, size=2.0)
+    elif case == "fields":
+        path = write_plotfile(folder / "plt00010", BOXES, {"Bx": wave(0)}, domain=DOMAIN)
     elif case == "code":
         path = output("sedov")
     elif case == "foreign":
@@ -215,6 +219,8 @@ def other_source(case: str, folder: Path) -> Path:
 BAD = {
     "truncated": "Cell_D_00000",
     "dimensions": "plt00010: expected 3 dimensions like plt00000, found 2",
+    "domain": r"plt00010: expected a domain of size \[1.0, .* like plt00000, found \[2.0, ",
+    "fields": "plt00010: expected the fields density, Temp like plt00000, found Bx",
     "code": "output_00002: expected a plotfile",
     "foreign": "notes: expected a plotfile.*a folder with a.txt",
     "absent": "plt00010: expected a plotfile.*found nothing",
@@ -234,6 +240,16 @@ def test_sources_that_are_no_run_leave_nothing_behind(case: str, tmp_path: Path)
     with pytest.raises(ambar.AmbarError, match=BAD[case]):
         ambar.convert(paths, target)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_field_that_is_added_later_is_a_warning(tmp_path: Path) -> None:
+    first = write_step(tmp_path, 0)
+    fields = {"density": wave(1), "Temp": wave(2), "tracer": wave(3)}
+    later = write_plotfile(tmp_path / "plt00010", BOXES, fields, domain=DOMAIN, time=1.0, step=10)
+    with pytest.warns(UserWarning, match=r"plt00010 has the fields density, Temp, tracer, plt000"):
+        ambar.convert([first, later], tmp_path / "x.ambar")
+    series = ambar.open_series(tmp_path / "x.ambar")
+    assert [len(step.amr.fields) for step in series] == [2, 3]
 
 
 def test_damaged_plotfiles_are_skipped_on_request(tmp_path: Path) -> None:

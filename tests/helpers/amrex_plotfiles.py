@@ -41,8 +41,12 @@ def write_plotfile(
     domain: Corner = (32, 16, 16),
     time: float | None = None,
     step: int = 5,
+    size: float = 1.0,
 ) -> Path:
-    """Write a plotfile of ratio 2 and return its folder; each box has a file of its own."""
+    """Write a plotfile of ratio 2 and return its folder; each box has a file of its own.
+
+    Values are those of the unit box, whatever the size of the domain.
+    """
     chosen = fields or FIELDS
 
     def values(level: int, box: Box) -> np.ndarray:
@@ -52,7 +56,7 @@ def write_plotfile(
         centres = np.meshgrid(*places, indexing="ij")
         return np.array([field(*centres) for field in chosen.values()])
 
-    unit = ((0.0,) * len(domain), (1.0,) * len(domain))
+    unit = ((0.0,) * len(domain), (size,) * len(domain))
     plotfile = Plotfile(
         [*chosen], domain, *unit, boxes or BOXES_3D, values, dtype, files=True, time=time, step=step
     )

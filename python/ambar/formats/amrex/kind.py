@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +122,13 @@ def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:
         return PlotfileRun([Path(path)]), False
     run = run_of(request.paths)
     check_series(request, "amrex", run.ndim)
+    if run.differing:
+        (like, expected), (name, found), *_ = run.differing.items()
+        warnings.warn(
+            f"{name} has the fields {', '.join(found)}, {like} has {', '.join(expected)}: each "
+            "output of the series has its own fields; choose common ones with fields=[...]",
+            stacklevel=2,
+        )
     return run, True
 
 

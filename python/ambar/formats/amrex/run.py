@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from ambar import _core
 from ambar._util.foreign_files import contents_of
@@ -30,6 +33,8 @@ class PlotfileRun:
     """Unfinished and replaced plotfiles, and the reasons."""
     ndim: int | None = None
     """Dimensions; None if no plotfile states them."""
+    differing: dict[str, list[str]] = field(default_factory=dict)
+    """The fields of the first plotfile and of those that have others, by name."""
 
 
 def has_plotfiles(paths: Sequence[str | os.PathLike[str]]) -> bool:
@@ -43,8 +48,8 @@ def run_of(paths: Sequence[str | os.PathLike[str]]) -> PlotfileRun:
     Raises
     ------
     ValueError
-        If there are plotfiles of several runs, or of different numbers of dimensions, or a path is
-        not a plotfile.
+        If there are plotfiles of several runs (names, dimensions or sizes of domains differ, or no
+        field is common), or a path is not a plotfile.
     """
     is_folder = _is_folder_of_outputs(paths)
     left_out: dict[str, str] = {}
@@ -78,7 +83,7 @@ def run_of(paths: Sequence[str | os.PathLike[str]]) -> PlotfileRun:
             f"expected plotfiles of one run, found names that begin with {' and '.join(prefixes)}; "
             f"convert one kind of them, for example '{prefixes[0]}*'"
         )
-    return PlotfileRun(list(found), left_out, _common_dimensions(list(found)))
+    return PlotfileRun(list(found), left_out, *_common_dimensions(list(found)))
 
 
 def _is_folder_of_outputs(paths: Sequence[str | os.PathLike[str]]) -> bool:
@@ -112,33 +117,69 @@ def _seems_plotfile(path: Path) -> bool:
         return path.suffix == ".h5"
 
 
-def _common_dimensions(paths: Sequence[Path]) -> int | None:
-    """Return the number of dimensions of plotfiles, which must be equal."""
-    first: tuple[Path, int] | None = None
+class _Header(NamedTuple):
+    """What the plotfiles of a run share, from the first lines of a header."""
+
+    ndim: int
+    fields: list[str] | None = None
+    """None for files of HDF5."""
+    size: list[float] | None = None
+    """The size of the domain, which may move; None for files of HDF5."""
+
+
+def _common_dimensions(paths: Sequence[Path]) -> tuple[int | None, dict[str, list[str]]]:
+    """Return the number of dimensions of plotfiles, and the fields of those that differ, by name.
+
+    Raises ValueError if dimensions or sizes of the domain differ, or if no field is common.
+    """
+    first: tuple[Path, _Header] | None = None
+    differing: dict[str, list[str]] = {}
     for path in paths:
-        ndim = _dimensions(path)
-        if first is None and ndim is not None:
-            first = path, ndim
-        elif first is not None and ndim not in (None, first[1]):
+        header = _header(path)
+        if header is None:
+            continue
+        if first is None:
+            first = path, header
+            continue
+        like, expected = first
+        found = _difference(expected, header)
+        if found is not None:
             raise _core.InvalidError(
-                f"{path}: expected {first[1]} dimensions like {first[0].name}, found {ndim}; "
+                f"{path}: expected {found[0]} like {like.name}, found {found[1]}; "
                 "convert plotfiles of another run to a store of its own"
             )
-    return first[1] if first else None
+        if header.fields and expected.fields and set(header.fields) != set(expected.fields):
+            differing.setdefault(like.name, expected.fields)
+            differing[path.name] = header.fields
+    return (first[1].ndim if first else None), differing
 
 
-def _dimensions(path: Path) -> int | None:
-    """Return the number of dimensions from the first lines of a plotfile; None if it is damaged."""
+def _difference(expected: _Header, found: _Header) -> tuple[str, str] | None:
+    """Return what a header should have, and what it has, if it is of another run."""
+    if found.ndim != expected.ndim:
+        return f"{expected.ndim} dimensions", str(found.ndim)
+    if expected.size and found.size and not np.allclose(expected.size, found.size, 1e-6, 0):
+        return f"a domain of size {expected.size}", str(found.size)
+    if expected.fields and found.fields and not set(expected.fields) & set(found.fields):
+        return f"the fields {', '.join(expected.fields)}", ", ".join(found.fields)
+    return None
+
+
+def _header(path: Path) -> _Header | None:
+    """Return the first lines of the header of a plotfile; None if it is damaged."""
     try:
         if path.is_file():
             import h5py
 
             with h5py.File(path) as file:
-                return int(file.attrs["dim"].ravel()[0])
+                return _Header(int(file.attrs["dim"].ravel()[0]))
         with (path / "Header").open(encoding="utf-8") as lines:
             next(lines)
-            for _ in range(int(next(lines))):
-                next(lines)
-            return int(next(lines))
+            fields = [next(lines).strip() for _ in range(int(next(lines)))]
+            ndim = int(next(lines))
+            next(lines)  # the time
+            next(lines)  # the finest level
+            low, high = ([float(end) for end in next(lines).split()] for _ in range(2))
+            return _Header(ndim, fields, [b - a for a, b in zip(low, high, strict=True)])
     except (OSError, KeyError, ValueError, StopIteration):
         return None
