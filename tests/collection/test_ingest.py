@@ -653,7 +653,7 @@ def test_a_program_without_a_guard_of_main(tmp_path: Path, zarrs: Path) -> None:
     [
         (["convert", "files", "x.ambar", "--levels", "3"], 2, "--levels does not apply"),
         (["convert", "files", "x.ambar", "--covered", "drop"], 2, "--covered does not apply"),
-        (["convert", "files", "x.ambar", "--error-bound", "0.1"], 2, "by variable"),
+        (["convert", "files", "x.ambar", "--error-bound", "0.1"], 2, "VARIABLE=BOUND"),
         (["convert", "files", "x.ambar", "--on-mismatch", "guess"], 2, "family"),
         (["convert", "files", "nothing.nc", "x.ambar"], 3, "nothing.nc"),
         (["convert", "*.nc", "x.ambar"], 3, "*.nc"),
@@ -685,6 +685,17 @@ def test_what_is_missing_is_named(
     (tmp_path / "x.nc").write_bytes(b"CDF\x01")
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[netcdf\]'"):
         ambar.ingest(tmp_path / "x.nc", tmp_path / "x.ambar")
+
+
+@needs_netcdf4
+def test_files_without_variables_are_errors(tmp_path: Path) -> None:
+    """Damaged files may look like empty datasets to xarray."""
+    write(profile(0), tmp_path / "files" / "a.nc")
+    xr.Dataset(attrs={"note": "lost"}).to_netcdf(tmp_path / "files" / "b.nc")
+    with pytest.raises(ambar.CorruptError, match=r"b\.nc: expected variables, found none"):
+        ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", **QUICK)
+    done = ambar.ingest(tmp_path / "files", tmp_path / "y.ambar", on_error="skip", **QUICK)
+    assert (done.converted, list(done.failed)) == (["a"], [str(tmp_path / "files" / "b.nc")])
 
 
 @needs_netcdf4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from ambar.comparison.rows import (
     stored_attributes,
     table_components,
 )
-from ambar.kinds.registry import open_path
+from ambar.kinds.registry import kind_of_sources, open_path
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.description import blocks_of, description_of, field_entries
@@ -151,7 +152,17 @@ def operand_of(
     storage_options: Mapping[str, object] | None = None,
 ) -> Operand:
     """Return the operand of a path or URL. Raises the errors of `ambar.open`."""
-    kind, opened = open_path(path, storage_options if is_url(path) else None)
+    try:
+        kind, opened = open_path(path, storage_options if is_url(path) else None)
+    except _core.InvalidError as error:
+        if is_url(path) or kind_of_sources([path]) is None:
+            raise
+        name = shlex.quote(os.fspath(path))
+        raise _core.InvalidError(
+            f"{path}: expected a store, a plotfile or a RAMSES output to compare, found other "
+            f"files; convert them without an error bound, and compare the stores: ambar convert "
+            f"{name} exact.ambar"
+        ) from error
     if kind.compare is None:
         raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
     operand: Operand = kind.compare(opened, output, threads)

@@ -44,7 +44,7 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
     Raises
     ------
     CorruptError
-        If the file is empty or damaged.
+        If the file is empty or damaged, or has no variables.
     KeyError
         If the file has none of the variables.
     UnsupportedError, ValueError
@@ -58,6 +58,10 @@ def read_source(name: str, path: Path, reading: Reading, whole: int = WHOLE) -> 
             raise _core.UnsupportedError(
                 f"expected variables in the root group, found only the groups {', '.join(groups)}; "
                 "open a group with xarray.open_dataset(path, group=...), and add it to a collection"
+            )
+        if not dataset.variables:
+            raise _core.CorruptError(
+                "expected variables, found none; the file may be damaged: restore it, or remove it"
             )
         content = _without_calendars(_selected(dataset, reading.variables))
         # Reading makes arrays that nothing else refers to.
