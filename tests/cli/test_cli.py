@@ -558,3 +558,26 @@ def test_colons_in_messages_are_not_emojis(
     code, _, err = run(capsys, "convert", tmp_path / "passwd", tmp_path / "x.ambar")
     assert code == 4
     assert "root:x:0" in err
+
+
+def test_commands_say_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(capsys, "convert", "wing.stl", "--profile", "small")
+    assert code == 2
+    assert "Missing argument 'TARGET': the store to write, for example wing.ambar" in err
+    (tmp_path / "obs").mkdir()
+    xr.Dataset({"t": ("x", [1.0])}).to_netcdf("obs/a.nc", engine="scipy")
+    code, _, err = run(capsys, "convert", "obs", "a.ambar", "--error-bound", 0.01)
+    assert code == 2
+    assert "expected VARIABLE=BOUND, such as temperature=0.01" in err
+    code, _, err = run(capsys, "compare", "obs", "a.ambar")
+    assert code == 2
+    assert "obs: expected a store, a plotfile or a RAMSES output to compare" in err
+    assert "ambar convert obs exact.ambar" in err
+    assert run(capsys, "samples", "ramses")[0] == 0
+    code, _, err = run(capsys, "samples", "ramses")
+    assert code == 4
+    assert "output_00002: the sample exists; remove it, or copy to another folder" in err
+    assert "--folder PATH" in err

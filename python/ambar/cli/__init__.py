@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from ambar.cli import compare, convert, history, info, maintenance, paraview, plot, samples, view
+from ambar.cli.convert import ConvertCommand
 from ambar.cli.options import EXIT_CODES, Exit, State, option_name, with_option_names
 from ambar.cli.output import console, errors, print_json
 
@@ -63,7 +64,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "samples": samples.samples,
 }
 for name, command in _COMMANDS.items():
-    app.command(name, help=_help(command))(command)
+    cls = ConvertCommand if name == "convert" else None
+    app.command(name, help=_help(command), cls=cls)(command)
 
 
 def _version(is_given: bool) -> None:

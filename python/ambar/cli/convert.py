@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from ambar.cli.options import (
     Debug,
@@ -35,6 +36,19 @@ Processes = Annotated[
         rich_help_panel=_NETCDF,
     ),
 ]
+
+
+class ConvertCommand(TyperCommand):
+    """The command, whose error for a single path names the argument that is missing."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; a single path is the source, so that the target is missing."""
+        given = self.make_parser(ctx).parse_args(list(args))[0]
+        source = given.get("target")
+        if isinstance(source, str) and not given.get("paths") and not given.get("help"):
+            stem = Path(source).stem or "run"
+            ctx.fail(f"Missing argument 'TARGET': the store to write, for example {stem}.ambar")
+        return super().parse_args(ctx, args)
 
 
 def convert(
@@ -119,7 +133,8 @@ def convert(
         str | None,
         option(
             "How far values may differ: 0.5, '1e-3 relative', or by field "
-            "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
+            "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'. Of NetCDF "
+            "files and Zarr stores by variable only, absolute or relative: temperature=0.01."
         ),
     ] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace the store.")] = False,

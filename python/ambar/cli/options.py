@@ -69,6 +69,9 @@ _ARGUMENTS = {
     'mode="a"': "--resume",
     "on_error='skip'": "--on-error skip",
     'on_conflict="skip"': "--on-conflict skip",
+    "error bounds by variable, such as {'temperature': 0.01}": "VARIABLE=BOUND, such as "
+    "temperature=0.01",
+    "folder=PATH": "--folder PATH",
     "decode_times=False": "--no-decode-times",
     "example output=": "example --output ",
 }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -134,6 +135,9 @@ def copy(name: str, folder: str | os.PathLike[str] = ".") -> Path:
     if sample is None:
         raise _core.NotFoundError(f"sample {name!r} does not exist; {suggestion(name, SAMPLES)}")
     target = Path(folder) / sample.target
+    if target.exists():
+        what = "the sample exists; remove it, or copy to another folder with folder=PATH"
+        raise FileExistsError(errno.EEXIST, what, os.fspath(target))
     with published(target) as scratch:
         sample._write(scratch)
     return target
