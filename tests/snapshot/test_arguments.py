@@ -129,3 +129,15 @@ def test_levels_without_cells_are_not_converted(tmp_path: Path) -> None:
     with pytest.raises(ambar.InvalidError, match=r"no leaf cells of the levels \(9, 10\).*4 to 6"):
         ambar.convert(output("gravpart"), target, levels=(9, 10))
     assert not target.exists()
+
+
+def test_names_of_other_objects_and_methods() -> None:
+    snapshot = ambar.open_snapshot(output("sedov"))
+    with pytest.raises(AttributeError, match="'rt'; the fields of hydro, gravity and rt are in"):
+        getattr(snapshot, "rt")  # noqa: B009 - unknown to type checkers
+    assert not hasattr(snapshot, "nothing")
+    ball = ambar.Sphere("max:density", 0.1)
+    with pytest.raises(ValueError, match=r"run\.amr\.find_center\('max:density', unit='box'\)"):
+        snapshot.amr.read("density", region=ball)
+    with pytest.raises(TypeError, match='write units="nH"'):
+        snapshot.amr.profile("radius", "density", unit="nH")  # type: ignore[call-arg]

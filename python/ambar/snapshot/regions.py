@@ -120,8 +120,10 @@ def center_in_code(center: Center, info: RunInfo, unit: str) -> tuple[float, ...
     for axis, part in enumerate(parts):
         if isinstance(part, str):
             if part not in _CENTER_NAMES:
+                advice = f"; find it first: run.amr.find_center({part!r}, unit={unit!r})"
                 raise InvalidError(
                     f"invalid center {part!r}; expected a number, or 'bc' for the middle of the box"
+                    f"{advice if ':' in part or part == 'com' else ''}"
                 )
             numbers.append(info.lower[axis] + info.box_size[axis] / 2)
         else:

@@ -103,6 +103,17 @@ class Snapshot(Viewable):
     def __reduce__(self) -> tuple[object, tuple[Source]]:
         return Snapshot, (self._source,)
 
+    if not TYPE_CHECKING:  # type checkers would accept every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            advice = "; the fields of hydro, gravity and rt are in run.amr"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                f"{advice if name in CELL_COMPONENTS else ''}",
+                name=name,
+                obj=self,
+            )
+
     @property
     def location(self) -> str:
         """File, folder or URL of the snapshot, with the step of a series."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@explained_arguments()
+@explained_arguments({"unit": 'write units="nH", or units={"density": "nH", "radius": "kpc"}'})
 class ProfileMethods:
     """Profiles of cells and particles in one pass, in memory of a few batches."""
 
