@@ -15,7 +15,6 @@ from ambar.store.locations import open_store, refuse_overwrite
 from ambar.store.urls import is_url, refuse_url, without_secrets
 from ambar.store.writer import create
 
-
 TARGET_ADVICE = "give a target, to which the last commit is copied"
 """What to do about a URL that is to be compacted in place."""
 
