@@ -100,9 +100,11 @@ def usual_particle_weight(particles: FieldRows, field: str) -> str | None:
 def _is_of(amr: Amr, field: str, unit: str) -> bool:
     """Return whether a field can have a unit: "rho" is a charge density in codes for plasmas.
 
-    Outputs of these without units have components of currents or of the electric field.
+    Outputs of these without units have components of currents or of the electric field, or negative
+    densities.
     """
     own = amr._request([field]).units[field]
     if own is None:
-        return field != "rho" or not any(names.issubset(amr.fields) for names in _OF_PLASMAS)
+        is_of_plasma = any(names.issubset(amr.fields) for names in _OF_PLASMAS)
+        return field != "rho" or not (is_of_plasma or amr.min(field) < 0)
     return own.is_like(parse_unit(unit))
