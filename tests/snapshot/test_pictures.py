@@ -16,6 +16,7 @@ import ambar.xarray
 from tests.helpers import plotfiles
 from tests.helpers.command_line import run
 from tests.helpers.paths import RAMSES
+from tests.helpers.plotfile_writer import Plotfile
 from tests.helpers.ramses_outputs import HYDRO, PARTICLES, Spec, write_output
 from tests.helpers.sample_outputs import output
 from tests.helpers.store_chunks import chunks
@@ -490,6 +491,35 @@ def test_fields_of_plasmas_are_cut_in_readable_lengths(tmp_path: Path) -> None:
     assert figure.get_suptitle() == "z = 0 $\\mathrm{\\mu m}$, time 10 fs"
     assert [axes.get_xlabel() for axes in figure.axes] == ["x [$\\mathrm{\\mu m}$]"] * 2
     assert figure.axes[1].child_axes[0].get_ylabel() == "E x [$\\mathrm{V\\,m^{-1}}$]"
+
+
+def test_plotfiles_get_units_and_charges_are_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A field "rho" with negative values is not a density of mass, which is integrated."""
+    boxes: Any = [[((0, 0, 0), (3, 3, 3))]]
+    for name, sign in (("charge", -1.0), ("gas", 1.0)):
+        values = np.full((2, 4, 4, 4), sign)
+        plotfile = Plotfile(
+            names=["Ey", "rho"],
+            shape=(4, 4, 4),
+            lower=(0.0, 0.0, 0.0),
+            upper=(1.0, 1.0, 1.0),
+            boxes=boxes,
+            values=lambda *_, values=values: values,
+        )
+        plotfile.write(tmp_path / f"{name}_00000")
+    charge, gas = (ambar.open_snapshot(tmp_path / f"{name}_00000") for name in ("charge", "gas"))
+    assert images.with_usual_view(gas, "rho", plot()).slice_at is None
+    assert images.with_usual_view(charge, "rho", plot()).slice_at == 0.5
+    assert images.with_usual_view(charge, "Ey", plot()).weight is None
+    command: tuple[Any, ...] = ("plot", tmp_path / "gas_00000", tmp_path / "gas.png", "--dpi", 20)
+    command = (*command, "--width", 0.5, "--length-unit", "Mpc")
+    code, _, error = run(capsys, *command)
+    assert (code, "--code-units: Nyx, WarpX, SI or cgs" in error) == (4, True)
+    assert run(capsys, *command, "--code-units", "Nyx")[0] == 0
+    figure = draw(gas, plot(code_units="Nyx"))
+    assert figure.axes[0].get_xlabel() == "x [$\\mathrm{Mpc}$]"
 
 
 def test_particles_of_two_dimensions(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ _ARGUMENTS = {
     "temperature=0.01",
     "folder=PATH": "--folder PATH",
     "decode_times=False": "--no-decode-times",
+    "snapshot.with_units(...): a name (Nyx, WarpX, SI, cgs) or ambar.Units": "ambar plot "
+    "--code-units: Nyx, WarpX, SI or cgs",
     "example output=": "example --output ",
 }
 

@@ -123,6 +123,10 @@ def plot(
         str | None,
         option("Unit of --center, --width and --depth: box (default; a fraction), code, kpc, ..."),
     ] = None,
+    code_units: Annotated[
+        str | None,
+        option("Code units of an output that does not state them: Nyx, WarpX, SI or cgs."),
+    ] = None,
     level: Annotated[
         int | None, option("Level of its cells; by default what a screen shows.")
     ] = None,
@@ -190,6 +194,7 @@ def plot(
     ambar plot run.ambar stars.fits --particles --axis faceon --resolution 1024
     ambar plot output_00002 error.png --against small.ambar
     ambar plot run.ambar --movie run.mp4
+    ambar plot plt00040 --code-units Nyx --width 2 --length-unit Mpc
     ambar plot wing.ambar --scalars pressure
     ambar plot wave.ambar -f height --output 3
     """
@@ -217,6 +222,7 @@ def plot(
         width=width,
         depth=depth,
         length_unit=length_unit,
+        code_units=code_units,
         level=level,
         resolution=resolution,
         levels=levels or None,

@@ -10,7 +10,7 @@ from typing import Any
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
-from ambar.snapshot.units import Units
+from ambar.snapshot.units import GIVE_UNITS, Units
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CodeUnits(Units):
             return super().factor(quantity, unit)
         raise _core.UnsupportedError(
             f"{quantity} cannot be converted to {unit!r}: the output does not state its units; use "
-            "'code', or give them with snapshot.with_units(ambar.Units(...))"
+            f"'code', or give them with {GIVE_UNITS}"
         )
 
 

@@ -55,6 +55,10 @@ class Outputs(Sequence[Snapshot]):
         """
         return self[self._position(number)]
 
+    def _with_units(self, units: str) -> Outputs:
+        """Return the outputs with given code units, as `Snapshot.with_units` does."""
+        return _OutputsWithUnits(self, units)
+
     def _position(self, number: int) -> int:
         if number not in self.outputs:
             raise _core.NotFoundError(
@@ -74,3 +78,28 @@ class Outputs(Sequence[Snapshot]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         return self._snapshot(checked_position(index, len(self), self.location, "output"))
+
+
+class _OutputsWithUnits(Outputs):
+    """Outputs with code units that the caller gave, as `Snapshot.with_units` accepts them."""
+
+    def __init__(self, outputs: Outputs, units: str) -> None:
+        self._outputs = outputs
+        self._units = units
+
+    @property
+    def location(self) -> str:
+        """File, folder or URL of the run."""
+        return self._outputs.location
+
+    @property
+    def outputs(self) -> list[int]:
+        """Numbers of the outputs."""
+        return self._outputs.outputs
+
+    def __len__(self) -> int:
+        """Return the number of outputs."""
+        return len(self._outputs)
+
+    def _snapshot(self, position: int) -> Snapshot:
+        return self._outputs[position].with_units(self._units)

@@ -325,8 +325,8 @@ class Snapshot(Viewable):
         **options
             Options of ``ambar plot``: `slice_at`, `axis`, `up`, `particles`, `species`, `weight`,
             `statistic`, `where`, `region`, `cut`, `center`, `width`, `depth`, `length_unit`,
-            `level`, `resolution`, `levels`, `unit`, `log`, `limits`, `colors`, `title`, and
-            `against`, another version of the snapshot.
+            `code_units`, `level`, `resolution`, `levels`, `unit`, `log`, `limits`, `colors`,
+            `title`, and `against`, another version of the snapshot.
 
         Returns
         -------

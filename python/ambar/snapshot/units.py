@@ -522,6 +522,8 @@ class Units:
 
 SYSTEMS = ("cgs", "Nyx", "SI", "WarpX")
 """Names of systems of units that codes write without stating them."""
+GIVE_UNITS = "snapshot.with_units(...): a name (Nyx, WarpX, SI, cgs) or ambar.Units"
+"""How units are given, for messages."""
 _WARPX = {
     "rho": "C/m**3",
     **{f"E{axis}": "V/m" for axis in "xyzrt"},

@@ -21,7 +21,7 @@ from ambar.snapshot.derived.neighbours import GradientField
 from ambar.snapshot.derived.registry import FIELDS
 from ambar.snapshot.field_names import ALIASES, DENSITIES_OF_TOTALS, quantity_of
 from ambar.snapshot.physics.unit_expressions import Unit, parse_unit, unit_of_arithmetic
-from ambar.snapshot.units import ABSOLUTE, DIMENSIONS, Units
+from ambar.snapshot.units import ABSOLUTE, DIMENSIONS, GIVE_UNITS, Units
 
 Definition = tuple[str, str | tuple[list[str], Callable[..., Any] | _core.Region]]
 """A column and its formula, in the names of columns."""
@@ -33,9 +33,9 @@ _DEEPEST = 64
 _OPERATORS = re.compile(r"[-+*/(]")
 _HINTS = {
     "gamma": "the ratio of specific heats; give it with with_parameters(gamma=5/3)",
-    "G": "physical units; give them with snapshot.with_units(ambar.Units(...))",
-    "kelvin": "physical units; give them with snapshot.with_units(ambar.Units(...))",
-    "number_density": "physical units; give them with snapshot.with_units(ambar.Units(...))",
+    "G": f"physical units; give them with {GIVE_UNITS}",
+    "kelvin": f"physical units; give them with {GIVE_UNITS}",
+    "number_density": f"physical units; give them with {GIVE_UNITS}",
     **dict.fromkeys(("electric", "magnetic", "poynting"), "fields with units, as of openPMD"),
 }
 

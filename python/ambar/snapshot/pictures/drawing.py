@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ambar.snapshot.series import Series
     from ambar.snapshot.snapshot import Snapshot
 
+AnyOutputs = TypeVar("AnyOutputs", bound="Snapshot | Series")
 _MOST_COLUMNS = 4
 """Outputs of a series in a picture without a choice."""
 _MOST_SAMPLED = 8
@@ -53,7 +54,7 @@ def draw(
     KeyError
         If a field does not exist.
     """
-    request = _prepared(snapshot, request)
+    snapshot, request = _prepared(snapshot, request)
     if request.colors is not None:
         check_colors(request.colors)
     if request.limits is not None:
@@ -67,11 +68,24 @@ def draw(
     return draw_grid(grid, title if request.title else "", on)
 
 
-def _prepared(opened: Snapshot | Series, request: AnyPlot) -> AnyPlot:
-    """Return a request for the rows that the snapshot, or the last one of a series, has."""
+def _prepared(opened: AnyOutputs, request: AnyPlot) -> tuple[AnyOutputs, AnyPlot]:
+    """Return the outputs in the units of a request, and a request for the rows that they have."""
+    if request.code_units is not None:
+        opened = _with_units(opened, request.code_units)
+        against = request.against
+        if against is not None:
+            against = _with_units(against, request.code_units)
+        request = replace(request, code_units=None, against=against)
     if not isinstance(opened, Sequence):
-        return with_usual_rows(opened, request)
-    return with_usual_rows(opened[-1], request) if len(opened) else request
+        request = with_usual_rows(opened, request)
+    elif len(opened):
+        request = with_usual_rows(opened[-1], request)
+    return opened, request
+
+
+def _with_units(opened: Any, units: str) -> Any:
+    is_series = isinstance(opened, Sequence)
+    return opened._with_units(units) if is_series else opened.with_units(units)
 
 
 def _grid(snapshot: Snapshot | Series, request: CellsPlot) -> tuple[list[list[Panel]], str]:
@@ -240,7 +254,7 @@ def bound_of(field: str, request: CellsPlot, *snapshots: Snapshot) -> float | No
 
 def frames_of(series: Series, request: SeriesPlot) -> Iterator[Figure]:
     """Yield a figure for each output of a series, with the same colours."""
-    request = _prepared(series, request)
+    series, request = _prepared(series, request)
     chosen = [series[int(n)] for n in np.linspace(0, len(series) - 1, _MOST_SAMPLED).round()]
     chosen = list({one.location: one for one in chosen}.values())
     scales: dict[str, ColorScale | tuple[float, float]] = {}
@@ -269,7 +283,7 @@ def frames_of(series: Series, request: SeriesPlot) -> Iterator[Figure]:
 
 def write_picture(opened: Snapshot | Series, request: CellsPlot) -> Path:
     """Write a picture, a movie of a series, or a FITS file, and return its path."""
-    request = _prepared(opened, request)
+    opened, request = _prepared(opened, request)
     if request.movie is not None:
         if not isinstance(opened, Sequence) or not isinstance(request, SeriesPlot):
             raise _core.InvalidError(

@@ -32,6 +32,8 @@ class CellsPlot(PlotRequest):
     width: float | None = None
     depth: float | None = None
     length_unit: str = "box"
+    code_units: str | None = None
+    """The name of the code units, for outputs that do not state them."""
     level: int | None = None
     resolution: int | None = None
     levels: bool = False
