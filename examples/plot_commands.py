@@ -84,7 +84,8 @@ def pictures() -> list[Picture]:
         ),
         Picture(
             "error",
-            "Two versions of the same data, and the error, whose colours end at the error bound.",
+            "Two versions of the same data, and the error, whose colours end at the absolute error "
+            "bound.",
             "tests/data/ramses/implosion2d/output_00004 --against examples/data/implosion.ambar",
             dpi=72,
         ),

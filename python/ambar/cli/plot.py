@@ -59,7 +59,7 @@ def plot(
         str | None,
         option(
             "Another version of the same data: draw both, and the error with colours that end at "
-            "the error bound.",
+            "an absolute error bound, else at the largest error.",
             metavar="PATH",
         ),
     ] = None,
