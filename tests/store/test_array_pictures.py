@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ xr = pytest.importorskip("xarray")
 pytest.importorskip("matplotlib")
 
 import ambar.xarray  # noqa: E402
-from ambar.figures.panels import PointPanel, draw_grid  # noqa: E402
+from ambar.figures.panels import Line, LinePanel, PointPanel, draw_grid  # noqa: E402
 from ambar.pictures import arrays, collection  # noqa: E402
 from ambar.pictures.options import ArraysPlot, CollectionPlot  # noqa: E402
 
@@ -179,3 +180,24 @@ def test_steps_of_a_running_program(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder = tmp_path / "movie"
     assert run(capsys, "plot", store.location, "--movie", folder, "--dpi", 20)[0] == 0
     assert len(list(folder.iterdir())) == 3
+
+
+def test_grids_of_a_collection_are_maps(tmp_path: Path) -> None:
+    """They were drawn as a point, at the middle of their coordinates, and as a line of a corner."""
+    lat, lon = np.linspace(-10, 10, 4), np.linspace(0, 30, 5)
+    values = np.arange(40.0).reshape(2, 4, 5)
+    dataset = xr.Dataset(
+        {"sst": (("time", "lat", "lon"), values, {"units": "degC"})},
+        {"time": np.array(["2024-01-01", "2024-01-02"], "M8[ns]"), "lat": lat, "lon": lon},
+    )
+    stored = written(tmp_path / "model.ambar", {"first": dataset, "second": dataset + 1})
+    figure: Any = collection.draw(stored, CollectionPlot(path="x"))
+    (axes,) = figure.axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), values[0])
+    assert axes.get_title() == "first, time = 2024-01-01 00:00"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("lon", "lat")
+    days = Line(x=np.arange(19723.0, 19727.5, 0.5), y=np.zeros(9))
+    panel = LinePanel(lines=[days], x_label=" ", are_dates=(True, False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_grid([[panel]]).savefig(tmp_path / "days.png")

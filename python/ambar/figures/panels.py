@@ -423,7 +423,8 @@ def _show_dates(axis: Any) -> None:
     from matplotlib import dates
 
     module: Any = dates
-    locator = module.AutoDateLocator(maxticks=7)
+    # With the usual 5 ticks at least, 4 days would be hours, which need more than 7.
+    locator = module.AutoDateLocator(minticks=3, maxticks=7)
     axis.set_major_locator(locator)
     axis.set_major_formatter(module.ConciseDateFormatter(locator))
 

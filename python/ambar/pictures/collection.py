@@ -16,6 +16,7 @@ from ambar.figures.files import save_figure
 from ambar.figures.labels import label
 from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid, envelope
 from ambar.pictures.axes import axis_of, is_downward
+from ambar.pictures.images import image_panel, numbers_of, position_text
 from ambar.pictures.options import CollectionPlot
 from ambar.pictures.positions import POSITIONS, coordinate_of, position_names
 
@@ -60,10 +61,14 @@ def draw(
                 f"{suggestion(name, collection.variables)}"
             )
     panels: list[Panel] = []
-    positions = _positions(collection, names)
+    grids = [_grid_panel(collection, names, name, request) for name in variables]
+    positions = None if any(grids) else _positions(collection, names)
     if positions is not None:
         panels.append(_map_panel(collection, names, positions, variables, request))
-    panels += [_lines_panel(collection, names, name, request) for name in variables]
+    for name, grid in zip(variables, grids, strict=True):
+        panels.append(grid or _lines_panel(collection, names, name, request))
+    if not request.title:
+        panels = [replace(panel, title="") for panel in panels]
     title = plural(len(names), "dataset") if request.title else ""
     return draw_grid([panels], title, on)
 
@@ -155,6 +160,28 @@ def _map_panel(
     )
     text = label(f"maximum of {variables[0]}", unit)
     return replace(panel, values=values, scale=scale, bar_label=text)
+
+
+def _grid_panel(
+    collection: Collection, names: list[str], variable: str, request: CollectionPlot
+) -> Panel | None:
+    """Return an image of the first dataset if a variable has two coordinates there, else None."""
+    having = set(collection.stats(variable)["dataset"].tolist())
+    name = next((name for name in names if name in having), None)
+    if name is None:
+        return None
+    values = collection[name][variable]
+    grid = [dim for dim in values.dims if dim in values.coords and values.sizes[dim] > 1][-2:]
+    if len(grid) < 2 or values.dtype.kind not in "iuf":
+        return None
+    values = values.isel({dim: 0 for dim in values.dims if dim not in grid})
+    numbers, unit = numbers_of(values), str(values.attrs.get("units", ""))
+    scale = color_scale(
+        numbers, log=request.log, limits=request.limits, colors=request.colors, unit=unit
+    )
+    y, x = (axis_of(values, str(dim)) for dim in grid)
+    title = ", ".join(filter(None, [name, position_text(values)]))
+    return image_panel(x, y, numbers, scale, label(variable.replace("_", " "), unit), title)
 
 
 def _attribute(collection: Collection, variable: str, name: str) -> str:
