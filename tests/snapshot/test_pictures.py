@@ -518,6 +518,13 @@ def test_plotfiles_get_units_and_charges_are_cut(
     code, _, error = run(capsys, *command)
     assert (code, "--code-units: Nyx, WarpX, SI or cgs" in error) == (4, True)
     assert run(capsys, *command, "--code-units", "Nyx")[0] == 0
+    code, _, error = run(capsys, *command, "--width", "20pc")
+    assert (code, "write 20 --length-unit pc" in " ".join(error.replace("│", "").split())) == (
+        2,
+        True,
+    )
+    with pytest.raises(ValueError, match="--where does not apply with --against"):
+        draw(gas, plot(against=gas, where="rho > 0"))
     figure = draw(gas, plot(code_units="Nyx"))
     assert figure.axes[0].get_xlabel() == "x [$\\mathrm{Mpc}$]"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import Annotated, Any
 
@@ -141,6 +142,16 @@ def _parse_numbers(text: str, expected: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InvalidError(f"{text!r} is not {expected}") from None
+
+
+def parse_length(text: str) -> float:
+    """Return a number; a unit behind it is an error that says where units are given."""
+    try:
+        return float(text)
+    except ValueError:
+        found = re.fullmatch(r"\s*([-+.\d]+(?:[eE][-+]?\d+)?)\s*([A-Za-z]\w*)\s*", text)
+        advice = f"; write {found[1]} --length-unit {found[2]}" if found else ""
+        raise typer.BadParameter(f"expected a number, found {text!r}{advice}") from None
 
 
 def parse_limits(text: str | None) -> tuple[float, float] | None:

@@ -19,6 +19,7 @@ from ambar.cli.options import (
     option,
     parse_axis,
     parse_center,
+    parse_length,
     parse_limits,
     parse_region,
     split_names,
@@ -114,10 +115,20 @@ def plot(
         option("Middle of the picture: X,Y,Z, max:density, com, sink:1, ...; bc by default."),
     ] = None,
     width: Annotated[
-        float | None, option("Width of the picture; by default that of the box.")
+        float | None,
+        option(
+            "Width of the picture; by default that of the box.",
+            parser=parse_length,
+            metavar="FLOAT",
+        ),
     ] = None,
     depth: Annotated[
-        float | None, option("Extent along the line of sight; by default everything.")
+        float | None,
+        option(
+            "Extent along the line of sight; by default everything.",
+            parser=parse_length,
+            metavar="FLOAT",
+        ),
     ] = None,
     length_unit: Annotated[
         str | None,

@@ -165,6 +165,11 @@ def _comparison_grid(
     request = replace(request, against=None)
     is_flat = original.info.ndim != 3 or request.particles
     if not is_flat and request.slice_at is None and request.weight is None:
+        if request.where is not None:
+            raise _core.InvalidError(
+                "--where does not apply with --against, which compares slices; leave it out, or "
+                "compare maps: --weight volume"
+            )
         request = replace(request, slice_at=0.5)  # the bound holds for cells, not for integrals
     for field in fields_of(original, request):
         bound = (
