@@ -70,9 +70,11 @@ def test_what_appears_at_the_last_moment_stays(
 @pytest.mark.parametrize(
     ("kind", "there"),
     [
-        *((kind, there) for kind in ("file", "folder") for there in ("nothing", "export")),
+        ("file", "nothing"),
         ("file", "file"),
+        ("folder", "nothing"),
         ("folder", "empty"),
+        ("folder", "export"),
     ],
 )
 def test_what_is_complete_gets_its_name(tmp_path: Path, kind: str, there: str) -> None:
@@ -85,8 +87,23 @@ def test_what_is_complete_gets_its_name(tmp_path: Path, kind: str, there: str) -
         (target / "a.nc").write_text("old")
     with published(target, replace=there in ("file", "export")) as path:
         _make(path, kind)
+        if there == "export":
+            (path / "a.nc").write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert (target if kind == "file" else target / "part").read_text() == "new"
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_files_that_are_not_written_again_stay(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "a.nc").write_text("old")
+    with (
+        pytest.raises(ValueError, match=r"writes again, found a\.nc; remove the folder"),
+        published(target, replace=True) as path,
+    ):
+        _make(path, kind)
+    assert [path.name for path in target.iterdir()] == ["a.nc"]
 
 
 def test_of_several_files_all_or_none_appear(tmp_path: Path) -> None:

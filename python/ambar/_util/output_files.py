@@ -59,7 +59,8 @@ def published(target: Path, *, replace: bool = False) -> Iterator[Path]:
         made = sorted(new.iterdir(), key=lambda path: (path.name == place.name, path.name))
         for file in made:
             _check(place.parent / file.name, replace=replace)
-            _check_others(place.parent / file.name, file)
+            if replace:
+                _check_others(place.parent / file.name, file)
         move = _replace if replace else _move
         for file in made:
             try:
