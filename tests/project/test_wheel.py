@@ -105,7 +105,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     assert {name for name in names if ".dist-info/" not in name} == sources | libraries | native
     assert {"METADATA", "entry_points.txt"} <= about
     assert {"licenses/LICENSE-APACHE", "licenses/LICENSE-MIT"} <= about
-    assert wheel.stat().st_size < 15e6
+    assert wheel.stat().st_size < 15.5e6
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is missing")
@@ -126,7 +126,9 @@ def test_a_fortran_program_is_built_against_the_wheel(options: Config, tmp_path:
     sources = [f"'{folder}/{name}.f90'" for name in modules]
     command = f"gfortran -o alone {' '.join(sources)} '{PROGRAMS / 'mpi' / 'alone.f90'}' "
     found = options("--pkgconfigdir")
-    run("sh", "-c", f"{command} $(pkg-config --libs ambar)", folder=tmp_path, PKG_CONFIG_PATH=found)
+    # `eval`, since pkg-config escapes the space for a shell.
+    command = f'eval "{command} $(pkg-config --libs ambar)"'
+    run("sh", "-c", command, folder=tmp_path, PKG_CONFIG_PATH=found)
     run("./alone", "x.ambar", folder=tmp_path)
     assert ambar.open_store(tmp_path / "x.ambar")["step_000001/u"][1, 2] == 9
 
