@@ -81,7 +81,7 @@ def choose(screen: Screen, variable: str) -> None:
 def check_value(screen: Screen, field: xr.DataArray) -> None:
     """Check that the value under the pointer becomes that of a field of two dimensions."""
     rows, columns = field.dims
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while time.monotonic() < end:
         found = screen.tooltip(0.4, 0.3)
         if {rows, columns, "value"} <= set(found):
