@@ -1,4 +1,4 @@
-"""Changes of a page reach the browser in the order in which they were made."""
+"""Changes of a page reach the browser, in the order in which they were made."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import wraps
 from typing import ParamSpec
 
 import panel as pn
+from panel.io import document as panel_document
 
 P = ParamSpec("P")
 
@@ -31,3 +32,16 @@ def in_order(callback: Callable[P, None]) -> Callable[P, None]:
             callback(*args, **kwargs)
 
     return call
+
+
+def send_forgotten_messages() -> None:
+    """Send messages that wait in Panel's queue without a task that sends them.
+
+    The task that has sent earlier messages ends those that were queued meanwhile (Panel 1.9): the
+    browser would get these with the next change of the page. Called in the loop of the server.
+    """
+    queues = getattr(panel_document, "_WRITE_MSGS", {})
+    sending = getattr(panel_document, "_WRITE_BLOCK", {})
+    for document in [document for document in queues if document not in sending]:
+        sending[document] = True
+        panel_document._dispatch_write_task(document, panel_document._dispatch_msgs, document)

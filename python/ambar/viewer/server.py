@@ -19,12 +19,15 @@ from bokeh.server.tornado import BokehTornado
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from panel.io.server import DocHandler, get_server
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
-from tornado.ioloop import IOLoop
+from tornado.ioloop import IOLoop, PeriodicCallback
 from tornado.web import RequestHandler
 
 from ambar.viewer.background import stop_tasks
+from ambar.viewer.ordering import send_forgotten_messages
 
 ADDRESS = "127.0.0.1"
+_QUEUE_MILLISECONDS = 100
+"""The time between two looks for messages that Panel has forgotten."""
 _CLOSING_SECONDS = 0.1
 """The time in which browsers learn that the server ends."""
 _OPENING_SECONDS = 60
@@ -146,6 +149,7 @@ class Server:
         }
         tornado.add_handlers(".*", [("/", _PageHandler, options)])
         self._server.start()
+        PeriodicCallback(send_forgotten_messages, _QUEUE_MILLISECONDS).start()
         self._loop.add_callback(self._has_started.set)
 
 
