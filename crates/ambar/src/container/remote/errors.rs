@@ -17,6 +17,38 @@ pub struct Access {
     pub server: String,
 }
 
+/// How to give credentials to a service, for messages.
+pub struct Hints {
+    /// After anonymous access.
+    pub anonymous: &'static str,
+    /// After access with credentials.
+    pub refused: &'static str,
+    /// Without credentials.
+    pub missing: &'static str,
+}
+
+impl Access {
+    /// The access to `server` by a client with these options: `skip_signature`, and whether it has credentials.
+    pub fn new(
+        server: String,
+        skip_signature: Option<&str>,
+        has_credentials: bool,
+        hints: &Hints,
+    ) -> Self {
+        let is_anonymous = skip_signature == Some("true");
+        let hint = match (is_anonymous, has_credentials) {
+            (true, _) => hints.anonymous,
+            (false, true) => hints.refused,
+            (false, false) => hints.missing,
+        };
+        Self {
+            hint,
+            lacks_credentials: !is_anonymous && !has_credentials,
+            server,
+        }
+    }
+}
+
 /// Converts an error of reading `key` of a service.
 pub fn to_error(error: &object_store::Error, access: &Access, location: &str, key: &str) -> Error {
     use object_store::Error as Refusal;

@@ -103,7 +103,7 @@ pub fn invalid_options(error: object_store::Error) -> Error {
 }
 
 /// The options, in lower case, with this library's names in place of those of fsspec, which `aliases` lists.
-pub fn renamed<'a>(
+pub fn resolve_aliases<'a>(
     options: &'a BTreeMap<String, String>,
     aliases: &'a [(&'a str, &'a str)],
 ) -> impl Iterator<Item = (String, &'a str)> {

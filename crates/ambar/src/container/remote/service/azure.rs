@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use object_store::azure::{AzureAccessKey, AzureConfigKey, AzureCredential, MicrosoftAzureBuilder};
 
-use super::super::errors::Access;
+use super::super::errors::{Access, Hints};
 use super::address::{
-    Address, Completion, Connect, Features, WritableStore, bounds, invalid_options, renamed, retry,
-    split_bucket, unknown_option,
+    Address, Completion, Connect, Features, WritableStore, bounds, invalid_options,
+    resolve_aliases, retry, split_bucket, unknown_option,
 };
 use super::connector::{CompletionRequest, CreatingConnector, SharedConnector};
 use crate::error::{Error, Result};
@@ -32,6 +32,14 @@ const ALIASES: &[(&str, &str)] = &[
     ("endpoint_url", "endpoint"),
 ];
 
+const HINTS: Hints = Hints {
+    anonymous: "anonymous access is denied: give account_key or sas_token as storage_options, or set \
+                AZURE_STORAGE_ACCOUNT_KEY",
+    refused: "check the credentials (account name, and key or token) and their permissions",
+    missing: "no credentials were given: give account_key, sas_token, or use_azure_cli=true after `az login`, as \
+              storage_options, or set AZURE_STORAGE_ACCOUNT_KEY, or give anonymous=true for public data",
+};
+
 /// The address of `az://` and `rest`.
 ///
 /// # Errors
@@ -42,7 +50,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     for (key, value) in bounds() {
         builder = builder.with_config(AzureConfigKey::Client(key), value);
     }
-    for (name, value) in renamed(options, ALIASES) {
+    for (name, value) in resolve_aliases(options, ALIASES) {
         let key: AzureConfigKey = name.parse().map_err(|_| unknown_option(&name, OPTIONS))?;
         builder = builder.with_config(key, value);
     }
@@ -69,9 +77,12 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     let key = key.and_then(|key| AzureAccessKey::try_new(&key).ok());
     let credential = key.map(|key| Arc::new(AzureCredential::AccessKey(key)));
     let has_key = credential.is_some();
-    let access = access(
-        &builder,
+    let anonymous = builder.get_config_value(&AzureConfigKey::SkipSignature);
+    let access = Access::new(
         endpoint.unwrap_or_else(|| "Azure Blob Storage".to_owned()),
+        anonymous.as_deref(),
+        has_credentials(&builder),
+        &HINTS,
     );
     let builder = builder.with_retry(retry());
     let connect = move |completion| {
@@ -102,10 +113,8 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     })
 }
 
-fn access(builder: &MicrosoftAzureBuilder, server: String) -> Access {
+fn has_credentials(builder: &MicrosoftAzureBuilder) -> bool {
     use AzureConfigKey as Key;
-    let anonymous = builder.get_config_value(&Key::SkipSignature);
-    let is_anonymous = anonymous.as_deref() == Some("true");
     let keys = [
         Key::AccessKey,
         Key::SasKey,
@@ -113,27 +122,8 @@ fn access(builder: &MicrosoftAzureBuilder, server: String) -> Access {
         Key::ClientId,
         Key::UseAzureCli,
     ];
-    let is_given = keys.iter().any(|key| {
+    keys.iter().any(|key| {
         let value = builder.get_config_value(key);
         value.is_some_and(|value| value != "false")
-    });
-    let lacks_credentials = !is_anonymous && !is_given;
-    let hint = match (is_anonymous, is_given) {
-        (true, _) => {
-            "anonymous access is denied: give account_key or sas_token as storage_options, or set \
-             AZURE_STORAGE_ACCOUNT_KEY"
-        }
-        (false, true) => {
-            "check the credentials (account name, and key or token) and their permissions"
-        }
-        (false, false) => {
-            "no credentials were given: give account_key, sas_token, or use_azure_cli=true after `az login`, as \
-             storage_options, or set AZURE_STORAGE_ACCOUNT_KEY, or give anonymous=true for public data"
-        }
-    };
-    Access {
-        hint,
-        lacks_credentials,
-        server,
-    }
+    })
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 
-use super::super::errors::Access;
+use super::super::errors::{Access, Hints};
 use super::address::{
-    Address, Connect, Features, WritableStore, bounds, invalid_options, renamed, retry,
+    Address, Connect, Features, WritableStore, bounds, invalid_options, resolve_aliases, retry,
     split_bucket, unknown_option,
 };
 use super::connector::SharedConnector;
@@ -29,6 +29,15 @@ const ALIASES: &[(&str, &str)] = &[
     ("token", "service_account"),
 ];
 
+const HINTS: Hints = Hints {
+    anonymous: "anonymous access is denied: give service_account, the path of a key file, as storage option, or set \
+                GOOGLE_APPLICATION_CREDENTIALS",
+    refused: "check the credentials (service account or token) and their permissions",
+    missing: "no credentials were given: set GOOGLE_APPLICATION_CREDENTIALS, or run `gcloud auth application-default \
+              login`, or give service_account, the path of a key file, as storage option, or anonymous=true for public \
+              data",
+};
+
 /// The address of `gs://` and `rest`.
 ///
 /// # Errors
@@ -39,7 +48,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     for (key, value) in bounds() {
         builder = builder.with_config(GoogleConfigKey::Client(key), value);
     }
-    for (name, value) in renamed(options, ALIASES) {
+    for (name, value) in resolve_aliases(options, ALIASES) {
         let key: GoogleConfigKey = name.parse().map_err(|_| unknown_option(&name, OPTIONS))?;
         builder = match (key, value) {
             // As gcsfs has it.
@@ -50,9 +59,12 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
         };
     }
     let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
-    let access = access(
-        &builder,
+    let anonymous = builder.get_config_value(&GoogleConfigKey::SkipSignature);
+    let access = Access::new(
         endpoint.unwrap_or_else(|| "Google Cloud Storage".to_owned()),
+        anonymous.as_deref(),
+        has_credentials(&builder),
+        &HINTS,
     );
     let builder = builder
         .with_retry(retry())
@@ -74,35 +86,14 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     })
 }
 
-fn access(builder: &GoogleCloudStorageBuilder, server: String) -> Access {
+fn has_credentials(builder: &GoogleCloudStorageBuilder) -> bool {
     use GoogleConfigKey as Key;
-    let anonymous = builder.get_config_value(&Key::SkipSignature);
-    let is_anonymous = anonymous.as_deref() == Some("true");
     let keys = [
         Key::ServiceAccount,
         Key::ServiceAccountKey,
         Key::ApplicationCredentials,
         Key::BearerToken,
     ];
-    let is_given = keys
-        .iter()
-        .any(|key| builder.get_config_value(key).is_some());
-    let lacks_credentials = !is_anonymous && !is_given;
-    let hint = match (is_anonymous, is_given) {
-        (true, _) => {
-            "anonymous access is denied: give service_account, the path of a key file, as storage option, or set \
-             GOOGLE_APPLICATION_CREDENTIALS"
-        }
-        (false, true) => "check the credentials (service account or token) and their permissions",
-        (false, false) => {
-            "no credentials were given: set GOOGLE_APPLICATION_CREDENTIALS, or run `gcloud auth application-default \
-             login`, or give service_account, the path of a key file, as storage option, or anonymous=true for public \
-             data"
-        }
-    };
-    Access {
-        hint,
-        lacks_credentials,
-        server,
-    }
+    keys.iter()
+        .any(|key| builder.get_config_value(key).is_some())
 }

@@ -9,7 +9,7 @@ use object_store::{ClientConfigKey, ClientOptions, ObjectStore};
 
 use super::super::errors::{Access, without_secrets};
 use super::address::{
-    Address, Connect, Features, bounds, invalid_options, renamed, retry, unknown_option,
+    Address, Connect, Features, bounds, invalid_options, resolve_aliases, retry, unknown_option,
 };
 use super::connector::SharedConnector;
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub fn address(url: &str, options: &BTreeMap<String, String>) -> Result<Address>
     for (key, value) in bounds() {
         client = client.with_config(key, value);
     }
-    for (name, value) in renamed(options, &[]) {
+    for (name, value) in resolve_aliases(options, &[]) {
         let key: ClientConfigKey = name.parse().map_err(|_| unknown_option(&name, &[]))?;
         client = client.with_config(key, value);
     }

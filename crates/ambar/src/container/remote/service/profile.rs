@@ -29,7 +29,7 @@ const NAMES: [(&str, AmazonS3ConfigKey); 5] = [
 /// # Errors
 /// `Invalid` if it does not exist; `Unsupported` if it has no keys, but a role or a login; `Io` if a file cannot be
 /// read.
-pub fn named(name: &str) -> Result<Settings> {
+pub fn read_profile(name: &str) -> Result<Settings> {
     let paths = paths();
     let profiles = read(&paths)?;
     let Some(profile) = profiles.get(name) else {
@@ -60,9 +60,9 @@ pub fn named(name: &str) -> Result<Settings> {
 ///
 /// # Errors
 /// As `named`, if `AWS_PROFILE` is set; `Io` if a file cannot be read.
-pub fn of_environment() -> Result<Settings> {
+pub fn read_default_profile() -> Result<Settings> {
     match env::var("AWS_PROFILE") {
-        Ok(name) if !name.is_empty() => named(&name),
+        Ok(name) if !name.is_empty() => read_profile(&name),
         _ => {
             let profiles = read(&paths())?;
             let default = profiles.get("default");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 
-use super::super::errors::Access;
+use super::super::errors::{Access, Hints};
 use super::address::{
-    Address, Completion, Connect, Features, WritableStore, bounds, invalid_options, renamed, retry,
-    split_bucket, unknown_option,
+    Address, Completion, Connect, Features, WritableStore, bounds, invalid_options,
+    resolve_aliases, retry, split_bucket, unknown_option,
 };
 use super::connector::{CompletionRequest, CreatingConnector, SharedConnector};
 use super::profile;
@@ -33,6 +33,14 @@ const ALIASES: &[(&str, &str)] = &[
     ("secret", "secret_access_key"),
 ];
 
+const HINTS: Hints = Hints {
+    anonymous: "anonymous access is denied: give access_key_id and secret_access_key as storage_options, or set \
+                AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    refused: "check the credentials (access key, secret key, session token), their permissions, and the region",
+    missing: "no credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give access_key_id and \
+              secret_access_key, or profile, as storage_options, or anonymous=true for public data",
+};
+
 /// The address of `s3://` and `rest`.
 ///
 /// # Errors
@@ -45,7 +53,7 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     }
     let mut profile = None;
     let mut given = Vec::new();
-    for (name, value) in renamed(options, ALIASES) {
+    for (name, value) in resolve_aliases(options, ALIASES) {
         if name == "profile" {
             profile = Some(value);
             continue;
@@ -75,9 +83,9 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
         )
     });
     let settings = match profile {
-        Some(name) => profile::named(name)?,
+        Some(name) => profile::read_profile(name)?,
         None if gives_keys || has_keys(&builder) => Vec::new(),
-        None => profile::of_environment()?,
+        None => profile::read_default_profile()?,
     };
     for (key, value) in settings {
         builder = builder.with_config(key, value);
@@ -93,7 +101,14 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
     {
         builder = builder.with_allow_http(true);
     }
-    let access = access(&builder, endpoint.unwrap_or_else(|| "Amazon S3".to_owned()));
+    let anonymous = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
+    let keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId);
+    let access = Access::new(
+        endpoint.unwrap_or_else(|| "Amazon S3".to_owned()),
+        anonymous.as_deref(),
+        keys.is_some(),
+        &HINTS,
+    );
     let conditions = builder.get_config_value(&AmazonS3ConfigKey::ConditionalPut);
     let has_conditions = conditions.as_deref() != Some("disabled");
     let builder = builder.with_retry(retry());
@@ -118,31 +133,4 @@ pub fn address(rest: &str, options: &BTreeMap<String, String>) -> Result<Address
             has_all_permissions: false,
         },
     })
-}
-
-fn access(builder: &AmazonS3Builder, server: String) -> Access {
-    let anonymous = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
-    let keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId);
-    let is_anonymous = anonymous.as_deref() == Some("true");
-    let lacks_credentials = !is_anonymous && keys.is_none();
-    let hint = match (is_anonymous, lacks_credentials) {
-        (true, _) => {
-            "anonymous access is denied: give access_key_id and secret_access_key as \
-             storage_options, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        }
-        (false, true) => {
-            "no credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give \
-             access_key_id and secret_access_key, or profile, as storage_options, or anonymous=true for \
-             public data"
-        }
-        (false, false) => {
-            "check the credentials (access key, secret key, session token), their permissions, and \
-             the region"
-        }
-    };
-    Access {
-        hint,
-        lacks_credentials,
-        server,
-    }
 }
