@@ -30,6 +30,17 @@ pub struct EntrySender {
     process: Process,
 }
 
+/// An entry to send.
+pub struct EntryRequest<'a> {
+    pub key: &'a str,
+    pub bytes: Vec<u8>,
+    pub seal: Option<u32>,
+    /// Whether the last commit has no entry of this key.
+    pub is_free: bool,
+    /// Whether there is no commit yet.
+    pub is_first_commit: bool,
+}
+
 /// An entry that is being sent. The result is whether it has a name below `.ambar`.
 struct SendingEntry {
     key: Box<str>,
@@ -61,20 +72,13 @@ impl EntrySender {
         }
     }
 
-    /// Starts to send an entry, and waits while too many are being sent. `is_free`: the last commit has no entry of this
-    /// key. `is_new`: there is no commit yet. Returns its record; `take_sent` has the name of its object.
+    /// Starts to send an entry, and waits while too many are being sent. Returns its record; `take_sent` has the name of
+    /// its object.
     ///
     /// # Errors
     /// Those of this entry and of earlier ones.
-    pub fn send(
-        &mut self,
-        key: &str,
-        bytes: Vec<u8>,
-        seal: Option<u32>,
-        is_free: bool,
-        is_new: bool,
-    ) -> Result<FileRecord> {
-        let len = bytes.len();
+    pub fn send(&mut self, entry: EntryRequest<'_>) -> Result<FileRecord> {
+        let len = entry.bytes.len();
         let is_full = |sender: &Self| {
             sender.sending.len() >= ENTRIES_IN_FLIGHT
                 || sender.bytes_in_flight + len > BYTES_IN_FLIGHT
@@ -85,22 +89,25 @@ impl EntrySender {
         let number = new_number()?;
         let record = FileRecord {
             len: len as u64,
-            crc32: crc32fast::hash(&bytes),
-            seal,
+            crc32: crc32fast::hash(&entry.bytes),
+            seal: entry.seal,
             number,
             is_staged: true,
         };
         let put = EntryPut {
             store: Arc::clone(&self.store),
-            at: is_free.then(|| self.service.object(key)).transpose()?,
+            at: entry
+                .is_free
+                .then(|| self.service.object(entry.key))
+                .transpose()?,
             staged: self.service.object(&directory::staged_key(number))?,
-            is_new,
-            payload: PutPayload::from(bytes),
+            is_first_commit: entry.is_first_commit,
+            payload: PutPayload::from(entry.bytes),
         };
         let task = Task::start(put.run())?;
         self.bytes_in_flight += len;
         self.sending.push_back(SendingEntry {
-            key: key.into(),
+            key: entry.key.into(),
             number,
             len,
             task,
@@ -132,7 +139,8 @@ impl EntrySender {
         self.bytes_in_flight -= sending.len;
         let is_staged = sending.task.wait()?;
         self.sent.push(SentEntry {
-            is_staged: is_staged.map_err(|error| failed(&self.service, &error, &sending.key))?,
+            is_staged: is_staged
+                .map_err(|error| write_error(&self.service, &error, &sending.key))?,
             key: sending.key,
             number: sending.number,
         });
@@ -141,7 +149,7 @@ impl EntrySender {
 }
 
 /// The error of a request that writes `key`.
-pub fn failed(service: &Service, error: &object_store::Error, key: &str) -> Error {
+pub fn write_error(service: &Service, error: &object_store::Error, key: &str) -> Error {
     if matches!(error, Refusal::NotImplemented { .. }) {
         let message = "a directory of objects needs conditional requests, which the option conditional_put \
                        disables; write one object, at a URL without `/` at its end";
@@ -165,7 +173,7 @@ struct EntryPut {
     at: Option<Path>,
     staged: Path,
     /// Whether the store has no commit yet.
-    is_new: bool,
+    is_first_commit: bool,
     payload: PutPayload,
 }
 
@@ -176,7 +184,9 @@ impl EntryPut {
             match self.create(at).await {
                 Ok(()) => return Ok(false),
                 // Before the first commit, nothing but equal requests of interrupted writers changes an object.
-                Err(Refusal::AlreadyExists { .. }) if self.is_new && self.is_stored(at).await => {
+                Err(Refusal::AlreadyExists { .. })
+                    if self.is_first_commit && self.is_stored(at).await =>
+                {
                     return Ok(false);
                 }
                 Err(Refusal::AlreadyExists { .. }) => {}

@@ -19,7 +19,7 @@ use super::super::{
     file, key,
 };
 use super::client;
-use super::entry_sender::{ENTRIES_IN_FLIGHT, EntrySender, failed};
+use super::entry_sender::{ENTRIES_IN_FLIGHT, EntryRequest, EntrySender, write_error};
 use super::prefix::PrefixReader;
 use super::runtime;
 use super::service::{Completion, Service, WritableStore};
@@ -154,7 +154,7 @@ impl PrefixWriter {
             let obeys_none = is_refused(put(PutMode::Create).await)?;
             Ok(obeys_none && is_refused(put(PutMode::Update(other)).await)?)
         })?;
-        match found.map_err(|error: Refusal| failed(&self.service, &error, ""))? {
+        match found.map_err(|error: Refusal| write_error(&self.service, &error, ""))? {
             true => Ok(()),
             false => {
                 let message = "the service ignores the conditions If-Match and If-None-Match of requests that put objects, \
@@ -186,9 +186,13 @@ impl PrefixWriter {
     }
 
     fn start_entry(&mut self, key: &str, bytes: Vec<u8>, seal: Option<u32>) -> Result<()> {
-        let is_free = key != ROOT && !self.last.entries.contains_key(key);
-        let is_new = self.version.is_none();
-        let record = self.sender.send(key, bytes, seal, is_free, is_new)?;
+        let record = self.sender.send(EntryRequest {
+            key,
+            bytes,
+            seal,
+            is_free: key != ROOT && !self.last.entries.contains_key(key),
+            is_first_commit: self.version.is_none(),
+        })?;
         self.list.entries.insert(key.into(), record);
         self.changed = true;
         self.note_sent();
@@ -304,7 +308,7 @@ impl PrefixWriter {
                                the changes";
                 Err(Error::busy(message))
             }
-            (Ok(_), Err(error)) => Err(failed(&self.service, &error, "")),
+            (Ok(_), Err(error)) => Err(write_error(&self.service, &error, "")),
         }
     }
 

@@ -11,7 +11,7 @@ use object_store::{PutMode, PutPayload};
 use super::super::directory::FileRecord;
 use super::super::{EntryPutter, NewEntry, SharedEntry, SharedLocation, SharedObjectsInfo};
 use super::client;
-use super::entry_sender::{EntrySender, failed};
+use super::entry_sender::{EntryRequest, EntrySender, write_error};
 use super::errors;
 use super::runtime;
 use super::service::{Completion, Service, WritableStore};
@@ -32,7 +32,8 @@ pub fn begin(
         let put = store.put_opts(&path, PutPayload::new(), PutMode::Overwrite.into());
         put.await
     })?;
-    put.map(drop).map_err(|error| failed(service, &error, ""))
+    put.map(drop)
+        .map_err(|error| write_error(service, &error, ""))
 }
 
 /// Removes the object that exists until the commit ends.
@@ -47,7 +48,7 @@ pub fn end(service: &Service, info: &SharedObjectsInfo) -> Result<()> {
     let deleted = runtime::wait(async move { client::delete(&*store, &path).await })?;
     match deleted {
         Err(error) if !errors::is_absence(&error) && !errors::is_denial(&error) => {
-            Err(failed(service, &error, ""))
+            Err(write_error(service, &error, ""))
         }
         _ => Ok(()),
     }
@@ -104,10 +105,13 @@ impl EntryPutter for TaskEntries {
             let rest = entry.key.strip_prefix(name.as_str());
             rest.is_some_and(|rest| rest.starts_with('/'))
         });
-        let (bytes, is_new) = (entry.parts.concat(), self.info.is_new);
-        let sent = self
-            .sender
-            .send(&entry.key, bytes, entry.seal, is_free, is_new);
+        let sent = self.sender.send(EntryRequest {
+            key: &entry.key,
+            bytes: entry.parts.concat(),
+            seal: entry.seal,
+            is_free,
+            is_first_commit: self.info.is_new,
+        });
         let record = sent.map_err(|error| error.in_file(&self.service.location))?;
         self.records.insert(record.number, record);
         Ok(())
