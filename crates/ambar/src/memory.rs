@@ -55,12 +55,27 @@ impl Mapping {
                 )));
             }
         };
-        #[cfg(target_os = "linux")]
-        if len >= HUGE_PAGE {
-            // SAFETY: start and len describe the mapping made above; the advice changes no content.
-            unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
-        }
+        // SAFETY: start and len describe the mapping made above.
+        advise_huge_pages(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) });
         Ok(Self { start, len })
+    }
+}
+
+/// Advises Linux to use huge pages for `memory`, which is written next, if it is large.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
+pub fn advise_huge_pages(memory: &[u8]) {
+    #[cfg(target_os = "linux")]
+    if let Some(inside) = memory.get(memory.as_ptr().align_offset(HUGE_PAGE)..)
+        && inside.len() >= HUGE_PAGE
+    {
+        // SAFETY: the range is inside of `memory`; the advice changes no content.
+        unsafe {
+            libc::madvise(
+                inside.as_ptr().cast_mut().cast(),
+                inside.len(),
+                libc::MADV_HUGEPAGE,
+            );
+        };
     }
 }
 

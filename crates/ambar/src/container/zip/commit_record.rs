@@ -16,6 +16,7 @@ use super::records::{CentralDirectory, ROOT, u16_at, u32_at, u64_at};
 use super::slot::Slot;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
+use crate::memory::advise_huge_pages;
 
 /// First bytes of a record.
 const MAGIC: &[u8; 8] = b"ambarlog";
@@ -309,6 +310,7 @@ impl Slot {
         }
         let before = (self.directory_offset - start) as usize;
         let mut bytes = zeroed("the central directory", before + len)?;
+        advise_huge_pages(&bytes);
         source.read_exact(start, &mut bytes)?;
         if crc32c(&bytes[before..]) == self.directory_crc {
             return Ok(bytes);
