@@ -86,9 +86,30 @@ def test_conditions_equal_pandas(
 def test_variables_are_compared_by_statistics(profiles: ambar.Collection, tmp_path: Path) -> None:
     with pytest.raises(ambar.InvalidError, match="write temperature.min or temperature.max"):
         profiles.choose("temperature > 20")
-    strings = written(tmp_path / "x.ambar", {"a": xr.Dataset({"station": "Kiel"})})
+    strings = written(tmp_path / "x.ambar", {"a": xr.Dataset({"flags": ("x", ["good", "bad"])})})
     with pytest.raises(ambar.InvalidError, match="keep it as an attribute of each dataset"):
-        strings.choose("station == 'Kiel'")
+        strings.choose("flags == 'good'")
+
+
+def test_variables_of_one_value_are_compared(tmp_path: Path) -> None:
+    """Names of stations are often scalars, or arrays with a dimension of length 1."""
+    casts = {
+        "a": xr.Dataset({"station": "Kiel", "year": 1999, "code": np.array(b"KI")}),
+        "b": xr.Dataset({"station": ("profile", ["Brest"]), "year": 2004.5}),
+        "c": xr.Dataset({"station": "Brest", "year": 2**53 + 1, "code": np.array(b"BR")}),
+        "d": xr.Dataset({"station": ((), np.array(None, object)), "code": np.array(b"\xff")}),
+        "e": xr.Dataset({"depth": ("x", [1.0, 2.0])}),
+    }
+    found = written(tmp_path / "x.ambar", casts)
+    assert found.choose("station == 'Brest'") == ["b", "c"]
+    assert found.choose("station != 'Brest'") == ["a"]
+    assert found.choose("station in ['Kiel', 'Oslo'] or year == 9007199254740993") == ["a", "c"]
+    assert found.choose("year > 2000 and station > 'A'") == ["b", "c"]
+    with pytest.raises(ambar.InvalidError, match="contains bytes values"):
+        found.choose("code == 'KI'")
+    with ambar.open_collection(tmp_path / "x.ambar", "a", fsync=False) as changing:
+        changing.remove("d")
+    assert ambar.open_collection(tmp_path / "x.ambar").choose("code == 'KI'") == ["a"]
 
 
 def test_missing_values_make_comparisons_false(profiles: ambar.Collection) -> None:

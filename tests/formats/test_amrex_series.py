@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -240,6 +241,52 @@ def test_sources_that_are_no_run_leave_nothing_behind(case: str, tmp_path: Path)
     with pytest.raises(ambar.AmbarError, match=BAD[case]):
         ambar.convert(paths, target)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_plotfiles_of_another_domain_are_not_added_to_a_series(tmp_path: Path) -> None:
+    """Only the numbers of dimensions were compared."""
+    target, other = tmp_path / "run.ambar", tmp_path / "other"
+    ambar.convert(write_step(tmp_path / "run", 0).parent, target, mode="a", fsync=False)
+    fields = {"density": wave(0)}
+    sizes = write_plotfile(other / "plt00010", BOXES, fields, domain=DOMAIN, size=2.0)
+    cells = write_plotfile(tmp_path / "long" / "plt00020", BOXES, fields, domain=(32, 8, 8))
+    ratio = write_step(other, 30)
+    header = ratio / "Header"
+    header.write_text(header.read_text().replace("(31,15,15)", "(63,31,31)"))
+    for path, message in (
+        (
+            sizes,
+            r"plt00010: expected a domain of size \[1.0.* the outputs in .*run.ambar, found \[2",
+        ),
+        (cells, "plt00020: expected a domain of 16 x 8 x 8 cells on level 0 like .*, found 32 x 8"),
+        (ratio, "plt00030: expected a domain of 32 x 16 x 16 cells on level 1 .*, found 64 x 32"),
+    ):
+        with pytest.raises(ambar.InvalidError, match=message):
+            ambar.convert(path, target, mode="a")
+    later = tmp_path / "later.ambar"
+    ambar.convert(cells.parent, later, mode="a", fsync=False)
+    with pytest.raises(ambar.InvalidError, match="expected a domain of 16 x 8 x 8 cells on level"):
+        ambar.convert(later, target, mode="a")
+    with pytest.raises(ambar.InvalidError, match="expected a domain of 32 x 8 x 8 cells on level"):
+        ambar.merge([later, target], tmp_path / "both.ambar")
+    # A plotfile with fewer levels has the same domain.
+    ambar.convert(
+        write_plotfile(tmp_path / "plt00040", BOXES[:1], fields, domain=DOMAIN, step=40),
+        target,
+        mode="a",
+        fsync=False,
+    )
+    assert ambar.open_series(target).outputs == [0, 40]
+
+
+def test_domains_of_plotfiles_in_hdf5_are_compared(tmp_path: Path) -> None:
+    for number in (0, 10):
+        path = tmp_path / f"plt{number:05}.h5"
+        shutil.copyfile(amrex_sample("advection_none.h5"), path)
+    with h5py.File(path, "r+") as file:
+        file["level_0"].attrs["prob_hi"] = 2 * file["level_0"].attrs["prob_hi"]
+    with pytest.raises(ambar.InvalidError, match=r"plt00010.h5: expected a domain of size \["):
+        ambar.convert(tmp_path, tmp_path / "run.ambar")
 
 
 def test_a_field_that_is_added_later_is_a_warning(tmp_path: Path) -> None:

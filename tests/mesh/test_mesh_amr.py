@@ -171,12 +171,23 @@ def test_pyvista_reads_cells(tmp_path: Path) -> None:
     plotfiles.write(tmp_path / "plt")
     ambar.convert(tmp_path / "plt", tmp_path / "x.ambar", fsync=False)
     mesh = pv.read(tmp_path / "x.ambar")
-    assert list(arrays(blocks_of(mesh, 1)[2])) == ["density", "Temp", GHOSTS]
+    assert mesh.keys() == ["level_0", "level_1"]
+    assert mesh[1][2].array_names == ["density", "Temp", GHOSTS]
+    amr = ambar.open_snapshot(tmp_path / "x.ambar").amr
+    cells = amr.read(["density", "z", "dx"])
+    # Filters and pictures have each leaf cell once.
+    plane = float(cells["z"].mean()) + 1e-3
+    is_cut = np.abs(cells["z"] - plane) < cells["dx"] / 2
+    found = mesh.slice(normal="z", origin=(0, 0, plane)).combine()
+    np.testing.assert_array_equal(np.sort(found["density"]), np.sort(cells["density"][is_cut]))
+    assert mesh.get_data_range("density") == (cells["density"].min(), cells["density"].max())
     reader = pv.get_reader(tmp_path / "x.ambar")
     assert reader.cell_array_names == ["density", "Temp"]
     assert reader.time_values == []
     reader.disable_cell_array("density")
-    assert list(arrays(blocks_of(reader.read(), 0)[0])) == ["Temp", GHOSTS]
+    assert reader.read()[0][0].array_names == ["Temp", GHOSTS]
+    reader.block = (1, 0)
+    assert reader.read().dimensions == (11, 9, 9)
     block = ambar.read_mesh(tmp_path / "x.ambar", block=(1, 0))
     assert block.GetDimensions() == (11, 9, 9)
     blocks: list[Any] = ["x", 0, (2, 0), (1, 3), (0, 0, 0)]
@@ -195,9 +206,12 @@ def test_pyvista_reads_a_run(tmp_path: Path) -> None:
     series = ambar.open_series(tmp_path / "run.ambar")
     assert reader.time_values == series.times.tolist()
     reader.set_active_time_point(1)
-    values = leaves(reader.read(), "density")[:, 3]
+    blocks = reader.read()
+    assert blocks.keys() == [f"level_{n}" for n in range(4, 6)]
+    cells = blocks.combine()
     np.testing.assert_array_equal(
-        np.sort(values), np.sort(series[1].amr.read(["density"])["density"])
+        np.sort(cells["density"][cells[GHOSTS] == 0]),
+        np.sort(series[1].amr.read(["density"])["density"]),
     )
 
 

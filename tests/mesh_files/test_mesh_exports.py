@@ -310,6 +310,58 @@ def test_changes_of_arrays_are_listed(tmp_path: Path) -> None:
     assert _change(np.array([0.1, np.nan]), np.array([0.1, 0.1])) == "other values in the file"
 
 
+def test_files_with_a_block_for_each_type_of_cells_are_compared(tmp_path: Path) -> None:
+    """Equal data in several blocks were reported as changed, and rounded points were not."""
+    pytest.importorskip("netCDF4")
+    mesh = pv.UnstructuredGrid(
+        np.array([4, 0, 1, 2, 3, 5, 0, 1, 2, 3, 4]),
+        np.array([pv.CellType.TETRA, pv.CellType.PYRAMID]),
+        np.random.default_rng(0).random((5, 3)),
+    )
+    mesh["p"] = np.arange(5.0) + 0.1
+    mesh.cell_data["c"] = np.array([0.1, 7.0])
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    rounded = "rounded to float32 by VTK's reader of this format"
+    expected = {
+        "e": {"points": rounded, "c": "not in the file"},
+        "dat": dict.fromkeys(["points", "p", "c"], rounded),
+        "case": {
+            "points": "rounded to float32",
+            "p": "its name is 'p_n' in the file, rounded to float32",
+            "c": "its name is 'c_c' in the file, rounded to float32",
+        },
+    }
+    for suffix, changes in expected.items():
+        with pytest.warns(UserWarning, match="does not hold unchanged"):
+            done = ambar.export(tmp_path / "x.ambar", tmp_path / f"x.{suffix}")
+        assert done.left_out == changes
+    mesh["v"] = mesh.points.copy()
+    ambar.write_mesh(mesh, tmp_path / "v.ambar", fsync=False)
+    with pytest.warns(UserWarning, match="does not hold unchanged"):
+        done = ambar.export(tmp_path / "v.ambar", tmp_path / "v.tec")
+    assert "components are 'v_0', 'v_1', 'v_2' in the file" in done.left_out["v"]
+
+
+def test_the_formats_that_a_refusal_lists_hold_the_mesh(tmp_path: Path) -> None:
+    """Formats were listed for a mesh whose names, bits or strings they do not support."""
+    mesh = tetrahedra(0)
+    mesh["a<b"] = np.zeros(mesh.n_points)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", fsync=False)
+    with pytest.raises(ambar.UnsupportedError, match=r"hold it: \.vtk, \.vtkhdf$"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+    mesh["a.b"] = np.zeros(mesh.n_points)
+    ambar.write_mesh(mesh, tmp_path / "y.ambar", fsync=False)
+    with pytest.raises(ambar.UnsupportedError, match=r"rename it; formats that hold it: \.vtk$"):
+        ambar.export(tmp_path / "y.ambar", tmp_path / "y.vtkhdf")
+    ambar.write_mesh(pv.PointSet(mesh.points), tmp_path / "p.ambar", fsync=False)
+    with pytest.raises(ambar.UnsupportedError, match=r"hold it: \.vtk, \.vtkhdf, \.vtp$"):
+        ambar.export(tmp_path / "p.ambar", tmp_path / "p.nothing")
+    with ambar.open_mesh_series(tmp_path / "s.ambar", "w-", fsync=False) as series:
+        series.add(mesh, 0.5)
+    with pytest.raises(ambar.UnsupportedError, match=r"s\.pvd: step 0 cannot be written as \.vtu"):
+        ambar.export(tmp_path / "s.ambar", tmp_path / "s.pvd")
+
+
 def test_threads_restore_the_standard_output(tmp_path: Path) -> None:
     meshio = pytest.importorskip("meshio")
     sphere(0).save(tmp_path / "x.stl")

@@ -201,6 +201,19 @@ def test_electromagnetic_units_are_those_of_heaviside_and_lorentz() -> None:
     assert tesla.factor**2 / 2 == pytest.approx(10 / (2 * 1.25663706212e-6), rel=1e-9)
 
 
+def test_times_of_nyx_are_proper_times_since_the_start_of_the_run() -> None:
+    """They were scaled with the expansion factor, as lengths are."""
+    cosmology = pytest.importorskip("yt.utilities.cosmology")
+    info = ambar.open_snapshot(EXAMPLES / "data" / "cosmic_web.ambar").with_units("Nyx").info
+    assert info.redshift is not None
+    # Of the run's input: comoving_h, comoving_OmM, and initial_z.
+    universe = cosmology.Cosmology(hubble_constant=0.675, omega_matter=0.31, omega_lambda=0.69)
+    expected = universe.t_from_z(info.redshift) - universe.t_from_z(30.0)
+    assert info.age("Myr") == pytest.approx(float(expected.to_value("Myr")), rel=1e-3)
+    assert info.age() == info.time
+    assert info.units.time("s") * info.units.velocity("cm/s") == info.units.length("cm")
+
+
 def test_units_of_codes_have_names() -> None:
     web = ambar.open_snapshot(EXAMPLES / "data" / "cosmic_web.ambar")
     nyx = web.with_units("Nyx")
@@ -211,7 +224,8 @@ def test_units_of_codes_have_names() -> None:
     # The mean density of baryons is near 4.2e-31 g/cm3 (1 + z)**3.
     mean = nyx.amr.mean("density", unit="g/cm3")
     assert 3e-31 < mean * web.info.aexp**3 < 6e-31
-    assert nyx.plot("density", resolution=16).figure.get_suptitle() == "along z, redshift 5.53"
+    title = nyx.plot("density", resolution=16).figure.get_suptitle()
+    assert title == "along z, redshift 5.53, time 936.7 Myr"
     laser = ambar.open_snapshot(EXAMPLES / "data" / "laser_wake.ambar").with_units("WarpX")
     assert laser.amr.max("Ey", unit="GV/m") == pytest.approx(laser.amr.max("Ey") / 1e9)
     assert laser.amr.slice("rho", unit="C/m3").attrs["units"] == "C/m**3"

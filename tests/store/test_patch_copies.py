@@ -221,6 +221,7 @@ def test_a_region_is_exported_and_read_by_yt(stores: dict[str, Path], tmp_path: 
     assert len(rows) == len(part.species["DM"]) > 1000
 
 
+@pytest.mark.filterwarnings("ignore:.*is stored without further loss")
 def test_error_bounds_of_parts(advection: Path, tmp_path: Path) -> None:
     once, part = tmp_path / "once.ambar", tmp_path / "part.ambar"
     copy(advection, once, error_bound={"phi": 1e-3, "gradx": "1e-3 relative"})

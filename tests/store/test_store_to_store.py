@@ -231,10 +231,24 @@ def test_bounds_of_a_snapshot_add_up(stores: dict[str, Path], tmp_path: Path) ->
         assert 0 < np.abs(errors).max() <= bound
     # A part of bounded values is stored without further loss, and states it.
     region = ambar.Box((0, 0, 0), (0.5, 0.5, 0.5))
-    ambar.convert(once, tmp_path / "part.ambar", region=region, fsync=False)
+    with pytest.warns(UserWarning, match="a part of density is stored without further loss"):
+        ambar.convert(once, tmp_path / "part.ambar", region=region, fields="density", fsync=False)
     assert_same_cells(tmp_path / "part.ambar", once, region=region)
     part = ambar.open_store(tmp_path / "part.ambar")["amr"].attrs["ambar"]
     assert part["error_bounds"] == {"density": 1e-2}
+    # Relative bounds add up, too, here of a part.
+    relative, parts = {"density": "0.01 relative"}, tmp_path / "parts.ambar"
+    ambar.convert(source, twice, mode="w", error_bound=relative, fsync=False)
+    ambar.convert(twice, parts, region=region, error_bound=relative, fsync=False)
+    stated = ambar.open_store(parts)["amr"].attrs["ambar"]["error_bounds"]
+    assert stated == {"density": "0.0201 relative"}
+    original, found = (
+        np.asarray(ambar.open_snapshot(path).amr.read("rho", region=region)["rho"])
+        for path in (source, parts)
+    )
+    assert 0.01 < np.max(np.abs(found / original - 1)) <= 0.0201
+    with pytest.raises(ValueError, match="density has the error bound '1e-2 relative', and a sec"):
+        ambar.convert(twice, tmp_path / "y.ambar", error_bound={"density": 0.01})
     with pytest.raises(ValueError, match=r"density has the error bound 0\.01, and a second one"):
         ambar.convert(once, tmp_path / "y.ambar", error_bound={"density": "1e-3 relative"})
     with pytest.raises(KeyError, match="nothing"):

@@ -26,12 +26,13 @@ from panel.io.state import set_curdoc
 import ambar
 from ambar.kinds.registry import open_outputs
 from ambar.kinds.request import ViewRequest
+from ambar.snapshot.outputs import Outputs
 from ambar.snapshot.pictures.images import image_of
 from ambar.snapshot.pictures.options import CellsPlot
 from ambar.snapshot.pictures.panels import extent_of
 from ambar.viewer.background import Background
 from ambar.viewer.colors import Colors, ticks_between
-from ambar.viewer.pages.cells.call import python_call
+from ambar.viewer.pages.cells.call import _opening, python_call
 from ambar.viewer.pages.cells.comparison import difference, error_bound, matching_outputs
 from ambar.viewer.pages.cells.line_page import LinePage
 from ambar.viewer.pages.cells.overlays import borders, cell_sides, positions
@@ -41,6 +42,7 @@ from ambar.viewer.pages.cells.plane import Pixels, Plane
 from ambar.viewer.pages.cells.tiles import TILES, Image, TileCache, TileReader
 from ambar.viewer.pages.cells.view import View
 from ambar.viewer.server import Server
+from tests.helpers.amrex_plotfiles import write_plotfile
 from tests.helpers.browser import Screen, shown
 from tests.helpers.particle_snapshots import particles, write_gadget
 from tests.helpers.paths import RAMSES_CASES
@@ -484,6 +486,37 @@ def test_particles_without_cells_are_maps(tmp_path: Path) -> None:
     page.species.value = "dark_matter"
     page._background.wait()
     assert page._map.plot.title.text.startswith("dark matter, along z")
+    # Pixels whose mean is 0 have particles.
+    image = page._image
+    page._colors.scale.value = "linear"
+    page._show(image.where(image.isnull(), 0.0))
+    colored = page._map.source.data["image"][0]
+    assert np.isfinite(colored).any()
+    assert np.isnan(colored).any()
+
+
+def test_a_plotfile_is_shown_in_the_units_of_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only `ambar plot` had the option."""
+    folder, flat = write_plotfile(tmp_path / "run" / "plt00000").parent, tmp_path / "flat.ambar"
+    given: list[Any] = []
+    monkeypatch.setattr("ambar.viewer.pages.cells.page.page", lambda *of: given.append(of))
+    for path in (folder / "plt00000", folder):
+        ambar.view(path, code_units="Nyx", against=path)._make_page()
+    for opened, request in given:
+        for one in (opened, request.against):
+            snapshot = one[-1] if isinstance(one, Outputs) else one
+            assert snapshot.info.units.velocity("km/s") == pytest.approx(1)
+            assert _opening(snapshot).endswith(".with_units('Nyx')")
+    kpc = ambar.open_snapshot(folder / "plt00000").with_units(ambar.Units(3e21, 1e-24, 1e13))
+    names: dict[str, Any] = {"ambar": ambar}
+    exec(f"again = {_opening(kpc)}", names)  # noqa: S102 - the code that the page shows
+    assert names["again"].info == kpc.info
+    with ambar.create(flat) as writer:
+        writer.create_array("x", np.zeros(3))
+    with pytest.raises(ambar.InvalidError, match="code_units does not apply to the kind 'arrays'"):
+        ambar.view(flat, code_units="Nyx")
 
 
 UNITS = {"x": "Mpc", "y": "Mpc", "mass": "Msol"}

@@ -60,6 +60,9 @@ Json = Annotated[bool, flag("--json", "Print JSON instead of text.", callback=_j
 COMMIT = "A number, a tag, or 'before 2026-11-01'"
 """What names a commit, for help."""
 Commit = Annotated[str | None, option(f"Of a store, an earlier commit. {COMMIT}.")]
+CodeUnits = Annotated[
+    str | None, option("Code units of an output that does not state them: Nyx, WarpX, SI or cgs.")
+]
 Threads = Annotated[
     int | None, option("Threads to use; all cores by default.", "--threads", "-t", min=1)
 ]

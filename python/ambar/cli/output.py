@@ -109,12 +109,12 @@ def show_bounds(bounds: Mapping[str, str]) -> None:
 
 @contextmanager
 def printed_warnings() -> Iterator[None]:
-    """Print warnings as one line each on standard error."""
+    """Print warnings as one line each on standard error, equal ones once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for one in caught:
-        errors.print(f"warning: {one.message}", markup=False, soft_wrap=True)
+    for message in dict.fromkeys(str(one.message) for one in caught):
+        errors.print(f"warning: {message}", markup=False, soft_wrap=True)
 
 
 def show_result(text: str, value: Mapping[str, Any], *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ import typer
 from ambar import _core
 from ambar._util.progress import progress_function
 from ambar.cli.options import (
+    CodeUnits,
     Commit,
     Debug,
     Json,
@@ -134,10 +135,7 @@ def plot(
         str | None,
         option("Unit of --center, --width and --depth: box (default; a fraction), code, kpc, ..."),
     ] = None,
-    code_units: Annotated[
-        str | None,
-        option("Code units of an output that does not state them: Nyx, WarpX, SI or cgs."),
-    ] = None,
+    code_units: CodeUnits = None,
     level: Annotated[
         int | None, option("Level of its cells; by default what a screen shows.")
     ] = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli.options import Commit, Debug, flag, option
+from ambar.cli.options import CodeUnits, Commit, Debug, flag, option, without_none
 from ambar.cli.output import console, printed_warnings
 
 
@@ -21,6 +21,7 @@ def view(
         str | None,
         option("Other data of the same kind: shown side by side, with the difference."),
     ] = None,
+    code_units: CodeUnits = None,
     port: Annotated[
         int, option("The port on this machine; a free one by default.", min=0, max=65535)
     ] = 0,
@@ -42,11 +43,14 @@ def view(
     ambar view s3://bucket/run.ambar --port 8050 --no-browser
     ambar view run.ambar --against lossy.ambar
     ambar view run_folder --against run.ambar
+    ambar view plt00200 --code-units Nyx
     """
     from ambar.io.view import view as view_path
 
     with printed_warnings():
-        viewer = view_path(path, against=against, commit=commit).serve(port, browser=browser)
+        viewer = view_path(
+            path, against=against, commit=commit, **without_none(code_units=code_units)
+        ).serve(port, browser=browser)
     console.print(f"{path}: {viewer.url}", soft_wrap=True, markup=False)
     console.print("Ctrl-C ends the server.")
     try:

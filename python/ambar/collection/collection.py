@@ -639,7 +639,7 @@ class Collection(CommitContext, Refreshable, Viewable):
             The names of the variables; all by default.
         datasets : optional
             The datasets; all by default. Names, positions, a slice of positions, a mask, or a
-            condition on attributes and statistics such as
+            condition on attributes, on variables of one value and on statistics such as
             ``'platform == "argo" and temperature.max > 20'``.
         isel : mapping, optional
             Parts of dimensions by index: integers, slices, lists or masks.
@@ -898,7 +898,7 @@ class Collection(CommitContext, Refreshable, Viewable):
     @cached_property
     def _metadata(self) -> Metadata:
         self._check_committed()
-        return Metadata(self.store, self._catalogue, self._families)
+        return Metadata(self.store, self._catalogue, self._families, self._reader)
 
     @locked
     def _place(self, name: str) -> tuple[Family, int]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ambar import _core
 from ambar.kinds.registry import open_outputs, viewer_of
-from ambar.kinds.request import ViewRequest
+from ambar.kinds.request import ViewRequest, build
 from ambar.store.commit import CommitName
 from ambar.store.locations import Place, normalize_location
 from ambar.store.store import Group
@@ -22,6 +22,7 @@ def view(
     against: Place | None = None,
     commit: CommitName | None = None,
     storage_options: Mapping[str, object] | None = None,
+    **options: Any,
 ) -> Viewer:
     """Show data in the browser, or as a widget in a notebook; only metadata are read before that.
 
@@ -37,17 +38,25 @@ def view(
         An earlier commit of the store at `path`, as for `ambar.open`.
     storage_options : mapping, optional
         For URLs, as for `ambar.open`.
+    **options
+        Options of the kind, below. Kinds of other packages may have other options.
 
     Returns
     -------
     Viewer
         Its method `serve` opens the page; a notebook shows it by itself.
 
+    Other Parameters
+    ----------------
+    code_units : {"cgs", "Nyx", "SI", "WarpX"}, optional
+        Of outputs and series: the code units of a plotfile, which does not state them, as for
+        `Snapshot.with_units`.
+
     Raises
     ------
     ValueError
-        If the two are of different kinds, or if `against`, `commit` or `storage_options` is given
-        with an open store or group.
+        If the two are of different kinds; if `against`, `commit`, `storage_options` or another
+        option is given with an open store or group; if an option does not apply to the kind.
     UnsupportedError
         If the kind has no page.
     ModuleNotFoundError
@@ -64,7 +73,7 @@ def view(
     viewer: Viewer
     if isinstance(path, Group):
         location = f"{path._commit.core.location}/{path.path}".rstrip("/")
-        options = {"against": against, "commit": commit, "storage_options": storage_options}
+        options |= {"against": against, "commit": commit, "storage_options": storage_options}
         if given := [name for name, value in options.items() if value is not None]:
             raise _core.InvalidError(
                 f"{location}: {' and '.join(given)} cannot be given for an open store or group; "
@@ -73,17 +82,23 @@ def view(
         viewer = viewer_of("arrays", path, ViewRequest(location=location))
         return viewer
     kind, opened = open_outputs(path, storage_options, commit)
-    location = str(normalize_location(path))
-    if against is None:
-        viewer = viewer_of(kind, opened, ViewRequest(location=location))
-        return viewer
-    other_location = str(normalize_location(against))
-    other_kind, other = open_outputs(against, storage_options)
-    if other_kind.view is not kind.view:
-        raise _core.InvalidError(
-            f"{other_location}: expected a {type(opened).__name__} to compare with {location}, "
-            f"found a {type(other).__name__}"
-        )
-    request = ViewRequest(location=location, against=other, against_location=other_location)
+    location, other, other_location = str(normalize_location(path)), None, ""
+    if against is not None:
+        other_location = str(normalize_location(against))
+        other_kind, other = open_outputs(against, storage_options)
+        if other_kind.view is not kind.view:
+            raise _core.InvalidError(
+                f"{other_location}: expected a {type(opened).__name__} to compare with {location}, "
+                f"found a {type(other).__name__}"
+            )
+    request = build(
+        kind.view_request,
+        kind.name,
+        location,
+        options,
+        location=location,
+        against=other,
+        against_location=other_location,
+    )
     viewer = viewer_of(kind, opened, request)
     return viewer

@@ -142,8 +142,10 @@ class Kind:
     """Draw a picture of the opened object for a request, and return the path of its file."""
     plot_request: type[PlotRequest] = PlotRequest
     """The class of the request, whose fields are the options of ``ambar plot``."""
-    view: Callable[[Any, ViewRequest], Any] | None = None
+    view: Callable[[Any, Any], Any] | None = None
     """Return the page of the opened object in the browser, which Panel can show."""
+    view_request: type[ViewRequest] = ViewRequest
+    """The class of the request, whose fields are the options of `ambar.view`."""
     steps: Callable[[Any], Any] | None = None
     """Return the `ambar.mesh.steps.Steps` of the opened object, for PyVista and ParaView."""
     compare: Callable[[Any, int | None, int | None], Any] | None = None

@@ -332,7 +332,7 @@ class InvalidOptionError(_core.InvalidError):
         )
 
 
-Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest)
+Request = TypeVar("Request", ConvertRequest, ExportRequest, PlotRequest, ViewRequest)
 
 
 def build(

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import Summary
@@ -178,12 +180,12 @@ class AmrexInfo(Summary):
         return ""
 
     def age(self, unit: str = "code") -> float:
-        """Return the time.
+        """Return the time; of Nyx the proper time since the start of the run.
 
         Parameters
         ----------
         unit : str, default "code"
-            "code", or, with given units, a unit of time.
+            "code", or, with given units, a unit of time: "s", "Myr", "Gyr", ...
 
         Returns
         -------
@@ -200,7 +202,7 @@ class AmrexInfo(Summary):
         >>> ambar.open_snapshot("plt00200").info.age()
         0.25
         """
-        return self.time * self.units.time(unit)
+        return self.time * self.units._factor_of_run_time(unit)
 
     def with_units(self, units: Units) -> AmrexInfo:
         """Return the run information with other code units.
@@ -263,3 +265,33 @@ def level_of(values: Mapping[str, Any]) -> PatchLevel:
         boxes=int(values["boxes"]),
         cells=int(values["cells"]),
     )
+
+
+@dataclass(frozen=True)
+class PatchDomain:
+    """The domain of a plotfile: what the plotfiles of one run have in common."""
+
+    size: tuple[float, ...]
+    """Sides, code length. The domain may move."""
+    cells: tuple[tuple[int, ...], ...]
+    """The number of cells along each dimension, by level: the coarsest first."""
+
+    @classmethod
+    def of(cls, info: AmrexInfo) -> PatchDomain:
+        """Return the domain of an output."""
+        levels = (zip(level.lo, level.hi, strict=True) for level in info.levels)
+        cells = tuple(tuple(high - low for low, high in ends) for ends in levels)
+        return cls(info.box_size, cells)
+
+    def difference(self, found: PatchDomain) -> tuple[str, str] | None:
+        """Return what the domain `found` should have, and what it has; None for that of one run.
+
+        Levels that only one of them has are not compared.
+        """
+        if not np.allclose(self.size, found.size, 1e-6, 0):
+            return f"a domain of size {list(self.size)}", str(list(found.size))
+        for level, pair in enumerate(zip(self.cells, found.cells, strict=False)):
+            if pair[0] != pair[1]:
+                expected, other = (" x ".join(map(str, cells)) for cells in pair)
+                return f"a domain of {expected} cells on level {level}", other
+        return None

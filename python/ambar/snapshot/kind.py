@@ -40,7 +40,7 @@ from ambar.snapshot.copies.series import (
     steps_of_target,
 )
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
-from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot
+from ambar.snapshot.pictures.options import CellsPlot, CellsView, SeriesPlot, with_code_units
 from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
@@ -141,6 +141,12 @@ def _plot(opened: Snapshot | Series, request: CellsPlot) -> Path:
 def _view(opened: Any, request: ViewRequest) -> Any:
     from ambar.viewer.pages.cells.page import page
 
+    # `Snapshot.view` has a request without options.
+    if isinstance(request, CellsView) and request.code_units is not None:
+        opened = with_code_units(opened, request.code_units)
+        if request.against is not None:
+            against = with_code_units(request.against, request.code_units)
+            request = dataclasses.replace(request, against=against)
     return page(opened, request)
 
 
@@ -327,6 +333,7 @@ def kind_of_snapshots(open_snapshot: Callable[[Resource], Snapshot], **fields: A
         plot=_plot,
         plot_request=SeriesPlot,
         view=_view,
+        view_request=CellsView,
         **fields,
     )
 
@@ -355,6 +362,7 @@ SERIES = Kind(
     plot=_plot,
     plot_request=SeriesPlot,
     view=_view,
+    view_request=CellsView,
 )
 
 

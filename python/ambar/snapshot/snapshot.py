@@ -212,7 +212,7 @@ class Snapshot(Viewable):
             The units, or a name: "cgs", for example of Castro; "SI"; "WarpX", which is SI with
             electric and magnetic fields, currents, and a density of charge as "rho"; "Nyx", which
             is comoving Mpc, solar masses and km/s. Its lengths and densities become proper ones, by
-            ``info.aexp``; the unit of ``info.time`` in Nyx is that of an expansion factor of 1.
+            ``info.aexp``. ``info.age`` is the proper time since the start of the run.
             Magnetic fields are such that B**2 / 2 is a pressure in code units.
 
         Returns

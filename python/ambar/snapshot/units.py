@@ -104,12 +104,15 @@ class Units:
     _cosmology: Cosmology | None = field(default=None, init=False, repr=False)
     _own: Mapping[str, Unit | str] = field(default_factory=dict, init=False, repr=False, hash=False)
     """Units of fields that are not in code units; a text where it is not a known unit."""
+    _run_time: float | None = field(default=None, init=False, repr=False)
+    """One unit of the time of the run in s, as in Nyx; None if it is `unit_t`."""
 
     def _of_universe(self, cosmology: Cosmology | None) -> Units:
         """Return these units with the expansion that converts birth times."""
         units = replace(self)
         object.__setattr__(units, "_cosmology", cosmology)
         object.__setattr__(units, "_own", self._own)
+        object.__setattr__(units, "_run_time", self._run_time)
         return units
 
     def _of_fields(self, own: Mapping[str, Unit | str]) -> Units:
@@ -117,6 +120,18 @@ class Units:
         units = self._of_universe(self._cosmology)
         object.__setattr__(units, "_own", own)
         return units
+
+    def _of_run_time(self, seconds: float) -> Units:
+        """Return these units with another unit of the time of the run, in s."""
+        units = self._of_universe(self._cosmology)
+        object.__setattr__(units, "_run_time", seconds)
+        return units
+
+    def _factor_of_run_time(self, unit: str) -> float:
+        """Return the factor from the time of the run to a unit of time, or 1 for "code"."""
+        if self._run_time is None or unit == "code":
+            return self.time(unit)
+        return self.time(unit) * self._run_time / self.unit_t
 
     @property
     def _is_uniform(self) -> bool:
@@ -551,8 +566,11 @@ def unit_system(name: str, aexp: float | None) -> Units:
             own = _WARPX if name == "WarpX" else {}
             return units._of_fields({field: parse_unit(unit) for field, unit in own.items()})
         case "Nyx":
-            length = PARSEC * 1e6 * (aexp or 1.0)
-            return Units(unit_l=length, unit_d=SOLAR_MASS / length**3, unit_t=length / 1e5)
+            comoving = PARSEC * 1e6
+            length = comoving * (aexp or 1.0)
+            units = Units(unit_l=length, unit_d=SOLAR_MASS / length**3, unit_t=length / 1e5)
+            # The proper time since the start of the run is in Mpc / (km/s), at any expansion.
+            return units._of_run_time(comoving / 1e5)
     raise _core.InvalidError(f"unknown system of units {name!r}; {suggestion(name, SYSTEMS)}")
 
 

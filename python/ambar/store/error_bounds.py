@@ -259,6 +259,28 @@ def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:
     return lossy[0] if len(lossy) == 1 else None
 
 
+def added_bounds(first: float | str, second: float | str) -> float | str | None:
+    """Return the bound of values that were changed within one bound, and then within another one.
+
+    Returns None if the bounds are neither both absolute nor both relative.
+
+    Examples
+    --------
+    >>> added_bounds(0.25, 0.5), added_bounds("0.25 relative", "0.5 relative above 2")
+    (0.75, '0.875 relative above 2.0')
+    """
+    (kind, a), (other, b) = map(_core.bound_parts, map(as_text, (first, second)))
+    if "lossless" in (kind, other):
+        return second if kind == "lossless" else first
+    if kind != other or kind not in ("absolute", "relative"):
+        return None
+    if kind == "absolute":
+        return a[0] + b[0]
+    # The second error is relative to changed values, which may be larger.
+    bound, floor = a[0] + b[0] + a[0] * b[0], max(a[1], b[1])
+    return f"{bound!r} relative" + (f" above {floor!r}" if floor else "")
+
+
 def parse_bounds(text: str | None) -> ErrorBound | None:
     """Parse an option of the command line: one bound, or target=bound,target=bound.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
+from ambar.collection.read.bulk_read import Reader
 from ambar.collection.read.indexing import Piece, by_family
 from ambar.collection.storage.attributes import Key, parse, plain, restored
 from ambar.collection.storage.catalogue import Catalogue
@@ -29,10 +31,13 @@ STATISTICS = (*RANGE, "count", "nulls")
 class Metadata:
     """Attributes and statistics of the datasets of one commit."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, families: Families) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, families: Families, reader: Reader
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._families = families
+        self._reader = reader
         self._arrays: dict[tuple[int, Key], Array] = {}
 
     @cached_property
@@ -171,13 +176,13 @@ class Metadata:
         return positions
 
     def operand(self, name: str) -> np.ndarray:
-        """Return an attribute, or a statistic of a variable: ``temperature.max``."""
+        """Return an attribute, a variable of single values, or a statistic: ``temperature.max``."""
         variable, _, statistic = name.rpartition(".")
         if name in self.attribute_names:
             return self.attribute(name)
         known = {key for family in self._families for key in family.columns}
         if name in known and variable not in known:
-            raise _core.InvalidError(self._not_a_column(name))
+            return self._single_values(name)
         if not variable:
             return self.attribute(name)
         having, columns = self.statistics(variable)
@@ -195,8 +200,31 @@ class Metadata:
         found[missing] = None
         return found
 
+    def _single_values(self, variable: str) -> np.ndarray:
+        """Return a variable that has one value in each dataset; None where a dataset lacks it.
+
+        Raises ValueError if it has several values in a dataset.
+        """
+        found = np.full(len(self._catalogue), None)
+        for piece in self._pieces:
+            family = piece.family
+            column = family.columns.get(variable)
+            if column is None or not len(piece.rows):
+                continue
+            sizes = [family.sizes.get(dim) for dim in column.dims]
+            if family.ragged_dim(variable) is not None or any(size != 1 for size in sizes):
+                raise _core.InvalidError(self._not_a_column(variable))
+            count = len(piece.rows)
+            alone = replace(piece, at=np.arange(count))
+            values = np.asarray(self._reader.read(variable, [alone], count)[0]).reshape(count)
+            if values.dtype.kind in "mM":  # conditions refuse times
+                return values
+            is_text = column.type_name in ("string", "bytes") or values.dtype.kind == "S"
+            found[piece.at] = [_as_text(one) if is_text else one for one in values.tolist()]
+        return as_column(found)
+
     def _not_a_column(self, variable: str) -> str:
-        """Return the message for a condition on the values of a variable."""
+        """Return the message for a condition on a variable of several values."""
         have_range = all(
             has_range(family.columns[variable].type_name)
             for family in self._families
@@ -209,9 +237,19 @@ class Metadata:
             "compared; keep it as an attribute of each dataset"
         )
         return (
-            f"expected an attribute or a statistic in the condition, found the variable "
-            f"{variable!r}; {advice}"
+            f"expected an attribute, a statistic or a variable of one value in the condition, "
+            f"found {variable!r} of several values; {advice}"
         )
+
+
+def _as_text(value: Any) -> Any:
+    """Return a string, also of bytes in UTF-8; None for a missing one, other bytes unchanged."""
+    if not isinstance(value, bytes):
+        return value if isinstance(value, str) else None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def common_attributes(family: Family, scope: str | None) -> dict[str, Any]:

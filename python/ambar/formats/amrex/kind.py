@@ -19,6 +19,7 @@ from ambar.kinds.registry import Resource
 from ambar.kinds.request import Conversion, ConvertRequest, OnError, as_list
 from ambar.kinds.request import Path as AnyPath
 from ambar.parallel.cluster import Scheduler
+from ambar.snapshot.amrex_info import AmrexInfo, PatchDomain
 from ambar.snapshot.kind import (
     check_series,
     count_files,
@@ -29,6 +30,7 @@ from ambar.snapshot.kind import (
     warn_of_loose_bounds,
 )
 from ambar.snapshot.pictures.run_folder import RunFolder
+from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 
@@ -121,7 +123,8 @@ def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:
         request.refuse_append()
         return PlotfileRun([Path(path)]), False
     run = run_of(request.paths)
-    check_series(request, "amrex", run.ndim)
+    check_series(request, "amrex", None if run.header is None else run.header.ndim)
+    _check_domain(request, run)
     if run.differing:
         (like, expected), (name, found), *_ = run.differing.items()
         warnings.warn(
@@ -130,6 +133,21 @@ def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:
             stacklevel=2,
         )
     return run, True
+
+
+def _check_domain(request: AmrexRequest, run: PlotfileRun) -> None:
+    """Raise ValueError if plotfiles have another domain than the series that they are added to."""
+    store = request.existing
+    if store is None or run.header is None or not len(series := Series(store)):
+        return
+    info = series[-1].info
+    if isinstance(info, AmrexInfo) and (
+        found := PatchDomain.of(info).difference(run.header.domain)
+    ):
+        raise _core.InvalidError(
+            f"{run.paths[0]}: expected {found[0]} like the outputs in {os.fspath(request.target)}, "
+            f"found {found[1]}; convert plotfiles of another run to a store of its own"
+        )
 
 
 def _patches(path: AnyPath) -> _core.Patches:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ambar import _core
 from ambar._util.foreign_files import contents_of
 from ambar.formats.amrex.source import is_amrex
+from ambar.snapshot.amrex_info import PatchDomain
 
 _NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)(?:\.h5)?")
 _PUT_ASIDE = re.compile(r"(?P<prefix>.*?)\d+(?:\.h5)?\.(?P<why>temp|old)(?:\..*)?")
@@ -31,8 +32,8 @@ class PlotfileRun:
     paths: list[Path]
     left_out: dict[str, str] = field(default_factory=dict)
     """Unfinished and replaced plotfiles, and the reasons."""
-    ndim: int | None = None
-    """Dimensions; None if no plotfile states them."""
+    header: Header | None = None
+    """That of the first plotfile; None if all are damaged."""
     differing: dict[str, list[str]] = field(default_factory=dict)
     """The fields of the first plotfile and of those that have others, by name."""
 
@@ -48,8 +49,8 @@ def run_of(paths: Sequence[str | os.PathLike[str]]) -> PlotfileRun:
     Raises
     ------
     ValueError
-        If there are plotfiles of several runs (names, dimensions or sizes of domains differ, or no
-        field is common), or a path is not a plotfile.
+        If there are plotfiles of several runs (names, dimensions, domains or refinement ratios
+        differ, or no field is common), or a path is not a plotfile.
     """
     is_folder = _is_folder_of_outputs(paths)
     left_out: dict[str, str] = {}
@@ -83,7 +84,7 @@ def run_of(paths: Sequence[str | os.PathLike[str]]) -> PlotfileRun:
             f"expected plotfiles of one run, found names that begin with {' and '.join(prefixes)}; "
             f"convert one kind of them, for example '{prefixes[0]}*'"
         )
-    return PlotfileRun(list(found), left_out, *_common_dimensions(list(found)))
+    return PlotfileRun(list(found), left_out, *_common_header(list(found)))
 
 
 def _is_folder_of_outputs(paths: Sequence[str | os.PathLike[str]]) -> bool:
@@ -117,22 +118,20 @@ def _seems_plotfile(path: Path) -> bool:
         return path.suffix == ".h5"
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
     """What the plotfiles of a run share, from the first lines of a header."""
 
     ndim: int
-    fields: list[str] | None = None
-    """None for files of HDF5."""
-    size: list[float] | None = None
-    """The size of the domain, which may move; None for files of HDF5."""
+    fields: list[str]
+    domain: PatchDomain
 
 
-def _common_dimensions(paths: Sequence[Path]) -> tuple[int | None, dict[str, list[str]]]:
-    """Return the number of dimensions of plotfiles, and the fields of those that differ, by name.
+def _common_header(paths: Sequence[Path]) -> tuple[Header | None, dict[str, list[str]]]:
+    """Return the first header of plotfiles, and the fields of those that differ, by name.
 
-    Raises ValueError if dimensions or sizes of the domain differ, or if no field is common.
+    Raises ValueError if dimensions or domains differ, or if no field is common.
     """
-    first: tuple[Path, _Header] | None = None
+    first: tuple[Path, Header] | None = None
     differing: dict[str, list[str]] = {}
     for path in paths:
         header = _header(path)
@@ -148,31 +147,29 @@ def _common_dimensions(paths: Sequence[Path]) -> tuple[int | None, dict[str, lis
                 f"{path}: expected {found[0]} like {like.name}, found {found[1]}; "
                 "convert plotfiles of another run to a store of its own"
             )
-        if header.fields and expected.fields and set(header.fields) != set(expected.fields):
+        if set(header.fields) != set(expected.fields):
             differing.setdefault(like.name, expected.fields)
             differing[path.name] = header.fields
-    return (first[1].ndim if first else None), differing
+    return (first[1] if first else None), differing
 
 
-def _difference(expected: _Header, found: _Header) -> tuple[str, str] | None:
+def _difference(expected: Header, found: Header) -> tuple[str, str] | None:
     """Return what a header should have, and what it has, if it is of another run."""
     if found.ndim != expected.ndim:
         return f"{expected.ndim} dimensions", str(found.ndim)
-    if expected.size and found.size and not np.allclose(expected.size, found.size, 1e-6, 0):
-        return f"a domain of size {expected.size}", str(found.size)
-    if expected.fields and found.fields and not set(expected.fields) & set(found.fields):
+    if not set(expected.fields) & set(found.fields):
         return f"the fields {', '.join(expected.fields)}", ", ".join(found.fields)
-    return None
+    return expected.domain.difference(found.domain)
 
 
-def _header(path: Path) -> _Header | None:
+def _header(path: Path) -> Header | None:
     """Return the first lines of the header of a plotfile; None if it is damaged."""
     try:
         if path.is_file():
             import h5py
 
             with h5py.File(path) as file:
-                return _Header(int(file.attrs["dim"].ravel()[0]))
+                return _hdf5_header(file)
         with (path / "Header").open(encoding="utf-8") as lines:
             next(lines)
             fields = [next(lines).strip() for _ in range(int(next(lines)))]
@@ -180,6 +177,25 @@ def _header(path: Path) -> _Header | None:
             next(lines)  # the time
             next(lines)  # the finest level
             low, high = ([float(end) for end in next(lines).split()] for _ in range(2))
-            return _Header(ndim, fields, [b - a for a, b in zip(low, high, strict=True)])
+            next(lines)  # refinement ratios, in some headers of the first dimension only
+            boxes = np.array(re.findall(r"-?\d+", next(lines)), np.int64).reshape(-1, 3, ndim)
+            return Header(ndim, fields, _domain(low, high, boxes[:, :2]))
     except (OSError, KeyError, ValueError, StopIteration):
         return None
+
+
+def _hdf5_header(file: Any) -> Header:
+    attrs, levels = file.attrs, range(int(file.attrs["num_levels"].ravel()[0]))
+    ndim = int(attrs["dim"].ravel()[0])
+    names = [attrs[f"component_{n}"] for n in range(int(attrs["num_components"].ravel()[0]))]
+    fields = [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+    groups = [file[f"level_{level}"].attrs for level in levels]
+    boxes = [np.ravel(group["prob_domain"])[0].tolist() for group in groups]
+    corners = np.array(boxes, np.int64).reshape(-1, 2, ndim)
+    return Header(ndim, fields, _domain(groups[0]["prob_lo"], groups[0]["prob_hi"], corners))
+
+
+def _domain(low: Sequence[float], high: Sequence[float], boxes: np.ndarray) -> PatchDomain:
+    """Return a domain; `boxes` are the first and the last cell by level, (levels, 2, ndim)."""
+    size = tuple(float(b - a) for a, b in zip(low, high, strict=True))
+    return PatchDomain(size, tuple(map(tuple, (boxes[:, 1] - boxes[:, 0] + 1).tolist())))

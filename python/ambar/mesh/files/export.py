@@ -116,10 +116,10 @@ def write_file(store: str, path: Path, threads: int | None, memory: int) -> dict
         raise _core.UnsupportedError(
             f"{store} contains a {mesh.GetClassName()}, which PyVista does not write"
         )
-    arrays = dict(_arrays(mesh))
+    arrays = _arrays(mesh)
     writable = _to_writable(mesh, suffix)
     _save(writable, path)
-    # VTK's own formats hold everything that `_check_parts` accepts.
+    # VTK's own formats hold everything in which `_problem` finds none.
     is_complete = is_vtk_format(suffix) and suffix in writable._WRITERS
     return {} if is_complete else _losses(mesh, arrays, path)
 
@@ -134,13 +134,17 @@ def _losses(mesh: Any, arrays: dict[str, Any], path: Path) -> dict[str, str]:
         why = f"not checked, as no library reads {suffix} files"
         return dict.fromkeys(arrays, why)
     try:
-        written = MeshFile(path).read()
+        file = MeshFile(path)
+        written = file.read()
     except _core.CorruptError as error:
         reason = error.reason if isinstance(error, UnreadableFileError) else str(error)
         raise _unsupported(mesh, path, f"the written file cannot be read ({reason})") from error
     if _has_shapes(mesh) and not _has_shapes(written):
         raise _unsupported(mesh, path, "the format holds none of its types of cells")
-    return _changed_shape(mesh, written) | _changed_arrays(arrays, dict(_arrays(written)))
+    changed = _changed_shape(mesh, written) | _changed_arrays(arrays, _arrays(written))
+    # The reader rounds values that the file may hold exactly.
+    rounded = {name for name, why in changed.items() if "float32" in why} & file.left_out.keys()
+    return changed | {name: file.left_out[name] for name in rounded}
 
 
 def _changed_shape(mesh: Any, written: Any) -> dict[str, str]:
@@ -149,24 +153,42 @@ def _changed_shape(mesh: Any, written: Any) -> dict[str, str]:
         kept, count = (getattr(each, f"GetNumberOf{what}")() for each in (written, mesh))
         if kept < count:
             left_out[what.lower()] = f"the file has {kept:,} of {count:,}"
-    points = getattr(mesh, "points", None), getattr(written, "points", None)
+    points = _points(mesh), _points(written)
     if points[0] is not None and points[1] is not None and (why := _change(*points)):
-        left_out["points"] = why
+        left_out.setdefault("points", why)
     return left_out
 
 
 def _changed_arrays(arrays: dict[str, Any], found: dict[str, Any]) -> dict[str, str]:
     left_out = {}
     for name, values in arrays.items():
-        same = (each for each, kept in found.items() if _change(values, kept) != _OTHER)
-        other = name if name in found else next(same, None)
-        if other is None:
+        others = [name] if name in found else _same(values, found)
+        if not others:
             left_out[name] = "not in the file"
-        elif other != name:
-            left_out[name] = f"its name is {other!r} in the file"
-        elif why := _change(values, found[name]):
+            continue
+        parts = [values] if len(others) == 1 else values.T
+        changes = [_change(part, found[one]) for part, one in zip(parts, others, strict=True)]
+        why = next(filter(None, changes), None)
+        if others != [name]:
+            renamed = "its name is" if len(others) == 1 else "the names of its components are"
+            renamed = f"{renamed} {', '.join(map(repr, others))} in the file"
+            why = renamed if why is None else f"{renamed}, {why}"
+        if why is not None:
             left_out[name] = why
     return left_out
+
+
+def _same(values: Any, found: dict[str, Any]) -> list[str]:
+    """Return the name of an equal array, those of equal arrays of each component, or nothing."""
+    for parts in ([values], values.T if values.ndim == 2 else []):
+        names = [
+            next((name for name, kept in found.items() if _change(part, kept) != _OTHER), None)
+            for part in parts
+        ]
+        known = [name for name in names if name is not None]
+        if known and len(known) == len(names):
+            return known
+    return []
 
 
 _OTHER = "other values in the file"
@@ -175,7 +197,12 @@ _ROUNDED = 1e-5
 
 
 def _change(values: Any, kept: Any) -> str | None:
-    """Return how an array in a file differs from the original, except in order; None if equal."""
+    """Return how an array in a file differs from the original, except in order; None if equal.
+
+    The file may repeat rows, such as the points that two blocks share.
+    """
+    if len(kept) > len(values) > 0 and kept.shape[1:] == values.shape[1:]:
+        values, kept = _without_repeats(values, kept)
     if values.shape != kept.shape or "U" in (values.dtype.kind, kept.dtype.kind):
         return None if np.array_equal(values, kept) else _OTHER
     for one, two in ((values, kept), _sorted_rows(values, kept)):
@@ -186,6 +213,16 @@ def _change(values: Any, kept: Any) -> str | None:
         if _is_close(one, two):
             return f"rounded to {kept.dtype}" if values.dtype != kept.dtype else "rounded"
     return _OTHER
+
+
+def _without_repeats(values: Any, kept: Any) -> tuple[Any, Any]:
+    """Return the different rows of both arrays, as the dtype of `kept` represents them."""
+    if "U" in (values.dtype.kind, kept.dtype.kind):
+        return values, kept
+    with np.errstate(invalid="ignore", over="ignore"):
+        rounded = values.astype(kept.dtype)
+    first = np.unique(rounded, axis=0, return_index=True)[1]
+    return values[first], np.unique(kept, axis=0)
 
 
 def _sorted_rows(values: Any, kept: Any) -> tuple[Any, Any]:
@@ -222,13 +259,39 @@ def _is_close(values: Any, kept: Any) -> bool:
         )
 
 
-def _arrays(mesh: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and values of the arrays of a mesh and its blocks."""
+def _data_sets(mesh: Any) -> Iterator[Any]:
+    """Yield a mesh, or the data sets in its blocks."""
     if mesh is not None and mesh.IsA("vtkCompositeDataSet"):
         for block in mesh:
-            yield from _arrays(block)
-    for data in ("point_data", "cell_data", "field_data", "row_data"):
-        yield from getattr(mesh, data, {}).items()
+            yield from _data_sets(block)
+    elif mesh is not None:
+        yield mesh
+
+
+def _points(mesh: Any) -> Any:
+    """Return the points of a mesh, also those of its blocks; None if they are not stored."""
+    parts = list(_data_sets(mesh))
+    has_points = bool(parts) and all(hasattr(part, "points") for part in parts)
+    return np.concatenate([part.points for part in parts]) if has_points else None
+
+
+def _arrays(mesh: Any) -> dict[str, Any]:
+    """Return the arrays of a mesh by name; those of its blocks are joined where they fit."""
+    parts: dict[str, list[Any]] = {}
+    is_composite = mesh.IsA("vtkCompositeDataSet")  # which has field data of its own
+    for owner in (*_data_sets(mesh), *[mesh] * is_composite):
+        for data in ("point_data", "cell_data", "field_data", "row_data"):
+            for name, values in getattr(owner, data, {}).items():
+                parts.setdefault(name, []).append(values)
+    return {name: _joined(found) for name, found in parts.items()}
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return arrays as one, or the last one if their shapes or kinds differ."""
+    shapes = {part.shape[1:] if part.ndim else None for part in parts}
+    kinds = {part.dtype.kind for part in parts}
+    is_one = len(parts) == 1 or len(shapes) > 1 or len(kinds) > 1 or None in shapes
+    return parts[-1] if is_one else np.concatenate(parts)
 
 
 def _has_shapes(mesh: Any) -> bool:
@@ -239,13 +302,15 @@ def _has_shapes(mesh: Any) -> bool:
 
 
 def _unsupported(mesh: Any, path: Path, why: str) -> _core.UnsupportedError:
-    suffix = suffix_of(path)
-    others = [each for each in suffixes_to_write(mesh) if each != suffix]
-    # Those of VTK hold every mesh.
-    known = [each for each in others if is_vtk_format(each)] or others
+    suffix, writable = suffix_of(path), _to_writable(mesh)
+    others = [each for each in suffixes_to_write(writable) if each != suffix]
+    # VTK's formats of this type hold the mesh, unless names or types of arrays are not supported.
+    known = [each for each in getattr(writable, "_WRITERS", ()) if is_vtk_format(each)] or others
+    known = [each for each in others if each in known and _problem(writable, each) is None]
+    listed = f"; formats that hold it: {', '.join(known)}" if known else ""
     return _core.UnsupportedError(
-        f"{path.name}: {type(mesh).__name__} cannot be written as {suffix or 'a file'}: {why}; "
-        f"formats that hold it: {', '.join(known)}"
+        f"{path.name}: {type(mesh).__name__} cannot be written as {suffix or 'a file'}: {why}"
+        f"{listed}"
     )
 
 
@@ -301,6 +366,11 @@ def write_step(store: str, number: int, folder: Path, threads: int | None, memor
     suffix = next((known for known in getattr(mesh, "_WRITERS", ()) if is_vtk_xml(known)), None)
     if suffix is None:
         raise _core.UnsupportedError(f"PyVista does not write a {type(mesh).__name__} as VTK's XML")
+    if (why := _problem(mesh, suffix)) is not None:
+        raise _core.UnsupportedError(
+            f"{folder.name}.pvd: step {number} cannot be written as {suffix}: {why}, or save the "
+            f"steps in another format: ambar.open(...)[{number}].read() returns one for PyVista"
+        )
     name = f"step_{number:06d}{suffix}"
     _save(mesh, folder / name)
     return name
@@ -359,11 +429,10 @@ def _to_writable(mesh: Any, suffix: str = ".vtp") -> Any:
 def _save(mesh: Any, path: Path) -> None:
     """Write a mesh by PyVista or meshio."""
     suffix, library = suffix_of(path), pyvista()
-    if suffix == _VTKHDF or is_vtk_xml(suffix):
-        _check_parts(mesh, is_hdf=suffix == _VTKHDF)
-    if suffix in STORES:
-        raise _unsupported(mesh, path, "it would be a store; copy the file")
-    is_by_pyvista = pyvista_writes(mesh, suffix) or not meshio_formats(path, of_writers=True)
+    if (why := _problem(mesh, suffix)) is not None:
+        raise _unsupported(mesh, path, why)
+    is_known = pyvista_writes(mesh, suffix) or bool(meshio_formats(path, of_writers=True))
+    is_by_pyvista = pyvista_writes(mesh, suffix) or not is_known
     _check_space(mesh, path)
     try:
         with raise_vtk_errors(library):
@@ -387,7 +456,10 @@ def _save(mesh: Any, path: Path) -> None:
         why = f"VTK cannot write it: {reason:.300}; check the free disk space"
         raise OSError(errno.EIO, why, str(path)) from error
     except Exception as error:  # PyVista and meshio raise errors of many types
-        raise _unsupported(mesh, path, str(error) or repr(error)) from error
+        reason = str(error) or repr(error)
+        if not is_known:  # PyVista lists all of its formats
+            reason = "neither PyVista nor meshio writes such meshes in this format"
+        raise _unsupported(mesh, path, reason) from error
 
 
 def _check_space(mesh: Any, path: Path) -> None:
@@ -395,10 +467,22 @@ def _check_space(mesh: Any, path: Path) -> None:
     check_free_space(mesh.GetActualMemorySize() * 1024, path)
 
 
-def _check_parts(
+def _problem(mesh: Any, suffix: str) -> str | None:
+    """Return why a mesh is not written in a format; None for formats other than those of VTK.
+
+    Formats of VTK may not support names, bits or strings of a mesh.
+    """
+    if suffix in STORES:
+        return "it would be a store; copy the file"
+    if suffix != _VTKHDF and not is_vtk_xml(suffix):
+        return None
+    return next(_problems(mesh, is_hdf=suffix == _VTKHDF), None)
+
+
+def _problems(
     mesh: Any, where: str = "the mesh", name: str | None = None, *, is_hdf: bool
-) -> None:
-    """Raise UnsupportedError for names, bits and strings that VTKHDF or VTK's XML cannot store."""
+) -> Iterator[str]:
+    """Yield the names, bits and strings that VTKHDF or VTK's XML does not support."""
     from vtkmodules.vtkCommonDataModel import vtkCompositeDataSet
 
     names = [] if name is None else [(where, name)]
@@ -409,17 +493,16 @@ def _check_parts(
             names.append((f"{where}: {of}: an array", array.GetName()))
             kind = array.GetDataType()
             if is_hdf and (kind == _BIT or (kind == _STRING and of != "field data")):
-                raise _core.UnsupportedError(
+                yield (
                     f"{where}: {of}: the array {array.GetName()!r} has "
-                    f"{'bits' if kind == _BIT else 'strings'}, which VTKHDF does not support: "
-                    "leave it out, or export to another format"
+                    f"{'bits' if kind == _BIT else 'strings'}, which VTKHDF does not support"
                 )
     signs, listed, of = _HDF_NAMES if is_hdf else _XML_NAMES
     for what, found in names:
         if not found or any(sign in found for sign in signs):
-            raise _core.UnsupportedError(
-                f"{what} has the name {found!r}: {of} supports names without {listed}: rename "
-                "it, or export to another format"
+            yield (
+                f"{what} has the name {found!r}, and {of} supports names without {listed}; "
+                "rename it"
             )
     for count, get in _COMPOSITES:
         for index in range(getattr(mesh, count)() if hasattr(mesh, get) else 0):
@@ -427,7 +510,7 @@ def _check_parts(
             key = vtkCompositeDataSet.NAME()
             block = info.Get(key) if info is not None and info.Has(key) else None
             part = getattr(mesh, get)(index)
-            _check_parts(part, f"{where}: block {index}", block, is_hdf=is_hdf)
+            yield from _problems(part, f"{where}: block {index}", block, is_hdf=is_hdf)
 
 
 def _rename_output(path: Path) -> None:

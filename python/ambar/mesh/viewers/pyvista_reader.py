@@ -15,6 +15,7 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
+from ambar.mesh.mesh import AmrMesh
 from ambar.mesh.steps import (
     ASSOCIATIONS,
     AnyMesh,
@@ -24,6 +25,7 @@ from ambar.mesh.steps import (
     step_at,
     steps_of,
 )
+from ambar.mesh.vtk.pyvista_wrapping import blocks_of_amr
 
 __all__ = ["AmbarReader"]
 
@@ -133,8 +135,8 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
     ``pyvista.get_reader("x.ambar")`` returns it. `point_data`, `cell_data`, `field_data`, `block`,
     `region`, `where`, `original_ids` and `threads` are those of `ambar.read_mesh`, and options of
-    ``pyvista.read``. The cells of an output or a plotfile are read as overlapping AMR data, with
-    fields as cell arrays.
+    ``pyvista.read``. The cells of an output or a plotfile are read as blocks of levels, with fields
+    as cell arrays.
 
     Examples
     --------
@@ -154,6 +156,8 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     def read(self, *, validate: bool | None = None) -> Any:
         """Return the mesh; a VTK object if PyVista does not have its type.
 
+        Cells of an output are a `pyvista.MultiBlock`: a block for each level with the boxes.
+
         Parameters
         ----------
         validate : bool, optional
@@ -164,7 +168,10 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
         pyvista.DataObject or vtkDataObject
             The mesh of the active time step. Errors are those of `ambar.read_mesh`.
         """
-        if not _wraps(self.reader.mesh.type):
+        mesh = self.reader.mesh
+        if isinstance(mesh, AmrMesh):
+            return blocks_of_amr(self.reader.read(), mesh.amr.levels[0])
+        if not _wraps(mesh.type):
             return self.reader.read()
         return super().read(validate=validate)
 

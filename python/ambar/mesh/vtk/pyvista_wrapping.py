@@ -42,6 +42,28 @@ def wrap_for_pyvista(mesh: Any, described: Any, user_dict: Mapping[str, Any] | N
     return found
 
 
+def blocks_of_amr(mesh: Any, lowest: int) -> Any:
+    """Return AMR data of VTK, which PyVista does not have, as a `pyvista.MultiBlock`.
+
+    It has a block for each level, named after its number from `lowest` on, which has a
+    `pyvista.ImageData` for each box. Arrays are not copied. Covered cells stay marked by
+    ``vtkGhostType``. A grid alone becomes an ImageData.
+    """
+    import pyvista
+
+    from ambar.snapshot.interop.vtk_amr import blocks_of
+
+    if not mesh.IsA("vtkOverlappingAMR"):
+        return pyvista.ImageData(mesh)
+    levels = {}
+    for level in range(mesh.GetNumberOfLevels()):
+        grids = (
+            None if grid is None else pyvista.ImageData(grid) for grid in blocks_of(mesh, level)
+        )
+        levels[f"level_{lowest + level}"] = pyvista.MultiBlock(list(grids))
+    return pyvista.MultiBlock(levels)
+
+
 def _wrap_shared(mesh: Any, seen: dict[str, tuple[Any, int]]) -> None:
     """Replace each block that occurs several times by one PyVista object.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ambar import _core
 from ambar._util.progress import Progress
 from ambar.kinds.conversion_options import KEY as OPTIONS
+from ambar.snapshot.amrex_info import AmrexInfo, PatchDomain
 from ambar.snapshot.copies.snapshot_copy import SnapshotSelection, copy_snapshot
 from ambar.snapshot.series import Series
 from ambar.store.copies.copier import Copier
@@ -75,11 +76,12 @@ def _report_step(report: Progress, number: int, count: int, done: int, total: in
 
 
 def check_same_code(outputs: Sequence[tuple[Store, str | None]]) -> None:
-    """Raise ValueError if outputs of one series are of several codes, or of several dimensions.
+    """Raise ValueError if outputs of one series are of several codes, dimensions or domains.
 
     `outputs` are stores with the path of an output, None for a store without any.
     """
     expected: tuple[object, object] | None = None
+    domain: PatchDomain | None = None
     for store, path in outputs:
         if path is None:
             continue
@@ -92,6 +94,15 @@ def check_same_code(outputs: Sequence[tuple[Store, str | None]]) -> None:
                 f"{store.location}: expected outputs of {expected[0]} in {expected[1]} dimensions "
                 f"like those of {outputs[0][0].location}, found {found[0]} in {found[1]}; a series "
                 "has the outputs of one run"
+            )
+        if found[0] != "amrex":
+            continue
+        own = PatchDomain.of(AmrexInfo.from_dict(store._ambar_attributes(path)["info"]))
+        domain = domain or own
+        if other := domain.difference(own):
+            raise _core.InvalidError(
+                f"{store.location}: expected {other[0]} like those of {outputs[0][0].location}, "
+                f"found {other[1]}; a series has the outputs of one run"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,13 @@ from ambar.snapshot.regions import Levels, Region, checked_levels, region_in_cod
 from ambar.snapshot.snapshot import StoredSource
 from ambar.store.copies.arrays import bounded_already
 from ambar.store.copies.copier import Copier
-from ambar.store.error_bounds import ErrorBound, joined_bounds, listed_bounds, select_bounds
+from ambar.store.error_bounds import (
+    ErrorBound,
+    added_bounds,
+    as_text,
+    listed_bounds,
+    select_bounds,
+)
 from ambar.store.store import Store
 from ambar.store.writer import Profile, Writer, create
 
@@ -199,6 +206,8 @@ class _SnapshotCopy:
         bounds = {field: self._bounds_of(group, field, component) for field in fields}
         bounds = {field: found for field, found in bounds.items() if found}
         is_cut = self._region is not None or (self._levels is not None and not component)
+        if is_cut:
+            self._warn_of_exact_fields(group, fields, bounds, component)
         if self._part is not None and component and has_grids(self._source.info, fields):
             self._write_particles(self._part, group, to, fields, bounds)
         elif self._part is not None and group.is_patches:
@@ -394,7 +403,7 @@ class _SnapshotCopy:
                 if new is None:
                     stored.update(entries_of(group.own.get(key, {}), field))
                 elif key == "error_bounds":
-                    stored[field] = joined_bounds([old, new])
+                    stored[field] = added_bounds(old, new)
                 else:
                     for name in entries_of(stored, field):
                         del stored[name]
@@ -482,9 +491,35 @@ class _SnapshotCopy:
         """Raise ValueError if the bound of the source and the new one cannot be added."""
         old = group.own.get("error_bounds", {}).get(field)
         kinds = {_core.bound_parts(bound)[0] for bound in bounds} - {"lossless"}
-        if old is None or (isinstance(old, (int, float)) and kinds <= {"absolute", "of range"}):
+        if old is None:
+            return
+        is_relative = _core.bound_parts(as_text(old))[0] == "relative"
+        if kinds <= ({"relative"} if is_relative else {"absolute", "of range"}) and (
+            is_relative or isinstance(old, (int, float))
+        ):
             return
         raise bounded_already(self._store, field, old)
+
+    def _warn_of_exact_fields(
+        self,
+        group: StoredGroup,
+        fields: list[str],
+        bounds: Mapping[str, list[tuple[str, str]]],
+        component: str,
+    ) -> None:
+        """Warn of fields with an error bound, of which a part is stored without further loss."""
+        has_whole_levels = self._part is not None and self._part.has_whole_levels
+        is_verbatim = group.is_patches and (self._part is None or has_whole_levels)
+        known, owner = group.own.get("error_bounds", {}), component and f"{component}/"
+        exact = [f"{owner}{one}" for one in fields if known.get(one) and one not in bounds]
+        if is_verbatim or not exact:
+            return
+        warnings.warn(
+            f"{self._source.location}: a part of {', '.join(exact)} is stored without further "
+            "loss, because errors of two bounds add up; it needs more bytes than within a bound. "
+            "Give an error bound, too, to encode it within that one: the store states the sum",
+            stacklevel=2,
+        )
 
     def _check_bounds(self) -> None:
         """Raise KeyError for a bound of a field that is not copied."""

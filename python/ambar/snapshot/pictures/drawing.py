@@ -16,7 +16,7 @@ from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
 from ambar.snapshot.pictures.defaults import usual_unit
 from ambar.snapshot.pictures.images import AnyPlot, image_of, with_usual_rows
-from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot, axis_name
+from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot, axis_name, with_code_units
 from ambar.snapshot.pictures.panels import (
     fields_of,
     grid_of,
@@ -71,21 +71,16 @@ def draw(
 def _prepared(opened: AnyOutputs, request: AnyPlot) -> tuple[AnyOutputs, AnyPlot]:
     """Return the outputs in the units of a request, and a request for the rows that they have."""
     if request.code_units is not None:
-        opened = _with_units(opened, request.code_units)
+        opened = with_code_units(opened, request.code_units)
         against = request.against
         if against is not None:
-            against = _with_units(against, request.code_units)
+            against = with_code_units(against, request.code_units)
         request = replace(request, code_units=None, against=against)
     if not isinstance(opened, Sequence):
         request = with_usual_rows(opened, request)
     elif len(opened):
         request = with_usual_rows(opened[-1], request)
     return opened, request
-
-
-def _with_units(opened: Any, units: str) -> Any:
-    is_series = isinstance(opened, Sequence)
-    return opened._with_units(units) if is_series else opened.with_units(units)
 
 
 def _grid(snapshot: Snapshot | Series, request: CellsPlot) -> tuple[list[list[Panel]], str]:

@@ -1,12 +1,12 @@
-"""The options of pictures of cells and particles."""
+"""The options of pictures and pages of cells and particles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ambar.kinds.request import PlotRequest
+from ambar.kinds.request import PlotRequest, ViewRequest
 from ambar.snapshot.regions import Center, Cut, Direction, Region
 
 if TYPE_CHECKING:
@@ -49,6 +49,20 @@ class SeriesPlot(CellsPlot):
     """The options of ``ambar plot`` for a series of outputs."""
 
     output: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsView(ViewRequest):
+    """The options of `ambar.view` for cells and particles."""
+
+    code_units: str | None = None
+    """The name of the code units, for outputs that do not state them."""
+
+
+def with_code_units(opened: Any, units: str) -> Any:
+    """Return a snapshot, or outputs of a run, with code units by name."""
+    is_run = isinstance(opened, Sequence)
+    return opened._with_units(units) if is_run else opened.with_units(units)
 
 
 def axis_name(axis: str | Sequence[float] | Direction) -> str:

@@ -255,7 +255,8 @@ def time_of(info: RunInfo) -> str:
     if info.physical and info.units.factors:
         text = f"time {readable_time(info.age('s'))}"
     if is_cosmological and redshift is not None and np.isfinite(redshift):
-        # The unit of time of Nyx is that of an expansion factor of 1.
-        is_known = info.physical and not isinstance(info, AmrexInfo)
+        # Other units than "Nyx" do not state the unit of the time of an expanding run of AMReX.
+        is_stated = not isinstance(info, AmrexInfo) or info.units._run_time is not None
+        is_known = info.physical and is_stated
         return f"redshift {redshift:.2f}, {text}" if is_known else f"redshift {redshift:.2f}"
     return text

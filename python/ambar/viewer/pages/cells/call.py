@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ambar.snapshot.regions import AXES
+from ambar.snapshot.units import SYSTEMS, unit_system
 from ambar.viewer.pages.cells.plane import Plane
 from ambar.viewer.pages.cells.tiles import Image
 from ambar.viewer.pages.cells.view import View
@@ -61,7 +62,7 @@ def python_call(
 def _opening(snapshot: Snapshot) -> str:
     """Return the expression that opens a snapshot; options of URLs, such as keys, are not shown."""
     if snapshot._stored_at is None:
-        return f"ambar.open({snapshot.location!r})"
+        return f"ambar.open({snapshot.location!r}){_with_units(snapshot)}"
     store, path = snapshot._stored_at
     commit = store._commit
     arguments = [repr(store.location)]
@@ -71,7 +72,17 @@ def _opening(snapshot: Snapshot) -> str:
         arguments.append("storage_options=storage_options")
     number = re.search(r"\d+$", path)
     step = f".output({int(number[0])})" if number else ""
-    return f"ambar.open({', '.join(arguments)}){step}"
+    return f"ambar.open({', '.join(arguments)}){step}{_with_units(snapshot)}"
+
+
+def _with_units(snapshot: Snapshot) -> str:
+    """Return the call that gives the code units that the caller gave; "" if none were given."""
+    given = getattr(snapshot.info, "given_units", None)
+    if given is None:
+        return ""
+    named = (name for name in SYSTEMS if unit_system(name, snapshot.info.aexp) == given)
+    name = next(named, None)
+    return f".with_units({f'ambar.{given!r}' if name is None else repr(name)})"
 
 
 def _options(plane: Plane) -> list[str]:

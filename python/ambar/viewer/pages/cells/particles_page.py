@@ -205,10 +205,8 @@ class ParticlesPage:
         """Show the image in the chosen colours."""
         if self._image is None:
             return
-        values = self._image.to_numpy()
-        values = np.where(values == 0, np.nan, values)  # no particles
         try:
-            scaled = self._colors.apply(values)
+            scaled = self._colors.apply(self._image.to_numpy())
         except ValueError as error:
             self._message.fail(error)
             return
