@@ -242,11 +242,11 @@ def test_bounds_of_a_snapshot_add_up(stores: dict[str, Path], tmp_path: Path) ->
     ambar.convert(twice, parts, region=region, error_bound=relative, fsync=False)
     stated = ambar.open_store(parts)["amr"].attrs["ambar"]["error_bounds"]
     assert stated == {"density": "0.0201 relative"}
-    original, found = (
+    exact, lossy = (
         np.asarray(ambar.open_snapshot(path).amr.read("rho", region=region)["rho"])
         for path in (source, parts)
     )
-    assert 0.01 < np.max(np.abs(found / original - 1)) <= 0.0201
+    assert 0.01 < np.max(np.abs(lossy / exact - 1)) <= 0.0201
     with pytest.raises(ValueError, match="density has the error bound '1e-2 relative', and a sec"):
         ambar.convert(twice, tmp_path / "y.ambar", error_bound={"density": 0.01})
     with pytest.raises(ValueError, match=r"density has the error bound 0\.01, and a second one"):
