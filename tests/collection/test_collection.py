@@ -237,6 +237,8 @@ def test_variables_that_some_lack(path: Path) -> None:
     assert not got.missing["temperature"].any()
     assert len(profiles.stats("salinity")) == 3
     assert profiles.schema.differences[0] == "salinity: missing in 3 of 6 datasets"
+    with pytest.raises(ambar.NotFoundError, match="no variable 'salt'; "):
+        profiles.schema["salt"]
     assert profiles.read("flag", "salinity.max > 0").names == ["d1", "d3", "d5"]
 
 

@@ -186,6 +186,8 @@ def test_cells_as_vtkhdf(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     reader.Update()
     # The ghost arrays of the one are those that VTK's BlankCells makes.
     assert_same_amr(reader.GetOutputDataObject(0), ambar.read_mesh(store))
+    with pytest.raises(ambar.UnsupportedError, match=r"expected the suffix \.vtkhdf for VTK's AMR"):
+        ambar.export(store, tmp_path / "x.vtu")
     with pytest.raises(ambar.UnsupportedError, match="a vtkOverlappingAMR cannot be stored"):
         ambar.convert(tmp_path / "x.vtkhdf", tmp_path / "y.ambar", fsync=False)
 

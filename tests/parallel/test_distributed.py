@@ -24,6 +24,7 @@ import ambar
 import ambar.distributed
 import ambar.xarray
 from ambar.distributed import ArrayRegion, Invitation
+from ambar.parallel.division import divide
 from tests.helpers.netcdf_files import profile, same, write
 from tests.helpers.paths import RAMSES
 from tests.helpers.s3_server import BUCKET, client_of, options_of, s3_server
@@ -78,6 +79,19 @@ def write_region_of(invitation: Invitation, region: ArrayRegion, factor: float =
 def read_by_zarr(path: Path, name: str) -> Any:
     with zarr.storage.ZipStore(path, mode="r") as files:
         return zarr.open_group(files, mode="r")[name][:]
+
+
+@pytest.mark.parametrize("error_bound", [None, 1e-3])
+@pytest.mark.parametrize("shape", [(1 << 18,), (64, 64, 64)])
+def test_chunks_of_parts_are_those_of_whole_arrays(
+    shape: tuple[int, ...], error_bound: float | None, tmp_path: Path
+) -> None:
+    """Limits of chunks are in Rust, for arrays that are written whole, and in Python."""
+    with ambar.create(tmp_path / "x.ambar", fsync=False) as writer:
+        writer.create_array("x", np.random.default_rng(0).random(shape), error_bound=error_bound)
+    array = ambar.open_store(tmp_path / "x.ambar")["x"]
+    found = divide(8, [[side] for side in shape], has_bound=error_bound is not None)
+    assert (found.chunks, found.shards) == (array.chunks, array.shards)
 
 
 def test_processes_write_one_file(path: Path) -> None:

@@ -114,6 +114,9 @@ def test_ages() -> None:
     expected = 2 / (3 * hubble * math.sqrt(0.7)) * math.asinh(math.sqrt(0.7 / 0.3) * 0.5**1.5)
     assert UNIVERSE.age("s") == pytest.approx(expected, rel=1e-10)
     assert UNIVERSE.age("Gyr") == pytest.approx(5.75, rel=0.01)
+    for unit in ("kpc", "nothing"):
+        with pytest.raises(ambar.InvalidError, match="is not a unit of time"):
+            UNIVERSE.age(unit)
     assert UNIVERSE.redshift == pytest.approx(1.0)
     assert "redshift 1" in str(UNIVERSE)
 

@@ -303,7 +303,9 @@ def test_steps_of_a_series(tmp_path: Path) -> None:
         ambar.convert(source, tmp_path / "y.ambar", steps=slice(2, None))
 
 
-def test_nodes_beside_steps_of_arrays_are_copied(tmp_path: Path) -> None:
+def test_nodes_beside_steps_of_arrays_are_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, whole, part = (tmp_path / f"{name}.ambar" for name in ("s", "whole", "part"))
     with ambar.create(path) as writer:
         writer.create_array("mesh/x", np.arange(4.0))
@@ -321,6 +323,8 @@ def test_nodes_beside_steps_of_arrays_are_copied(tmp_path: Path) -> None:
     assert sorted(found) == ["mesh/x", "step_000000/u"]
     assert found["step_000000/u"][0] == 2.0
     assert found["empty"].attrs["note"] == "kept"
+    printed = run(capsys, "info", path)[1].split()
+    assert printed[printed.index("steps") :][:6] == ["steps", "3", "times", "0", "to", "2"]
 
 
 def test_one_bound_for_all_fields_of_a_snapshot(stores: dict[str, Path], tmp_path: Path) -> None:

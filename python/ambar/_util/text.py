@@ -33,6 +33,25 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def times_text(times: Sequence[float | None]) -> str:
+    """Return the range of the times of steps, and how many have none.
+
+    Examples
+    --------
+    >>> times_text([0.5, None, 2.0])
+    '0.5 to 2, 1 step without a time'
+    >>> times_text([None, None])
+    'none; steps have numbers from 0'
+    """
+    known = [time for time in times if time is not None]
+    if not known:
+        return "none; steps have numbers from 0"
+    missing = len(times) - len(known)
+    more = f", {plural(missing, 'step')} without a time" if missing else ""
+    ends = dict.fromkeys((f"{known[0]:g}", f"{known[-1]:g}"))
+    return f"{' to '.join(ends)}{more}"
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return the names that exist, and the most similar one, for the error of an unknown name.
 

@@ -46,6 +46,9 @@ def compare(
 ) -> None:
     """Compare two versions cell by cell: largest error, PSNR, SSIM, ratio.
 
+    The largest error is absolute, in the unit of the field. A bound "relative" is relative to each
+    value of the original, the PSNR to the range of its field over all levels.
+
     Particles, sinks and clumps are matched by their identities, else by order or position.
 
     Exit code 1 if a bound is broken: one that is given with --bound, or that a store was written
@@ -96,7 +99,7 @@ def _show_levels(fields: list[FieldComparison]) -> None:
     """Print the value range and the errors of each field, and of each of its levels."""
     from ambar.comparison.compare import ssim_text
 
-    names = ("field", "level", "values", "lowest", "highest", "max error", "PSNR dB", "SSIM")
+    names = ("field", "level", "values", "lowest", "highest", "max abs error", "PSNR dB", "SSIM")
     table = plain_table(*names)
     for one in fields:
         for part in (one.all, *(one.levels if len(one.levels) > 1 else ())):

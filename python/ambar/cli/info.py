@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ambar._util.text import change, ratio, size
+from ambar._util.text import change, ratio, size, times_text
 from ambar.cli.options import Commit, Debug, Json, flag
 from ambar.cli.output import (
     LISTED,
@@ -219,6 +219,8 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     if found["kind"] == "series" and snapshots:
         _show_steps(snapshots)
         return
+    if isinstance(times := own.get("times"), list) and times:
+        show_pairs([("steps", f"{len(times):,}"), ("times", times_text(times))])
     for snapshot in snapshots:
         from ambar.snapshot.run_info import info_of
 

@@ -569,6 +569,15 @@ class Collection(CommitContext, Refreshable, Viewable):
         -------
         list of str
 
+        Raises
+        ------
+        KeyError
+            If a dataset, or an attribute or variable of the condition, does not exist.
+        IndexError
+            If a position is out of range.
+        ValueError
+            If the selection or the condition is invalid.
+
         Examples
         --------
         >>> ambar.open_collection("profiles.ambar").choose('platform == "argo"')

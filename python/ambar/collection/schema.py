@@ -68,6 +68,7 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
     """
 
     def __init__(self, families: Families, counts: Mapping[int, int]) -> None:
+        self._families = families
         self._total = sum(counts.values())
         self._layouts: dict[str, tuple[VariableLayout, ...]] = {}
         for family in families:
@@ -77,7 +78,10 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
                 self._layouts[name] = (*self._layouts.get(name, ()), layout)
 
     def __getitem__(self, variable: str) -> tuple[VariableLayout, ...]:
-        return self._layouts[variable]
+        try:
+            return self._layouts[variable]
+        except KeyError:
+            raise self._families.unknown(variable) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layouts)
@@ -130,12 +134,17 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
         tuple of str
             The dimensions with their lengths, and the dtype.
 
+        Raises
+        ------
+        KeyError
+            If no dataset has the variable.
+
         Examples
         --------
         >>> ambar.open_collection("profiles.ambar").schema.summary("temperature")
         ('(depth: 30)', 'float32')
         """
-        first = self._layouts[variable][0]
+        first = self[variable][0]
         sizes = ", ".join(
             f"{dim}: {'*' if size is None else size}"
             for dim, size in zip(first.dims, first.shape, strict=True)

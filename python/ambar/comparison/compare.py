@@ -120,9 +120,9 @@ class Comparison:
     <ambar.Comparison> plt00200 and plt.ambar
       Values:  2,116 of each field
       Fields:
-        field    max error  error bound  given bound  held  PSNR dB  SSIM     ratio
-        density  0          0            -            yes   inf      1.00000  ...
-        Temp     0.0...     0.01         1e-2         yes   4...     0.99...  ...
+        field    max abs error  error bound  given bound  held  PSNR dB  SSIM     ratio
+        density  0              0            -            yes   inf      1.00000  ...
+        Temp     0.0...         0.01         1e-2         yes   4...     0.99...  ...
       all bounds hold
     """
 
@@ -239,7 +239,7 @@ class Comparison:
         return text.representation(title, properties, *sections, [f"  {self.verdict}"])
 
 
-_BOUND_HEADER = ("max error", "error bound", "given bound", "held")
+_BOUND_HEADER = ("max abs error", "error bound", "given bound", "held")
 _FIELD_HEADER = ("field", *_BOUND_HEADER, "PSNR dB", "SSIM", "ratio")
 _COLUMN_HEADER = ("column", *_BOUND_HEADER, "rows")
 
@@ -354,6 +354,8 @@ def compare(
     Returns
     -------
     Comparison
+        The largest errors are absolute, in the unit of the field. A bound "relative" is relative to
+        each value of the original, the PSNR to the range of its field over all levels.
 
     Raises
     ------

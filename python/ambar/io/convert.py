@@ -163,7 +163,8 @@ def convert(
     region : Region, optional
         Of a store of cells or particles: the part of space to copy, such as ``ambar.Box(...)``. A
         cell of a tree is in it if its center is. Of cells in patches, the boxes around the region
-        are copied.
+        are copied. Fields that have an error bound are stored without further loss, with a warning,
+        unless `error_bound` is given.
     datasets : list of str, str or slice, optional
         Of a store of a collection: which datasets, as for `Collection.read`. All by default.
 
@@ -180,8 +181,9 @@ def convert(
         If a file of the source is damaged or cut short, or an output is not complete.
     ValueError
         If an option does not apply to the kind of the source, or has an invalid value; if mode "a"
-        is given for an existing store and a source that is converted as a whole; if the source is
-        the target; if a bound cannot be added to the one that a store has.
+        is given for an existing store and a source that is converted as a whole; if plotfiles have
+        other domains, refinement ratios or fields than those of the run; if the source is the
+        target; if a bound cannot be added to the one that a store has.
     UnsupportedError
         If `target` is the URL of an object, with mode "a"; if nothing can be written to the URL.
     BusyError

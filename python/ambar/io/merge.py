@@ -78,8 +78,8 @@ def merge(
     FileExistsError
         If `target` exists, with mode "w-"; if it is not a store, with mode "w".
     ValueError
-        If the kinds of the stores differ; if several stores have the same name, with
-        ``on_conflict="error"``; if times do not increase; if a source is the target.
+        If the kinds of the stores, the codes or the domains differ; if several stores have the same
+        name, with ``on_conflict="error"``; if times do not increase; if a source is the target.
     UnsupportedError
         If stores of this kind cannot be merged, such as single meshes; if `target` is the URL of an
         object, with mode "a".

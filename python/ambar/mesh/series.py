@@ -325,10 +325,9 @@ class MeshSeries(Sequence[Mesh], CommitContext, Refreshable, Viewable):
         return "(closed)" if self._store is None else self.location
 
     def _properties(self) -> dict[str, object]:
-        times = [time for time in self._times if time is not None]
         properties: dict[str, object] = {
             "Steps": f"{len(self):,}",
-            "Times": _times_text(times, len(self)) if len(self) else None,
+            "Times": text.times_text(self._times) if len(self) else None,
         }
         if len(self) and self._store is not None and self._writer is None:
             last = self[-1]
@@ -388,14 +387,6 @@ def open_series_for_writing(
     except BaseException:
         writer.close()
         raise
-
-
-def _times_text(times: list[float], steps: int) -> str:
-    """Return the range of the times, and how many steps have none."""
-    if not times:
-        return "none; steps have numbers from 0"
-    missing = f", {steps - len(times):,} steps without a time" if len(times) < steps else ""
-    return f"{times[0]:g} to {times[-1]:g}{missing}"
 
 
 def _group_of(number: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Bytes of chunks as `ambar.create` chooses them: of one dimension, of several, and with an error
-# bound; and the maximum bytes of a shard.
+# bound; a test compares them with crates/ambar/src/array/chunk_grid.rs. Maximum bytes of a shard.
 _COLUMN_CHUNK = 256 << 10
 _BLOCK_CHUNK = 64 << 10
 _BOUNDED_CHUNK = 512 << 10

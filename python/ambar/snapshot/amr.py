@@ -289,6 +289,13 @@ class Amr(FieldRows, CellMaps):
         int
             From 0 to `chunk_count`.
 
+        Raises
+        ------
+        KeyError
+            If a field of the condition does not exist.
+        ValueError
+            If the region, the levels or the condition is invalid.
+
         Examples
         --------
         >>> amr = ambar.open_snapshot("run.ambar").amr

@@ -258,7 +258,13 @@ def _export(
         raise _core.InvalidError(
             f"{request.store}: invalid format {request.format!r}; must be 'openpmd', or left out"
         )
-    is_vtk = request.format is None and target.suffix.lower() == ".vtkhdf"
+    suffix = target.suffix.lower()
+    is_vtk = request.format is None and suffix == ".vtkhdf"
+    if suffix.startswith(".vt") and not is_vtk:
+        raise _core.UnsupportedError(
+            f"{target.name}: expected the suffix .vtkhdf for VTK's AMR data, or the name of a "
+            f"folder, found the suffix {suffix}; choose another name"
+        )
     if request.format or (not is_vtk and _is_openpmd(request.opened, groups)):
         from ambar.formats.openpmd.export import export_openpmd
 

@@ -15,7 +15,6 @@ from ambar._util.text import Summary
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.code_info import CELLS, CodeInfo
 from ambar.snapshot.field_names import CELL_COMPONENTS
-from ambar.snapshot.physics.constants import TIMES
 from ambar.snapshot.physics.cosmology import Cosmology
 from ambar.snapshot.physics.readable import readable_length, readable_time
 from ambar.snapshot.units import Units
@@ -222,6 +221,11 @@ class RamsesInfo(Summary):
         float
             The age.
 
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or is not one of time.
+
         Examples
         --------
         >>> year = 3.15576e7
@@ -230,7 +234,7 @@ class RamsesInfo(Summary):
         """
         if not self.cosmological:
             return self.time * self.units.time(unit)
-        return self._cosmology.age / TIMES[unit]
+        return self._cosmology.age / self.unit_t * self.units.time(unit)
 
     def with_units(self, units: Units) -> RamsesInfo:
         """Return the run information with other code units.

@@ -403,6 +403,11 @@ class Units:
         float
             The factor from code units.
 
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
+
         Examples
         --------
         >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).length("m")
@@ -422,6 +427,11 @@ class Units:
         -------
         float
             The factor from code units.
+
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
 
         Examples
         --------
@@ -443,6 +453,11 @@ class Units:
         float
             The factor from code units.
 
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
+
         Examples
         --------
         >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).mass("kg")
@@ -462,6 +477,11 @@ class Units:
         -------
         float
             The factor from code units.
+
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
 
         Examples
         --------
@@ -483,6 +503,11 @@ class Units:
         float
             The factor from code units.
 
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
+
         Examples
         --------
         >>> ambar.Units(unit_l=100.0, unit_d=1.0, unit_t=1.0).velocity("m/s")
@@ -502,6 +527,11 @@ class Units:
         -------
         float
             The factor from code units.
+
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
 
         Examples
         --------
@@ -525,6 +555,11 @@ class Units:
         -------
         float
             The factor from code units.
+
+        Raises
+        ------
+        ValueError
+            If the unit does not exist, or has another dimension.
 
         Examples
         --------

@@ -235,7 +235,12 @@ class DataArrayAccessor:
         Returns
         -------
         None or dask.delayed.Delayed
-            As for `DatasetAccessor.write`, which also lists the errors.
+            As for `DatasetAccessor.write`.
+
+        Raises
+        ------
+        FileExistsError, FileNotFoundError, ValueError, TypeError, BusyError
+            As for `DatasetAccessor.write`.
 
         Examples
         --------

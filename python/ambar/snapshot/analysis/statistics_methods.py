@@ -124,6 +124,11 @@ class StatisticsMethods:
         float
             0 without rows.
 
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
+
         Examples
         --------
         >>> amr = ambar.open_snapshot("run.ambar").amr
@@ -174,6 +179,11 @@ class StatisticsMethods:
         float
             NaN without rows.
 
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
+
         Examples
         --------
         >>> amr = ambar.open_snapshot("run.ambar").amr
@@ -222,6 +232,11 @@ class StatisticsMethods:
         float
             NaN without rows.
 
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
+
         Examples
         --------
         >>> particles = ambar.open_snapshot("run.ambar").particles
@@ -268,6 +283,11 @@ class StatisticsMethods:
         float
             NaN without rows, or if a value is NaN.
 
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
+
         Examples
         --------
         >>> amr = ambar.open_snapshot("run.ambar").amr
@@ -312,6 +332,11 @@ class StatisticsMethods:
         -------
         float
             NaN without rows, or if a value is NaN.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
 
         Examples
         --------
@@ -565,7 +590,12 @@ class StatisticsMethods:
         Returns
         -------
         numpy.ndarray
-            A coordinate for each dimension; NaN without rows.
+            float64 (ndim,): a coordinate for each dimension; NaN without rows.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
 
         Examples
         --------
@@ -611,7 +641,12 @@ class StatisticsMethods:
         Returns
         -------
         numpy.ndarray
-            A component for each dimension; NaN without rows.
+            float64 (ndim,): a component for each dimension; NaN without rows.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
 
         Examples
         --------
@@ -659,7 +694,12 @@ class StatisticsMethods:
         Returns
         -------
         numpy.ndarray
-            A symmetric matrix with a row for each dimension; NaN without rows.
+            float64 (ndim, ndim), symmetric; NaN without rows.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As for `statistics`.
 
         Examples
         --------
