@@ -187,6 +187,9 @@ def test_a_path_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixtur
         run(capsys, "info", path)[2]
         == f"error: {path}: No such file or directory; check the path\n"
     )
+    with pytest.raises(FileNotFoundError) as raised:
+        ambar.open(path)
+    assert str(raised.value) == f"[Errno 2] No such file or directory: {str(path)!r}"
 
 
 @pytest.mark.parametrize("source", ["profiles", "profiles/station_0040.nc", "sedov"])

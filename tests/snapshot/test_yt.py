@@ -445,6 +445,8 @@ def test_units_of_plotfiles_are_those_given() -> None:
     dataset = ambar.open_snapshot(amrex_sample("nyx64_plt00040")).with_units(units).to_yt()
     assert float(dataset.velocity_unit.to("cm/s")) == pytest.approx(3.0e8)
     assert float(dataset.mass_unit.to("g")) == pytest.approx(1e-29 * 3.0e24**3)
+    nyx = ambar.open_snapshot(amrex_sample("nyx64_plt00040")).with_units("Nyx")
+    assert float(nyx.to_yt().current_time.to("s")) == pytest.approx(nyx.info.age("s"))
 
 
 def test_the_folder_of_texts_goes_with_the_dataset() -> None:

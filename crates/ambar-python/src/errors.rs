@@ -130,7 +130,11 @@ fn without_cause(error: &ambar::Error) -> PyErr {
     let message = in_python(&error.to_string());
     if let Some(number) = error.raw_os_error() {
         let file = Some(error.file().to_owned()).filter(|file| !file.is_empty());
-        return PyOSError::new_err((number, in_python(error.message()), file));
+        // Python writes the number before the message.
+        let message = error
+            .message()
+            .replace(&format!(" (os error {number})"), "");
+        return PyOSError::new_err((number, in_python(&message), file));
     }
     let dynamic = |class: fn(Python<'_>) -> PyResult<&Py<PyAny>>| {
         Python::attach(

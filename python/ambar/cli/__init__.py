@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import inspect
-import re
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -127,7 +126,7 @@ def _message(error: Exception) -> str:
         return error.message(option_name)
     if not isinstance(error, OSError) or error.filename is None:
         return with_option_names(str(error))
-    found = with_option_names(re.sub(r" \(os error \d+\)$", "", error.strerror or ""))
+    found = with_option_names(error.strerror or "")
     advice = "" if "; " in found else ADVICE.get(error.errno or 0)
     return f"{error.filename}: {found}" + (f"; {advice}" if advice else "")
 

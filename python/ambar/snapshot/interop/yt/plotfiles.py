@@ -20,6 +20,7 @@ import numpy as np
 from yt.frontends.amrex import data_structures as amrex
 from yt.frontends.amrex.io import IOHandlerBoxlib
 from yt.geometry.api import Geometry
+from yt.units import YTQuantity
 from yt.utilities.hierarchy_inspection import find_lowest_subclasses
 
 from ambar import _core
@@ -126,7 +127,9 @@ class _SnapshotPlotfile:
         ndim = info.ndim
         self._field_list = list(self._snapshot.amr.fields)
         self.dimensionality = ndim
-        self.current_time = info.time
+        # The time of Nyx has another unit than its fields.
+        has_units = info.given_units is not None
+        self.current_time = YTQuantity(info.age("s"), "s") if has_units else info.time
         self._max_level = len(info.levels) - 1
         ratios = [level.ratio for level in info.levels[:-1]]
         if any(len(set(ratio)) > 1 for ratio in ratios):
