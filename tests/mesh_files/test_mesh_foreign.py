@@ -386,17 +386,19 @@ def test_exodus_files_are_complete_and_their_rounded_points_are_reported(
     mesh.points = mesh.points.astype(np.float64) / 7
     mesh["a"], mesh["b"] = np.arange(27) / 3, np.arange(27, dtype=np.float32)
     ambar.write_mesh(mesh, "x.ambar", fsync=False)
-    assert ambar.export("x.ambar", "x.exo").left_out == {}
+    rounded = {"points": "rounded to float32 by VTK's reader of this format"}
+    with pytest.warns(UserWarning, match="does not hold unchanged: points"):
+        assert ambar.export("x.ambar", "x.exo").left_out == rounded
     assert np.array_equal(meshio.read("x.exo").points, mesh.points)
     found = pv.read("x.exo")[0][0]
     order = [mesh.find_closest_point(point) for point in found.points]
     for name in ("a", "b"):
         assert np.array_equal(found[name], mesh[name][order])
     done = ambar.convert("x.exo", "y.ambar", fsync=False)
-    assert done.left_out == {"points": "rounded to float32 by VTK's reader of this format"}
+    assert done.left_out == rounded
     mesh.points = mesh.points.astype(np.float32)
     ambar.write_mesh(mesh, "x.ambar", mode="w", fsync=False)
-    ambar.export("x.ambar", "single.exo")
+    assert ambar.export("x.ambar", "single.exo").left_out == {}
     assert ambar.convert("single.exo", "y.ambar", mode="w", fsync=False).left_out == {}
     # Without netCDF4 the precision is unknown.
     monkeypatch.setattr(pyvista_readers, "find_spec", {}.get)
