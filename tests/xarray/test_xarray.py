@@ -169,6 +169,21 @@ def test_a_dataset_stays_with_its_commit(changing: Path) -> None:
     assert (xr.open_dataset(changing, engine="ambar")["b"].values == 2).all()
 
 
+def test_an_earlier_commit(tmp_path: Path) -> None:
+    path = tmp_path / "two.ambar"
+    commit(path, 1)
+    commit(path, 2)
+    ambar.tag(path, "first", 1)
+    dataset = xr.open_dataset(path, engine="ambar", commit="first")
+    again = pickle.loads(pickle.dumps(dataset))
+    for opened in (dataset, again):
+        assert (opened["a"].values == 1).all()
+    second = xr.open_datatree(path, engine="ambar", commit=2)
+    assert (second["a"].values == 2).all()
+    with pytest.raises(KeyError, match="no commit"):
+        xr.open_dataset(path, engine="ambar", commit="second")
+
+
 def test_arrays_elsewhere_are_of_the_same_commit_or_refused(changing: Path) -> None:
     """A pickled array read from whatever commit was the last."""
     dataset = xr.open_dataset(changing, engine="ambar")

@@ -19,6 +19,7 @@ import ambar.interop.xarray.accessors  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.cache import OpenedStore, open_last, place_of
+from ambar.store.commit import CommitName
 from ambar.store.store import Store
 from ambar.store.urls import is_url
 
@@ -41,6 +42,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         "filename_or_obj",
         "drop_variables",
         "group",
+        "commit",
         "storage_options",
         "mask_and_scale",
         "decode_times",
@@ -66,6 +68,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
+        commit: CommitName | None = None,
         storage_options: Mapping[str, object] | None = None,
         **decoding: Any,
     ) -> xr.Dataset:
@@ -79,6 +82,8 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
             The names of arrays to leave out.
         group : str, optional
             The path of the group; the root by default.
+        commit : int, str or datetime, optional
+            An earlier commit, as for `ambar.open`: its number, its tag, or ``"before 2026-11-01"``.
         storage_options : mapping, optional
             Options for URLs, as for `ambar.open`.
         **decoding
@@ -89,14 +94,14 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         FileNotFoundError
             If the store does not exist.
         KeyError
-            If the group does not exist.
+            If the group or the commit does not exist.
         ValueError
             If xarray cannot represent the group as a Dataset, or `group` is not given for a
             collection, an output, a mesh or a series: their root has no variables.
         CorruptError
             If the store is damaged.
         """
-        opened = _opened(filename_or_obj, storage_options)
+        opened = _opened(filename_or_obj, storage_options, commit)
         if group is None:
             _check_root(opened.store)
         return _dataset(opened, group or "", drop_variables, decoding)
@@ -107,6 +112,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
+        commit: CommitName | None = None,
         storage_options: Mapping[str, object] | None = None,
         **decoding: Any,
     ) -> dict[str, xr.Dataset]:
@@ -114,7 +120,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
 
         Arguments and errors are those of `open_dataset`.
         """
-        opened = _opened(filename_or_obj, storage_options)
+        opened = _opened(filename_or_obj, storage_options, commit)
         base = (group or "").strip("/")
         GroupStore(opened, base).get_attrs()  # raises KeyError if the group does not exist
         return {
@@ -141,10 +147,12 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
             ) from error
 
 
-def _opened(place: Any, storage_options: Mapping[str, object] | None) -> OpenedStore:
-    """Open the last commit of a store."""
+def _opened(
+    place: Any, storage_options: Mapping[str, object] | None, commit: CommitName | None
+) -> OpenedStore:
+    """Open a commit of a store, by default the last one."""
     location = place_of(place, storage_options)
-    return OpenedStore.of(location, open_last(location))
+    return OpenedStore.of(location, open_last(location)._at(commit))
 
 
 _ADVICE = {
