@@ -18,7 +18,7 @@ module ambar
 
     public :: ambar_writer, ambar_array, ambar_blocks, ambar_settings
     public :: ambar_create, ambar_append, ambar_commit, ambar_close, ambar_group, ambar_begin_step
-    public :: ambar_begin_output, ambar_define, ambar_write, ambar_free
+    public :: ambar_begin_output, ambar_define, ambar_choose_codecs, ambar_write, ambar_write_borrowed, ambar_free
     public :: ambar_commit_begin, ambar_commit_test, ambar_commit_wait
     public :: ambar_set_attribute, ambar_set_attributes, ambar_delete
     public :: ambar_amr, ambar_level, ambar_field, ambar_amr_define, ambar_amr_write, ambar_amr_snapshot, ambar_amr_end
@@ -60,6 +60,22 @@ module ambar
     interface ambar_write
         module procedure write_int8, write_int16, write_int32, write_int64, &
             write_real32, write_real64, write_complex32, write_complex64, write_logical
+    end interface
+
+    !> As ambar_write, without a copy: call ambar_write_borrowed(writer, array, start, values [, ierr]). The values are
+    !! contiguous, and of a variable with the attribute target or of a pointer. They must not change, or be freed, until the
+    !! commit or its wait has succeeded, or the writer is closed. Without settings%queue_bytes it is ambar_write.
+    interface ambar_write_borrowed
+        module procedure borrow_int8, borrow_int16, borrow_int32, borrow_int64, &
+            borrow_real32, borrow_real64, borrow_complex32, borrow_complex64
+    end interface
+
+    !> Chooses codecs for an array of the shape `lengths` from a sample of its values, an array of as many dimensions:
+    !! call ambar_choose_codecs(sample, lengths, codecs [, profile, predict, ierr]). The text codecs is for ambar_define; all
+    !! ranks must define the array with the same codecs. profile and predict are those of ambar_define.
+    interface ambar_choose_codecs
+        module procedure choose_int8, choose_int16, choose_int32, choose_int64, &
+            choose_real32, choose_real64, choose_complex32, choose_complex64
     end interface
 
     !> Releases the handle of blocks: call ambar_free(blocks).
@@ -394,6 +410,216 @@ contains
         allocate (bytes(max(size(all), 1)))
         bytes(:size(all)) = merge(1_int8, 0_int8, all)
         call put(writer, array, AMBAR_BOOL, start, shape(values, int64), c_loc(bytes), ierr)
+    end subroutine
+
+    subroutine lend(writer, array, type, start, count, values, contiguous, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer, intent(in) :: type
+        integer(int64), intent(in) :: start(:), count(:)
+        type(c_ptr), intent(in) :: values
+        logical, intent(in) :: contiguous
+        integer, intent(out), optional :: ierr
+        integer(c_int) :: status
+        if (type /= array%type .or. size(start) /= array%ndim .or. size(count) /= array%ndim .or. .not. contiguous) then
+            ! Prevents a commit without these values.
+            status = c_write(writer%handle, -1_c_int32_t, [0_c_int64_t], [0_c_int64_t], c_null_ptr)
+            call refused(status, "expected contiguous values of the array's type and number of dimensions, found others; " // &
+                         "use ambar_write for sections", ierr)
+        else
+            call concluded(c_write_borrowed(writer%handle, array%id, reversed(start - 1), reversed(count), values), ierr)
+        end if
+    end subroutine
+
+    subroutine borrow_int8(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int8), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_INT8, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_int16(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int16), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_INT16, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_int32(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int32), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_INT32, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_int64(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int64), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_INT64, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_real32(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        real(real32), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_FLOAT32, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_real64(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        real(real64), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_FLOAT64, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_complex32(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        complex(real32), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_COMPLEX64, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine borrow_complex64(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        complex(real64), intent(in), target :: values(..)
+        integer, intent(out), optional :: ierr
+        call lend(writer, array, AMBAR_COMPLEX128, start, shape(values, int64), c_loc(values), is_contiguous(values), ierr)
+    end subroutine
+
+    subroutine choose(type, sample, count, lengths, codecs, profile, predict, ierr)
+        integer, intent(in) :: type
+        type(c_ptr), intent(in) :: sample
+        integer(int64), intent(in) :: count(:), lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        type(c_spec) :: spec
+        type(c_bytes) :: json
+        integer(c_int64_t), target :: whole(MAX_DIMENSIONS)
+        integer :: status
+        codecs = ""
+        if (size(lengths) > MAX_DIMENSIONS .or. size(lengths) /= size(count)) then
+            call refused(AMBAR_INVALID, "expected a sample with as many dimensions as the array, at most 8, found another number", &
+                         ierr)
+            return
+        end if
+        whole(:size(lengths)) = reversed(lengths)
+        spec%size = c_sizeof(spec)
+        spec%type = type
+        spec%profile = AMBAR_BALANCED
+        if (present(profile)) spec%profile = profile
+        spec%error_bound = c_null_ptr
+        spec%value_range = c_null_ptr
+        spec%dimension_names = c_null_ptr
+        spec%attributes = c_null_ptr
+        spec%codecs = c_null_ptr
+        spec%ndim = size(lengths)
+        spec%shape = c_loc(whole)
+        spec%chunks = c_null_ptr
+        spec%predict = 0
+        if (present(predict)) spec%predict = merge(1, 0, predict)
+        spec%fill_value = c_null_ptr
+        status = c_choose_codecs(spec, sample, reversed(count), json)
+        if (status == AMBAR_OK) codecs = taken_bytes(json)
+        call concluded(status, ierr)
+    end subroutine
+
+    subroutine choose_int8(sample, lengths, codecs, profile, predict, ierr)
+        integer(int8), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_INT8, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_int16(sample, lengths, codecs, profile, predict, ierr)
+        integer(int16), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_INT16, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_int32(sample, lengths, codecs, profile, predict, ierr)
+        integer(int32), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_INT32, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_int64(sample, lengths, codecs, profile, predict, ierr)
+        integer(int64), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_INT64, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_real32(sample, lengths, codecs, profile, predict, ierr)
+        real(real32), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_FLOAT32, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_real64(sample, lengths, codecs, profile, predict, ierr)
+        real(real64), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_FLOAT64, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_complex32(sample, lengths, codecs, profile, predict, ierr)
+        complex(real32), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_COMPLEX64, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
+    end subroutine
+
+    subroutine choose_complex64(sample, lengths, codecs, profile, predict, ierr)
+        complex(real64), intent(in), contiguous, target :: sample(..)
+        integer(int64), intent(in) :: lengths(:)
+        character(:), allocatable, intent(out) :: codecs
+        integer, intent(in), optional :: profile
+        logical, intent(in), optional :: predict
+        integer, intent(out), optional :: ierr
+        call choose(AMBAR_COMPLEX128, c_loc(sample), shape(sample, int64), lengths, codecs, profile, predict, ierr)
     end subroutine
 
     ! The bytes of a fill value; known is true if it has the array's type.

@@ -119,6 +119,19 @@ module ambar_c
             integer(c_int32_t), value :: array
             integer(c_int64_t), intent(in) :: start(*), count(*)
         end function
+        integer(c_int) function c_write_borrowed(writer, array, start, count, values) bind(c, name="ambar_write_borrowed")
+            import :: c_int, c_int32_t, c_int64_t, c_ptr
+            type(c_ptr), value :: writer, values
+            integer(c_int32_t), value :: array
+            integer(c_int64_t), intent(in) :: start(*), count(*)
+        end function
+        integer(c_int) function c_choose_codecs(spec, sample, sample_shape, json) bind(c, name="ambar_choose_codecs")
+            import :: c_bytes, c_int, c_int64_t, c_ptr, c_spec
+            type(c_spec), intent(in) :: spec
+            type(c_ptr), value :: sample
+            integer(c_int64_t), intent(in) :: sample_shape(*)
+            type(c_bytes), intent(out) :: json
+        end function
         integer(c_int) function c_commit(writer) bind(c, name="ambar_commit")
             import :: c_int, c_ptr
             type(c_ptr), value :: writer
@@ -342,6 +355,20 @@ contains
         type(c_bytes), intent(in) :: bytes
         character(:), allocatable :: text
         text = text_of(bytes%data)
+        call c_bytes_free(bytes)
+    end function
+
+    ! Takes bytes as a string, and releases them.
+    function taken_bytes(bytes) result(text)
+        type(c_bytes), intent(in) :: bytes
+        character(:), allocatable :: text
+        character(kind=c_char), pointer :: characters(:)
+        integer :: n
+        call c_f_pointer(bytes%data, characters, [bytes%len])
+        allocate (character(bytes%len) :: text)
+        do n = 1, size(characters)
+            text(n:n) = characters(n)
+        end do
         call c_bytes_free(bytes)
     end function
 

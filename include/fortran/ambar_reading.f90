@@ -73,18 +73,10 @@ contains
         character(:), allocatable, intent(out) :: json
         integer, intent(out), optional :: ierr
         type(c_bytes) :: bytes
-        character(kind=c_char), pointer :: text(:)
-        integer :: status, n
+        integer :: status
+        json = ""
         status = c_attributes(store%handle, trim(path) // c_null_char, bytes)
-        if (status /= AMBAR_OK) bytes%len = 0
-        allocate (character(bytes%len) :: json)
-        if (status == AMBAR_OK) then
-            call c_f_pointer(bytes%data, text, [bytes%len])
-            do n = 1, size(text)
-                json(n:n) = text(n)
-            end do
-            call c_bytes_free(bytes)
-        end if
+        if (status == AMBAR_OK) json = taken_bytes(bytes)
         call concluded(status, ierr)
     end subroutine
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ambar import _core
 from ambar._util.arguments import WriteMode, check_mode
 from ambar._util.commit_context import CommitContext
-from ambar.parallel.collectives import Ranks, check_launched
+from ambar.parallel.collectives import Ranks, check_launched, mpi
 from ambar.store.dtypes import describe, to_core
 from ambar.store.error_bounds import check_range
 from ambar.store.nodes import absolute, check_reserved
@@ -195,7 +195,8 @@ class MpiWriter(CommitContext):
         """Write `data` into a region of an array, inside one block of this rank.
 
         A rank calls it independently of the other ranks. Write each value once before a commit;
-        values that no rank writes are the fill value. The data may change after the call.
+        values that no rank writes are the fill value. The data may change after the call. With
+        `queue_bytes`, values are encoded and written in the background.
 
         Parameters
         ----------
@@ -340,10 +341,11 @@ def create(
     mode: WriteMode = "w-",
     *,
     profile: Profile = "balanced",
-    placement: Placement = "counter",
+    placement: Placement | None = None,
     alignment: int = 4096,
     extent: int = 0,
     threads: int = 1,
+    queue_bytes: int = 0,
     fsync: bool = True,
 ) -> MpiWriter:
     """Open a store for writing by all ranks. A new store appears with the first commit.
@@ -362,10 +364,10 @@ def create(
         one.
     profile : {"balanced", "fast", "small", "raw"}, default "balanced"
         How codecs are chosen. "fast" is for fast reading; "raw" does not compress.
-    placement : {"counter", "reserved"}, default "counter"
+    placement : {"counter", "reserved"}, optional
         How ranks get extents of the file. "counter": a counter in the memory of rank 0, by
         one-sided MPI. "reserved": when an array is created, without communication; the file then
-        has holes.
+        has holes. By default "counter", with `queue_bytes` and several ranks "reserved".
     alignment : int, default 4096
         Extents begin at multiples of it, in bytes: the block size of the file system, or the
         stripe size.
@@ -374,6 +376,11 @@ def create(
         to 1 MiB.
     threads : int, default 1
         The number of threads with which each rank encodes.
+    queue_bytes : int, default 0
+        Above 0, a thread of each rank encodes and writes values while the program computes:
+        `MpiWriter.write_region` copies them and returns. It waits while the copies have more bytes
+        than this. The commit waits for the thread, and raises its errors. With the placement
+        "counter" the thread calls MPI, which needs ``MPI_THREAD_MULTIPLE``.
     fsync : bool, default True
         Whether commits survive a power failure. False is faster, for temporary files.
 
@@ -389,7 +396,8 @@ def create(
     BusyError
         If another writer has the store open.
     ValueError
-        If an argument is invalid, or the launcher started several processes but MPI sees one.
+        If an argument is invalid, the level of thread support is too low for `queue_bytes`, or the
+        launcher started several processes but MPI sees one.
     OSError
         If the file system reports an error on any rank.
 
@@ -410,6 +418,7 @@ def create(
         with ranks.together():
             if ranks.rank == 0:
                 check_mode(mode)
+                placement, queue = _background(placement, queue_bytes, ranks.size)
                 core = _core.RankWriter.first(
                     path,
                     core_mode(path, mode),
@@ -419,6 +428,7 @@ def create(
                     alignment=alignment,
                     extent=extent,
                     threads=threads,
+                    queue=queue,
                 )
                 invitation = core.invitation()
         invitation = ranks.comm.bcast(invitation)
@@ -434,3 +444,21 @@ def create(
         ranks.close()
         raise
     return MpiWriter(core, ranks, profile)
+
+
+def _background(
+    placement: Placement | None, queue_bytes: int, ranks: int
+) -> tuple[Placement, int | None]:
+    """Return how ranks get extents, and the bytes of the queue; None without one."""
+    if queue_bytes < 0:
+        raise _core.InvalidError(f"expected queue_bytes of at least 0, found {queue_bytes}")
+    if queue_bytes == 0:
+        return placement or "counter", None
+    if placement == "counter" and ranks > 1:
+        library = mpi()
+        if library.Query_thread() < library.THREAD_MULTIPLE:
+            raise _core.InvalidError(
+                "expected MPI_THREAD_MULTIPLE for queue_bytes with placement='counter', found a "
+                "lower level; leave out placement, or initialize MPI with it"
+            )
+    return placement or ("reserved" if ranks > 1 else "counter"), queue_bytes

@@ -36,7 +36,7 @@ def check(path: Path, step: int) -> None:
 
 
 @each_mpi
-@pytest.mark.parametrize("placement", ["counter", "reserved"])
+@pytest.mark.parametrize("placement", ["counter", "reserved", "queued", "queued counter"])
 def test_ranks_write_and_go_on(mpi: Mpi, placement: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     done = python_run(mpi, 4, tmp_path, PROGRAM, "write", path, placement)
@@ -81,7 +81,7 @@ def test_steps_are_followed_while_ranks_write_them(mpi: Mpi, tmp_path: Path) -> 
 @each_mpi
 def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    done = python_run(mpi, 3, tmp_path, PROGRAM, "fail", path, "counter")
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "fail", path, "queued")
     lines = sorted(done.stdout.splitlines())
     assert lines[-1] == "refused"
     for rank in range(3):

@@ -86,7 +86,7 @@ impl RankWriter {
         clippy::too_many_arguments,
         reason = "arguments of the Python function"
     )]
-    #[pyo3(signature = (path, mode, *, durability, ranks, placement, alignment, extent, threads))]
+    #[pyo3(signature = (path, mode, *, durability, ranks, placement, alignment, extent, threads, queue))]
     fn first(
         py: Python<'_>,
         path: PathBuf,
@@ -97,6 +97,7 @@ impl RankWriter {
         alignment: u64,
         extent: u64,
         threads: usize,
+        queue: Option<u64>,
     ) -> PyResult<Self> {
         let durability = self::durability(durability)?;
         let options = RankOptions {
@@ -105,7 +106,7 @@ impl RankWriter {
             alignment,
             extent,
             threads,
-            queue: None,
+            queue,
         };
         let create = CreateOptions {
             durability,

@@ -8,10 +8,12 @@ program alone
     type(ambar_writer) :: writer
     type(ambar_array) :: array
     type(ambar_store) :: store
+    type(ambar_settings) :: settings
     character(1024) :: path
-    character(:), allocatable :: group
+    character(:), allocatable :: group, codecs
+    real(real64), allocatable, target :: wide(:, :)
     real(real64) :: u(3, 2), found
-    integer :: step, status
+    integer :: n, step, status
     call get_command_argument(1, path)
     call ambar_create(writer, path)
     do step = 0, 1
@@ -40,6 +42,30 @@ program alone
     if (any(abs(u(2, :) - [4, 6]) > 0) .or. any(abs(u(1:3:2, :)) > 0)) error stop "other values"
     call ambar_read(store, "step_000001/u", [1_int64], found, status)
     if (status /= AMBAR_INVALID) error stop "another number of dimensions"
+    call ambar_free(store)
+    ! A thread writes borrowed values, in codecs that were chosen by a sample of them.
+    settings%queue_bytes = 2**16
+    call ambar_create(writer, trim(path) // ".borrowed", settings)
+    allocate (wide(200, 300))
+    do step = 1, 300
+        wide(:, step) = [(sin(0.01_real64 * (step + n)), n=1, 200)]
+    end do
+    call ambar_choose_codecs(wide(:, :100), [200_int64, 300_int64], codecs, AMBAR_SMALL)
+    if (index(codecs, '"name"') == 0) error stop "no codecs"
+    call ambar_define(writer, "wide", AMBAR_FLOAT64, [200_int64, 300_int64], array, codecs=codecs)
+    call ambar_write_borrowed(writer, array, [1_int64, 1_int64], wide)
+    call ambar_commit_begin(writer)
+    call ambar_commit_wait(writer)
+    wide = 0
+    call ambar_define(writer, "rows", AMBAR_FLOAT64, [100_int64, 300_int64], array)
+    call ambar_write_borrowed(writer, array, [1_int64, 1_int64], wide(::2, :), status)
+    if (status /= AMBAR_INVALID .or. index(ambar_last_error(), "contiguous") == 0) error stop "a copy was borrowed"
+    call ambar_choose_codecs(wide, [200_int64], codecs, ierr=status)
+    if (status /= AMBAR_INVALID .or. codecs /= "") error stop "a sample of another rank"
+    call ambar_close(writer)
+    call ambar_open(store, trim(path) // ".borrowed")
+    call ambar_read(store, "wide", [1_int64, 1_int64], wide)
+    if (abs(wide(7, 30) - sin(0.37_real64)) > 0) error stop "other borrowed values"
     call ambar_free(store)
     ! An output is replaced by one of the same name only.
     call ambar_append(writer, path)

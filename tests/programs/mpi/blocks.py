@@ -1,6 +1,8 @@
 """Writes and reads a store by many ranks with ambar.mpi.
 
 blocks.py write|append|fail|leave|bound|skip|forget <store> <placement>
+
+<placement> is that of ambar.mpi.create, "queued" or "queued counter".
 """
 
 from __future__ import annotations
@@ -85,18 +87,23 @@ def differ(writer: ambar.mpi.MpiWriter, mode: str) -> None:
 def main() -> None:
     placement: Any
     mode, path, placement = sys.argv[1:]
+    options: dict[str, Any] = {"placement": placement}
+    if placement == "queued":
+        options = {"queue_bytes": 10_000}
+    elif placement == "queued counter":
+        options = {"queue_bytes": 10_000, "placement": "counter"}
     comm = MPI.COMM_WORLD
     if mode in ("bound", "skip", "forget"):
-        with ambar.mpi.create(path, comm, placement=placement) as writer:
+        with ambar.mpi.create(path, comm, **options) as writer:
             differ(writer, mode)
         return
     if mode == "append":
-        with ambar.mpi.create(path, comm, "a", placement=placement) as writer:
+        with ambar.mpi.create(path, comm, "a", **options) as writer:
             write(writer, rows(comm))
         whole = ambar.open_store(path)["step_000001/a"][comm.rank :: comm.size]
         assert np.array_equal(whole, truth()[comm.rank :: comm.size])
         return
-    with ambar.mpi.create(path, comm, placement=placement) as writer:
+    with ambar.mpi.create(path, comm, **options) as writer:
         writer.create_group("about", {"code": "blocks"})
         if mode == "leave" and comm.rank == 1:
             raise RuntimeError("rank 1 has had enough")
