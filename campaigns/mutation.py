@@ -144,7 +144,8 @@ def _attributes(image: seal.Image, rng: np.random.Generator) -> None:
     """Change the attribute ``ambar`` of a group."""
     root = image.root
     nodes = [root, *root["consolidated_metadata"]["metadata"].values()]
-    known = [node["attributes"]["ambar"] for node in nodes if "ambar" in node["attributes"]]
+    own = [node.get("attributes", {}) for node in nodes]
+    known = [attributes["ambar"] for attributes in own if "ambar" in attributes]
     for _ in range(int(rng.choice([1, 1, 2]))):
         about = known[rng.integers(len(known))]
         checksum = about.pop("checksum", None)
@@ -273,7 +274,8 @@ def _mesh(image: seal.Image, rng: np.random.Generator) -> None:
     """Change the deflated description of a mesh."""
     root = image.root
     nodes = [root, *root["consolidated_metadata"]["metadata"].values()]
-    found = [n["attributes"]["ambar"] for n in nodes if "data" in n["attributes"].get("ambar", {})]
+    own = [node.get("attributes", {}).get("ambar", {}) for node in nodes]
+    found = [about for about in own if "data" in about]
     if not found:
         return _attributes(image, rng)
     about = found[rng.integers(len(found))]

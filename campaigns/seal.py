@@ -314,9 +314,7 @@ def _append(image: Image, content: bytearray, key: str, data: bytes, before: int
     sizes = (checksum, len(data), len(data), len(name))
     content += struct.pack("<4s3HI3I2H", b"PK\3\4", 20, 0x800, 0, 0x210000, *sizes, 0) + name
     seal = seal_of(image, key)
-    extra = struct.pack("<2HQ", 0x6D61, 8, before + len(content))
-    if seal is not None:
-        extra = struct.pack("<2HQI", 0x6D61, 12, before + len(content), seal)
+    extra = b"" if seal is None else struct.pack("<2HI", 0x6D61, 4, seal)
     content += data
     fields = (b"PK\1\2", 0x032D, 20, 0x800, 0, 0x210000, *sizes, len(extra), 0, 0, 0)
     return struct.pack("<4s4HI3I5HII", *fields, 0x81A40000, start) + name + extra

@@ -163,17 +163,16 @@ def add_entries(
         check(info.compress_size in possible, f"{info.filename} has two different lengths")
         name_end = info.header_offset + 30 + len(info.filename.encode())
         if end is not None:
-            check(len(mine) in (8, 12), f"{info.filename} lacks a valid extra field of ambar")
-            start = int.from_bytes(mine[:8], "little")
-            check(name_end <= start and start + info.compress_size <= end,
-                  f"{info.filename} is outside of the entries")  # fmt: skip
+            check(len(mine) in (0, 4), f"{info.filename} has an invalid extra field of ambar")
+            start = name_end + (20 if info.file_size >= 2**32 - 1 else 0)
+            check(start + info.compress_size <= end, f"{info.filename} is outside of the entries")
         else:
             check(not mine, "the header of a store is damaged")
             if info.filename.startswith(".ambar/") or (info.is_dir() and not info.file_size):
                 continue
             lengths = struct.unpack_from("<HH", data, info.header_offset + 26)
             start = info.header_offset + 30 + sum(lengths)
-        seal = int.from_bytes(mine[8:], "little") if len(mine) == 12 else None
+        seal = int.from_bytes(mine, "little") if mine else None
         container.add(info.orig_filename, data, start, info.file_size, info.CRC, seal, deflated)
     return container
 

@@ -420,6 +420,7 @@ class RankWriter:
         alignment: int,
         extent: int,
         threads: int,
+        queue: int | None,
     ) -> RankWriter:
         """Create a store, or open one for appending, on rank 0."""
 
@@ -575,6 +576,9 @@ class Amr:
 
     def boxes(self, level: int) -> NDArray[np.int64]:
         """Return int64 (boxes, 2, ndim): first cell and exclusive end; ValueError for a tree."""
+
+    def origins(self, level: int) -> NDArray[np.int64]:
+        """Return int64 (blocks, ndim): the first cell of each unit block; ValueError for a tree."""
 
     def read_box(self, level: int, index: int, field: str) -> _Floats:
         """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""

@@ -180,6 +180,21 @@ def test_export_writes_the_same_files(
         ambar.export(store, tmp_path / "plt")
 
 
+def test_only_extrema_that_differ_from_the_values_are_stored(small: Path, tmp_path: Path) -> None:
+    plotfile = shutil.copytree(small, tmp_path / "plt00000")
+    header = plotfile / "Level_1" / "Cell_H"
+    lines = header.read_text().split("\n")
+    row = next(i for i, line in enumerate(lines) if line.count(",") == 1 and "(" not in line) + 1
+    mantissa, _, rest = lines[row].partition("e")
+    lines[row] = f"{mantissa[:-4]}{(int(mantissa[-4]) + 1) % 10}{mantissa[-3:]}e{rest}"
+    header.write_text("\n".join(lines))
+    ambar.convert(plotfile, tmp_path / "x.ambar", fsync=False)
+    layout = json.loads(ambar.open_store(tmp_path / "x.ambar")["source/layout"][:][0])
+    assert [level["extrema"] is None for level in layout["levels"]] == [True, False]
+    ambar.export(tmp_path / "x.ambar", tmp_path / "again")
+    same_files(plotfile, tmp_path / "again")
+
+
 @pytest.mark.parametrize("covered", ["auto", "keep", "drop"])
 def test_covered_cells(covered: str, small: Path, tmp_path: Path) -> None:
     levels = plotfiles.write(tmp_path / "plt")

@@ -77,7 +77,7 @@ def by_reference(path: Path, commit: int | None = None) -> Contents:
     """Return the arrays of a commit, and their attributes, according to the reference."""
     arrays = reference.list_arrays(path, commit)
     return {
-        name: (node["attributes"], reference.read(path, name, commit))
+        name: (node.get("attributes", {}), reference.read(path, name, commit))
         for name, node in arrays.items()
     }
 

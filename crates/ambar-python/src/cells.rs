@@ -289,16 +289,18 @@ impl Amr {
             .boxes;
         let corner = |b: &IndexBox| [b.lo, b.hi];
         let corners = boxes.iter().flat_map(corner);
-        let numbers = corners.flat_map(|corner| corner.into_iter().take(ndim));
-        let columns = Column::allocate(&[DataType::Int64], boxes.len() * 2 * ndim);
-        let mut column = columns
-            .or_raise()?
-            .pop()
-            .ok_or_else(|| PyValueError::new_err("the column of boxes was not allocated"))?;
-        for (to, number) in column.values_mut::<i64>().iter_mut().zip(numbers) {
-            *to = number;
-        }
-        to_numpy(py, column)?.call_method1("reshape", ((boxes.len(), 2, ndim),))
+        let points = points_to_numpy(py, corners, 2 * boxes.len(), ndim)?;
+        points.call_method1("reshape", ((boxes.len(), 2, ndim),))
+    }
+
+    /// The first cell of each unit block of a level, as an array (blocks, ndim).
+    fn origins<'py>(&self, py: Python<'py>, level: usize) -> PyResult<Bound<'py, PyAny>> {
+        let patches = self.patches()?;
+        let blocks = detached(py, None, || patches.blocks(level))?;
+        let origins = blocks.origins();
+        let ndim = patches.hierarchy().ndim;
+        let points = points_to_numpy(py, origins.iter().copied(), origins.len(), ndim)?;
+        points.call_method1("reshape", ((origins.len(), ndim),))
     }
 
     /// A field on all cells of a box of patches, including covered cells: 1-D, x fastest.
@@ -561,6 +563,25 @@ impl Amr {
         rest.extend(lend_whole(dict, &**tree.source(), fields, selection)?);
         Ok(rest)
     }
+}
+
+/// The first `ndim` coordinates of `count` points, consecutive, as an array of integers.
+fn points_to_numpy(
+    py: Python<'_>,
+    points: impl Iterator<Item = [i64; 3]>,
+    count: usize,
+    ndim: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let columns = Column::allocate(&[DataType::Int64], count * ndim);
+    let mut column = columns
+        .or_raise()?
+        .pop()
+        .ok_or_else(|| PyValueError::new_err("the column of points was not allocated"))?;
+    let numbers = points.flat_map(|point| point.into_iter().take(ndim));
+    for (to, number) in column.values_mut::<i64>().iter_mut().zip(numbers) {
+        *to = number;
+    }
+    to_numpy(py, column)
 }
 
 fn no_level(level: impl std::fmt::Display, levels: usize) -> PyErr {

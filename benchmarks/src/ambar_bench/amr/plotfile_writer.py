@@ -1,4 +1,4 @@
-"""Writes native AMReX plotfiles of float64 fields, without ambar."""
+"""Writes native AMReX plotfiles of float64 fields, in the form that AMReX writes, without ambar."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ def _header(fields: Sequence[str], shape: Corner, boxes: Sequence[Sequence[Box]]
     sizes = [[1 / (cells * ratio) for cells in shape] for ratio in ratios]
     domains = [((0,) * ndim, tuple(cells * ratio - 1 for cells in shape)) for ratio in ratios]
     lines = ["HyperCLaw-V1.1", str(len(fields)), *fields, str(ndim), "0", str(len(boxes) - 1)]
-    lines += [_row([0.0] * ndim), _row([1.0] * ndim), f"{REFINEMENT_RATIO} " * (len(boxes) - 1)]
+    # AMReX ends the rows before the boxes with a space.
+    lines += [f"{_row([end] * ndim)} " for end in (0.0, 1.0)]
+    lines += [f"{REFINEMENT_RATIO} " * (len(boxes) - 1)]
     lines += ["".join(f"{_box(domain)} " for domain in domains), "0 " * len(boxes)]
-    lines += [*map(_row, sizes), "0", "0"]
+    lines += [*(f"{_row(sides)} " for sides in sizes), "0", "0"]
     for level, level_boxes in enumerate(boxes):
         lines += [f"{level} {len(level_boxes)} 0", "0"]
         for lo, hi in level_boxes:
@@ -79,7 +81,7 @@ def _write_level(folder: Path, boxes: Sequence[Box], parts: Sequence[np.ndarray]
     for extrema in ([part.min(axes) for part in parts], [part.max(axes) for part in parts]):
         rows = ("".join(f"{value:.17e}," for value in row) for row in extrema)
         lines += [f"{len(boxes)},{count}", *rows, ""]
-    (folder / "Cell_H").write_text("\n".join(lines))
+    (folder / "Cell_H").write_text("\n".join(lines) + "\n")
 
 
 def _box(box: Box) -> str:

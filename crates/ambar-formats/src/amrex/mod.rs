@@ -15,7 +15,7 @@ mod write;
 
 pub use crate::progress::Progress;
 pub use convert::{ConvertOptions, Input, OpenFile, SourceInfo, convert, convert_run, export};
-pub use files::cell_header::Extrema;
+pub use files::extrema::Extrema;
 pub use files::folder::{FileUsage, IgnoredEntry};
 pub use files::names::{field_names, renamed};
 pub use layout::PlotfileLayout;

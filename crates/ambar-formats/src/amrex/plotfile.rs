@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ambar::kinds::amr::patches::{IndexBox, PatchHierarchy, PatchLevel, PatchSource, copy_cells};
 use ambar::{Column, DataType, Error, ErrorKind, Result};
 
-use super::files::cell_header::Extrema;
+use super::files::extrema::Extrema;
 use super::files::fab::swap_bytes;
 use super::files::folder::{self, FileUsage, FolderContents, IgnoredEntry};
 use super::files::header::PlotfileHeader;

@@ -8,26 +8,62 @@ use serde::{Deserialize, Serialize};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
-/// The codec's `configuration`, as numcodecs writes it. It describes the encoding; decoding does not need it.
+/// The codec's `configuration`, as numcodecs defines it. It describes the encoding; decoding does not need it.
+/// Options with the default of numcodecs are not written, because each array has a document of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Config {
+    #[serde(default = "default_level")]
     pub level: usize,
+    #[serde(default = "auto", skip_serializing_if = "is_auto")]
     pub mode_spec: String,
+    #[serde(default = "auto", skip_serializing_if = "is_auto")]
     pub delta_spec: String,
+    #[serde(default = "equal_pages", skip_serializing_if = "is_equal_pages")]
     pub paging_spec: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta_encoding_order: Option<usize>,
+    #[serde(default = "page", skip_serializing_if = "is_page")]
     pub equal_pages_up_to: usize,
+}
+
+fn default_level() -> usize {
+    pco::DEFAULT_COMPRESSION_LEVEL
+}
+
+fn auto() -> String {
+    "auto".into()
+}
+
+fn is_auto(spec: &str) -> bool {
+    spec == "auto"
+}
+
+fn equal_pages() -> String {
+    "equal_pages_up_to".into()
+}
+
+fn is_equal_pages(spec: &str) -> bool {
+    spec == "equal_pages_up_to"
+}
+
+fn page() -> usize {
+    pco::DEFAULT_MAX_PAGE_N
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_page(values: &usize) -> bool {
+    *values == page()
 }
 
 impl Config {
     pub fn new(level: usize) -> Self {
         Self {
             level,
-            mode_spec: "auto".into(),
-            delta_spec: "auto".into(),
-            paging_spec: "equal_pages_up_to".into(),
+            mode_spec: auto(),
+            delta_spec: auto(),
+            paging_spec: equal_pages(),
             delta_encoding_order: None,
-            equal_pages_up_to: pco::DEFAULT_MAX_PAGE_N,
+            equal_pages_up_to: page(),
         }
     }
 

@@ -237,11 +237,14 @@ impl ArrayMetadata {
             "shape": self.shape,
             "data_type": self.dtype.to_json(),
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": grid}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "chunk_key_encoding": {"name": "default"},
             "fill_value": fill::to_json(&self.dtype, &self.fill_value)?,
             "codecs": codecs,
-            "attributes": with_loss(&self.attributes, self.chain.error_bound()),
         });
+        let attributes = with_loss(&self.attributes, self.chain.error_bound());
+        if !attributes.is_empty() {
+            document["attributes"] = json!(attributes);
+        }
         if !self.dimension_names.is_empty() {
             document["dimension_names"] = json!(self.dimension_names);
         }

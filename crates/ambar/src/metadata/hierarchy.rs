@@ -303,7 +303,11 @@ fn take_own(attributes: &mut Attributes) -> Result<Tags> {
 
 /// The document of a group.
 pub(crate) fn group_document(attributes: &Attributes) -> Value {
-    json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+    let mut document = json!({"zarr_format": 3, "node_type": "group"});
+    if !attributes.is_empty() {
+        document["attributes"] = json!(attributes);
+    }
+    document
 }
 
 /// The root's document: its attributes, with version and checksum, and the documents of all nodes.

@@ -175,6 +175,9 @@ fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<Differen
         }
         let inner = match (x, y) {
             (Some(Value::Object(x)), Some(Value::Object(y))) => difference(x, y),
+            // Empty attributes are left out.
+            (Some(Value::Object(x)), None) => difference(x, &Map::new()),
+            (None, Some(Value::Object(y))) => difference(&Map::new(), y),
             (Some(Value::Array(x)), Some(Value::Array(y))) => {
                 difference(&numbered(x), &numbered(y)).filter(|_| x.iter().any(Value::is_object))
             }

@@ -51,7 +51,7 @@ class PatchValues:
         base = f"{self._group.path}/level_{level}"
         array = self._group.store._array(f"{base}/{self._group.array_name(field)}")
         if level not in self._origins:
-            self._origins[level] = self._group.store._array(f"{base}/origin")[:]
+            self._origins[level] = self._amr.origins(level)
         origins, side = self._origins[level], int(about["side"])
         values = np.empty((part[1] - part[0])[::-1], array.dtype)
         is_near = ((origins < part[1]) & (origins + side > part[0])).all(axis=1)

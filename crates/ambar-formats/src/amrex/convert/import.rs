@@ -14,6 +14,7 @@ use ambar::store::StoreWriter;
 use ambar::{Column, DataType, Error, Result};
 use serde_json::{Map, Value, json};
 
+use super::observed_extrema::ObservedExtrema;
 use super::options::{ConvertOptions, SourceInfo};
 use super::stored::{LAYOUT, ORDER, RUN};
 use crate::amrex::json;
@@ -153,8 +154,15 @@ impl SnapshotWriter<'_> {
             let fields = options.fields.as_deref().unwrap_or(source.fields());
             components.insert(CELLS.into(), json!(fields));
             let phase = progress.phase(Phase::new(0, end));
-            write_cells(writer, &format!("{below}/amr"), source, phase, options)?;
-            write_texts(writer, below, plotfile, info, options)?;
+            let observed = ObservedExtrema::new(source);
+            write_cells(writer, &format!("{below}/amr"), &observed, phase, options)?;
+            write_texts(
+                writer,
+                below,
+                plotfile.map(|p| (p, &observed)),
+                info,
+                options,
+            )?;
         }
         if let Some(plotfile) = plotfile {
             let count = selection.species.len() as u64;
@@ -324,7 +332,7 @@ fn write_cells(
 fn write_texts(
     writer: &mut StoreWriter,
     group: &str,
-    plotfile: Option<&Plotfile>,
+    plotfile: Option<(&Plotfile, &ObservedExtrema<'_>)>,
     info: &SourceInfo,
     options: &ConvertOptions,
 ) -> Result<()> {
@@ -335,12 +343,16 @@ fn write_texts(
                 Error::invalid(format!("cannot write the run information as JSON: {error}"))
             })?,
         ),
-        Some(plotfile) => {
+        Some((plotfile, observed)) => {
             let mut layout = plotfile.layout()?;
             let is_exact = options.covered != Covered::Drop
                 && of_cells(&options.compression).error_bounds.is_empty();
             if !is_exact || options.fields.is_some() {
                 layout.clear_extrema();
+            } else {
+                layout.omit_extrema(plotfile, |level, is_total| {
+                    observed.of_level(level, is_total)
+                });
             }
             (LAYOUT, layout.to_json()?)
         }

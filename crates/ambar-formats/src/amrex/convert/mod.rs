@@ -2,6 +2,7 @@
 
 mod export;
 mod import;
+mod observed_extrema;
 mod options;
 mod run;
 mod stored;

@@ -7,6 +7,7 @@ use std::path::Path;
 use ambar::kinds::amr::patches::IndexBox;
 use ambar::{Error, Result};
 
+use super::extrema::Extrema;
 use super::fab::Descriptor;
 use super::names::check_path;
 use super::number_text::scientific;
@@ -43,16 +44,16 @@ pub struct CellHeader {
     pub descriptor: Option<Descriptor>,
 }
 
-/// Minima and maxima: one row per box (or one row for the level), one column per component.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct Extrema {
-    /// Minima, row by row.
-    pub min: Vec<f64>,
-    /// Maxima, row by row.
-    pub max: Vec<f64>,
-}
-
 impl CellHeader {
+    /// Whether the extrema are those of the level, not of each box; `None` if the format has none.
+    pub fn has_totals(&self) -> Option<bool> {
+        match self.version {
+            VERSION | BARE_TABLES => Some(false),
+            BARE_TOTALS => Some(true),
+            _ => None,
+        }
+    }
+
     /// Parses the text of a `Cell_H`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The files of a plotfile and their formats.
 
 pub mod cell_header;
+pub mod extrema;
 pub mod fab;
 pub mod folder;
 pub mod header;

@@ -47,7 +47,7 @@ pub struct LevelLayout {
     /// By box, lines before FABs that differ from those that current AMReX writes.
     pub lines: BTreeMap<usize, String>,
     /// Minima and maxima in `Cell_H`, as the bytes of little-endian doubles in hexadecimal digits; `None`
-    /// to compute them.
+    /// if they are those of the values, which are computed.
     pub extrema: Option<[String; 2]>,
     /// The text of `Cell_H`, if it differs from the one that current AMReX writes.
     pub text: Option<String>,
@@ -83,7 +83,7 @@ pub enum ParticleBoxes {
 
 impl PlotfileLayout {
     /// The layout as JSON for `from_json`: about ten bytes per box, and 32 per box and field for minima
-    /// and maxima.
+    /// and maxima that are not those of the values.
     ///
     /// # Errors
     /// `Invalid` if serialization fails, which does not happen for a layout of a plotfile.

@@ -9,6 +9,7 @@ use ambar::{Error, Result};
 use super::run::{RunInfo, RunLevel, build_header};
 use super::{LevelLayout, ParticleBoxes, PlotfileLayout, SpeciesLayout};
 use crate::amrex::files::cell_header::format_boxes;
+use crate::amrex::files::extrema::Extrema;
 use crate::amrex::files::fab::LINE_LIMIT;
 use crate::amrex::files::folder::small_text;
 use crate::amrex::files::header::HeaderLevel;
@@ -135,6 +136,21 @@ impl Plotfile {
             lines.insert(index, String::from_utf8_lossy(&line).into_owned());
         }
         Ok(lines)
+    }
+}
+
+impl PlotfileLayout {
+    /// Removes the minima and maxima of the levels whose values have them: `computed` returns those of a level's boxes,
+    /// or with `true` those of the level.
+    pub fn omit_extrema(&mut self, plotfile: &Plotfile, computed: impl Fn(usize, bool) -> Extrema) {
+        for (number, layout) in self.levels.iter_mut().enumerate() {
+            let header = &plotfile.levels[number].header;
+            if let (Some(stored), Some(is_total)) = (&header.extrema, header.has_totals())
+                && computed(number, is_total).is_identical(stored)
+            {
+                layout.extrema = None;
+            }
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use ambar::{DataType, Error, Result};
 use rayon::prelude::*;
 
 use super::create::{create, write_text};
-use crate::amrex::files::cell_header::{CellHeader, Extrema, VERSION};
+use crate::amrex::files::cell_header::{CellHeader, VERSION};
+use crate::amrex::files::extrema::{Extrema, ValueRange};
 use crate::amrex::files::fab::{Descriptor, FabLine, swap_bytes};
 use crate::amrex::layout::{LevelLayout, cell_header, from_hex};
 use crate::progress::ProgressCounter;
@@ -64,7 +65,7 @@ pub fn default_layout(source: &dyn PatchSource, number: usize) -> Result<LevelLa
 /// The minimum and maximum of each component of a box.
 struct BoxExtrema {
     index: usize,
-    components: Vec<[f64; 2]>,
+    components: Vec<ValueRange>,
 }
 
 /// A FAB to write.
@@ -223,11 +224,8 @@ fn level_extrema(
     header: &CellHeader,
     written: Vec<Vec<BoxExtrema>>,
 ) -> Option<Extrema> {
-    let row_count = match header.version {
-        1 | 3 => header.boxes.len(),
-        4 => 1,
-        _ => return None,
-    };
+    let is_total = header.has_totals()?;
+    let row_count = if is_total { 1 } else { header.boxes.len() };
     if let Some([min, max]) = &layout.extrema {
         let values = row_count * header.components;
         if let (Some(min), Some(max)) = (from_hex(min, values), from_hex(max, values)) {
@@ -236,21 +234,8 @@ fn level_extrema(
     }
     let mut sorted: Vec<_> = written.into_iter().flatten().collect();
     sorted.sort_by_key(|row| row.index);
-    let mut rows: Vec<_> = sorted.into_iter().map(|row| row.components).collect();
-    if row_count == 1 && rows.len() > 1 {
-        let empty = vec![[f64::INFINITY, f64::NEG_INFINITY]; header.components];
-        let total = rows.iter().fold(empty, |mut total, row| {
-            for (total, [low, high]) in total.iter_mut().zip(row) {
-                *total = [total[0].min(*low), total[1].max(*high)];
-            }
-            total
-        });
-        rows = vec![total];
-    }
-    Some(Extrema {
-        min: rows.iter().flatten().map(|[low, _]| *low).collect(),
-        max: rows.iter().flatten().map(|[_, high]| *high).collect(),
-    })
+    let rows: Vec<_> = sorted.into_iter().map(|row| row.components).collect();
+    Some(Extrema::of_boxes(&rows, header.components, is_total))
 }
 
 /// Writes the FABs of one file.
@@ -275,7 +260,7 @@ impl FabWriter<'_> {
             buffer.resize(cells.cells() * size, 0);
             source.read_box(self.level.number, fab.index, field, &mut buffer)?;
             let mut values = convert(field, &dtype, &buffer, fab.descriptor)?;
-            components.push(range(&values, fab.descriptor));
+            components.push(ValueRange::of(&values, fab.descriptor.double));
             if fab.descriptor.is_swapped() {
                 swap_bytes(values.to_mut(), fab.descriptor.size());
             }
@@ -327,18 +312,4 @@ fn convert<'a>(
         }
     };
     Ok(converted.into())
-}
-
-/// Minimum and maximum of the values, ignoring NaN.
-fn range(values: &[u8], descriptor: Descriptor) -> [f64; 2] {
-    let mut range = [f64::INFINITY, f64::NEG_INFINITY];
-    let mut add = |value: f64| range = [range[0].min(value), range[1].max(value)];
-    if descriptor.double {
-        let each = values.as_chunks().0.iter();
-        each.for_each(|bytes| add(f64::from_ne_bytes(*bytes)));
-    } else {
-        let each = values.as_chunks().0.iter();
-        each.for_each(|bytes| add(f64::from(f32::from_ne_bytes(*bytes))));
-    }
-    range
 }

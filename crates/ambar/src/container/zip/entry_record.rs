@@ -34,14 +34,17 @@ impl EntryRecord {
     /// The local header of the entry `key`.
     pub fn local_header(&self, key: &str) -> Vec<u8> {
         let mut header = Vec::new();
+        self.header_of(key).encode(&mut header);
+        header
+    }
+
+    fn header_of<'a>(&self, key: &'a str) -> LocalHeader<'a> {
         LocalHeader {
             name: key,
             len: self.len,
             deflated: self.deflated,
             crc32: self.crc32,
         }
-        .encode(&mut header);
-        header
     }
 
     /// The content, whose bytes in the file are `stored`, with its CRC-32 verified.
@@ -71,7 +74,7 @@ pub struct ParsedEntry<'a> {
 /// The program that wrote the ZIP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Producer {
-    /// ambar, whose entries contain the offset of their content.
+    /// ambar, whose local headers have a known length.
     Ambar,
     /// Another program.
     Other,
@@ -122,8 +125,8 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
         len: u64::from(u32_at(bytes, 24)),
         stored_len: u64::from(u32_at(bytes, 20)),
         header_offset: u64::from(u32_at(bytes, 42)),
-        data_offset: None,
         seal: None,
+        is_own: false,
     }
     .complete(extra)
     .ok_or_else(cut)?;
@@ -146,21 +149,24 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
             extras.len, extras.stored_len
         )));
     }
-    match (producer, extras.data_offset) {
-        (Producer::Ambar, None) => return Err(cut()),
+    if producer == Producer::Other && extras.is_own {
         // The header was not recognised, but ambar has written this entry.
-        (Producer::Other, Some(_)) => return Err(slot::damaged_header()),
-        _ => {}
+        return Err(slot::damaged_header());
     }
-    let record = EntryRecord {
+    let mut record = EntryRecord {
         header_offset: extras.header_offset,
-        data_offset: extras.data_offset,
+        data_offset: None,
         len: extras.len,
         deflated,
         crc32: u32_at(bytes, 16),
         seal: extras.seal,
         streamed: flags & 8 != 0,
     };
+    if producer == Producer::Ambar {
+        // ambar writes no other extra fields into local headers than those that follow from the length.
+        let header_len = record.header_of(name).encoded_len() as u64;
+        record.data_offset = record.header_offset.checked_add(header_len);
+    }
     Ok(ParsedEntry {
         name,
         record,
@@ -175,12 +181,11 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
 pub fn check_location(entry: &ParsedEntry<'_>, end: u64) -> Result<()> {
     let ParsedEntry { name, record, .. } = entry;
     let least = (records::LOCAL_LEN + name.len()) as u64;
-    let earliest = record.header_offset.checked_add(least);
-    let data = record.data_offset.or(earliest);
-    let inside = earliest
-        .zip(data)
-        .filter(|(earliest, data)| data >= earliest)
-        .and_then(|(_, data)| data.checked_add(record.stored_len()))
+    let earliest = || record.header_offset.checked_add(least);
+    let inside = record
+        .data_offset
+        .or_else(earliest)
+        .and_then(|data| data.checked_add(record.stored_len()))
         .is_some_and(|last| last <= end);
     if inside {
         return Ok(());

@@ -425,7 +425,6 @@ fn encode_entry(key: &str, record: &EntryRecord, directory: &mut Vec<u8>) {
         deflated: record.deflated,
         crc32: record.crc32,
         header_offset: record.header_offset,
-        data_offset: record.data_offset.unwrap_or_default(),
         seal: record.seal,
     }
     .encode(directory);

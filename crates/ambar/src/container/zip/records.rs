@@ -36,6 +36,9 @@ const LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
 /// Length of the fixed part of a local header.
 pub const LOCAL_LEN: usize = 30;
 
+/// Length of the ZIP64 extra field of a local header.
+const ZIP64_LOCAL_LEN: usize = 20;
+
 /// Length of the fixed part of an entry of the central directory.
 pub const DIRECTORY_LEN: usize = 46;
 
@@ -85,9 +88,15 @@ impl LocalHeader<'_> {
         self.len >= u64::from(IN_ZIP64)
     }
 
+    /// The header's length in bytes.
+    pub fn encoded_len(&self) -> usize {
+        LOCAL_LEN + self.name.len() + if self.is_zip64() { ZIP64_LOCAL_LEN } else { 0 }
+    }
+
     /// Appends the header's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_fixed(out, if self.is_zip64() { 20 } else { 0 });
+        let extra_len = if self.is_zip64() { ZIP64_LOCAL_LEN } else { 0 };
+        self.encode_fixed(out, extra_len as u16);
         if self.is_zip64() {
             // APPNOTE 4.5.3: a local header must contain both sizes.
             put16(out, ZIP64_ID);
@@ -136,8 +145,6 @@ pub struct DirectoryEntry<'a> {
     pub crc32: u32,
     /// File offset of the local header.
     pub header_offset: u64,
-    /// File offset of the content.
-    pub data_offset: u64,
     /// The entry's seal, if it has one.
     pub seal: Option<u32>,
 }
@@ -162,8 +169,8 @@ impl DirectoryEntry<'_> {
         );
         put_method(out, self.deflated, self.crc32, self.len);
         put16(out, self.name.len() as u16);
-        let own_len = if self.seal.is_some() { 12 } else { 8 };
-        put16(out, zip64_field + 4 + own_len);
+        let own_field = if self.seal.is_some() { 8 } else { 0 };
+        put16(out, zip64_field + own_field);
         put16(out, 0); // comment
         put16(out, 0); // disk
         put16(out, 0); // internal attributes
@@ -181,10 +188,9 @@ impl DirectoryEntry<'_> {
         if far {
             put64(out, self.header_offset);
         }
-        put16(out, EXTRA_ID);
-        put16(out, own_len);
-        put64(out, self.data_offset);
         if let Some(seal) = self.seal {
+            put16(out, EXTRA_ID);
+            put16(out, 4);
             put32(out, seal);
         }
     }
@@ -259,10 +265,10 @@ pub struct ExtraFields {
     pub stored_len: u64,
     /// File offset of the local header.
     pub header_offset: u64,
-    /// File offset of the content, if ambar wrote the entry.
-    pub data_offset: Option<u64>,
     /// The entry's seal, if it has one.
     pub seal: Option<u32>,
+    /// Whether there is a field of ambar.
+    pub is_own: bool,
 }
 
 impl ExtraFields {
@@ -275,9 +281,15 @@ impl ExtraFields {
             let field = extra.get(4..4 + len)?;
             match id {
                 ZIP64_ID => self.complete_zip64(field)?,
-                EXTRA_ID if len == 8 || len == 12 => {
-                    self.data_offset = Some(u64_at(field, 0));
-                    self.seal = (len == 12).then(|| u32_at(field, 8));
+                EXTRA_ID => {
+                    self.is_own = true;
+                    // Before version 0.1.0 the offset of the content preceded the seal, or was there alone.
+                    self.seal = match len {
+                        4 => Some(u32_at(field, 0)),
+                        8 => None,
+                        12 => Some(u32_at(field, 8)),
+                        _ => return None,
+                    };
                 }
                 _ => {}
             }

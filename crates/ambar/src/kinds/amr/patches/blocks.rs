@@ -61,28 +61,49 @@ impl Blocks {
         if cells == CellSet::Leaves {
             keys = self::keys(nest, level, side, cells)?;
         }
-        let origin = |key: &u128| {
-            let place = morton::point(nest.ndim(), *key);
-            let first = first_place(nest, level, side);
-            std::array::from_fn(|d| {
-                if d < nest.ndim() {
-                    (place[d] as i64 + first[d]) * side as i64
-                } else {
-                    0
-                }
-            })
-        };
         let block_cells = side.pow(nest.ndim() as u32);
         let wanted = chunk_cells.unwrap_or_else(|| chunk_cells_of(keys.len() * block_cells));
-        Ok(Self {
+        // A level that fits in one chunk is not padded.
+        let per_chunk = (wanted / block_cells).max(1).min(keys.len().max(1));
+        Ok(Self::from_keys(nest, level, (side, per_chunk), keys))
+    }
+
+    /// The blocks of `side` that contain `cells` of a level.
+    ///
+    /// # Errors
+    /// `Limit` for more blocks than can be handled.
+    pub(crate) fn of_side(
+        nest: &Arc<Nest>,
+        level: usize,
+        (side, per_chunk): (usize, usize),
+        cells: CellSet,
+    ) -> Result<Self> {
+        let keys = keys(nest, level, side, cells)?;
+        Ok(Self::from_keys(nest, level, (side, per_chunk), keys))
+    }
+
+    fn from_keys(
+        nest: &Arc<Nest>,
+        level: usize,
+        (side, per_chunk): (usize, usize),
+        keys: Vec<u128>,
+    ) -> Self {
+        let first = first_place(nest, level, side);
+        let origin = |key: &u128| {
+            let place = morton::point(nest.ndim(), *key);
+            std::array::from_fn(|d| match d < nest.ndim() {
+                true => (place[d] as i64 + first[d]) * side as i64,
+                false => 0,
+            })
+        };
+        Self {
             origins: keys.iter().map(origin).collect(),
-            // A level that fits in one chunk is not padded.
-            per_chunk: (wanted / block_cells).max(1).min(keys.len().max(1)),
+            per_chunk,
             nest: Arc::clone(nest),
             level,
             side,
             keys,
-        })
+        }
     }
 
     /// The blocks with the origins in a store.

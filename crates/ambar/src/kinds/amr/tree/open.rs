@@ -12,6 +12,7 @@ use crate::kinds::attributes::{self, names};
 use crate::kinds::select::chunk_count;
 use crate::kinds::source::ColumnSource;
 use crate::kinds::stored::{StoredColumns, whole_array};
+use crate::limits::zeroed;
 use crate::memory::Column;
 use crate::process::SetOnce;
 use crate::store::Store;
@@ -84,6 +85,11 @@ impl GeometryReader {
     ) -> Result<TreeGeometry> {
         let chunks = chunk_count(source);
         let n = shape.ndim;
+        let located = |error: Error| error.at_node(&self.path).in_file(self.store.location());
+        let jumps = self.jumps(n)?;
+        if chunks < 2 && self.store.kind(&format!("{}/corner", self.path))?.is_none() {
+            return of_one_chunk(shape, source, jumps).map_err(located);
+        }
         let corners = self.array("corner", DataType::Int64, &[Some(chunks), Some(n as u64)])?;
         let boxes = self.array(
             "box",
@@ -91,26 +97,6 @@ impl GeometryReader {
             &[Some(chunks), Some(2), Some(n as u64)],
         )?;
         let levels = self.array("level", DataType::UInt8, &[Some(chunks), Some(2)])?;
-        let mut jumps = Vec::new();
-        if self
-            .store
-            .kind(&format!("{}/jump_row", self.path))?
-            .is_some()
-        {
-            let rows = self.array("jump_row", DataType::UInt64, &[None])?;
-            let shape = [Some(rows.rows() as u64), Some(n as u64)];
-            let corners = self.array("jump_corner", DataType::Int64, &shape)?;
-            let rows = rows
-                .bytes()
-                .as_chunks()
-                .0
-                .iter()
-                .map(|row| u64::from_ne_bytes(*row));
-            jumps = rows
-                .zip(points(corners.bytes(), n))
-                .map(|(row, corner)| Jump { row, corner })
-                .collect();
-        }
         let floats: &[f64] = boxes.values();
         let corner_of = |x: &[f64]| std::array::from_fn(|d| x.get(d).copied().unwrap_or(0.0));
         let geometry = TreeGeometry {
@@ -122,11 +108,25 @@ impl GeometryReader {
             levels: levels.bytes().as_chunks::<2>().0.to_vec(),
             jumps,
         };
-        let located = |error: Error| error.at_node(&self.path).in_file(self.store.location());
         geometry
             .check(shape, source.rows(), chunks)
             .map_err(located)?;
         Ok(geometry)
+    }
+
+    fn jumps(&self, ndim: usize) -> Result<Vec<Jump>> {
+        let path = format!("{}/jump_row", self.path);
+        if self.store.kind(&path)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let rows = self.array("jump_row", DataType::UInt64, &[None])?;
+        let shape = [Some(rows.rows() as u64), Some(ndim as u64)];
+        let corners = self.array("jump_corner", DataType::Int64, &shape)?;
+        let rows: &[u64] = rows.values();
+        let jumps = rows.iter().zip(points(corners.bytes(), ndim));
+        Ok(jumps
+            .map(|(row, corner)| Jump { row: *row, corner })
+            .collect())
     }
 
     /// Reads an index array, which must have this type and shape (`None` for any length).
@@ -134,6 +134,19 @@ impl GeometryReader {
         let path = format!("{}/{name}", self.path);
         whole_array(&self.store, &path, dtype, shape)
     }
+}
+
+/// The geometry of a tree of at most one chunk, computed from the levels of its cells.
+fn of_one_chunk(
+    shape: &TreeShape,
+    source: &dyn ColumnSource,
+    jumps: Vec<Jump>,
+) -> Result<TreeGeometry> {
+    let rows = source.rows();
+    let mut levels = zeroed("the levels of the cells", rows as usize)?;
+    source.read(LEVEL, 0..rows, &mut levels)?;
+    TreeGeometry::of_leaves(shape, &levels, jumps, rows)
+        .map_err(|error| Error::corrupt(error.message()))
 }
 
 /// Points of `ndim` int64 coordinates; negative ones become larger than every lattice.

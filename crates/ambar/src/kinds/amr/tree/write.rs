@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kinds::amr::tree::derived_columns::DerivedColumn;
 use crate::kinds::amr::tree::geometry::TreeGeometry;
 use crate::kinds::amr::tree::leaf_positions::TreeLeafPositions;
-use crate::kinds::amr::{AmrTree, LEVEL, Leaves};
+use crate::kinds::amr::{AmrTree, Jump, LEVEL, Leaves};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
 use crate::kinds::streamed::StreamedColumns;
@@ -103,9 +103,12 @@ fn write_group(
     own.extend(more);
     writer.group(path, attributes::group("amr", own))?;
     let ranges = columns.write(writer, path)?;
-    // The index of the geometry includes the levels' ranges.
-    columns.write_ranges(writer, path, &ranges[1..])?;
-    write_geometry(writer, path, &geometry, shape.ndim)
+    if geometry.corners.len() > 1 {
+        // The index of the geometry includes the levels' ranges.
+        columns.write_ranges(writer, path, &ranges[1..])?;
+        write_geometry(writer, path, &geometry, shape.ndim)?;
+    }
+    write_jumps(writer, path, &geometry.jumps, shape.ndim)
 }
 
 /// Rows of a tree's chunks. Trees of more than a million cells have 500 to 1000 chunks or more, so that a
@@ -146,71 +149,63 @@ pub(super) fn cells_per_level(levels: &[u8]) -> Vec<(u8, u64)> {
         .collect()
 }
 
-fn write_geometry(
+pub(super) fn write_geometry(
     writer: &mut StoreWriter,
     path: &str,
     geometry: &TreeGeometry,
     ndim: usize,
 ) -> Result<()> {
     let (chunks, n) = (geometry.corners.len() as u64, ndim as u64);
-    let mut index = |name: &str, dtype, shape: &[u64], dimensions: &[&str], bytes: &[u8]| {
-        let array = IndexArray {
-            dtype,
-            shape,
-            dimensions,
-            bytes,
-        };
-        array.write_to_index(writer, path, name)
-    };
     let corners = geometry.corners.iter();
     let corners: Vec<u64> = corners
         .flat_map(|corner| &corner[..ndim])
         .copied()
         .collect();
-    let bytes = bytemuck::cast_slice(&corners);
-    index(
-        "corner",
-        DataType::Int64,
-        &[chunks, n],
-        &["chunk", "axis"],
-        bytes,
-    )?;
+    let corners = IndexArray {
+        dtype: DataType::Int64,
+        shape: &[chunks, n],
+        dimensions: &["chunk", "axis"],
+        bytes: bytemuck::cast_slice(&corners),
+    };
+    corners.write_to_index(writer, path, "corner")?;
     let boxes = geometry.boxes.iter().flatten();
     let boxes: Vec<f64> = boxes.flat_map(|corner| &corner[..ndim]).copied().collect();
-    let (shape, bytes) = ([chunks, 2, n], bytemuck::cast_slice(&boxes));
-    index(
-        "box",
-        DataType::Float64,
-        &shape,
-        &["chunk", "bound", "axis"],
-        bytes,
-    )?;
-    let bytes = geometry.levels.as_flattened();
-    index(
-        "level",
-        DataType::UInt8,
-        &[chunks, 2],
-        &["chunk", "bound"],
-        bytes,
-    )?;
-    if geometry.jumps.is_empty() {
+    let boxes = IndexArray {
+        dtype: DataType::Float64,
+        shape: &[chunks, 2, n],
+        dimensions: &["chunk", "bound", "axis"],
+        bytes: bytemuck::cast_slice(&boxes),
+    };
+    boxes.write_to_index(writer, path, "box")?;
+    let levels = IndexArray {
+        dtype: DataType::UInt8,
+        shape: &[chunks, 2],
+        dimensions: &["chunk", "bound"],
+        bytes: geometry.levels.as_flattened(),
+    };
+    levels.write_to_index(writer, path, "level")
+}
+
+fn write_jumps(writer: &mut StoreWriter, path: &str, jumps: &[Jump], ndim: usize) -> Result<()> {
+    if jumps.is_empty() {
         return Ok(());
     }
-    let jumps = geometry.jumps.len() as u64;
-    let rows: Vec<u64> = geometry.jumps.iter().map(|jump| jump.row).collect();
-    let bytes = bytemuck::cast_slice(&rows);
-    index("jump_row", DataType::UInt64, &[jumps], &["jump"], bytes)?;
-    let corners = geometry.jumps.iter();
-    let corners: Vec<u64> = corners
-        .flat_map(|jump| &jump.corner[..ndim])
-        .copied()
-        .collect();
-    let bytes = bytemuck::cast_slice(&corners);
-    index(
-        "jump_corner",
-        DataType::Int64,
-        &[jumps, n],
-        &["jump", "axis"],
-        bytes,
-    )
+    let count = jumps.len() as u64;
+    let rows: Vec<u64> = jumps.iter().map(|jump| jump.row).collect();
+    let rows = IndexArray {
+        dtype: DataType::UInt64,
+        shape: &[count],
+        dimensions: &["jump"],
+        bytes: bytemuck::cast_slice(&rows),
+    };
+    rows.write_to_index(writer, path, "jump_row")?;
+    let corners = jumps.iter().flat_map(|jump| &jump.corner[..ndim]);
+    let corners: Vec<u64> = corners.copied().collect();
+    let corners = IndexArray {
+        dtype: DataType::Int64,
+        shape: &[count, ndim as u64],
+        dimensions: &["jump", "axis"],
+        bytes: bytemuck::cast_slice(&corners),
+    };
+    corners.write_to_index(writer, path, "jump_corner")
 }

@@ -115,6 +115,22 @@ fn point<T: Copy>(
     Ok(point)
 }
 
+/// The `count` boxes in `listed`, the attribute "box" of a level.
+fn listed_boxes(listed: &Value, count: u64, ndim: usize) -> Result<Vec<IndexBox>> {
+    let listed = listed.as_array().ok_or_else(|| missing("box"))?;
+    if listed.len() as u64 != count {
+        return Err(missing("box"));
+    }
+    let corner = |b: &Value, i: usize| point(b.get(i), "box", ndim, i as i64, Value::as_i64);
+    let of_value = |b| {
+        Ok(IndexBox {
+            lo: corner(b, 0)?,
+            hi: corner(b, 1)?,
+        })
+    };
+    listed.iter().map(of_value).collect()
+}
+
 /// The hierarchy of the attributes and the lists of boxes, without checks.
 fn hierarchy(store: &Store, path: &str, own: &Value) -> Result<PatchHierarchy> {
     let ndim = number(own, "ndim", 3)? as usize;
@@ -130,15 +146,21 @@ fn hierarchy(store: &Store, path: &str, own: &Value) -> Result<PatchHierarchy> {
             point(corner, "domain", ndim, i as i64, Value::as_i64)
         };
         let count = self::number(level, "boxes", MAX_BOXES)?;
-        let shape = [Some(count), Some(2), Some(ndim as u64)];
-        let list = format!("{path}/level_{number}/box");
-        let corners = whole_array(store, &list, DataType::Int64, &shape)?;
+        let boxes = match level.get("box") {
+            Some(listed) => listed_boxes(listed, count, ndim)?,
+            None => {
+                let shape = [Some(count), Some(2), Some(ndim as u64)];
+                let list = format!("{path}/level_{number}/box");
+                let corners = whole_array(store, &list, DataType::Int64, &shape)?;
+                boxes(corners.values(), ndim)
+            }
+        };
         levels.push(PatchLevel {
             domain: IndexBox {
                 lo: bound(0)?,
                 hi: bound(1)?,
             },
-            boxes: boxes(corners.values(), ndim),
+            boxes,
             cell_size: point(
                 level.get("cell_size"),
                 "cell_size",

@@ -8,7 +8,7 @@ use crate::array::{Array, Slice};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::patches::blocks::{Blocks, MAX_BLOCKS};
-use crate::kinds::amr::patches::hierarchy::nest::Nest;
+use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::kinds::amr::patches::hierarchy::{IndexBox, MAX_INDEX};
 use crate::kinds::stored::whole_array;
 use crate::limits::Limits;
@@ -26,6 +26,26 @@ pub(crate) struct StoredLevel {
     pub per_chunk: usize,
     /// Ranges by field, then chunk, after they were read; `None` if the store has no ranges.
     pub ranges: SetOnce<Option<Vec<[f64; 2]>>>,
+}
+
+impl StoredLevel {
+    /// The unit blocks of a level without the array of their origins: those around all cells, or fewer, those
+    /// around leaf cells.
+    fn derived_blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks> {
+        let mut counts = Vec::new();
+        for cells in [CellSet::All, CellSet::Leaves] {
+            let blocks = Blocks::of_side(nest, level, (self.side, self.per_chunk), cells)?;
+            if blocks.origins().len() as u64 == self.blocks {
+                return Ok(blocks);
+            }
+            counts.push(blocks.origins().len());
+        }
+        Err(Error::corrupt(format!(
+            "expected {} or {} unit blocks of side {} on level {level}, found the attribute \"blocks\" {}; \
+             restore the file from a copy",
+            counts[0], counts[1], self.side, self.blocks
+        )))
+    }
 }
 
 /// The levels' arrays.
@@ -60,12 +80,15 @@ impl Values for StoredValues {
         let path = self.node(level, "origin");
         let located = |error: Error| error.at_node(&path).in_file(self.store.location());
         Limits::check("the list of unit blocks", stored.blocks, MAX_BLOCKS).map_err(located)?;
+        let division = (stored.side, stored.per_chunk);
+        if self.store.kind(&path)?.is_none() {
+            return stored.derived_blocks(nest, level).map_err(located);
+        }
         let shape = [Some(stored.blocks), Some(self.ndim as u64)];
         let origins = whole_array(&self.store, &path, DataType::Int64, &shape)?;
         let origins = origins.values::<i64>().chunks_exact(self.ndim);
         let origins =
             origins.map(|origin| std::array::from_fn(|d| origin.get(d).copied().unwrap_or(0)));
-        let division = (stored.side, stored.per_chunk);
         Blocks::from_origins(nest, level, division, origins.collect()).map_err(located)
     }
 

@@ -422,9 +422,7 @@ fn declare_rest(
     writer.declare_ranges(
         places,
         Box::new(move |store, ranges| {
-            let (boxes, origins) = plan.places(level);
-            boxes.write(store, &group)?;
-            origins.write(store, &group)?;
+            plan.write_places(level, store, &group)?;
             plan.write_index(level, ranges, store, &group)
         }),
     )

@@ -104,6 +104,11 @@ fn invalid_attributes_are_errors() {
         ("/levels/0/ratio/0", json!(7), ErrorKind::Corrupt),
         ("/levels/0/boxes", json!(1), ErrorKind::Corrupt),
         ("/levels/0/boxes", json!(huge), ErrorKind::Corrupt),
+        ("/levels/0/box", json!(1), ErrorKind::Corrupt),
+        ("/levels/0/box", json!([]), ErrorKind::Corrupt),
+        ("/levels/1/box/0", json!([[0, 0, 0]]), ErrorKind::Corrupt),
+        ("/levels/1/box/0/1/2", json!(0.5), ErrorKind::Corrupt),
+        ("/levels/1/box/0/0/0", json!(-huge), ErrorKind::Corrupt),
         ("/levels/0/side", json!(0), ErrorKind::Corrupt),
         ("/levels/0/side", json!(5), ErrorKind::Corrupt),
         ("/levels/0/side", json!(huge), ErrorKind::Corrupt),
@@ -151,6 +156,51 @@ fn words(array: &crate::array::Array) -> Vec<i64> {
         .collect()
 }
 
+/// Moves the boxes of level 1 from the attributes to an array, as levels of many boxes have them.
+fn move_boxes_to_array(writer: &mut StoreWriter, store: &Store) {
+    let mut attributes = store.group("/amr").unwrap().attributes().clone();
+    let level = attributes["ambar"]["levels"][1].as_object_mut().unwrap();
+    let listed: Vec<[[i64; 3]; 2]> =
+        serde_json::from_value(level.shift_remove("box").unwrap()).unwrap();
+    writer.set_attributes("/amr", attributes).unwrap();
+    let spec = ArraySpec::new(DataType::Int64, &[listed.len() as u64, 2, 3]);
+    let values = ArrayData::Fixed(bytemuck::cast_slice(&listed));
+    writer
+        .write_array("/amr/level_1/box", &spec, values)
+        .unwrap();
+}
+
+#[test]
+fn another_number_of_derived_blocks_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ambar");
+    let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+    PatchAmr::write(&mut writer, "/amr", &sample(), &PatchOptions::default()).unwrap();
+    writer.commit().unwrap();
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.kind("/amr/level_1/origin").unwrap(), None);
+    assert!(use_all(&store).is_ok());
+    let mut attributes = store.group("/amr").unwrap().attributes().clone();
+    let level = &mut attributes["ambar"]["levels"][1];
+    let blocks = level["blocks"].as_u64().unwrap();
+    level["blocks"] = json!(blocks + 1);
+    writer.set_attributes("/amr", attributes).unwrap();
+    for name in FIELDS {
+        let array = store.array(&format!("/amr/level_1/{name}")).unwrap();
+        let mut shape = array.shape().to_vec();
+        shape[0] += 1;
+        let bytes = vec![0; shape.iter().product::<u64>() as usize * array.dtype().size().unwrap()];
+        let spec = ArraySpec::new(array.dtype().clone(), &shape).chunks(&shape);
+        writer
+            .write_array(array.path(), &spec, ArrayData::Fixed(&bytes))
+            .unwrap();
+    }
+    writer.commit().unwrap();
+    let error = use_all(&Store::open(&path).unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("unit blocks"), "{error}");
+}
+
 #[test]
 fn invalid_lists_of_positions_are_errors() {
     type Change = fn(&mut Vec<i64>);
@@ -168,10 +218,16 @@ fn invalid_lists_of_positions_are_errors() {
         ("index/box", |words| words[0] = i64::MAX),
         ("index/range", |words| words.truncate(2)),
     ];
+    let (stored, _folder) = changed(move_boxes_to_array);
+    assert!(use_all(&stored).is_ok());
     for (case, (name, change)) in cases.into_iter().enumerate() {
         let path = format!("/amr/level_1/{name}");
         let (store, _folder) = changed(|writer, store| {
-            let array = store.array(&path).unwrap();
+            if name == "box" {
+                move_boxes_to_array(writer, store);
+            }
+            let source = if name == "box" { &stored } else { store };
+            let array = source.array(&path).unwrap();
             let mut values = words(&array);
             let rest: u64 = array.shape()[1..].iter().product();
             change(&mut values);

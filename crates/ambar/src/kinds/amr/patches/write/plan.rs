@@ -17,6 +17,9 @@ use crate::kinds::write::{StoredBounds, add_bounds};
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
+/// Levels of at most this number of boxes have them in the attributes: an array takes about 600 bytes.
+const MOST_LISTED_BOXES: usize = 64;
+
 /// Cells of a chunk if bounds depend on positions.
 const REGION_CHUNK_CELLS: usize = 32 << 10;
 
@@ -130,7 +133,7 @@ impl PatchWritePlan {
         let dropped = self.fields.iter().zip(&self.decided);
         let dropped = dropped.filter(|(_, decided)| decided.dropped[level]);
         let dropped: Vec<&String> = dropped.map(|(field, _)| &field.name).collect();
-        json!({
+        let mut level = json!({
             "domain": [&info.domain.lo[..ndim], &info.domain.hi[..ndim]],
             "cell_size": &info.cell_size[..ndim],
             "ratio": &info.ratio[..ndim],
@@ -138,7 +141,14 @@ impl PatchWritePlan {
             "side": blocks.side(),
             "blocks": blocks.origins().len(),
             "dropped": dropped,
-        })
+        });
+        if info.boxes.len() <= MOST_LISTED_BOXES {
+            let boxes = info.boxes.iter();
+            level["box"] = boxes
+                .map(|b| json!([&b.lo[..ndim], &b.hi[..ndim]]))
+                .collect();
+        }
+        level
     }
 
     pub fn write_level(
@@ -149,9 +159,7 @@ impl PatchWritePlan {
         level: usize,
         options: &PatchOptions,
     ) -> Result<()> {
-        let (boxes, origins) = self.places(level);
-        boxes.write(writer, path)?;
-        origins.write(writer, path)?;
+        self.write_places(level, writer, path)?;
         let ndim = self.nest.ndim();
         let blocks = &self.blocks[level];
         let mut ranges = Vec::new();
@@ -196,26 +204,33 @@ impl PatchWritePlan {
         Some((0..blocks.chunks()).map(strictest).collect())
     }
 
-    /// The arrays of the boxes of a level and of the origins of its unit blocks.
-    pub fn places(&self, level: usize) -> (LevelArray, LevelArray) {
+    /// Writes the boxes of a level and the origins of its unit blocks. A level of few boxes has them in the
+    /// attributes, and the origins in one chunk follow from the boxes.
+    pub fn write_places(&self, level: usize, writer: &mut StoreWriter, path: &str) -> Result<()> {
         let ndim = self.nest.ndim();
         let boxes = &self.nest.level(level).boxes;
-        let origins = self.blocks[level].origins();
-        let places = origins.iter().flat_map(|origin| &origin[..ndim]);
-        (
-            LevelArray {
+        writer.group(path, Attributes::new())?;
+        if boxes.len() > MOST_LISTED_BOXES {
+            let boxes = LevelArray {
                 name: "box",
                 shape: vec![boxes.len() as u64, 2, ndim as u64],
                 dimensions: &["box", "bound", "axis"],
                 values: LevelArrayValues::Integers(corners(boxes, ndim)),
-            },
-            LevelArray {
-                name: "origin",
-                shape: vec![origins.len() as u64, ndim as u64],
-                dimensions: &["block", "axis"],
-                values: LevelArrayValues::Integers(places.copied().collect()),
-            },
-        )
+            };
+            boxes.write(writer, path)?;
+        }
+        let blocks = &self.blocks[level];
+        if blocks.chunks() < 2 {
+            return Ok(());
+        }
+        let places = blocks.origins().iter().flat_map(|origin| &origin[..ndim]);
+        let origins = LevelArray {
+            name: "origin",
+            shape: vec![blocks.origins().len() as u64, ndim as u64],
+            dimensions: &["block", "axis"],
+            values: LevelArrayValues::Integers(places.copied().collect()),
+        };
+        origins.write(writer, path)
     }
 
     /// Writes the index of a level: value ranges by field, and boxes. A level of one chunk has none.
