@@ -207,6 +207,7 @@ def _ranks(path: Path, done: Done) -> None:
         alignment=512,
         extent=0,
         threads=1,
+        queue=None,
     )
     ranks = [first, core.RankWriter.join(first.invitation(), 1)]
     for step in range(2):

@@ -57,6 +57,7 @@ def by_ranks(path: Path, seed: int = 1) -> Path:
         alignment=0,
         extent=0,
         threads=1,
+        queue=None,
     )
     for name in (*ARRAYS, *WHOLE):
         data = values(name, seed=seed)
