@@ -80,6 +80,8 @@ _ARGUMENTS = {
     "snapshot.with_units(...): a name (Nyx, WarpX, SI, cgs) or ambar.Units": "ambar plot "
     "--code-units: Nyx, WarpX, SI or cgs",
     "example output=": "example --output ",
+    "invalid at=": "invalid --slice ",
+    "length_unit=": "--length-unit ",
 }
 
 

@@ -74,7 +74,7 @@ def plot(
     ] = None,
     rate: Annotated[float | None, option("Frames of the movie per second; 10 by default.")] = None,
     slice_at: Annotated[
-        float | None, option("Draw a slice, at this fraction of the box.", "--slice", metavar="AT")
+        float | None, option("Draw a slice, at this fraction of the box, from 0 to 1.", "--slice", metavar="AT")
     ] = None,
     axis: Annotated[
         str | None,
@@ -113,7 +113,10 @@ def plot(
     ] = None,
     center: Annotated[
         str | None,
-        option("Middle of the picture: X,Y,Z, max:density, com, sink:1, ...; bc by default."),
+        option(
+            "Middle of the picture, and of slices without --slice: X,Y,Z, max:density, com, "
+            "sink:1, ...; bc by default."
+        ),
     ] = None,
     width: Annotated[
         float | None,

@@ -150,7 +150,7 @@ def _copy(request: CollectionCopy) -> Conversion | None:
         target.commit(copy_message(request))
     return Conversion(
         os.fspath(request.target),
-        request.opened.usage()["total"],
+        request.opened.usage()["total"] if new else 0,
         request.stored_bytes(),
         time.perf_counter() - begun,
         converted=new,

@@ -52,8 +52,8 @@ def convert(
         (docs/howto/sources.md has a table):
 
         - an ``output_NNNNN`` folder of RAMSES: a snapshot;
-        - a folder of such outputs: a series. Each output is committed when it is converted. An
-          output that RAMSES has not finished writing is an error;
+        - a folder of such outputs: a series. Each output is committed when it is converted. The
+          newest one is left out if RAMSES has not finished writing it;
         - a plotfile of AMReX, a folder or a file of HDF5: a snapshot;
         - plotfiles of one run, as a list, a folder or a glob: a series, as of RAMSES. Unfinished
           ones are left out;

@@ -74,8 +74,10 @@ class Conversion:
         """Return the sizes, the time, and what differs from a plain conversion, a line each."""
         stored = size(self.stored_bytes)
         if self.skipped:  # the store has more than what was converted
-            sizes = f"{size(self.source_bytes)} added, the store has {stored}"
-            sizes += f", {plural(len(self.skipped), 'output')} already there"
+            is_new = self.converted or self.replaced
+            added = f"{size(self.source_bytes)} added" if is_new else "nothing new"
+            there = f"{plural(len(self.skipped), 'output')} already there"
+            sizes = f"{added}, the store has {stored}, {there}"
         else:
             ratio = change(self.source_bytes, self.stored_bytes)
             sizes = f"{size(self.source_bytes)} -> {stored} ({ratio})"

@@ -431,11 +431,18 @@ class Amr(FieldRows, CellMaps):
         (('z', 'x'), (32, 32))
         """
         number, others = self._axis(axis)
+        start, end = self._core.lower[number], self._core.upper[number]
         if at_unit == "box":
-            start, end = self._core.lower[number], self._core.upper[number]
-            position = start + at * (end - start)
+            low, high, position = 0.0, 1.0, start + at * (end - start)
         else:
-            position = at * length_of_unit(self._info, at_unit)
+            length = length_of_unit(self._info, at_unit)
+            low, high, position = start / length, end / length, at * length
+        if not low <= at <= high:
+            known = "a fraction of the box" if at_unit == "box" else f"a position in {at_unit!r}"
+            raise _core.InvalidError(
+                f"invalid at={at:g}: the plane is outside of the domain; expected {known} from "
+                f"{low:g} to {high:g}"
+            )
         options = {"axis": number, "at": position}
         image = raster(self, "slice", field, others, level, region, unit, chunks, threads, options)
         return image.assign_attrs(axis=axis, at=position)
@@ -625,9 +632,11 @@ class Amr(FieldRows, CellMaps):
     def _axis(self, axis: str) -> tuple[int, list[int]]:
         axes = AXES[: self.ndim]
         if self.ndim == 1 or axis not in tuple(axes):
+            advice = "grid() returns data of one and two dimensions"
+            if self.ndim == 3:
+                advice = "map() has any direction: axis=(1, 1, 1), 'faceon', 'edgeon'"
             raise _core.InvalidError(
-                f"invalid axis {axis!r}: the data have the axes {', '.join(axes)}; `grid` returns "
-                "data of one and two dimensions"
+                f"invalid axis {axis!r}: the data have the axes {', '.join(axes)}; {advice}"
             )
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]

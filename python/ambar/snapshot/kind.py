@@ -212,7 +212,7 @@ def _copy_series(request: SeriesRequest) -> Conversion:
     warn_of_loose_bounds(request, listed_bounds(request.error_bound))
     return Conversion(
         os.fspath(request.target),
-        store.usage()["total"],
+        store.usage()["total"] if new else 0,
         request.stored_bytes(),
         time.perf_counter() - begun,
         converted=new,
@@ -433,6 +433,17 @@ def check_series(request: ConvertRequest, code: str, ndim: int | None = None) ->
             f"{target}: expected a series of outputs of {ndim} dimensions, found one of "
             f"{series[0].info.ndim}; choose another name"
         )
+
+
+def report_of_run(
+    request: ConvertRequest, report: dict[str, Any], outputs: Sequence[Path]
+) -> Conversion:
+    """Return the report of the core, with the bytes of the outputs that it converted alone."""
+    added = {*report["converted"], *report["replaced"]}
+    if report["skipped"]:
+        counts = [count_files(path, str) for path in outputs if path.name in added]
+        report["source_bytes"] = sum(one["bytes"] for found in counts for one in found.values())
+    return Conversion(target=os.fspath(request.target), **report)
 
 
 def series_options(

@@ -25,6 +25,7 @@ from ambar.snapshot.kind import (
     count_files,
     is_series,
     kind_of_snapshots,
+    report_of_run,
     series_options,
     summarize_run,
     warn_of_loose_bounds,
@@ -112,7 +113,7 @@ def _convert(request: AmrexRequest) -> Conversion:
         )
     warn_of_loose_bounds(request, bounds)
     report["left_out"] = run.left_out | report["left_out"]
-    return Conversion(target=os.fspath(request.target), **report)
+    return report_of_run(request, report, run.paths)
 
 
 def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:

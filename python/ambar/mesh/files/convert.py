@@ -95,7 +95,7 @@ def _convert_steps(
     names = [step.name for step in steps]
     return Conversion(
         os.fspath(target),
-        sum(sizes),
+        sum(sizes[existing:]),
         request.stored_bytes(),
         time.perf_counter() - start,
         names[existing:],

@@ -85,12 +85,14 @@ def raster(
         "long_name": field.replace("_", " "),
         "units": reader.units,
         "level": reader.level,
+        "cell_size": [float(reader.sizes[axis]) for axis in axes],
         **amr._run_attributes(),
     }
     if reader.factor != 1.0:
         values = values * reader.factor
     if is_image:  # a row of an image is a line of pixels
         values, dims = values.T, dims[::-1]
+        attrs["cell_size"].reverse()
     return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
 
 

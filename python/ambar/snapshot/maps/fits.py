@@ -146,7 +146,7 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
     places = array[dim].to_numpy().astype(np.float64)
     unit, factor = _fits_unit(str(array[dim].attrs.get("units", "")))
     steps = np.diff(places)
-    step = float(places[-1] - places[0]) / len(steps) if len(steps) else _pixel_size(array, dim)
+    step = float(places[-1] - places[0]) / len(steps) if len(steps) else single_size(array, dim)
     if dim == "velocity":
         factor = -factor  # the line of sight of maps points to the viewer
     # Coordinates of a small part of a box are rounded.
@@ -166,8 +166,10 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
         yield f"CUNIT{number}", unit, "unit of the coordinate"
 
 
-def _pixel_size(array: xr.DataArray, dim: Hashable) -> float:
+def single_size(array: xr.DataArray, dim: Hashable) -> float:
     """Return the size of the single pixel along a dimension."""
+    if "cell_size" in array.attrs and dim in AXES:
+        return float(array.attrs["cell_size"][array.dims.index(dim)])
     name = "velocity_step" if dim == "velocity" else "pixel_size"
     return float(array.attrs.get(name, 1.0))
 

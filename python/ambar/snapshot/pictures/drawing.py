@@ -15,7 +15,7 @@ from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import label, version_names
 from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid
 from ambar.snapshot.pictures.defaults import usual_unit
-from ambar.snapshot.pictures.images import AnyPlot, image_of, with_usual_rows
+from ambar.snapshot.pictures.images import AnyPlot, image_of, usual_plane, with_usual_rows
 from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot, axis_name, with_code_units
 from ambar.snapshot.pictures.panels import (
     fields_of,
@@ -165,7 +165,8 @@ def _comparison_grid(
                 "--where does not apply with --against, which compares slices; leave it out, or "
                 "compare maps: --weight volume"
             )
-        request = replace(request, slice_at=0.5)  # the bound holds for cells, not for integrals
+        # The bound holds for cells, not for integrals.
+        request = replace(request, slice_at=usual_plane(original, request))
     for field in fields_of(original, request):
         bound = (
             None

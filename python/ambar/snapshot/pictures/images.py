@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from ambar import _core
+from ambar.snapshot.analysis.batches import Selection
+from ambar.snapshot.analysis.centers import find_center
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.physics.unit_expressions import pint_notation
 from ambar.snapshot.pictures.defaults import (
@@ -80,13 +82,31 @@ def with_usual_view(snapshot: Snapshot, field: str, request: CellsPlot) -> Cells
         return request
     weight = usual_weight(amr) if is_cartesian else None
     if weight is None and not _needs_map(request):
-        return replace(request, slice_at=_usual_plane(snapshot, request))
+        return replace(request, slice_at=usual_plane(snapshot, request))
     return replace(request, weight=weight or "volume")
 
 
-def _usual_plane(snapshot: Snapshot, request: CellsPlot) -> float:
-    """Return the middle of the domain, or of the boxes of patches if it is outside of all."""
-    amr, axis = snapshot.amr, "xyz".index(cast("str", request.axis))
+def usual_plane(snapshot: Snapshot, request: CellsPlot) -> float:
+    """Return the plane of a slice as a fraction of the box: through the center of the picture.
+
+    Without one it is in the middle of the domain, or of the boxes of patches if that is outside of
+    all.
+    """
+    amr, info = snapshot.amr, snapshot.info
+    if _needs_map(request):
+        return 0.5  # slices refuse the options
+    axis = AXES.index(cast("str", request.axis))
+    if not isinstance(request.center, str) or request.center != "bc":
+        center = find_center(amr, request.center, request.length_unit, Selection())
+        fraction = float((center[axis] - info.lower[axis]) / info.box_size[axis])
+        if not 0 <= fraction <= 1:
+            upper = [a + b for a, b in zip(info.lower, info.box_size, strict=True)]
+            raise _core.InvalidError(
+                f"{snapshot.location}: expected a center in the domain, from {info.lower} to "
+                f"{tuple(upper)} in code length, found {tuple(center.tolist())}; check "
+                f"length_unit={request.length_unit!r}"
+            )
+        return fraction
     if amr.layout != "patches":
         return 0.5
     fractions = [
@@ -103,10 +123,9 @@ def levels_of(snapshot: Snapshot, image: xr.DataArray, request: CellsPlot) -> np
     """Return the finest level in each pixel of an image of cells."""
     request = replace(request, unit="code", levels=False)
     if "level" in image.attrs and ("at" in image.attrs or image.attrs.get("axis") is None):
-        at = 0.5 if request.slice_at is None else request.slice_at
         request = replace(request, level=image.attrs["level"], resolution=None, weight=None)
-        if snapshot.info.ndim == 3:
-            request = replace(request, slice_at=at)
+        if snapshot.info.ndim == 3 and request.slice_at is None:
+            request = replace(request, slice_at=usual_plane(snapshot, request))
     else:
         number = max(image.shape)
         request = replace(
@@ -291,7 +310,7 @@ def _in_length_unit(image: xr.DataArray, info: RunInfo, unit: str) -> xr.DataArr
     factor, label = info.units.length(unit), pint_notation(unit)
     places = {dim: (dim, image[dim].to_numpy() * factor, {"units": label}) for dim in image.dims}
     scaled = {
-        name: image.attrs[name] for name in ("at", "center", "pixel_size") if name in image.attrs
+        name: image.attrs[name] for name in ("at", "center", "pixel_size", "cell_size") if name in image.attrs
     }
     attrs = {name: (np.array(value) * factor).tolist() for name, value in scaled.items()}
     return image.assign_coords(places).assign_attrs({**attrs, "length_unit": label})

@@ -14,6 +14,7 @@ from ambar.figures.labels import label, unit_text
 from ambar.figures.panels import Extent, ImagePanel, Line, LinePanel, Panel
 from ambar.snapshot.amrex_info import AmrexInfo
 from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.maps.fits import single_size
 from ambar.snapshot.physics.readable import readable_time
 from ambar.snapshot.physics.unit_expressions import pint_notation
 from ambar.snapshot.pictures.defaults import box_length_unit, default_field, usual_unit
@@ -160,7 +161,7 @@ def extent_of(image: xr.DataArray) -> Extent:
     sides = []
     for dim in image.dims[::-1]:
         places = image[dim].to_numpy()
-        cell = places[1] - places[0] if len(places) > 1 else image.attrs.get("pixel_size", 1.0)
+        cell = places[1] - places[0] if len(places) > 1 else single_size(image, dim)
         sides += [float(places[0] - cell / 2), float(places[-1] + cell / 2)]
     return sides[0], sides[1], sides[2], sides[3]
 
