@@ -71,6 +71,8 @@ def test_a_collection_of_paraview(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert done["converted"] == ["step_2.vtu", "step_3.vtu", "step_1.vtu"]
     assert done["source_bytes"] == sum(file.stat().st_size for file in tmp_path.glob("*.vtu"))
     assert_steps(target, [2, 3, 1], [0.1, 0.2, 0.3])
+    again = ambar.convert(pvd, target, mode="a")
+    assert (len(again.skipped), again.source_bytes) == (3, 0)
     corners = [name for name in ambar.open_store(target) if name.endswith("corners")]
     assert corners == ["step_000000/cells/corners"]
 

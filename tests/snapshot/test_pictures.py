@@ -93,6 +93,17 @@ def test_fields_are_seen_as_is_usual(gravpart: ambar.Snapshot) -> None:
     alone = gravpart.load(["velocity_x"])
     found = images.image_of(alone, "velocity_x", plot(level=4))
     np.testing.assert_array_equal(found, amr.slice("velocity_x", level=4))
+    found = images.image_of(alone, "velocity_x", plot(level=4, center=(0.5, 0.5, 0.8)))
+    np.testing.assert_array_equal(found, amr.slice("velocity_x", level=4, at=0.8))
+
+
+def test_a_part_of_a_cell_is_drawn_where_it_is(gravpart: ambar.Snapshot) -> None:
+    """The axes were those of a pixel of one unit."""
+    request = plot(level=4, center=(0.3, 0.6, 0.5), width=1e-5, slice_at=0.5, length_unit="code")
+    figure = draw(gravpart, request)
+    left, right, bottom, top = figure.axes[0].images[0].get_extent()
+    np.testing.assert_allclose([right - left, top - bottom], gravpart.amr.cell_size(4)[:2])
+    assert left <= 0.3 <= right and bottom <= 0.6 <= top
 
 
 def test_particles_are_drawn_where_there_are_no_cells(tmp_path: Path) -> None:

@@ -340,14 +340,16 @@ def test_an_unfinished_output_is_converted_once_it_is_complete(
     aside.mkdir()
     for file in list(newest.glob(unwritten)):
         shutil.move(file, aside / file.name)
-    with pytest.raises((ambar.AmbarError, OSError), match=UNWRITTEN[unwritten]):
-        ambar.convert(gravity_run, target, mode="a")
-    assert ambar.open_series(target).outputs == [2, 3]
-    with pytest.raises((ambar.AmbarError, OSError), match=UNWRITTEN[unwritten]):
-        ambar.convert(gravity_run, target, mode="a")
-    skipped = ambar.convert(gravity_run, target, mode="a", on_error="skip")
-    assert list(skipped.failed) == ["output_00004"]
-    assert UNWRITTEN[unwritten] in skipped.failed["output_00004"]
+    done = ambar.convert(gravity_run, target, mode="a")
+    assert (done.converted, done.skipped) == (["output_00002", "output_00003"], [])
+    assert UNWRITTEN[unwritten] in done.left_out["output_00004"]
+    os.utime(gravity_run / "output_00002" / "amr_00002.out00001", (1, 1))
+    done = ambar.convert(gravity_run, target, mode="a")
+    assert (done.converted, done.replaced) == ([], ["output_00002"])
+    done = ambar.convert(gravity_run, target, mode="a", on_error="skip")
+    assert (done.skipped, done.failed) == (["output_00002", "output_00003"], {})
+    assert (list(done.left_out), done.source_bytes) == (["output_00004"], 0)
+    assert "nothing new, the store has" in str(done)
     for file in aside.iterdir():
         shutil.move(file, newest / file.name)
     done = ambar.convert(gravity_run, target, mode="a")
@@ -438,7 +440,8 @@ def test_one_bad_output_does_not_block_the_others(
     others = [other for other in (2, 3, 4) if other != number]
     name = f"output_{number:05d}"
     done = ambar.convert(gravity_run, tmp_path / "skip.ambar", on_error="skip", fields=["rho"])
-    assert list(done.failed) == [name]
+    is_newest = number == 4  # RAMSES may be writing it
+    assert list(done.left_out if is_newest else done.failed) == [name]
     assert done.converted == [f"output_{other:05d}" for other in others]
     series = ambar.open_series(tmp_path / "skip.ambar")
     assert series.outputs == others
@@ -446,7 +449,10 @@ def test_one_bad_output_does_not_block_the_others(
     again = ambar.convert(
         gravity_run, tmp_path / "skip.ambar", mode="a", on_error="skip", fields=["rho"]
     )
-    assert (list(again.failed), again.skipped) == ([name], done.converted)
+    assert list(again.left_out if is_newest else again.failed) == [name]
+    assert again.skipped == done.converted
+    if is_newest:
+        return
 
     target = tmp_path / "stop.ambar"
     with pytest.raises((ambar.AmbarError, OSError), match=name):

@@ -220,8 +220,8 @@ def convert(
     Nothing is lost, unless an error bound is given.
 
     A folder of outputs, or plotfiles of one run, become a series; with --resume, it converts those
-    that are new, and those whose files have changed. An output that is not complete is an error;
-    a plotfile that a run is writing is left out.
+    that are new, and those whose files have changed. The newest output or plotfile is left out
+    while the run is writing it; an older one that is not complete is an error.
 
     A checkpoint of AMReX becomes a store of its files; ambar export writes them again.
 

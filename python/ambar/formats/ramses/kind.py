@@ -187,7 +187,7 @@ def _convert_run(
         ]
     if _UNFINISHED.search(why := report["failed"].get(newest, "")):
         del report["failed"][newest]
-        what, *_ = why.split("; ")
+        what, *_ = re.split("; (?:convert|copy|give|the file is)", why)
         report["left_out"][newest] = (
             f"it is not complete ({what}); convert the run again when RAMSES has written it"
         )
