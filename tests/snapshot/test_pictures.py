@@ -103,7 +103,8 @@ def test_a_part_of_a_cell_is_drawn_where_it_is(gravpart: ambar.Snapshot) -> None
     figure = draw(gravpart, request)
     left, right, bottom, top = figure.axes[0].images[0].get_extent()
     np.testing.assert_allclose([right - left, top - bottom], gravpart.amr.cell_size(4)[:2])
-    assert left <= 0.3 <= right and bottom <= 0.6 <= top
+    assert left <= 0.3 <= right
+    assert bottom <= 0.6 <= top
 
 
 def test_particles_are_drawn_where_there_are_no_cells(tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ def plot(
     ] = None,
     rate: Annotated[float | None, option("Frames of the movie per second; 10 by default.")] = None,
     slice_at: Annotated[
-        float | None, option("Draw a slice, at this fraction of the box, from 0 to 1.", "--slice", metavar="AT")
+        float | None,
+        option("Draw a slice, at this fraction of the box, 0 to 1.", "--slice", metavar="AT"),
     ] = None,
     axis: Annotated[
         str | None,

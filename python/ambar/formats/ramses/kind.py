@@ -195,7 +195,7 @@ def _convert_run(
 
 
 def _folders(path: AnyPath) -> list[Path]:
-    """Return the folders of outputs in that of a run, by number, also those without an info file."""
+    """Return the folders of outputs of a run, by number, also those without an info file."""
     numbered = ((_FOLDER.fullmatch(place.name), place) for place in Path(path).iterdir())
     found = [(int(match[1]), place) for match, place in numbered if match and place.is_dir()]
     return [place for _, place in sorted(found)]

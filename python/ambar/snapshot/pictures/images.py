@@ -309,9 +309,8 @@ def _in_length_unit(image: xr.DataArray, info: RunInfo, unit: str) -> xr.DataArr
         unit = box_length_unit(info, max(sides) / max(info.box_size))
     factor, label = info.units.length(unit), pint_notation(unit)
     places = {dim: (dim, image[dim].to_numpy() * factor, {"units": label}) for dim in image.dims}
-    scaled = {
-        name: image.attrs[name] for name in ("at", "center", "pixel_size", "cell_size") if name in image.attrs
-    }
+    lengths = ("at", "center", "pixel_size", "cell_size")
+    scaled = {name: image.attrs[name] for name in lengths if name in image.attrs}
     attrs = {name: (np.array(value) * factor).tolist() for name, value in scaled.items()}
     return image.assign_coords(places).assign_attrs({**attrs, "length_unit": label})
 
