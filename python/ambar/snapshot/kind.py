@@ -436,7 +436,7 @@ def check_series(request: ConvertRequest, code: str, ndim: int | None = None) ->
 
 
 def report_of_run(
-    request: ConvertRequest, report: dict[str, Any], outputs: Sequence[Path]
+    request: ConvertRequest, report: _core._ConversionReport, outputs: Sequence[Path]
 ) -> Conversion:
     """Return the report of the core, with the bytes of the outputs that it converted alone."""
     added = {*report["converted"], *report["replaced"]}

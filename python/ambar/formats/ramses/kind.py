@@ -135,7 +135,7 @@ def _convert(request: RamsesRequest) -> Conversion:
         progress_function(request.progress, f"converting {Path(path).name}") as progress,
     ):
 
-        def write(request: RamsesRequest) -> dict[str, Any]:
+        def write(request: RamsesRequest) -> _core._ConversionReport:
             return _core.convert_ramses(
                 os.fspath(path),
                 os.fspath(target),
@@ -162,8 +162,8 @@ def _convert(request: RamsesRequest) -> Conversion:
 
 
 def _convert_run(
-    request: RamsesRequest, write: Callable[[RamsesRequest], dict[str, Any]]
-) -> dict[str, Any]:
+    request: RamsesRequest, write: Callable[[RamsesRequest], _core._ConversionReport]
+) -> _core._ConversionReport:
     """Convert a run; its newest output is left out if RAMSES has not finished writing it."""
     folders = _folders(request.paths[0])
     newest = folders[-1].name
@@ -205,7 +205,9 @@ def _fingerprints(request: RamsesRequest) -> dict[str, str | None]:
     """Return the fingerprints of the outputs in the series that a request adds to, by name."""
     store = request.existing
     found: dict[str, str | None] = {}
-    for group in [] if store is None else Series(store)._groups:
+    if store is None:
+        return found
+    for group in Series(store)._groups:
         source = store._ambar_attributes(group).get("source", {})
         found[source.get("name", group.strip("/"))] = source.get("fingerprint")
     return found

@@ -81,18 +81,18 @@ def raster(
         )
         for axis, start, count in zip(axes, origin, values.shape, strict=True)
     }
+    sizes = [float(reader.sizes[axis]) for axis in axes]
     attrs = {
         "long_name": field.replace("_", " "),
         "units": reader.units,
         "level": reader.level,
-        "cell_size": [float(reader.sizes[axis]) for axis in axes],
+        "cell_size": sizes[::-1] if is_image else sizes,
         **amr._run_attributes(),
     }
     if reader.factor != 1.0:
         values = values * reader.factor
     if is_image:  # a row of an image is a line of pixels
         values, dims = values.T, dims[::-1]
-        attrs["cell_size"].reverse()
     return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)
 
 

@@ -168,7 +168,7 @@ def _axis_cards(array: xr.DataArray, dim: Hashable, number: int) -> Iterator[tup
 
 def single_size(array: xr.DataArray, dim: Hashable) -> float:
     """Return the size of the single pixel along a dimension."""
-    if "cell_size" in array.attrs and dim in AXES:
+    if "cell_size" in array.attrs and str(dim) in AXES:
         return float(array.attrs["cell_size"][array.dims.index(dim)])
     name = "velocity_step" if dim == "velocity" else "pixel_size"
     return float(array.attrs.get(name, 1.0))
