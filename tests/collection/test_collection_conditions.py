@@ -112,6 +112,28 @@ def test_variables_of_one_value_are_compared(tmp_path: Path) -> None:
     assert ambar.open_collection(tmp_path / "x.ambar").choose("code == 'KI'") == ["a"]
 
 
+def test_times_are_compared_with_dates(tmp_path: Path) -> None:
+    """Strings of dates in other comparisons of the condition stay as they are."""
+    days = np.datetime64("2020-01-31", "ns") + np.array([0, 24, 36]) * np.timedelta64(1, "h")
+    datasets = {
+        f"d{number}": xr.Dataset(
+            {"time": ("time", [day, day + np.timedelta64(1, "D")]), "launched": day},
+            attrs={"launch": day, "name": str(day)[:10]},
+        )
+        for number, day in enumerate(days)
+    }
+    datasets |= {"none": xr.Dataset(attrs={"name": "2020-02-01"})}
+    datasets |= {"nat": xr.Dataset({"time": ("time", np.array(["NaT"], "M8[ns]"))})}
+    found = written(tmp_path / "x.ambar", datasets)
+    for name in ("launch", "launched", "time.min"):
+        assert found.choose(f"{name} > '2020-02-01'") == ["d2"]
+        assert found.choose(f"'2020-01-31T12' < {name} <= \"2020-02-01T12:00Z\"") == ["d1", "d2"]
+        assert found.choose(f"{name} in ['2020-01-31', '2020-02']") == ["d0", "d1"]
+        assert found.choose(f"{name} not in ['2020-01-31']") == ["d1", "d2"]
+    chosen = found.choose("name == '2020-02-01' and not (launch > '2020-02-01')")
+    assert chosen == ["d1", "none"]
+
+
 def test_missing_values_make_comparisons_false(profiles: ambar.Collection) -> None:
     with_station = [f"d{number}" for number in (0, 5, 10, 15)]
     assert profiles.choose("station in ['Kiel', 'Brest']") == with_station
@@ -191,6 +213,8 @@ def test_columns_are_equal_only_to_themselves(profiles: ambar.Collection) -> Non
             "contains timedelta64.ns. values; expected numbers",
         ),
         ("launch > 3", ValueError, "contains datetime64 values; expected numbers or strings"),
+        ("launch > 'soon'", ValueError, "expected a date in UTC .* found 'soon'"),
+        ("launch > '2020T00+01'", ValueError, "expected a date in UTC"),
         ("launch != 3", ValueError, "contains datetime64 values; expected numbers or strings"),
         ("sensors == 'CTD'", ValueError, "contains list values; expected numbers or strings"),
         ("cycle == 'argo'", ValueError, "found a string"),

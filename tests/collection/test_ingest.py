@@ -96,7 +96,7 @@ def test_broken_files_are_told_and_the_rest_is_kept(
     target = tmp_path / "x.ambar"
     code, out, err = run(capsys, "convert", folder, target, "--no-fsync", "--on-error", "skip")
     assert code == 1
-    assert "4 datasets ingested" in out
+    assert "4 datasets added" in out
     assert err.count("failed: ") == 5
     assert "Traceback" not in err
     assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
@@ -254,7 +254,7 @@ def test_the_variable_of_an_error_bound_may_be_in_any_file(tmp_path: Path, zarrs
 
 def test_a_report_of_one_dataset(tmp_path: Path, zarrs: Path) -> None:
     done = ambar.ingest(zarrs / "p0.zarr", tmp_path / "x.ambar", **QUICK)
-    assert ": 1 dataset ingested; " in str(done)
+    assert ": 1 dataset added; " in str(done)
 
 
 @needs_netcdf4

@@ -109,7 +109,7 @@ def test_storage_of_damaged_descriptions(
             del place[key]
     with ambar.create(tmp_path / "y.ambar", fsync=False) as writer:
         writer._create_group("", {"ambar": together(about, streams)})
-    with pytest.raises(ambar.CorruptError, match=f"y.ambar: mesh /: .*{message}"):
+    with pytest.raises(ambar.CorruptError, match=f"y.ambar: .*{message}"):
         [array.to_dict() for array in ambar.open_mesh(tmp_path / "y.ambar").geometry]
 
 

@@ -118,7 +118,7 @@ def test_descriptions_that_do_not_fit(
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
         writer._create_group("", {"ambar": together(about, streams)})
-    with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
+    with pytest.raises(ambar.CorruptError, match=rf"x.ambar: .*({message})"):
         ambar.read_mesh(path)
 
 

@@ -76,7 +76,7 @@ def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> N
     change(about)
     with ambar.create(path, "a", fsync=False) as writer:
         writer._create_group("", {"ambar": together(about, streams)})
-    with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
+    with pytest.raises(ambar.CorruptError, match=rf"x.ambar: .*({message})"):
         ambar.read_mesh(path, region=ambar.Box((0,) * 3, (1,) * 3), original_ids=True)
 
 

@@ -99,7 +99,7 @@ class PositionError(IndexError):
     """A position that a sequence does not have."""
 
 
-def checked_position(index: object, count: int, owner: str, item: str) -> int:
+def checked_position(index: object, count: int, owner: str, item: str, hint: str = "") -> int:
     """Return the position of an item from 0 to `count` - 1; negative ones count from the end.
 
     Raises
@@ -107,7 +107,7 @@ def checked_position(index: object, count: int, owner: str, item: str) -> int:
     TypeError
         If `index` is not an integer.
     IndexError
-        If the sequence has no such item.
+        If the sequence has no such item; `hint` is the end of the message.
     """
     try:
         number = operator.index(index)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def checked_position(index: object, count: int, owner: str, item: str) -> int:
     if not -count <= number < count:
         raise PositionError(
             f"{owner}: expected the position of one of {count} {item}s, from 0 to {count - 1} or "
-            f"from -{count} to -1; found {number}"
+            f"from -{count} to -1; found {number}{hint}"
             if count
             else f"{owner}: no {item} {number}: it has no {item}s"
         )

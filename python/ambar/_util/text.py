@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 
 def size(count: float) -> str:
@@ -34,12 +35,14 @@ def plural(count: int, noun: str) -> str:
 
 
 def times_text(times: Sequence[float | None]) -> str:
-    """Return the range of the times of steps, and how many have none.
+    """Return the range of the times of steps, where they go back, and how many have none.
 
     Examples
     --------
     >>> times_text([0.5, None, 2.0])
     '0.5 to 2, 1 step without a time'
+    >>> times_text([0.0, 2.0, 0.5])
+    '0 to 2, earlier than before at step 2'
     >>> times_text([None, None])
     'none; steps have numbers from 0'
     """
@@ -48,7 +51,12 @@ def times_text(times: Sequence[float | None]) -> str:
         return "none; steps have numbers from 0"
     missing = len(times) - len(known)
     more = f", {plural(missing, 'step')} without a time" if missing else ""
-    ends = dict.fromkeys((f"{known[0]:g}", f"{known[-1]:g}"))
+    ends = dict.fromkeys((f"{min(known):g}", f"{max(known):g}"))
+    numbered = [(number, time) for number, time in enumerate(times) if time is not None]
+    back = [str(n) for (_, before), (n, time) in pairwise(numbered) if time < before]
+    if back:
+        listed = ", ".join(back[:3]) + (", ..." if len(back) > 3 else "")
+        more = f", earlier than before at step{'s' * (len(back) > 1)} {listed}{more}"
     return f"{' to '.join(ends)}{more}"
 
 

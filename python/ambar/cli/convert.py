@@ -415,12 +415,14 @@ def export(
 ) -> None:
     """Write a store of a plotfile as a native plotfile again, a collection or a mesh as files.
 
-    A plotfile that was converted as a whole becomes the same files, byte by byte. A series of
-    plotfiles becomes a folder of them, a checkpoint its folder.
+    A native plotfile that was converted as a whole becomes the same files, byte by byte. Others
+    (from HDF5, or with some fields only) become a native plotfile of the same boxes, names and
+    values. A series of plotfiles becomes a folder of them, a checkpoint its folder.
 
     Outputs of openPMD become a folder of HDF5 files, or one file if TARGET ends in .h5 or .bp.
 
-    Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
+    Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store. Values that were
+    decoded with scale_factor and add_offset stay floating-point numbers.
 
     A mesh becomes a file of the format that TARGET's suffix names, of those that PyVista and meshio
     write: .vtkhdf, .vtu, .stl, .msh, ... The report names what the format does not hold. A series

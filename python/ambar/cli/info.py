@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from ambar._util.text import change, ratio, size, times_text
+from ambar._util.text import change, plural, ratio, size, times_text
 from ambar.cli.options import Commit, Debug, Json, flag
 from ambar.cli.output import (
     LISTED,
@@ -73,6 +74,10 @@ def info(
                 console.print(dead)
             return
         found = overview(path, commit)
+        if "outputs" in found:
+            show_head(found, plural(len(found["outputs"]), "output"))
+            _show_steps(found["outputs"])
+            return
         show = _SHOWN.get(found["kind"], _show_store if "usage" in found else _show_other)
         show(found, every=arrays)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -93,25 +98,31 @@ def ls(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """List a store's groups and arrays, or a collection's datasets.
+    """List a store's groups and arrays, a mesh's arrays, or a collection's datasets.
 
-    Of a collection, a group ("/" for all of them) lists the arrays that it consists of.
+    Of a collection and a mesh, a group ("/" for all of them) lists the arrays of the store that it
+    consists of.
 
     [bold]Examples[/bold]
     ambar ls run.ambar
     ambar ls run.ambar amr
     ambar ls profiles.ambar --all
     """
+    from ambar.store.group_description import kind_name
     from ambar.store.locations import open_store
 
     store = open_store(path, commit=commit)
-    if not group and store._ambar_attributes().get("kind") == "collection":
+    kind = kind_name(store._ambar_attributes())
+    if not group and kind == "collection":
         _list_collection(path, store, every=every, as_json=json)
         return
     base = group.strip("/")
     store[base]  # raises KeyError if it does not exist
-    inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]
-    rows = [_row(store, node) for node in inside if node]
+    if not group and kind == "mesh":
+        rows = list(_mesh_rows(store))
+    else:
+        inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]
+        rows = [_row(store, node) for node in inside if node]
     if json:
         print_json(rows)
         return
@@ -142,6 +153,21 @@ def _list_collection(path: str, store: Store, *, every: bool, as_json: bool) -> 
     if not every and len(collection) > LISTED:
         more = f"... and {len(collection) - LISTED:,} more datasets; --all lists all"
         console.print(more, style="dim")
+
+
+def _mesh_rows(store: Store) -> Iterator[dict[str, Any]]:
+    """Yield a row for each array of a mesh, also of those that its description contains."""
+    from ambar.mesh.mesh import Mesh
+
+    mesh = Mesh(store)
+    for array in (*mesh.arrays, *mesh.geometry):
+        block = "".join(f"block {number}/" for number in array.block)
+        yield {
+            "path": f"{block}{array.association}/{array.name}",
+            "type": array.dtype,
+            "shape": list(array.shape),
+            "stored_bytes": array.stored_bytes,
+        }
 
 
 def _below(node: str, base: str) -> bool:
@@ -191,7 +217,7 @@ def _show_output(found: dict[str, Any], *, every: bool) -> None:  # noqa: ARG001
     from ambar.snapshot.run_info import info_of
 
     files = sum(entry["files"] for entry in found["files"].values())
-    show_head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {files:,} files")
+    show_head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {plural(files, 'file')}")
     show_pairs(info_of({"format": found["kind"]}, found["info"]).summary())
     table = plain_table("files", "number", "size")
     for kind, entry in found["files"].items():

@@ -16,6 +16,11 @@ from ambar.cli.output import show_result
 
 StorePath = Annotated[str, typer.Argument(help="A store.")]
 
+_NOTHING_REMOVED = (
+    "nothing to remove: no killed writer has left an unfinished write. Damaged values cannot be "
+    "repaired: `ambar verify` lists them; restore the store from a copy"
+)
+
 
 def verify(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
@@ -101,7 +106,8 @@ def repair(
 ) -> None:
     """Remove the remains of a killed writer, for other readers of ZIP files.
 
-    ambar reads such a store without a repair; other readers of ZIP files do not.
+    ambar reads such a store without a repair; other readers of ZIP files do not. Damaged values
+    cannot be repaired: `ambar verify` lists them.
 
     [bold]Examples[/bold]
     ambar repair run.ambar
@@ -114,7 +120,8 @@ def repair(
         maintenance.repair(path)
     removed = before - _size(path)
     found = {"path": path, "bytes_removed": removed}
-    show_result(f"{path}: removed {size(removed)}", found, as_json=json)
+    text = f"{path}: removed {size(removed)}" if removed else f"{path}: {_NOTHING_REMOVED}"
+    show_result(text, found, as_json=json)
 
 
 def _size(path: str) -> int:

@@ -82,7 +82,11 @@ _ARGUMENTS = {
     "example output=": "example --output ",
     "invalid at=": "invalid --slice ",
     "length_unit=": "--length-unit ",
+    "use snapshot.particles": "ambar plot draws particles with --particles",
 }
+
+_CALL = re.compile(r"ambar\.(convert|export)\(('[^']*'), '([^']*)'\)")
+"""Calls of functions that are commands, too."""
 
 
 def without_none(**options: Any) -> dict[str, Any]:
@@ -99,7 +103,7 @@ def with_option_names(message: str) -> str:
     """Return a message with arguments of Python as the command line spells them."""
     for argument, option in _ARGUMENTS.items():
         message = message.replace(argument, option)
-    return message
+    return _CALL.sub(r"ambar \1 \2 \3", message)
 
 
 def mode_of(*, overwrite: bool, resume: bool = False) -> Any:

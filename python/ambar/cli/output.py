@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,8 @@ def _console(*, stderr: bool = False) -> Console:
     return made
 
 
+_ERROR_CLASS = re.compile(r"^(?:\w+\.)*[A-Z]\w*Error: ")
+"""The class of an error at the beginning of its message."""
 LISTED = 20
 """Maximum number of printed lines of a long list."""
 console = _console()
@@ -76,7 +79,7 @@ def show_head(found: Mapping[str, Any], text: str) -> None:
 def dead_bytes(usage: Mapping[str, int]) -> str | None:
     """Return a note of the dead bytes of a store; None below `MIN_REPORTED_DEAD_BYTES`."""
     return (
-        f"{size(usage['dead'])} dead (ambar compact)"
+        f"{size(usage['dead'])} of dead bytes, which `ambar compact` removes"
         if usage["dead"] >= MIN_REPORTED_DEAD_BYTES
         else None
     )
@@ -141,6 +144,7 @@ def show_report(done: Conversion | Export, *, as_json: bool) -> None:
 def show_failed(failed: Mapping[str, str]) -> None:
     """Print failed files or datasets, with the reasons, to standard error."""
     for name, why in list(failed.items())[:LISTED]:
-        errors.print(with_option_names(f"failed: {name}: {why}"), markup=False, soft_wrap=True)
+        text = _ERROR_CLASS.sub("", why) or why
+        errors.print(with_option_names(f"failed: {name}: {text}"), markup=False, soft_wrap=True)
     if len(failed) > LISTED:
         errors.print(f"... and {len(failed) - LISTED:,} more; --json lists all", markup=False)

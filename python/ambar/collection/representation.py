@@ -42,7 +42,9 @@ def as_html(collection: Collection) -> str:
     header = ("variable", "dimensions", "dtype", "datasets", "size", "codecs")
     shown = f", the first {_MOST_ROWS} are listed" * (len(names) > _MOST_ROWS)
     sections = [
-        html.details(f"{len(variables)} variables", html.table(variables, header), is_open=True),
+        html.details(
+            text.plural(len(variables), "variable"), html.table(variables, header), is_open=True
+        ),
         html.details(
             f"{len(names):,} datasets{shown}", html.table([(name,) for name in names[:_MOST_ROWS]])
         ),

@@ -153,7 +153,8 @@ class Schema(Mapping[str, tuple[VariableLayout, ...]]):
 
     def __repr__(self) -> str:
         return text.representation(
-            f"<ambar.Schema> {len(self)} variables of {self._total:,} datasets",
+            f"<ambar.Schema> {text.plural(len(self), 'variable')} of "
+            f"{text.plural(self._total, 'dataset')}",
             {},
             text.columns((name, *self.summary(name)) for name in self),
             (f"  ! {line}" for line in self.differences),

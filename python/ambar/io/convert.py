@@ -21,8 +21,9 @@ from ambar.kinds.request import Conversion, ConvertRequest, Export, build
 from ambar.kinds.request import Path as AnyPath
 from ambar.kinds.targets import check_target
 from ambar.store.error_bounds import ErrorBound
+from ambar.store.group_description import kind_name
 from ambar.store.locations import is_store_or_damaged, open_store
-from ambar.store.store import Store
+from ambar.store.store import Store, first_group_with_arrays
 from ambar.store.urls import check_url, is_url, refuse_url
 from ambar.store.writer import Profile
 
@@ -333,8 +334,9 @@ def export(
 ) -> Export:
     """Write the content of a store to files of other programs.
 
-    A plotfile that was converted as a whole becomes the same files, byte by byte. Of other
-    plotfiles (from HDF5, or with some fields only), boxes, names and values are the same.
+    A native plotfile that was converted as a whole becomes the same files, byte by byte. Others
+    (from HDF5, or with some fields only) become a native plotfile of the same boxes, names and
+    values.
 
     Parameters
     ----------
@@ -412,9 +414,12 @@ def export(
     opened = open_store(store, storage_options)
     kind = kind_of_store(opened)
     if kind.export is None:
+        group = first_group_with_arrays(opened)
+        chosen = f", group={group!r}" if group else ""
         raise _core.UnsupportedError(
             f"{os.fspath(store)}: expected cells, a collection or a mesh to export, found the kind "
-            f"{kind.name!r}; ambar.open reads it"
+            f"{kind_name(opened._ambar_attributes())!r}; write NetCDF with xarray: "
+            f"xarray.open_dataset({os.fspath(store)!r}{chosen}).to_netcdf({os.fspath(target)!r})"
         )
     request = build(
         kind.export_request,

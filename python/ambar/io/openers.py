@@ -10,8 +10,10 @@ from ambar import _core
 from ambar._util.arguments import OpenMode, check_mode, explained_arguments
 from ambar.kinds.registry import open_path
 from ambar.store.commit import CommitName, refuse_commit
+from ambar.store.group_description import kind_name
 from ambar.store.locations import Place, normalize_location
 from ambar.store.locations import open_store as _open_store
+from ambar.store.store import Store as _Store
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
@@ -119,6 +121,8 @@ def open(  # noqa: A001
     _, found = open_path(path, storage_options, commit)
     if kind is not None and (name := type(found).__name__) != _NAMES[kind]:
         opener = next((one for one, known in _NAMES.items() if known == name), "store")
+        if isinstance(found, _Store):
+            name = f"Store of the kind {kind_name(found._ambar_attributes())!r}"
         raise _core.InvalidError(
             f"{normalize_location(path)}: expected a {kind}, found a {name}; "
             f"use ambar.open_{opener.replace(' ', '_')}"

@@ -33,6 +33,7 @@ from ambar.kinds.request import (
     ViewRequest,
 )
 from ambar.store.commit import CommitName
+from ambar.store.group_description import kind_name
 from ambar.store.locations import (
     InMemoryStore,
     Place,
@@ -270,12 +271,7 @@ def viewer_of(kind: Kind | str, opened: Any, request: ViewRequest) -> Any:
 
 def kind_of_store(store: Store) -> Kind:
     """Return the kind of a store; "arrays" if the root names no known kind."""
-    about = store._ambar_attributes()
-    name = about.get("kind")
-    if name == "series" and "of" in about:
-        name = f"{about['of']} series"
-    if not isinstance(name, str):
-        return _load(_ARRAYS)
+    name = kind_name(store._ambar_attributes())
     if name in _STORED:
         return _load(_STORED[name])
     return next((kind for kind in external_kinds() if kind.name == name), _load(_ARRAYS))
@@ -332,15 +328,30 @@ def _load(reference: str) -> Kind:
 def overview(path: str | os.PathLike[str], commit: CommitName | None = None) -> dict[str, Any]:
     """Return a summary of the content of `path`; JSON can represent it. Reads no array.
 
-    Keys are `path`, `kind`, `bytes`; for snapshots of particles, openPMD and outputs that yt reads
-    what their headers state; for RAMSES outputs and plotfiles of AMReX `info`,
-    `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
-    `attributes`, `groups` (path, kind and the attribute ``ambar``), `arrays` (path, shape, dtype,
-    chunks, codecs, error bound, raw and stored bytes, unwritten values); for collections those of
-    `ambar.collection.representation.overview_of`, for meshes and series of them those of
-    `ambar.mesh.kind`.
+    Of a folder of outputs, the keys are `path`, `kind` and `outputs`, of which each has `path`,
+    `info` (time and scale factor) and `components`. Otherwise they are `path`, `kind`, `bytes`; for
+    snapshots of particles, openPMD and outputs that yt reads what their headers state; for RAMSES
+    outputs and plotfiles of AMReX `info`, `components`, `missing` and `files` (bytes and number by
+    kind); for stores `usage`, `attributes`, `groups` (path, kind and the attribute ``ambar``),
+    `arrays` (path, shape, dtype, chunks, codecs, error bound, raw and stored bytes, unwritten
+    values); for collections those of `ambar.collection.representation.overview_of`, for meshes and
+    series of them those of `ambar.mesh.kind`.
     """
     kind, resource = locate_summary(path, commit)
+    run = None if kind.open_run is None else kind.open_run(resource)
+    if run is not None:
+        return {
+            "path": resource.location,
+            "kind": f"folder of the kind {kind.name!r}",
+            "outputs": [
+                {
+                    "path": os.path.basename(output.location),  # noqa: PTH119
+                    "info": {"time": output.info.time, "aexp": getattr(output.info, "aexp", None)},
+                    "components": list(output.components),
+                }
+                for output in run
+            ],
+        }
     if kind.summarize is None:
         raise _core.UnsupportedError(
             f"{os.fspath(path)}: the kind {kind.name!r} has no summary; open it with ambar.open"

@@ -306,6 +306,10 @@ class ViewRequest:
         return f"{name} against {pathlib.PurePath(self.against_location.rstrip('/')).name}"
 
 
+_MODES = {"overwrite": 'write mode="w"; ', "resume": 'write mode="a"; '}
+"""The advice for options of the command line that functions have as a mode."""
+
+
 class InvalidOptionError(_core.InvalidError):
     """An option that a kind lacks: for callers an `ambar.InvalidError`, which tracebacks show."""
 
@@ -328,6 +332,7 @@ class InvalidOptionError(_core.InvalidError):
         where, option, kind, known, common = self.args
         close = difflib.get_close_matches(option, [*known, *common], 1)
         hint = f"did you mean {name_of(close[0])}? " if close else ""
+        hint = _MODES.get(option, hint)
         return (
             f"{where}: {name_of(option)} does not apply to the kind {kind!r}; {hint}options of "
             f"this kind: {', '.join(map(name_of, known)) or 'none'}"

@@ -12,7 +12,14 @@ import numpy as np
 from ambar import _core
 from ambar._util.optional import require
 from ambar._util.text import suggestion
-from ambar.figures.colors import DIVERGING, ColorScale, check_colors, check_limits, color_scale
+from ambar.figures.colors import (
+    DIVERGING,
+    SEQUENTIAL,
+    ColorScale,
+    check_colors,
+    check_limits,
+    color_scale,
+)
 from ambar.figures.files import save_figure, write_movie
 from ambar.figures.labels import version_names
 from ambar.figures.panels import Line, LinePanel, Panel, ViewPanel, draw_grid
@@ -36,6 +43,10 @@ _PIXELS = 1000
 """The longer side of a rendered view."""
 _FEW_CELLS = 4000
 """Surfaces of fewer cells are drawn with their edges."""
+_LINE_WIDTH = 6.0
+"""The width of cells that are lines, pixels."""
+_COLORS_OF_LINES = "turbo"
+"""The colour map of lines, which has no pale end on white."""
 _MOST_STEPS = 4
 """Steps of a series in a picture without a choice."""
 _MOST_SAMPLED = 8
@@ -203,6 +214,36 @@ def _read(mesh: Mesh, name: str | None, request: MeshPlot) -> _Drawing:
 
 def _default_array(mesh: Mesh) -> str | None:
     """Return the active array of a mesh, or the first one of numbers on points or cells."""
+    return next(iter(_arrays_to_choose(mesh)), None)
+
+
+def _default_of_steps(meshes: Sequence[Mesh]) -> str | None:
+    """Return the first of the arrays of all steps that differs in the first and the last one.
+
+    If none differs, each step has its own default: None.
+    """
+    first, last = meshes[0], meshes[-1]
+    every = set.intersection(*(set(_arrays_to_choose(mesh)) for mesh in meshes))
+    names = (name for name in _arrays_to_choose(first) if name in every)
+    return next((name for name in names if _differs(first, last, name)), None)
+
+
+def _differs(first: Mesh, last: Mesh, name: str) -> bool:
+    """Return whether an array of two steps differs; values that are stored once are not read."""
+    one, two = (
+        next(array for array in mesh.arrays if array.name == name) for mesh in (first, last)
+    )
+    if [part.place for part in one._storage] == [part.place for part in two._storage]:
+        return False
+    if one.block or one.shape != two.shape:
+        return True
+    on: Any = one.association
+    before, after = (mesh.read_array(name, association=on) for mesh in (first, last))
+    return not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+
+
+def _arrays_to_choose(mesh: Mesh) -> list[str]:
+    """Return arrays of numbers on points or cells, first the active ones."""
     names = [
         info.name
         for info in mesh.arrays
@@ -216,7 +257,7 @@ def _default_array(mesh: Mesh) -> str | None:
         for _, entry, _ in field_entries(mesh._about)
         if "scalars" in (entry.get("active") or ())
     ]
-    return next((name for name in [*active, *names] if name in names), None)
+    return list(dict.fromkeys(name for name in [*active, *names] if name in names))
 
 
 def _drawable(read: Any, pyvista: Any, name: str | None) -> Any:
@@ -292,7 +333,11 @@ def _view(drawn: _Drawing, request: MeshPlot, scale: ColorScale | None = None) -
 
 def _scale_of(drawn: Sequence[_Drawing], request: MeshPlot) -> ColorScale:
     values = np.concatenate([one.values for one in drawn])
-    return color_scale(values, log=request.log, limits=request.limits, colors=request.colors)
+    scale = color_scale(values, log=request.log, limits=request.limits, colors=request.colors)
+    is_pale = request.colors is None and scale.colors == SEQUENTIAL
+    if is_pale and all(_has_only_lines(one.shape) for one in drawn):
+        return replace(scale, colors=_COLORS_OF_LINES)
+    return scale
 
 
 def _render(
@@ -360,6 +405,9 @@ def _add_surface(plotter: Any, shape: Any, options: dict[str, Any], *, is_flat: 
             **options,
         )
         return
+    if _has_only_lines(shape):
+        plotter.add_mesh(shape, line_width=_LINE_WIDTH, lighting=False, **options)
+        return
     is_small = shape.n_cells < _FEW_CELLS
     light: dict[str, Any] = {"lighting": False}
     if has_shades and not is_flat:
@@ -391,6 +439,10 @@ def _is_volume(shape: Any) -> bool:
         return False
     size = np.ptp(np.reshape(shape.bounds, (3, 2)), axis=1)
     return bool(shape.volume > _FILLED * float(np.prod(size)) > 0)
+
+
+def _has_only_lines(shape: Any) -> bool:
+    return bool(shape.n_cells) and shape.GetMaxSpatialDimension() == 1
 
 
 def _has_only_points(shape: Any) -> bool:
@@ -462,7 +514,7 @@ def _series_grid(
 ) -> list[list[Panel]]:
     """Return a row of steps for each array, with one colour scale."""
     grid = []
-    for name in request.fields or (None,):
+    for name in request.fields or (_default_of_steps(meshes),):
         if meshes[0].type == "Table":
             grid.append([_table_panel(mesh, name, request) for mesh in meshes])
             continue
@@ -514,12 +566,14 @@ def _comparison(mesh: Mesh, other: Mesh, name: str | None, request: MeshPlot) ->
 
 def _frames(series: MeshSeries, request: MeshPlot) -> Iterator[Figure]:
     """Yield a figure for each step of a series, with the same colours."""
-    name = request.fields[0] if request.fields else None
     places = np.unique(np.linspace(0, len(series) - 1, _MOST_SAMPLED).astype(int)).tolist()
-    some = [_read(series[n], name, request) for n in places]
+    sampled = [series[n] for n in places]
+    name = request.fields[0] if request.fields else _default_of_steps(sampled)
+    some = [_read(mesh, name, request) for mesh in sampled]
     scale = None if some[0].name is None else _scale_of(some, request)
     for number, mesh in enumerate(series):
-        panel = _panel(mesh, name, request, scale)
+        shown = name if request.fields or name in _arrays_to_choose(mesh) else None
+        panel = _panel(mesh, shown, request, scale)
         title = _title_of(series, number) if request.title else ""
         yield draw_grid([[replace(panel, title=title)]])
         if request.report is not None:

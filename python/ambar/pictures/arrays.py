@@ -19,7 +19,7 @@ from ambar.figures.panels import ImagePanel, Line, LinePanel, Panel, draw_grid, 
 from ambar.interop.xarray.group_reader import open_group
 from ambar.kinds.figures import draw_object
 from ambar.pictures.axes import CoordinateAxis, axis_of
-from ambar.pictures.images import image_panel, numbers_of, position_text
+from ambar.pictures.images import at_indices, image_panel, numbers_of, position_text
 from ambar.pictures.options import ArraysPlot
 from ambar.pictures.steps import ArrayPlace, locate, locate_frames, names_to_choose
 
@@ -135,7 +135,7 @@ def array_of(store: Store, place: ArrayPlace, request: ArraysPlot) -> xr.DataArr
                 f"{store.location}: invalid index {index} along {found.dims[0]!r}; expected "
                 f"0 to {found.shape[0] - 1}"
             )
-        found = found.isel({dim: index if dim == hidden[0] else 0 for dim in hidden})
+        found = at_indices(found, {dim: index if dim == hidden[0] else 0 for dim in hidden})
     if found.ndim == 2:
         most = request.resolution or _PIXELS
         steps = {dim: slice(None, None, -(-size // most)) for dim, size in found.sizes.items()}

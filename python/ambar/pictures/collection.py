@@ -16,7 +16,7 @@ from ambar.figures.files import save_figure
 from ambar.figures.labels import label
 from ambar.figures.panels import Line, LinePanel, Panel, PointPanel, draw_grid, envelope
 from ambar.pictures.axes import axis_of, is_downward
-from ambar.pictures.images import image_panel, numbers_of, position_text
+from ambar.pictures.images import at_indices, image_panel, numbers_of, position_text
 from ambar.pictures.options import CollectionPlot
 from ambar.pictures.positions import POSITIONS, coordinate_of, position_names
 
@@ -174,13 +174,14 @@ def _grid_panel(
     grid = [dim for dim in values.dims if dim in values.coords and values.sizes[dim] > 1][-2:]
     if len(grid) < 2 or values.dtype.kind not in "iuf":
         return None
-    values = values.isel({dim: 0 for dim in values.dims if dim not in grid})
+    values = at_indices(values, {dim: 0 for dim in values.dims if dim not in grid})
     numbers, unit = numbers_of(values), str(values.attrs.get("units", ""))
     scale = color_scale(
         numbers, log=request.log, limits=request.limits, colors=request.colors, unit=unit
     )
     y, x = (axis_of(values, str(dim)) for dim in grid)
-    title = ", ".join(filter(None, [name, position_text(values)]))
+    which = f"{name} (1 of {len(names):,})" if len(names) > 1 else name
+    title = ", ".join(filter(None, [which, position_text(values)]))
     return image_panel(x, y, numbers, scale, label(variable.replace("_", " "), unit), title)
 
 

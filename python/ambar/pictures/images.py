@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,15 +26,33 @@ def numbers_of(array: xr.DataArray) -> np.ndarray:
     return np.asarray(values, np.float64)
 
 
+_SHOWN = "shown indices"
+"""The attribute of an array with the parts that `at_indices` chose."""
+
+
+def at_indices(array: xr.DataArray, indices: Mapping[Hashable, int]) -> xr.DataArray:
+    """Return an array at indices of some dimensions, which `position_text` names."""
+    sizes = {dim: array.sizes[dim] for dim in indices}
+    shown = {
+        dim: f"{indices[dim] % size + 1:,} of {size:,}" for dim, size in sizes.items() if size > 1
+    }
+    found = array.isel(indices)
+    found.attrs = {**found.attrs, _SHOWN: {**found.attrs.get(_SHOWN, {}), **shown}}
+    return found
+
+
 def position_text(array: xr.DataArray) -> str:
     """Return where values are along the dimensions and axes that a picture does not show."""
+    shown = dict(array.attrs.get(_SHOWN, {}))
     parts = []
     for name, coordinate in array.coords.items():
         if coordinate.ndim == 0 and coordinate.dtype.kind in "iufM":
             value = coordinate.to_numpy()
             text = str(value)[:16].replace("T", " ") if value.dtype.kind == "M" else f"{value:.6g}"
             unit = unit_text(str(coordinate.attrs.get("units", "")))
-            parts.append(f"{name} = {text} {unit}".strip())
+            part = f"{name} = {text} {unit}".strip()
+            parts.append(f"{part} ({shown.pop(name)})" if name in shown else part)
+    parts += [f"{dim} {which}" for dim, which in shown.items()]
     attrs = array.attrs
     if {"axis", "at"} <= attrs.keys():
         unit = unit_text(str(attrs.get("length_unit", "")))

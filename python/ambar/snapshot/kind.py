@@ -21,6 +21,7 @@ from ambar.kinds.request import (
     Conversion,
     ConvertRequest,
     CopyRequest,
+    Export,
     ExportRequest,
     Merge,
     MergeRequest,
@@ -228,17 +229,16 @@ def _merge(request: MergeRequest) -> Merge:
     return merged(plan.owners)
 
 
-def _export_snapshot(request: SnapshotExport) -> None:
-    _export(request, lambda: _steps(_stored(request.opened, "/")), ["/"])
+def _export_snapshot(request: SnapshotExport) -> Export | None:
+    return _export(request, lambda: _steps(_stored(request.opened, "/")), ["/"])
 
 
-def _export_series(request: SeriesExport) -> None:
+def _export_series(request: SeriesExport) -> Export | None:
     series = Series(request.opened)
     if request.output is not None:
         path = series.path_of(request.output)
-        _export(request, lambda: _steps(_stored(request.opened, path)), [path])
-        return
-    _export(request, lambda: _steps_of_series(series), series._groups, is_series=True)
+        return _export(request, lambda: _steps(_stored(request.opened, path)), [path])
+    return _export(request, lambda: _steps_of_series(series), series._groups, is_series=True)
 
 
 def _stored(store: Store, path: str) -> Snapshot:
@@ -251,7 +251,7 @@ def _export(
     groups: Sequence[str],
     *,
     is_series: bool = False,
-) -> None:
+) -> Export | None:
     """Write a plotfile, a folder of them, files of openPMD, or AMR data for VTK."""
     target = request.target
     if request.format not in (None, "openpmd"):
@@ -269,13 +269,13 @@ def _export(
         from ambar.formats.openpmd.export import export_openpmd
 
         export_openpmd(request, groups)
-        return
+        return None
     with progress_function(request.progress, f"exporting {Path(request.store).name}") as report:
         if is_vtk:
             from ambar.mesh.files.export import export_amr
 
             export_amr(request, steps(), report)
-            return
+            return None
         for group in groups:
             _check_plotfile(request.opened, group)
         places = [target]
@@ -285,6 +285,10 @@ def _export(
         for done, (group, place) in enumerate(zip(groups, places, strict=True)):
             part = report and part_of_progress(report, done, len(groups))
             _core.export_amrex(request.opened._core, group, os.fspath(place), request.threads, part)
+    if not any(_source_name(request.opened, group).endswith(".h5") for group in groups):
+        return None
+    left_out = {"the layout in HDF5": "plotfiles are written in AMReX's native format"}
+    return Export("", [], 0.0, left_out=left_out)
 
 
 def _check_plotfile(store: Store, path: str) -> None:
@@ -297,11 +301,14 @@ def _check_plotfile(store: Store, path: str) -> None:
         )
 
 
+def _source_name(store: Store, path: str) -> str:
+    source = store._ambar_attributes(path).get("source")
+    return str((source.get("name") if isinstance(source, dict) else None) or "")
+
+
 def _plotfile_name(store: Store, path: str) -> str:
     """Return the name of the plotfile that was converted to the step at `path`."""
-    source = store._ambar_attributes(path).get("source")
-    stored = source.get("name") if isinstance(source, dict) else None
-    name = str(stored or path.replace("/output_", "plt")).removesuffix(".h5")
+    name = (_source_name(store, path) or path.replace("/output_", "plt")).removesuffix(".h5")
     if name in ("", ".", "..") or Path(name).name != name or "\0" in name:
         raise _core.CorruptError(
             f"{store.location} {path}: expected the name of a folder as the name of the plotfile, "

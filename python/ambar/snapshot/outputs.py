@@ -77,7 +77,8 @@ class Outputs(Sequence[Snapshot]):
         """Return the snapshot at a position, or the snapshots of a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        return self._snapshot(checked_position(index, len(self), self.location, "output"))
+        hint = "; output(number) returns the output of a number"
+        return self._snapshot(checked_position(index, len(self), self.location, "output", hint))
 
 
 class _OutputsWithUnits(Outputs):

@@ -104,3 +104,19 @@ class Description:
         if key not in self._values:
             return self.damaged(f"{key!r} is missing")
         return self.damaged(f"{key!r} must be {what}, found {self._values[key]!r:.80}")
+
+
+def kind_name(about: Mapping[str, Any]) -> str:
+    """Return the kind of a store by the root's attribute ``ambar``; "arrays" if it has none.
+
+    Examples
+    --------
+    >>> kind_name({"kind": "series", "of": "mesh"}), kind_name({"kind": "series", "of": "arrays"})
+    ('mesh series', 'step series')
+    """
+    name = about.get("kind")
+    if not isinstance(name, str):
+        return "arrays"
+    if name != "series" or "of" not in about:
+        return name
+    return "step series" if about["of"] == "arrays" else f"{about['of']} series"

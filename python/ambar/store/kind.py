@@ -14,7 +14,7 @@ from ambar.kinds.targets import copying, merged, merging
 from ambar.pictures.options import ArraysPlot
 from ambar.store.copies.arrays import copy_arrays, merge_arrays
 from ambar.store.copies.selection import Positions
-from ambar.store.group_description import Description
+from ambar.store.group_description import Description, kind_name
 from ambar.store.store import Group, Store
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ def summarize_store(resource: Resource) -> dict[str, Any]:
     store = resource.store
     usage = store.usage()
     own = store._ambar_attributes()
+    about = Description(own, store.location)
     return {
         "path": store.location,
-        "kind": Description(own, store.location).optional_string("kind") or "arrays",
+        "kind": kind_name(own) if about.optional_string("kind") else "arrays",
         "bytes": usage["total"],
         "usage": usage,
         "attributes": dict(store.attrs),

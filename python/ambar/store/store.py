@@ -28,6 +28,8 @@ _PLOT = "ambar.pictures.arrays:plot_store"
 
 # Arrays that a representation lists; fewer of them are visible in a notebook without a click.
 _MOST_ROWS, _OPEN_ROWS = 40, 10
+_MOST_NAMES = 12
+"""The largest number of names in the message for a path that does not exist."""
 
 
 class Group(Mapping[str, Array]):
@@ -133,9 +135,27 @@ class Group(Mapping[str, Array]):
     def __getitem__(self, path: str) -> Any:
         """Return the array or group at a path; raises KeyError if it does not exist."""
         node = self._absolute(path)
-        if self._commit.core.kind(node) == "group":
+        kind = self._commit.core.kind(node)
+        if kind == "group":
             return Group(self._commit, node.strip("/"))
+        if kind is None:
+            raise self._missing(node)
         return Array(self._commit, node)
+
+    def _missing(self, node: str) -> _core.NotFoundError:
+        """Return the error for a path that does not exist, with what its nearest parent has."""
+        core, (parent, _, name) = self._commit.core, node.rpartition("/")
+        while parent and core.kind(parent) != "group":
+            parent, _, name = parent.rpartition("/")
+        is_group = core.kind(parent or "/") == "group"
+        nodes = core.children(parent or "/") if is_group else ()
+        known = sorted(node.rpartition("/")[2] for node, _ in nodes)
+        hint = text.suggestion(name, known[:_MOST_NAMES])
+        more = f", ... ({len(known)} in total)" if len(known) > _MOST_NAMES else ""
+        of = f" in /{parent.strip('/')}" if parent.strip("/") else ""
+        return _core.NotFoundError(
+            f"{core.location}: array or group {node} does not exist; {hint}{more}{of}"
+        )
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str) and self._commit.core.kind(self._absolute(path)) is not None
@@ -441,3 +461,9 @@ class Refreshable(ABC):
         if last is not None:
             self._show(last)
         return last is not None
+
+
+def first_group_with_arrays(store: Store) -> str | None:
+    """Return the first group that has arrays itself, "" for the root; None without arrays."""
+    children = ((group, store._core.children(f"/{group}")) for group in store.groups)
+    return next((group for group, nodes in children if "array" in dict(nodes).values()), None)

@@ -63,15 +63,19 @@ class Ingest(Conversion):
     (['station_0040', 'station_0041', 'station_0042', 'station_0043'], {})
     """
 
+    hint: str = ""
+    """How to store the files as one dataset, if they may be times of one grid; otherwise ""."""
+
     def __str__(self) -> str:
         """Return the numbers of datasets, the sizes and the time."""
-        text = f"{self.target}: {plural(len(self.converted), 'dataset')} ingested"
+        text = f"{self.target}: {plural(len(self.converted), 'dataset')} added"
         if self.skipped:
             text += f", {len(self.skipped):,} already there"
         if self.converted:
             text += f"; {size(self.source_bytes)} read, the store has {size(self.stored_bytes)}"
         lines = (f"left out: {name}, {why}" for name, why in self.left_out.items())
-        return "\n".join([f"{text}, in {self.seconds:.2f} s", *lines])
+        hint = [self.hint] if self.hint else []
+        return "\n".join([f"{text}, in {self.seconds:.2f} s", *lines, *hint])
 
 
 def ingest(
@@ -229,6 +233,7 @@ def ingest(
         run.skipped,
         failed=run.failed,
         left_out=run.left_out,
+        hint=run.hint,
     )
 
 
@@ -352,6 +357,21 @@ class _Run:
                     f"ragged: no file has a dimension {dim!r}; available: "
                     f"{', '.join(sorted(known))}{self._committed_note()}"
                 )
+
+    @property
+    def hint(self) -> str:
+        """Return how to make one dataset of files that may be times of one grid, or ""."""
+        families = self._collection._families
+        columns = families[0].columns.values() if len(families) == 1 else ()
+        is_grid = any(
+            column.dims[0] == "time" and len(column.dims) > 2 for column in columns if column.dims
+        )
+        if not is_grid or len(self.added) < 2 or self.skipped:
+            return ""
+        return (
+            "If the files are consecutive times of one grid, one dataset with all times is "
+            "smaller and simpler to read: xarray.open_mfdataset(FILES).ambar.write(TARGET)"
+        )
 
     def _add(self, name: str, path: Path, record: Record | Failure, size: int) -> None:
         if isinstance(record, Failure):

@@ -72,7 +72,8 @@ class CollectionData(Mapping[str, Any]):
             else (name, array.shape, array.dtype)
             for name, array in self._arrays.items()
         ]
-        title = f"<ambar.CollectionData> {len(self)} variables of {len(self.names):,} datasets"
+        sizes = text.plural(len(self), "variable"), text.plural(len(self.names), "dataset")
+        title = f"<ambar.CollectionData> {' of '.join(sizes)}"
         return text.representation(title, {}, text.columns(rows))
 
 

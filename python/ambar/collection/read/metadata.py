@@ -12,6 +12,7 @@ from ambar import _core
 from ambar._util.properties import cached_property
 from ambar._util.text import suggestion
 from ambar.collection.read.bulk_read import Reader
+from ambar.collection.read.dates import is_time, iso_dates, with_iso_dates
 from ambar.collection.read.indexing import Piece, by_family
 from ambar.collection.storage.attributes import Key, parse, plain, restored
 from ambar.collection.storage.catalogue import Catalogue
@@ -155,10 +156,12 @@ class Metadata:
         if isinstance(datasets, slice):
             return np.arange(count)[datasets]
         if isinstance(datasets, str):
-            condition = _core.Condition(datasets)
-            return np.flatnonzero(
-                condition.evaluate({name: self.operand(name) for name in condition.fields})
-            )
+            names = _core.Condition(datasets).fields
+            operands = {name: self.operand(name) for name in names}
+            times = {name for name, values in operands.items() if is_time(values)}
+            text, compared = with_iso_dates(datasets, times)
+            operands |= {name: iso_dates(operands[name]) for name in compared}
+            return np.flatnonzero(_core.Condition(text).evaluate(operands))
         selected = datasets if isinstance(datasets, np.ndarray) else list(datasets)
         if len(selected) == 0:
             return np.empty(0, np.int64)
@@ -194,7 +197,9 @@ class Metadata:
         values, missing = columns[statistic], ~having
         if statistic in RANGE:
             missing |= columns["count"] == columns["nulls"]
-        if not missing.any() or values.dtype.kind in "mM":  # conditions refuse times
+        if values.dtype.kind == "M":
+            values = np.where(missing, np.datetime64("NaT"), values)
+        if not missing.any() or values.dtype.kind in "mM":  # conditions refuse durations
             return values
         found = values.astype(object)
         found[missing] = None
@@ -217,8 +222,11 @@ class Metadata:
             count = len(piece.rows)
             alone = replace(piece, at=np.arange(count))
             values = np.asarray(self._reader.read(variable, [alone], count)[0]).reshape(count)
-            if values.dtype.kind in "mM":  # conditions refuse times
+            if values.dtype.kind == "m":  # conditions refuse durations
                 return values
+            if values.dtype.kind == "M":
+                found[piece.at] = [*values]
+                continue
             is_text = column.type_name in ("string", "bytes") or values.dtype.kind == "S"
             found[piece.at] = [_as_text(one) if is_text else one for one in values.tolist()]
         return as_column(found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from ambar._util.foreign_files import contents_of
 from ambar.formats.amrex.source import is_amrex
 from ambar.snapshot.amrex_info import PatchDomain
 
-_NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)(?:\.h5)?")
+_NUMBERED = re.compile(r"(?!.*\D\.h5$)(?P<prefix>.*?)(?P<number>\d+)(?:\.h5)?")
 _PUT_ASIDE = re.compile(r"(?P<prefix>.*?)\d+(?:\.h5)?\.(?P<why>temp|old)(?:\..*)?")
 _REASONS = {
     "temp": "the run has not finished writing it",
@@ -78,13 +79,25 @@ def run_of(paths: Sequence[str | os.PathLike[str]]) -> PlotfileRun:
                 f"{contents_of(path) if path.exists() else 'nothing'}; convert other files to a "
                 "store of their own"
             )
-    prefixes = sorted(set(found.values()))
-    if len(prefixes) > 1:
-        raise _core.InvalidError(
-            f"expected plotfiles of one run, found names that begin with {' and '.join(prefixes)}; "
-            f"convert one kind of them, for example '{prefixes[0]}*'"
-        )
+    if len(set(found.values())) > 1:
+        raise _core.InvalidError(_several_runs(found))
     return PlotfileRun(list(found), left_out, *_common_header(list(found)))
+
+
+def _several_runs(found: Mapping[Path, str]) -> str:
+    """Return the message for plotfiles whose names have several beginnings."""
+    runs: dict[str, list[Path]] = {}
+    for path, prefix in found.items():
+        runs.setdefault(prefix, []).append(path)
+    patterns = {
+        prefix: paths[0] if len(paths) == 1 else paths[0].with_name(f"{glob.escape(prefix)}*")
+        for prefix, paths in runs.items()
+    }
+    example = patterns[max(runs, key=lambda prefix: len(runs[prefix]))]
+    return (
+        f"expected plotfiles of one run, found {', '.join(path.name for path in patterns.values())}"
+        f"; convert those of one run, for example {shlex.quote(str(example))}"
+    )
 
 
 def _is_folder_of_outputs(paths: Sequence[str | os.PathLike[str]]) -> bool:

@@ -20,7 +20,8 @@ from ambar import _core
 from ambar.interop.xarray.group_reader import GroupStore
 from ambar.store.cache import OpenedStore, open_last, place_of
 from ambar.store.commit import CommitName
-from ambar.store.store import Store
+from ambar.store.group_description import kind_name
+from ambar.store.store import Store, first_group_with_arrays
 from ambar.store.urls import is_url
 
 __all__ = ["AmbarBackendEntrypoint"]
@@ -104,6 +105,13 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         opened = _opened(filename_or_obj, storage_options, commit)
         if group is None:
             _check_root(opened.store)
+        elif opened.store._ambar_attributes().get("kind") == "collection" and (
+            group.strip("/") not in opened.store.groups
+        ):
+            raise _core.NotFoundError(
+                f"{opened.store.location} is a collection, whose datasets are not groups: use "
+                f"ambar.open_collection(path)[{group!r}]"
+            )
         return _dataset(opened, group or "", drop_variables, decoding)
 
     def open_groups_as_dict(
@@ -166,20 +174,11 @@ _ADVICE = {
 def _check_root(store: Store) -> None:
     """Raise ValueError if the root belongs to a kind whose data are not variables of the root."""
     about = store._ambar_attributes()
-    kind = about.get("kind")
-    of = {"arrays": "step", "mesh": "mesh"}.get(str(about.get("of")))
-    name = f"{of} series" if kind == "series" and of else kind
-    has_arrays = any(node == "array" for _, node in store._core.children("/"))
-    if not isinstance(name, str) or (has_arrays and name != "mesh"):
+    name, example = kind_name(about), first_group_with_arrays(store)
+    if "kind" not in about or (example == "" and name != "mesh"):
         return
     advice = _ADVICE.get(name)
     if advice is None:
-        groups = (
-            group
-            for group in store.groups
-            if any(node == "array" for _, node in store._core.children(f"/{group}"))
-        )
-        example = next(groups, None)
         if example is None:
             return
         advice = f"xarray.open_datatree(path), or one group: group={example!r}"

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,12 @@ def convert_mesh(request: MeshRequest) -> Conversion:
     """
     start = time.perf_counter()
     path = Path(request.paths[0])
+    if path.suffix.lower() in _PICTURES:
+        warnings.warn(
+            f"{path.name} is a picture: it becomes a mesh with a point for each pixel, and colours "
+            "as values",
+            stacklevel=2,
+        )
     file = MeshFile(path)
     size = size_of(path)
     if file.times:
@@ -105,6 +112,8 @@ def _convert_steps(
 
 
 _COLLECTIONS = (".pvd", ".series")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp")
+"""Suffixes of files that seldom hold results of a simulation."""
 _TIMES = ("TimeValue", "TIME")
 """The field arrays in which VTK's writers, and VisIt, store the time."""
 

@@ -308,6 +308,12 @@ def _unsupported(mesh: Any, path: Path, why: str) -> _core.UnsupportedError:
     known = [each for each in getattr(writable, "_WRITERS", ()) if is_vtk_format(each)] or others
     known = [each for each in others if each in known and _problem(writable, each) is None]
     listed = f"; formats that hold it: {', '.join(known)}" if known else ""
+    if suffix in getattr(pyvista().PolyData, "_WRITERS", ()) and not pyvista_writes(mesh, suffix):
+        why = "the format holds surfaces only"
+        listed += (
+            ". Or write its surface: ambar.read_mesh(STORE).extract_surface().triangulate()"
+            f".save({path.name!r})"
+        )
     return _core.UnsupportedError(
         f"{path.name}: {type(mesh).__name__} cannot be written as {suffix or 'a file'}: {why}"
         f"{listed}"
@@ -339,8 +345,8 @@ def export_steps(request: ExportRequest, times: Sequence[float], report: Progres
     path = request.target
     if path.suffix.lower() != ".pvd":
         raise _core.UnsupportedError(
-            f"{path.name}: expected the suffix .pvd for time steps; "
-            "ambar.open(...)[number].read() returns a step, which PyVista saves"
+            f"{path.name}: expected the suffix .pvd for time steps, found {path.suffix!r}; choose "
+            f"{path.stem}.pvd, which lists a file for each step"
         )
     _check_times(times, path)
     folder, memory = path.with_suffix(""), _core.memory_limit()
@@ -415,7 +421,8 @@ def _check_times(times: Sequence[float], path: Path) -> None:
         if later <= time:
             raise _core.UnsupportedError(
                 f"{path.name}: expected times that increase, found {later} of step {number} after "
-                f"{time}; export single steps, which ambar.open(...)[number] returns"
+                f"{time}; write single steps: "
+                "ambar.open_mesh_series(STORE)[NUMBER].read().save(FILE)"
             )
 
 

@@ -88,7 +88,8 @@ class ArrayReader:
     @property
     def where(self) -> str:
         """The file, the group and the block, for messages."""
-        return f"{self._store.location}: mesh /{self._base}{self._block}"
+        mesh = f"{self._base}{self._block}".strip("/")
+        return f"{self._store.location}: mesh {mesh}" if mesh else self._store.location
 
     @contextmanager
     def within(self, block: str) -> Iterator[None]:

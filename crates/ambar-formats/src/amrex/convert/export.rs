@@ -37,7 +37,7 @@ pub fn export(
             return error;
         }
         Error::unsupported(
-            "expected cells in patches (layout \"patches\") for a plotfile, found none; export the \
+            "expected cells in patches for a plotfile, found none; export the \
              cells of a tree to a file with the suffix .vtkhdf",
         )
         .in_file(store.location())

@@ -100,8 +100,9 @@ impl PlotfileRun<'_> {
     }
 
     fn unfinished(&self, why: &str) -> Opening<(Input, String)> {
+        let why = why.strip_suffix(": copy the plotfile again").unwrap_or(why);
         Opening::Unfinished(format!(
-            "the plotfile is not complete: {why}; convert it again when the run has written it"
+            "the plotfile is not complete ({why}); convert it again when the run has written it"
         ))
     }
 }
