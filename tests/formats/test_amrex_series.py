@@ -225,7 +225,7 @@ BAD = {
     "code": "output_00002: expected a plotfile",
     "foreign": "notes: expected a plotfile.*a folder with a.txt",
     "absent": "plt00010: expected a plotfile.*found nothing",
-    "two runs": r"found plt00000, small_plt00000; convert those of one run, for example .*/plt00000",
+    "two runs": "found plt00000, small_plt00000; convert those of one run, .*/plt00000",
     "same number": "with the same number",
     "no number": "final: expected a number at the end",
 }

@@ -105,6 +105,7 @@ def test_series_movies_and_comparisons(tmp_path: Path) -> None:
     path = tmp_path / "series.ambar"
     with ambar.open_mesh_series(path, "w-", fsync=False) as writing:
         for step in range(3):
+            sphere["fixed"] = sphere.points[:, 0]
             sphere["height"] = sphere.points[:, 2] * (step + 1.0)
             writing.add(sphere, time=0.5 * step)
     series: Any = ambar.open_mesh_series(path)
@@ -113,6 +114,7 @@ def test_series_movies_and_comparisons(tmp_path: Path) -> None:
         f"step {n}, time {t}" for n, t in enumerate(("0", "0.5", "1"))
     ]
     assert [len(axes.child_axes) for axes in figure.axes] == [0, 0, 1]
+    assert figure.axes[2].child_axes[0].get_ylabel() == "height"  # "fixed" is equal in all steps
     with pytest.raises(KeyError, match="no step 7; expected 0 to 2"):
         draw(series, MeshSeriesPlot(path="x", output=7))
     done: list[int] = []

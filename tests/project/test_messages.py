@@ -293,8 +293,51 @@ def test_unknown_nodes(capsys: pytest.CaptureFixture[str]) -> None:
         3,
         True,
     )
-    with pytest.raises(KeyError, match=r"/amr/densty does not exist; did you mean density\?"):
+    with pytest.raises(KeyError, match=r"/amr/densty did you mean 'density'\? .* in /amr$"):
         ambar.open_store("run.ambar")["amr/densty"]
+    with ambar.create("steps.ambar") as writer:  # as programs write steps with MPI
+        times = [0.0, 2.0, 0.5, 1.0]
+        about = {"version": 1, "kind": "series", "of": "arrays", "times": times}
+        writer._create_group("", {"ambar": about})
+        for number in range(4):
+            writer.create_array(f"step_{number:06}/h", np.zeros(3))
+    with pytest.raises(KeyError, match=r"/step_9/h does not exist; did you mean 'step_0.*step_0"):
+        ambar.open_store("steps.ambar")["step_9/h"]
+    with pytest.raises(ValueError, match="found a Store of the kind 'step series'; use ambar.open"):
+        ambar.open_series("steps.ambar")
+    code, _, err = run(capsys, "export", "steps.ambar", "steps.nc")
+    assert (code, "found the kind 'step series'; write NetCDF with xarray" in err) == (4, True)
+    assert "open_dataset('steps.ambar', group='step_000000').to_netcdf('steps.nc')" in err
+    code, out, _ = run(capsys, "info", "steps.ambar")
+    assert (code, "0 to 2, earlier than before at step 2" in out) == (0, True)
+    assert "step series" in out
+
+
+def test_what_commands_cannot_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """The advice works as typed in the shell."""
+    code, out, _ = run(capsys, "info", "sedov")
+    assert (code, "output_00001" in out, "output_00002" in out) == (0, True, True)
+    code, _, err = run(capsys, "plot", "run.ambar", "x.png", "-f", "particles/mass")
+    assert (code, "ambar plot draws particles with --particles" in err) == (3, True)
+    code, out, _ = run(capsys, "repair", "run.ambar")
+    assert (code, "Damaged values cannot be repaired: `ambar verify`" in out) == (0, True)
+    with pytest.raises(ValueError, match='kind .*; write mode="w"; options'):
+        ambar.convert("output_00002", "x.ambar", overwrite=True)
+    with pytest.raises(IndexError, match=r"output\(number\) returns the output of a number"):
+        ambar.open_series("sedov.ambar")[9]
+    with pytest.raises(KeyError, match=r"ambar.open_collection\(path\)\['station_0040'\]"):
+        xr.open_dataset("profiles.ambar", group="station_0040")
+
+
+def test_small_meshes_list_their_arrays(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their arrays are in the description of the mesh: `ambar ls` printed an empty table."""
+    mesh = pv.UnstructuredGrid([8, *range(8)], [12], np.indices((2, 2, 2)).reshape(3, 8).T * 1.0)
+    mesh["height"] = np.arange(8.0)
+    ambar.write_mesh(mesh, "cube.ambar")
+    code, out, _ = run(capsys, "ls", "cube.ambar")
+    assert (code, "point/height" in out, "geometry/points" in out) == (0, True, True)
+    code, _, err = run(capsys, "export", "cube.ambar", "cube.stl")
+    assert (code, "surfaces only" in err, "extract_surface" in err) == (4, True, True)
 
 
 # Interrupts
