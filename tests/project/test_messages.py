@@ -234,7 +234,7 @@ def test_positions_in_series(store: str, count: int, item: str) -> None:
     series: Any = ambar.open(store)
     for wrong in (count, -count - 1):
         expected = f"one of {count} {item}s, from 0 to {count - 1} or from -{count} to -1; found"
-        with pytest.raises(IndexError, match=f"{store}: .*{expected} {wrong}$"):
+        with pytest.raises(IndexError, match=f"{store}: .*{expected} {wrong}(; output.*)?$"):
             series[wrong]
     for index in ("a", 1.5, None):
         with pytest.raises(TypeError, match=f"{store}: expected the position of one {item}"):
@@ -293,22 +293,24 @@ def test_unknown_nodes(capsys: pytest.CaptureFixture[str]) -> None:
         3,
         True,
     )
-    with pytest.raises(KeyError, match=r"/amr/densty did you mean 'density'\? .* in /amr$"):
+    with pytest.raises(
+        KeyError, match=r"/amr/densty does not exist; did you mean 'density'\? .* in /amr$"
+    ):
         ambar.open_store("run.ambar")["amr/densty"]
-    with ambar.create("steps.ambar") as writer:  # as programs write steps with MPI
+    with ambar.create("mpi.ambar") as writer:  # as programs write steps with MPI
         times = [0.0, 2.0, 0.5, 1.0]
         about = {"version": 1, "kind": "series", "of": "arrays", "times": times}
         writer._create_group("", {"ambar": about})
         for number in range(4):
             writer.create_array(f"step_{number:06}/h", np.zeros(3))
     with pytest.raises(KeyError, match=r"/step_9/h does not exist; did you mean 'step_0.*step_0"):
-        ambar.open_store("steps.ambar")["step_9/h"]
+        ambar.open_store("mpi.ambar")["step_9/h"]
     with pytest.raises(ValueError, match="found a Store of the kind 'step series'; use ambar.open"):
-        ambar.open_series("steps.ambar")
-    code, _, err = run(capsys, "export", "steps.ambar", "steps.nc")
+        ambar.open_series("mpi.ambar")
+    code, _, err = run(capsys, "export", "mpi.ambar", "mpi.nc")
     assert (code, "found the kind 'step series'; write NetCDF with xarray" in err) == (4, True)
-    assert "open_dataset('steps.ambar', group='step_000000').to_netcdf('steps.nc')" in err
-    code, out, _ = run(capsys, "info", "steps.ambar")
+    assert "open_dataset('mpi.ambar', group='step_000000').to_netcdf('mpi.nc')" in err
+    code, out, _ = run(capsys, "info", "mpi.ambar")
     assert (code, "0 to 2, earlier than before at step 2" in out) == (0, True)
     assert "step series" in out
 

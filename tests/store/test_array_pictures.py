@@ -57,7 +57,7 @@ def test_images_are_at_their_coordinates(ocean: Path) -> None:
     assert top < 0
     mesh = axes.collections[0]  # depths are uneven
     np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(5, 8), values[2, ::-1, ::-1])
-    assert axes.get_title() == "time = 2020-01-03 00:00"
+    assert axes.get_title() == "time = 2020-01-03 00:00 (3 of 4)"
     assert axes.child_axes[0].get_ylabel() == "warmth [$\\mathrm{degC}$]"
     assert axes.get_ylabel() == "depth [$\\mathrm{m}$]"
 
@@ -194,7 +194,7 @@ def test_grids_of_a_collection_are_maps(tmp_path: Path) -> None:
     figure: Any = collection.draw(stored, CollectionPlot(path="x"))
     (axes,) = figure.axes
     np.testing.assert_array_equal(axes.images[0].get_array(), values[0])
-    assert axes.get_title() == "first, time = 2024-01-01 00:00"
+    assert axes.get_title() == "first (1 of 2), time = 2024-01-01 00:00 (1 of 2)"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("lon", "lat")
     days = Line(x=np.arange(19723.0, 19727.5, 0.5), y=np.zeros(9))
     panel = LinePanel(lines=[days], x_label=" ", are_dates=(True, False))

@@ -43,8 +43,8 @@ _PIXELS = 1000
 """The longer side of a rendered view."""
 _FEW_CELLS = 4000
 """Surfaces of fewer cells are drawn with their edges."""
-_LINE_WIDTH = 6.0
-"""The width of cells that are lines, pixels."""
+_LINE_WIDTH = 12.0
+"""The width of cells that are lines, pixels before smoothing."""
 _COLORS_OF_LINES = "turbo"
 """The colour map of lines, which has no pale end on white."""
 _MOST_STEPS = 4
