@@ -113,7 +113,7 @@ def test_variables_of_one_value_are_compared(tmp_path: Path) -> None:
 
 
 def test_times_are_compared_with_dates(tmp_path: Path) -> None:
-    """Strings of dates in other comparisons of the condition stay as they are."""
+    """Strings of dates in other comparisons of the condition are unchanged."""
     days = np.datetime64("2020-01-31", "ns") + np.array([0, 24, 36]) * np.timedelta64(1, "h")
     datasets = {
         f"d{number}": xr.Dataset(
