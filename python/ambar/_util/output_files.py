@@ -240,6 +240,18 @@ def write_error(error: OSError, place: Path) -> OSError:
     return OSError(error.errno or errno.EIO, what, os.fspath(place))
 
 
+@contextmanager
+def full_disk_named(target: Any) -> Iterator[None]:
+    """Name `target`, if it is a path, in errors of a full disk: in place of a scratch file."""
+    try:
+        yield
+    except OSError as error:
+        is_path = isinstance(target, str | os.PathLike)
+        if error.errno != errno.ENOSPC or not is_path or _ADVICE in str(error):
+            raise
+        raise write_error(error, Path(target)) from error
+
+
 class _Output(io.FileIO):
     """A file whose writes never fail: they do nothing after the first error.
 

@@ -70,6 +70,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     close = difflib.get_close_matches(name, names, 1)
+    close += [known for known in names if len(name) > 2 and known.startswith(name)]
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}available: {', '.join(names) or 'none'}"
 

@@ -47,7 +47,9 @@ def compare(
     """Compare two versions cell by cell: largest error, PSNR, SSIM, ratio.
 
     The largest error is absolute, in the unit of the field. A bound "relative" is relative to each
-    value of the original, the PSNR to the range of its field over all levels.
+    value of the original, the PSNR to the range of its field over all levels. The ratio is that of
+    the bytes of a field in the original to those in the other version: in stores as they are
+    stored, in other files in memory. If the original alone is a store, it is the inverse.
 
     Particles, sinks and clumps are matched by their identities, else by order or position.
 
@@ -121,10 +123,10 @@ def _bounds_of_parts(found: Comparison) -> dict[str, str]:
     """Return the given bounds, by target, of fields and columns that have several."""
     bounds: dict[str, str] = {}
     for one in found.fields:
-        bounds |= one.bounds if len(one.bounds) > 1 else {}
+        bounds |= one.bounds if one.bound is None else {}
     for rows in found.tables:
         for column in rows.columns:
-            if len(column.bounds) > 1:
+            if column.bound is None:
                 bounds |= {_full(rows.component, name): of for name, of in column.bounds.items()}
     return bounds
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 class CollectionRequest(ConvertRequest):
     """The options of `ambar.convert` for NetCDF files and Zarr stores."""
 
+    store_options = ("datasets",)
+
     fields: Iterable[str] | None = None
     ragged: Iterable[str] | None = None
     on_mismatch: Literal["family", "cast", "raise"] | None = None

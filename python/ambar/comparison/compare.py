@@ -119,7 +119,7 @@ class Comparison:
     >>> found
     <ambar.Comparison> plt00200 and plt.ambar
       Values:  2,116 of each field
-      Fields:
+      Fields (ratio: bytes in the original / in the other):
         field    max abs error  error bound  given bound  held  PSNR dB  SSIM     ratio
         density  0              0            -            yes   inf      1.00000  ...
         Temp     0.0...         0.01         1e-2         yes   4...     0.99...  ...
@@ -231,7 +231,10 @@ class Comparison:
         }
         sections: list[list[str]] = []
         if self.fields:
-            sections += [["  Fields:"], text.columns([_FIELD_HEADER, *_field_rows(self)], 4)]
+            sections += [
+                ["  Fields (ratio: bytes in the original / in the other):"],
+                text.columns([_FIELD_HEADER, *_field_rows(self)], 4),
+            ]
         if self.tables:
             sections += [["  Rows:"], text.columns([_COLUMN_HEADER, *_column_rows(self)], 4)]
             sections.append([f"    {table.summary}" for table in self.tables])
@@ -280,6 +283,8 @@ def _bound_cells(one: FieldComparison | ColumnComparison) -> tuple[str, str, str
     """Return the checked bound, the given bound and whether it held."""
     bound = "-" if one.bound is None else one.bound
     given = next(iter(one.bounds.values()), "-")
+    if one.bound is None and one.bounds:  # of levels or boxes
+        bound = "by part"
     if len(one.bounds) > 1:
         given = f"{len(one.bounds)} parts"
     held = "-" if one.held is None else "yes" if one.held else "NO"

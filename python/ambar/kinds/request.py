@@ -11,7 +11,7 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from ambar import _core
 from ambar._util.arguments import WriteMode
@@ -183,6 +183,9 @@ class WriteRequest:
 class ConvertRequest(WriteRequest):
     """A call of `ambar.convert`: the sources, the target, and the options of every conversion."""
 
+    store_options: ClassVar[tuple[str, ...]] = ()
+    """Options that the kind lacks, and the store has that it becomes."""
+
     paths: list[Path]
     """The sources; of an object its name alone."""
     source: Any = None
@@ -317,9 +320,15 @@ class InvalidOptionError(_core.InvalidError):
     __qualname__ = "InvalidError"
 
     def __init__(
-        self, where: str, option: str, kind: str, known: list[str], common: list[str]
+        self,
+        where: str,
+        option: str,
+        kind: str,
+        known: list[str],
+        common: list[str],
+        store_options: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(where, option, kind, known, common)
+        super().__init__(where, option, kind, known, common, store_options)
 
     def __str__(self) -> str:
         return self.message()
@@ -329,7 +338,13 @@ class InvalidOptionError(_core.InvalidError):
 
     def message(self, name_of: Callable[[str], str] = str) -> str:
         """Return the message, with options as `name_of` spells them."""
-        where, option, kind, known, common = self.args
+        where, option, kind, known, common, store_options = self.args
+        if option in store_options:
+            return (
+                f"{where}: {name_of(option)} does not apply to the kind {kind!r}, but to stores: "
+                "convert the source to a store first, such as run.ambar, and then run.ambar to "
+                f"another store with {name_of(option)}"
+            )
         close = difflib.get_close_matches(option, [*known, *common], 1)
         hint = f"did you mean {name_of(close[0])}? " if close else ""
         hint = _MODES.get(option, hint)
@@ -366,7 +381,8 @@ def build(
     known = sorted({one.name for one in fields(cls)} - common.keys())
     for option in options:
         if option not in known:
-            raise InvalidOptionError(os.fspath(where), option, kind, known, list(common))
+            later = getattr(cls, "store_options", ())
+            raise InvalidOptionError(os.fspath(where), option, kind, known, list(common), later)
     return cls(**common, **options)
 
 

@@ -110,8 +110,8 @@ def _refuse_bound(request: CopyRequest) -> None:
     if request.error_bound is not None:
         raise _core.UnsupportedError(
             f"{request.name}: expected no error bound for a store of meshes, found "
-            f"{request.error_bound!r}; give it when the meshes are written, or write "
-            "ambar.read_mesh(...) again with ambar.write_mesh(..., error_bound=...)"
+            f"{request.error_bound!r}; convert the original file with the bound, or in Python "
+            "ambar.write_mesh(ambar.read_mesh(...), path, error_bound=...)"
         )
 
 

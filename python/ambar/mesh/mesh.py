@@ -467,7 +467,8 @@ def read_mesh(
         A box in the coordinates of the mesh. The cells whose bounds overlap it are read, with their
         points, which are renumbered. For images, rectilinear and structured grids, the smallest
         extent around these cells is read; for point sets, the points in the box. For a mesh that
-        was written with ``reorder=True``, only chunks that overlap the box are read.
+        was written with ``reorder=True``, only chunks that overlap the box are read. Where a box or
+        a condition selects no cells, the mesh is empty: ``n_cells`` is 0, and VTK has no bounds.
     where : str, optional
         A condition on arrays and on the coordinates x, y and z of points, such as ``"pressure > 2
         and x < 1"``. The cells for which it holds are read, with their points, which are

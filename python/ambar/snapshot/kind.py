@@ -46,7 +46,7 @@ from ambar.snapshot.regions import Levels, Region
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.copies.selection import Positions, select_steps
-from ambar.store.error_bounds import listed_bounds, loose_bound
+from ambar.store.error_bounds import listed_bounds, loose_bound, select_bounds
 from ambar.store.kind import summarize_store
 from ambar.store.store import Store
 from ambar.store.urls import core_options, is_url
@@ -380,7 +380,8 @@ SERIES = Kind(
 
 
 def warn_of_loose_bounds(request: ConvertRequest, bounds: Sequence[tuple[str, str]]) -> None:
-    """Warn of bounds "of range" that exceed the median magnitude of a stored field."""
+    """Warn of bounds "of range" above the median magnitude of a field, and of boxes outside."""
+    _warn_of_boxes(request, bounds)
     if not any("of range" in bound for _, bound in bounds):
         return
     store = request.written()
@@ -393,6 +394,28 @@ def warn_of_loose_bounds(request: ConvertRequest, bounds: Sequence[tuple[str, st
                 found.setdefault(field, message)
     for message in found.values():
         warnings.warn(message, stacklevel=5)
+
+
+def _warn_of_boxes(request: ConvertRequest, bounds: Sequence[tuple[str, str]]) -> None:
+    """Warn of bounds of boxes that do not overlap the domain."""
+    boxes = [(target, bound) for target, bound in bounds if "[" in target]
+    if not boxes:
+        return
+    store = request.written()
+    series = Series(store) if is_series(store) else None
+    info = (series[-1] if series else Snapshot(StoredSource(store, "/"))).info
+    upper = tuple(start + size for start, size in zip(info.lower, info.box_size, strict=True))
+    for target, bound in boxes:
+        name = target.partition("@")[0].replace("*", "")
+        for part in select_bounds([(target, bound)], [name]) or ():
+            sides = zip(part.region or (), info.lower, upper, strict=False)
+            if any(high < low or start > end for (start, high), low, end in sides):
+                warnings.warn(
+                    f"the box of the error bound {target!r} is outside of the domain, so that the "
+                    f"bound applies to no cell; boxes of bounds are in code coordinates, here from "
+                    f"{tuple(info.lower)} to {upper}",
+                    stacklevel=5,
+                )
 
 
 def output_name(number: int) -> str:

@@ -40,6 +40,8 @@ from ambar.store.error_bounds import listed_bounds
 class AmrexRequest(ConvertRequest):
     """The options of `ambar.convert` for plotfiles of AMReX."""
 
+    store_options = ("levels", "region", "steps")
+
     components: Iterable[str] | None = None
     fields: Iterable[str] | None = None
     covered: Literal["auto", "drop", "keep"] = "auto"

@@ -89,6 +89,8 @@ _FIRST = ("ParticleIDs", _MASSES, "Velocities")
 class GadgetRequest(ConvertRequest):
     """The options of `ambar.convert` for snapshots of particles."""
 
+    store_options = ("region", "steps")
+
     components: Iterable[str] | None = None
     fields: Iterable[str] | None = None
     halos: AnyPath | Sequence[AnyPath] | None = None

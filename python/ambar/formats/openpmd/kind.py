@@ -39,6 +39,8 @@ from ambar.store.writer import Writer
 class OpenpmdRequest(ConvertRequest):
     """The options of `ambar.convert` for openPMD."""
 
+    store_options = ("fields", "region", "steps")
+
     on_error: OnError = "stop"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ambar import _core
 from ambar._util.output_files import published
 from ambar._util.progress import progress_function
-from ambar._util.text import plural
+from ambar._util.text import plural, suggestion
 from ambar.formats.gadget.files import Reader
 from ambar.formats.halos import HaloTable, RunScales, in_code_units, read_halos, write_halos
 from ambar.formats.particle_tables import POSITIONS
@@ -53,6 +53,8 @@ _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 @dataclass(frozen=True, kw_only=True)
 class RamsesRequest(ConvertRequest):
     """The options of `ambar.convert` for RAMSES outputs."""
+
+    store_options = ("region", "steps")
 
     components: Iterable[str] | None = None
     fields: Iterable[str] | None = None
@@ -118,6 +120,12 @@ def _convert(request: RamsesRequest) -> Conversion:
     halos = _halos(request, path, left_out)
     names, known = as_list(request.fields), _known(path)
     names = None if names is None else resolve_all(names, known)
+    for name in names or ():
+        if known and name not in known:
+            raise _core.NotFoundError(
+                f"{os.fspath(path)}: field {name!r} does not exist; "
+                f"{suggestion(name, dict.fromkeys(known))}"
+            )
     components, levels = as_list(request.components), checked_levels(request.levels)
     bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
     settings = stored_options(

@@ -50,6 +50,8 @@ _CELL_SHARE = 0.7
 class YtRequest(ConvertRequest):
     """The options of `ambar.convert` for datasets of yt."""
 
+    store_options = ("levels", "region")
+
     components: Iterable[str] | None = None
     fields: Iterable[str | Key] | None = None
     covered: Literal["auto", "drop", "keep"] = "auto"

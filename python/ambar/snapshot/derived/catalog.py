@@ -285,7 +285,10 @@ def _ages(
     if cosmology is not None:
         ages: np.ndarray = cosmology.ages(birth_times) / unit_t
         return ages
-    return np.where(birth_times == 0.0, np.nan, time - birth_times)
+    ages = time - birth_times
+    # The text of the time in an output has fewer digits than the times of birth.
+    ages[np.abs(ages) < 1e-14 * abs(time)] = 0.0
+    return np.where(birth_times == 0.0, np.nan, ages)
 
 
 def frame_formulas(
