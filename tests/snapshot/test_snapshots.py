@@ -463,6 +463,19 @@ def test_one_bad_output_does_not_block_the_others(
         assert ambar.open_series(target).outputs == before
 
 
+def test_advice_on_fields_regions_and_boxes(run: Path, tmp_path: Path) -> None:
+    output, target = run / "output_00002", tmp_path / "x.ambar"
+    with pytest.raises(KeyError, match="did you mean 'density'"):
+        ambar.convert(output, target, fields=["dens"])
+    with pytest.raises(ValueError, match="but to stores: convert the source to a store first"):
+        ambar.convert(output, target, region=ambar.Box((0, 0, 0), (1, 1, 1)))
+    box = "density@[2:3, 0:1, 0:1]"
+    with pytest.warns(UserWarning, match=r"outside of the domain.* code coordinates, here from"):
+        ambar.convert(output, target, error_bound={box: 0.1})
+    ambar.convert(output, target, mode="w", error_bound={"density@5:": 0.1})
+    assert "by part      0.1" in repr(ambar.compare(output, target))
+
+
 def test_a_run_of_bad_outputs_raises(gravity_run: Path, tmp_path: Path) -> None:
     for number in (2, 3, 4):
         spoil(gravity_run, number, "cut short")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ambar._util import output_files as scratch
-from ambar._util.output_files import published
+from ambar._util.output_files import full_disk_named, published
 
 
 def _make(path: Path, kind: str) -> None:
@@ -131,6 +131,16 @@ def test_errors_leave_nothing_and_name_the_target(tmp_path: Path) -> None:
         raise FileNotFoundError(errno.ENOENT, "no source", "source")
     assert missing.value.filename == "source"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named_by_the_target(tmp_path: Path) -> None:
+    """The error named a private scratch file, or none."""
+    target = tmp_path / "x.ambar"
+    full = OSError(errno.ENOSPC, "No space left on device", "/scratch/.ambar-1/x")
+    with pytest.raises(OSError, match="; free some") as found, full_disk_named(target):
+        raise full
+    assert found.value.filename == str(target)
+    assert "scratch" not in str(found.value.strerror)
 
 
 def test_mount_points_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
