@@ -50,16 +50,19 @@ def test_convert_lists_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Outputs that fail are listed at the end, and the exit code is not 0."""
     run_folder, target = tmp_path / "run", tmp_path / "run.ambar"
     shutil.copytree(RAMSES / CASES["sedov"], run_folder)
-    (run_folder / "output_00003").mkdir()
+    shutil.move(run_folder / "output_00002", run_folder / "output_00003")
+    (run_folder / "output_00002").mkdir()
+    for file in (run_folder / "output_00003").iterdir():
+        file.rename(file.with_name(file.name.replace("_00002.", "_00003.")))
     arguments = ["convert", run_folder, target, "--no-progress", "--resume"]
     code, out, err = run(capsys, *arguments, "--on-error", "skip")
     assert code == 1
     assert "smaller" in out
-    assert "failed: output_00003: " in err
-    assert ambar.open_series(target).outputs == [1, 2]
+    assert "failed: output_00002: " in err
+    assert ambar.open_series(target).outputs == [1, 3]
     code, out, _ = run(capsys, *arguments, "--on-error", "skip", "--json")
     assert code == 1
-    assert list(json.loads(out)["failed"]) == ["output_00003"]
+    assert list(json.loads(out)["failed"]) == ["output_00002"]
     assert run(capsys, *arguments)[0] == 3
 
 
