@@ -119,12 +119,14 @@ target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
 		-DADIOS2_BUILD_EXAMPLES=OFF $(ADIOS2_WITHOUT:%=-DADIOS2_USE_%=OFF)
 	cmake --build target/peers/build --parallel --target install
 
+# Seconds of each Python campaign, and cases of each Rust one.
 SECONDS ?= 60
+CASES ?= 20000
 SEED ?= 1
 
 campaign: NEEDS := --group test
 campaign: build servers
-	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=2000 \
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=2000 AMBAR_SEED=$(SEED) AMBAR_CASES=$(CASES) \
 		cargo test --release --locked --workspace -- --include-ignored
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=20000 \
 		cargo test --release --locked -p ambar-codec --lib properties

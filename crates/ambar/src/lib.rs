@@ -5,6 +5,9 @@
 
 pub mod array;
 mod buffers;
+#[cfg(test)]
+#[path = "../tests/cases/mod.rs"]
+mod cases;
 pub mod codec;
 pub mod condition;
 pub mod container;

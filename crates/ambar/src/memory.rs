@@ -63,7 +63,7 @@ impl Mapping {
 
 /// Advises Linux to use huge pages for `memory`, which is written next, if it is large.
 #[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
-pub fn advise_huge_pages(memory: &[u8]) {
+pub(crate) fn advise_huge_pages(memory: &[u8]) {
     #[cfg(target_os = "linux")]
     if let Some(inside) = memory.get(memory.as_ptr().align_offset(HUGE_PAGE)..)
         && inside.len() >= HUGE_PAGE

@@ -1,7 +1,9 @@
 //! Damaged, truncated and forged stores: an error, or the written values; never other values, never a crash.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+#![allow(clippy::print_stderr)] // the counts of a campaign
 
+mod cases;
 mod common;
 
 use std::fs;
@@ -224,6 +226,83 @@ fn every_flipped_bit_of_a_directory_is_found_or_harmless() {
         assert!(read_everything(&path).is_err(), "byte {at} of zarr.json");
         handle.write_all_at(&[byte], at as u64).unwrap();
     }
+}
+
+/// Damages `bytes` as failing disks and copies do.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    let len = bytes.len() as u64;
+    match random.below(if len > 0 { 8 } else { 1 }) {
+        0 => bytes.extend((0..=random.below(400)).map(|_| random.next() as u8)),
+        1 => bytes.truncate(random.below(len) as usize),
+        2..=4 => {
+            for _ in 0..[1, 1, 2, 8][random.below(4) as usize] {
+                let bit = random.below(8 * len);
+                bytes[bit as usize / 8] ^= 1 << (bit % 8);
+            }
+        }
+        _ => {
+            // A block is filled with zeros, has the content of another one, is lost, or is there twice.
+            let size = [64, 512, 4096][random.below(3) as usize];
+            let mut block = || {
+                let start = (random.below(len) as usize) / size * size;
+                start..(start + size).min(len as usize)
+            };
+            let (one, other) = (block(), block());
+            let copy = bytes[other.clone()].to_vec();
+            match random.below(4) {
+                0 => bytes[one].fill(0),
+                1 => {
+                    let size = one.len().min(copy.len());
+                    bytes[one.start..][..size].copy_from_slice(&copy[..size]);
+                }
+                2 => drop(bytes.drain(one)),
+                _ => drop(bytes.splice(one.start..one.start, copy)),
+            }
+        }
+    }
+}
+
+#[test]
+fn random_damage_is_found_or_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores: Vec<PathBuf> = PROFILES
+        .iter()
+        .flat_map(|profile| [(profile, false), (profile, true)])
+        .map(|(profile, directory)| {
+            let path = folder.path().join(format!("{profile:?}-{directory}.ambar"));
+            write_store(&path, directory, *profile);
+            path
+        })
+        .collect();
+    let (mut found, mut lost) = (0, 0);
+    let mut random = Random::new(cases::seed());
+    let cases = cases::cases(6000);
+    for (store, path) in stores.iter().enumerate() {
+        let expected = read_everything(path).unwrap();
+        let files = match path.is_dir() {
+            true => files_below(path),
+            false => vec![path.clone()],
+        };
+        let intact: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+        for case in (store as u64..cases).step_by(stores.len()) {
+            let victim = random.below(files.len() as u64) as usize;
+            let mut bytes = intact[victim].clone();
+            damage(&mut bytes, &mut random);
+            if path.is_dir() && random.below(20) == 0 {
+                fs::remove_file(&files[victim]).unwrap();
+                lost += 1;
+            } else {
+                fs::write(&files[victim], &bytes).unwrap();
+            }
+            match read_everything(path) {
+                Ok(values) => assert!(values == expected, "case {case} of {}", path.display()),
+                Err(_) => found += 1,
+            }
+            fs::write(&files[victim], &intact[victim]).unwrap();
+        }
+    }
+    eprintln!("{cases} damaged stores, {lost} of them without a file: {found} are errors");
+    assert!(found > cases / 4, "{found} of {cases} were found");
 }
 
 #[test]

@@ -30,9 +30,28 @@ thread_local! {
     static RECORD: RefCell<Vec<Event>> = const { RefCell::new(Vec::new()) };
 }
 
+thread_local! {
+    /// The contents of files when they were made durable, if someone asked for them.
+    static CONTENTS: RefCell<Option<Vec<Vec<u8>>>> = const { RefCell::new(None) };
+}
+
 /// Notes what was done.
 pub(super) fn record(event: Event) {
+    if let Event::SyncFile(path) = &event {
+        CONTENTS.with_borrow_mut(|contents| {
+            if let Some(contents) = contents {
+                contents.push(std::fs::read(path).unwrap());
+            }
+        });
+    }
     RECORD.with_borrow_mut(|record| record.push(event));
+}
+
+/// Calls `run`, and returns the contents of the files that it made durable, each at that moment.
+pub(super) fn contents_made_durable(run: impl FnOnce()) -> Vec<Vec<u8>> {
+    CONTENTS.set(Some(Vec::new()));
+    run();
+    CONTENTS.take().unwrap()
 }
 
 /// What was done since the last call.

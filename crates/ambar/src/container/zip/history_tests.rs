@@ -15,37 +15,43 @@ use crate::limits::Limits;
 type Contents = BTreeMap<String, Vec<u8>>;
 
 /// A store in a folder of its own, and the contents of all its commits.
-struct History {
-    folder: tempfile::TempDir,
-    commits: Vec<Contents>,
+pub(super) struct History {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) commits: Vec<Contents>,
+    durability: Durability,
     random: u64,
 }
 
 impl History {
     fn new() -> Self {
+        Self::with(Durability::None, 5)
+    }
+
+    pub(super) fn with(durability: Durability, seed: u64) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             commits: Vec::new(),
-            random: 5,
+            durability,
+            random: seed,
         }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join("run.ambar")
     }
 
-    fn open_writer(&self) -> Box<dyn ContainerWriter> {
+    pub(super) fn open_writer(&self) -> Box<dyn ContainerWriter> {
         if self.commits.is_empty() {
             let options = CreateOptions {
-                durability: Durability::None,
+                durability: self.durability,
                 ..CreateOptions::default()
             };
             return container::create(&self.path(), &options).unwrap();
         }
-        container::append(&self.path(), Durability::None, &Limits::default()).unwrap()
+        container::append(&self.path(), self.durability, &Limits::default()).unwrap()
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.random = self
             .random
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -54,7 +60,7 @@ impl History {
     }
 
     /// Makes a commit that writes and removes some entries.
-    fn commit(&mut self, writer: &mut dyn ContainerWriter) {
+    pub(super) fn commit(&mut self, writer: &mut dyn ContainerWriter) {
         let number = self.commits.len() + 1;
         let mut contents = self.commits.last().cloned().unwrap_or_default();
         for _ in 0..=self.below(3) {
@@ -78,7 +84,7 @@ impl History {
     }
 
     /// Checks that `found` is the commit `number`.
-    fn check(&self, found: &dyn Container, number: usize) {
+    pub(super) fn check(&self, found: &dyn Container, number: usize) {
         let expected = &self.commits[number - 1];
         let id = found.commit_id().unwrap();
         assert_eq!(id.number, number as u64);

@@ -2,6 +2,8 @@
 
 mod appender;
 mod commit_record;
+#[cfg(test)]
+mod crash_tests;
 mod deflate;
 mod entry_record;
 mod entry_table;
