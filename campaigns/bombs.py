@@ -230,8 +230,9 @@ def _cells() -> seal.Image:
         for node in root["consolidated_metadata"]["metadata"].values():
             if "shape" in node and len(node["shape"]) == 1:
                 node["shape"] = [2**40]
-            if node["attributes"].get("ambar", {}).get("kind") == "amr":
-                node["attributes"]["ambar"]["cells"] = 2**40
+            about = node.get("attributes", {}).get("ambar", {})
+            if about.get("kind") == "amr":
+                about["cells"] = 2**40
 
     return _about("snapshot", change)
 
@@ -241,7 +242,7 @@ def _boxes() -> seal.Image:
         for path, node in root["consolidated_metadata"]["metadata"].items():
             if path.endswith(("/box", "/origin")):
                 node["shape"][0] = 2**40
-            for level in node["attributes"].get("ambar", {}).get("levels", ()):
+            for level in node.get("attributes", {}).get("ambar", {}).get("levels", ()):
                 level |= {"boxes": 2**40, "blocks": 2**40}
 
     return _about("plotfile", change)

@@ -422,7 +422,9 @@ fn declare_rest(
     writer.declare_ranges(
         places,
         Box::new(move |store, ranges| {
-            plan.write_places(level, store, &group)?;
+            plan.write_boxes(level, store, &group)?;
+            // Also where they follow from the boxes: programs in C read them.
+            plan.write_origins(level, store, &group)?;
             plan.write_index(level, ranges, store, &group)
         }),
     )

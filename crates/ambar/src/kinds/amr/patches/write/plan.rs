@@ -159,9 +159,13 @@ impl PatchWritePlan {
         level: usize,
         options: &PatchOptions,
     ) -> Result<()> {
-        self.write_places(level, writer, path)?;
+        self.write_boxes(level, writer, path)?;
         let ndim = self.nest.ndim();
         let blocks = &self.blocks[level];
+        // The origins in one chunk follow from the boxes.
+        if blocks.chunks() > 1 {
+            self.write_origins(level, writer, path)?;
+        }
         let mut ranges = Vec::new();
         for (field, decided) in self.fields.iter().zip(&self.decided) {
             let (dropped, bounds) = (decided.dropped[level], &decided.levels[level]);
@@ -204,29 +208,31 @@ impl PatchWritePlan {
         Some((0..blocks.chunks()).map(strictest).collect())
     }
 
-    /// Writes the boxes of a level and the origins of its unit blocks. A level of few boxes has them in the
-    /// attributes, and the origins in one chunk follow from the boxes.
-    pub fn write_places(&self, level: usize, writer: &mut StoreWriter, path: &str) -> Result<()> {
+    /// Writes the group of a level and its boxes, which are attributes where there are few.
+    pub fn write_boxes(&self, level: usize, writer: &mut StoreWriter, path: &str) -> Result<()> {
         let ndim = self.nest.ndim();
         let boxes = &self.nest.level(level).boxes;
         writer.group(path, Attributes::new())?;
-        if boxes.len() > MOST_LISTED_BOXES {
-            let boxes = LevelArray {
-                name: "box",
-                shape: vec![boxes.len() as u64, 2, ndim as u64],
-                dimensions: &["box", "bound", "axis"],
-                values: LevelArrayValues::Integers(corners(boxes, ndim)),
-            };
-            boxes.write(writer, path)?;
-        }
-        let blocks = &self.blocks[level];
-        if blocks.chunks() < 2 {
+        if boxes.len() <= MOST_LISTED_BOXES {
             return Ok(());
         }
-        let places = blocks.origins().iter().flat_map(|origin| &origin[..ndim]);
+        let boxes = LevelArray {
+            name: "box",
+            shape: vec![boxes.len() as u64, 2, ndim as u64],
+            dimensions: &["box", "bound", "axis"],
+            values: LevelArrayValues::Integers(corners(boxes, ndim)),
+        };
+        boxes.write(writer, path)
+    }
+
+    /// Writes the origins of the unit blocks of a level.
+    pub fn write_origins(&self, level: usize, writer: &mut StoreWriter, path: &str) -> Result<()> {
+        let ndim = self.nest.ndim();
+        let origins = self.blocks[level].origins();
+        let places = origins.iter().flat_map(|origin| &origin[..ndim]);
         let origins = LevelArray {
             name: "origin",
-            shape: vec![blocks.origins().len() as u64, ndim as u64],
+            shape: vec![origins.len() as u64, ndim as u64],
             dimensions: &["block", "axis"],
             values: LevelArrayValues::Integers(places.copied().collect()),
         };
