@@ -465,17 +465,6 @@ def check_series(request: ConvertRequest, code: str, ndim: int | None = None) ->
         )
 
 
-def report_of_run(
-    request: ConvertRequest, report: _core._ConversionReport, outputs: Sequence[Path]
-) -> Conversion:
-    """Return the report of the core, with the bytes of the outputs that it converted alone."""
-    added = {*report["converted"], *report["replaced"]}
-    if report["skipped"]:
-        counts = [count_files(path, str) for path in outputs if path.name in added]
-        report["source_bytes"] = sum(one["bytes"] for found in counts for one in found.values())
-    return Conversion(target=os.fspath(request.target), **report)
-
-
 def series_options(
     request: ConvertRequest, on_error: OnError, options: Mapping[str, object]
 ) -> dict[str, object]:

@@ -390,7 +390,7 @@ fn hierarchy(header: &PlotfileHeader, levels: &[LevelFiles]) -> Result<PatchHier
     };
     hierarchy
         .check()
-        .map_err(|error| Error::corrupt(format!("{}: copy the plotfile again", error.message())))?;
+        .map_err(|error| Error::corrupt(format!("{}; copy the plotfile again", error.message())))?;
     Ok(hierarchy)
 }
 

@@ -15,19 +15,12 @@ use ambar::store::StoreWriter;
 use ambar::{Error, ErrorKind, Result};
 
 use crate::progress::ConversionProgress;
+use options::is_upload;
 use target::{SeriesTarget, StoredStep};
 
 pub use fingerprint::Fingerprint;
 pub use identity::OutputIdentity;
 pub use options::{ConvertReport, OnError, StoreOptions};
-
-/// An output that was opened, unless the run has not finished writing it.
-pub enum Opening<T> {
-    /// It can be converted.
-    Ready(T),
-    /// It is left out, for this reason.
-    Unfinished(String),
-}
 
 /// The outputs of one run, in the order of their numbers.
 pub trait Run {
@@ -48,8 +41,8 @@ pub trait Run {
     /// Opens an output, which must be complete.
     ///
     /// # Errors
-    /// Those of the format; `Io`.
-    fn open(&self, index: usize, surveyed: Self::Surveyed) -> Result<Opening<Self::Opened>>;
+    /// `Corrupt` or `NotFound` if files are missing or cut short; others of the format; `Io`.
+    fn open(&self, index: usize, surveyed: Self::Surveyed) -> Result<Self::Opened>;
 
     /// Writes an output as a snapshot in the group at `path`, with its fingerprint in the attribute
     /// `ambar.source.fingerprint`. Adds files that the snapshot lacks to `report.left_out`.
@@ -66,12 +59,13 @@ pub trait Run {
     ) -> Result<()>;
 }
 
-/// Converts the outputs of a run to a series at `target`, which is created or extended.
+/// Converts the outputs of a run to a series at `target`, which is created or extended. The newest output is left
+/// out if its files are missing or cut short: the run may be writing it.
 ///
 /// # Errors
 /// Those of the outputs; `Invalid` if `target` is a store of another kind, or has another output of the same
 /// number; `Exists` if it exists, `Busy` if it is open for writing elsewhere; `Io`. With `OnError::Skip` the
-/// errors of outputs are listed instead, unless all outputs fail. `Corrupt` if all outputs are unfinished.
+/// errors of outputs are listed instead, unless all outputs fail. `Corrupt` if the only output is left out.
 pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result<ConvertReport> {
     let paths = run.paths();
     options.check_skipping(target)?;
@@ -81,8 +75,23 @@ pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result
     for (done, path) in paths.iter().enumerate() {
         let count = paths.len() as u64;
         let progress = ConversionProgress::new(options.progress.clone(), done as u64, count);
-        match convert_output(run, done, &mut series, &progress, &mut report) {
+        let opened = open_output(run, done, &mut series, &mut report);
+        let is_begun = opened.is_ok();
+        let written = opened.and_then(|opened| match opened {
+            Some(output) => write_output(run, &output, &mut series, &progress, &mut report),
+            None => Ok(()),
+        });
+        let is_newest = done + 1 == paths.len();
+        // An upload cannot take back what was written.
+        let is_in_upload = is_begun && is_upload(target);
+        match written {
             Ok(()) => {}
+            Err(error) if is_newest && !is_in_upload && is_incomplete(&error, target) => {
+                report.leave_out(&name_of(path), &unfinished(&error));
+                if is_begun {
+                    series.discard()?;
+                }
+            }
             Err(error) if options.on_error == OnError::Stop || is_final(&error, target) => {
                 return Err(error);
             }
@@ -119,14 +128,34 @@ fn is_final(error: &Error, target: &Path) -> bool {
     error.kind() == ErrorKind::Interrupted || error.file().starts_with(&*target)
 }
 
-/// Converts one output, unless the series has it and its files are unchanged.
-fn convert_output<R: Run>(
+/// True for errors of files of the output that are missing or cut short.
+fn is_incomplete(error: &Error, target: &Path) -> bool {
+    let is_missing = error.raw_os_error() == Some(libc::ENOENT);
+    !is_final(error, target) && (is_missing || error.kind() == ErrorKind::Corrupt)
+}
+
+/// The reason for leaving out the newest output, without the advice for damaged ones after the semicolon.
+fn unfinished(error: &Error) -> String {
+    let error = error.to_string();
+    let what = error.split("; ").next().unwrap_or(&error);
+    let what = what.replace("the output is not complete: ", "");
+    format!("it is not complete ({what}); convert it again when the run has written it")
+}
+
+/// An output that is to be converted.
+struct OpenedOutput<T> {
+    identity: OutputIdentity,
+    is_replaced: bool,
+    output: T,
+}
+
+/// Opens an output; `None` if the series has it and its files are unchanged.
+fn open_output<R: Run>(
     run: &R,
     index: usize,
     series: &mut SeriesTarget<'_>,
-    progress: &ConversionProgress,
     report: &mut ConvertReport,
-) -> Result<()> {
+) -> Result<Option<OpenedOutput<R::Opened>>> {
     let (identity, surveyed) = run.survey(index)?;
     let stored = series.stored(&output_name(identity.number))?;
     if let Some(other) = stored.as_ref().and_then(|stored| stored.name.as_ref())
@@ -147,30 +176,37 @@ fn convert_output<R: Run>(
                 .is_none_or(|known| *known == identity.fingerprint) =>
         {
             report.skipped.push(identity.name);
-            report.source_bytes += identity.bytes;
-            return Ok(());
+            return Ok(None);
         }
         stored => stored.is_some(),
     };
-    let output = match run.open(index, surveyed)? {
-        Opening::Ready(output) => output,
-        Opening::Unfinished(why) => {
-            report.leave_out(&identity.name, &why);
-            return Ok(());
-        }
-    };
+    Ok(Some(OpenedOutput {
+        identity,
+        is_replaced,
+        output: run.open(index, surveyed)?,
+    }))
+}
+
+/// Writes and commits an output.
+fn write_output<R: Run>(
+    run: &R,
+    opened: &OpenedOutput<R::Opened>,
+    series: &mut SeriesTarget<'_>,
+    progress: &ConversionProgress,
+    report: &mut ConvertReport,
+) -> Result<()> {
     let mut left_out = ConvertReport::default();
-    series.add(&identity, |writer, path| {
-        run.write(&output, writer, path, progress, &mut left_out)
+    series.add(&opened.identity, |writer, path| {
+        run.write(&opened.output, writer, path, progress, &mut left_out)
     })?;
     for (name, why) in &left_out.left_out {
         report.leave_out(name, why);
     }
-    let names = match is_replaced {
+    let names = match opened.is_replaced {
         true => &mut report.replaced,
         false => &mut report.converted,
     };
-    names.push(identity.name);
-    report.source_bytes += identity.bytes;
+    names.push(opened.identity.name.clone());
+    report.source_bytes += opened.identity.bytes;
     Ok(())
 }

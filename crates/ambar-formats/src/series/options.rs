@@ -63,8 +63,7 @@ impl StoreOptions {
     /// # Errors
     /// `Unsupported`.
     pub(super) fn check_skipping(&self, target: &Path) -> Result<()> {
-        let is_upload = url_of(target).is_some_and(|url| !url.ends_with('/'));
-        if self.on_error == OnError::Stop || !is_upload {
+        if self.on_error == OnError::Stop || !is_upload(target) {
             return Ok(());
         }
         let message = "on_error=\"skip\" does not apply to an object, which is written in one upload; write to a URL \
@@ -115,6 +114,11 @@ fn url_of(target: &Path) -> Option<&str> {
     target.to_str().filter(|text| is_url(text))
 }
 
+/// Whether the store is one object, which is written in one upload.
+pub(super) fn is_upload(target: &Path) -> bool {
+    url_of(target).is_some_and(|url| !url.ends_with('/'))
+}
+
 /// The outputs that were converted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConvertReport {
@@ -128,7 +132,7 @@ pub struct ConvertReport {
     pub failed: Vec<(String, String)>,
     /// Names of unfinished outputs, and of files of outputs, that are not in the store, and the reasons.
     pub left_out: Vec<(String, String)>,
-    /// Bytes of all files of the converted, replaced and skipped outputs.
+    /// Bytes of all files of the converted and replaced outputs.
     pub source_bytes: u64,
     /// Bytes of the store.
     pub stored_bytes: u64,

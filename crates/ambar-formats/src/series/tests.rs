@@ -9,12 +9,11 @@ use ambar::{Error, Result};
 use serde_json::{Value, json};
 
 use super::{
-    ConvertReport, Fingerprint, OnError, Opening, OutputIdentity, Run, StoreOptions, convert,
-    name_of,
+    ConvertReport, Fingerprint, OnError, OutputIdentity, Run, StoreOptions, convert, name_of,
 };
 use crate::progress::ConversionProgress;
 
-/// Outputs `1`, `2`, ...; "unfinished" and "damaged" as content are outputs of that state.
+/// Outputs `1`, `2`, ...; "cut short" as content is an output of that state.
 struct Numbers {
     paths: Vec<PathBuf>,
 }
@@ -40,12 +39,12 @@ impl Run for Numbers {
         Ok((identity, fingerprint.text()))
     }
 
-    fn open(&self, index: usize, surveyed: String) -> Result<Opening<Self::Opened>> {
+    fn open(&self, index: usize, surveyed: String) -> Result<Self::Opened> {
         let content = std::fs::read_to_string(&self.paths[index]).unwrap();
         match &*content {
-            "unfinished" => Ok(Opening::Unfinished("still written".into())),
-            "damaged" => Err(Error::corrupt("damaged")),
-            _ => Ok(Opening::Ready((name_of(&self.paths[index]), surveyed))),
+            "cut short" => Err(Error::corrupt("cut short")),
+            "invalid" => Err(Error::invalid("invalid")),
+            _ => Ok((name_of(&self.paths[index]), surveyed)),
         }
     }
 
@@ -91,7 +90,7 @@ fn new_and_changed_outputs_are_converted_others_are_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x.ambar");
     let options = StoreOptions::default();
-    let first = run(folder.path(), &[("1", "a"), ("2", "unfinished")]);
+    let first = run(folder.path(), &[("1", "a"), ("2", "cut short")]);
     let report = convert(&first, &target, &options).unwrap();
     assert_eq!(
         (report.converted, report.source_bytes),
@@ -111,7 +110,7 @@ fn new_and_changed_outputs_are_converted_others_are_skipped() {
     let report = convert(&all, &target, &options).unwrap();
     assert_eq!(
         (report.replaced, report.source_bytes),
-        (vec!["2".into()], 30)
+        (vec!["2".into()], 10)
     );
     assert_eq!(report.skipped, ["1", "3"]);
     assert_eq!(steps(&target).len(), 3);
@@ -121,7 +120,7 @@ fn new_and_changed_outputs_are_converted_others_are_skipped() {
 fn failures_stop_or_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x.ambar");
-    let damaged = run(folder.path(), &[("1", "a"), ("2", "damaged"), ("3", "c")]);
+    let damaged = run(folder.path(), &[("1", "a"), ("2", "cut short"), ("3", "c")]);
     let stop = StoreOptions::default();
     assert!(convert(&damaged, &target, &stop).is_err());
     assert_eq!(steps(&target), ["output_00001"]);
@@ -133,12 +132,8 @@ fn failures_stop_or_are_listed() {
     assert_eq!((report.skipped.len(), report.converted.len()), (1, 1));
     assert_eq!(report.failed[0].0, "2");
     let new = folder.path().join("y.ambar");
-    for (content, options) in [
-        ("damaged", &skip),
-        ("damaged", &stop),
-        ("unfinished", &stop),
-    ] {
-        let none = run(folder.path(), &[("4", content)]);
+    for options in [&skip, &stop] {
+        let none = run(folder.path(), &[("4", "cut short")]);
         assert!(convert(&none, &new, options).is_err());
         assert!(!new.exists());
     }

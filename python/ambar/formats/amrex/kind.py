@@ -25,7 +25,6 @@ from ambar.snapshot.kind import (
     count_files,
     is_series,
     kind_of_snapshots,
-    report_of_run,
     series_options,
     summarize_run,
     warn_of_loose_bounds,
@@ -115,7 +114,7 @@ def _convert(request: AmrexRequest) -> Conversion:
         )
     warn_of_loose_bounds(request, bounds)
     report["left_out"] = run.left_out | report["left_out"]
-    return report_of_run(request, report, run.paths)
+    return Conversion(target=os.fspath(request.target), **report)
 
 
 def _sources(request: AmrexRequest) -> tuple[PlotfileRun, bool]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from ambar.snapshot.kind import (
     check_series,
     count_files,
     kind_of_snapshots,
-    report_of_run,
     series_options,
     summarize_run,
     warn_of_loose_bounds,
@@ -37,16 +36,12 @@ from ambar.snapshot.kind import (
 from ambar.snapshot.loading import has_cells
 from ambar.snapshot.pictures.run_folder import RunFolder
 from ambar.snapshot.regions import checked_levels
-from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 from ambar.store.store import Store
-from ambar.store.urls import is_object, is_url
+from ambar.store.urls import is_url
 from ambar.store.writer import create
 
-_FOLDER = re.compile(r"output_(\d+)")
-_UNFINISHED = re.compile("not complete|truncated|does not exist|found no such file")
-"""What messages state of an output of which files are missing or cut short."""
 _FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 
 
@@ -142,83 +137,27 @@ def _convert(request: RamsesRequest) -> Conversion:
         _target(request, halos) as target,
         progress_function(request.progress, f"converting {Path(path).name}") as progress,
     ):
-
-        def write(request: RamsesRequest) -> _core._ConversionReport:
-            return _core.convert_ramses(
-                os.fspath(path),
-                os.fspath(target),
-                options={
-                    "components": components,
-                    "fields": names,
-                    "levels": levels,
-                    "max_level": request.max_level,
-                    "profile": request.profile,
-                    "error_bounds": bounds,
-                },
-                store=series_options(request, request.on_error, settings),
-                threads=request.threads,
-                progress=progress,
-            )
-
-        report = write(request) if is_ramses(path) else _convert_run(request, write)
+        report = _core.convert_ramses(
+            os.fspath(path),
+            os.fspath(target),
+            options={
+                "components": components,
+                "fields": names,
+                "levels": levels,
+                "max_level": request.max_level,
+                "profile": request.profile,
+                "error_bounds": bounds,
+            },
+            store=series_options(request, request.on_error, settings),
+            threads=request.threads,
+            progress=progress,
+        )
         if halos:
             _add_halos(request, Path(target), halos)
             report["stored_bytes"] = Path(target).stat().st_size
     warn_of_loose_bounds(request, bounds)
     report["left_out"] |= left_out
-    return report_of_run(request, report, [] if is_ramses(path) else _folders(path))
-
-
-def _convert_run(
-    request: RamsesRequest, write: Callable[[RamsesRequest], _core._ConversionReport]
-) -> _core._ConversionReport:
-    """Convert a run; its newest output is left out if RAMSES has not finished writing it."""
-    folders = _folders(request.paths[0])
-    newest = folders[-1].name
-    known = _fingerprints(request)
-    try:
-        report = write(request)
-    except (_core.AmbarError, OSError) as error:
-        has_others = len(folders) > 1 and not is_object(request.target)
-        is_of_newest = re.search(rf"{newest}(?!\d)", str(error)) and _UNFINISHED.search(str(error))
-        if not (has_others and is_of_newest):
-            raise
-        # All others are committed: the second call reports them as skipped.
-        report = write(replace(request, mode="a", on_error="skip"))
-        stored = _fingerprints(replace(request, mode="a"))
-        names = report["skipped"]
-        report["converted"] = [name for name in names if name not in known]
-        changed = [name for name in names if known.get(name) not in (None, stored[name])]
-        report["replaced"] = changed
-        report["skipped"] = [
-            name for name in names if name in known and name not in report["replaced"]
-        ]
-    if _UNFINISHED.search(why := report["failed"].get(newest, "")):
-        del report["failed"][newest]
-        what, *_ = re.split("; (?:convert|copy|give|the file is)", why)
-        report["left_out"][newest] = (
-            f"it is not complete ({what}); convert the run again when RAMSES has written it"
-        )
-    return report
-
-
-def _folders(path: AnyPath) -> list[Path]:
-    """Return the folders of outputs of a run, by number, also those without an info file."""
-    numbered = ((_FOLDER.fullmatch(place.name), place) for place in Path(path).iterdir())
-    found = [(int(match[1]), place) for match, place in numbered if match and place.is_dir()]
-    return [place for _, place in sorted(found)]
-
-
-def _fingerprints(request: RamsesRequest) -> dict[str, str | None]:
-    """Return the fingerprints of the outputs in the series that a request adds to, by name."""
-    store = request.existing
-    found: dict[str, str | None] = {}
-    if store is None:
-        return found
-    for group in Series(store)._groups:
-        source = store._ambar_attributes(group).get("source", {})
-        found[source.get("name", group.strip("/"))] = source.get("fingerprint")
-    return found
+    return Conversion(target=os.fspath(request.target), **report)
 
 
 @contextmanager

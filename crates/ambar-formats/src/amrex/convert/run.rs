@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ambar::store::StoreWriter;
-use ambar::{Error, ErrorKind, Result};
+use ambar::{Error, Result};
 
 use super::import::{Input, write_step};
 use super::options::ConvertOptions;
 use crate::amrex::files::folder::FileUsage;
 use crate::progress::ConversionProgress;
-use crate::series::{self, ConvertReport, Opening, OutputIdentity, Run, name_of};
+use crate::series::{self, ConvertReport, OutputIdentity, Run, name_of};
 
 /// Opens a plotfile that is a file.
 pub type OpenFile<'a> = dyn Fn(&Path) -> Result<Input> + Send + Sync + 'a;
@@ -98,13 +98,6 @@ impl PlotfileRun<'_> {
             name_of(&self.paths[before])
         ))
     }
-
-    fn unfinished(&self, why: &str) -> Opening<(Input, String)> {
-        let why = why.strip_suffix(": copy the plotfile again").unwrap_or(why);
-        Opening::Unfinished(format!(
-            "the plotfile is not complete ({why}); convert it again when the run has written it"
-        ))
-    }
 }
 
 impl Run for PlotfileRun<'_> {
@@ -127,22 +120,16 @@ impl Run for PlotfileRun<'_> {
         Ok((identity, usage.fingerprint))
     }
 
-    fn open(&self, index: usize, fingerprint: String) -> Result<Opening<Self::Opened>> {
+    fn open(&self, index: usize, fingerprint: String) -> Result<Self::Opened> {
         let path = &self.paths[index];
-        let opened = match path.is_dir() {
-            true => Input::open(path),
-            false => (self.open_file)(path),
+        let input = match path.is_dir() {
+            true => Input::open(path)?,
+            false => (self.open_file)(path)?,
         };
         let is_newest = index + 1 == self.paths.len();
-        match opened {
-            Ok(input) => Ok(match self.missing_entry(index).filter(|_| is_newest) {
-                Some(why) => self.unfinished(&why),
-                None => Opening::Ready((input, fingerprint)),
-            }),
-            Err(error) if is_newest && is_incomplete(&error) => {
-                Ok(self.unfinished(&error.to_string()))
-            }
-            Err(error) => Err(error),
+        match self.missing_entry(index).filter(|_| is_newest) {
+            Some(why) => Err(Error::corrupt(why).in_file(path.display())),
+            None => Ok((input, fingerprint)),
         }
     }
 
@@ -156,11 +143,6 @@ impl Run for PlotfileRun<'_> {
     ) -> Result<()> {
         write_step(output, (writer, path), self.options, progress, report)
     }
-}
-
-/// True for errors of files that are missing, empty or truncated.
-fn is_incomplete(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -219,7 +219,7 @@ impl PlotfileHeader {
             if !is_valid || level.domain.refined(ratio) != next.domain {
                 return Err(Error::corrupt(format!(
                     "level {}: expected a domain that refines the one of level {number} ({:?}), \
-                     found {:?}: copy the plotfile again",
+                     found {:?}; copy the plotfile again",
                     number + 1,
                     level.domain,
                     next.domain
@@ -229,7 +229,7 @@ impl PlotfileHeader {
             if let Some(written) = written.filter(|written| written[0] != ratio[0]) {
                 return Err(Error::corrupt(format!(
                     "level {number}: expected the refinement ratio {} according to the domains, \
-                     found {}: copy the plotfile again",
+                     found {}; copy the plotfile again",
                     ratio[0], written[0]
                 )));
             }

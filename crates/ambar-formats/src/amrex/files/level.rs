@@ -68,7 +68,7 @@ impl LevelFiles {
         let header_path = header_path(root, path)?;
         let text = read_text(&header_path).map_err(|error| match error.kind() {
             ambar::ErrorKind::NotFound => Error::corrupt(
-                "expected this file for a level in Header, but it does not exist: copy the plotfile \
+                "expected this file for a level in Header, but it does not exist; copy the plotfile \
                  again",
             )
             .in_file(header_path.display()),
@@ -77,7 +77,7 @@ impl LevelFiles {
         let header = CellHeader::parse(&text, ndim, &header_path)?;
         let wrong = |what: &str, expected: usize, found: usize| {
             Error::corrupt(format!(
-                "expected {expected} {what} as in Header, found {found}: copy the plotfile again"
+                "expected {expected} {what} as in Header, found {found}; copy the plotfile again"
             ))
             .in_file(header_path.display())
         };
@@ -151,7 +151,7 @@ impl LevelFiles {
         if (line.cells, line.components) != (cells, self.header.components) {
             return Err(Error::corrupt(format!(
                 "at byte {start}: expected a FAB of {:?} with {} components as in Cell_H, found {:?} \
-                 with {}: copy the plotfile again",
+                 with {}; copy the plotfile again",
                 cells, self.header.components, line.cells, line.components
             )));
         }
@@ -175,7 +175,7 @@ impl LevelFiles {
                 if fab.start < end {
                     return Err(Error::corrupt(format!(
                         "expected the FAB of box {index} after the previous one, which ends at byte \
-                         {end}, found it at byte {}: copy the plotfile again",
+                         {end}, found it at byte {}; copy the plotfile again",
                         fab.start
                     ))
                     .in_file(self.file(number as u32).display()));
@@ -225,7 +225,7 @@ impl LevelFiles {
 pub fn header_path(root: &Path, path: &str) -> Result<PathBuf> {
     check_path(path).map_err(|expected| {
         Error::corrupt(format!(
-            "expected {expected} as the path of a level's files, found {path:?}: copy the plotfile \
+            "expected {expected} as the path of a level's files, found {path:?}; copy the plotfile \
              again"
         ))
         .in_file(root.join("Header").display())

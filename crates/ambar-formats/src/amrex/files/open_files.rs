@@ -28,7 +28,7 @@ impl DataFile {
     pub fn open(path: &Path) -> Result<Self> {
         let io = |e: std::io::Error| match e.kind() {
             std::io::ErrorKind::NotFound => {
-                Error::corrupt("expected this file, which does not exist: copy the plotfile again")
+                Error::corrupt("expected this file, which does not exist; copy the plotfile again")
                     .in_file(path.display())
             }
             _ => Error::io(e, path, "opening a file of the plotfile"),
@@ -37,7 +37,7 @@ impl DataFile {
         let metadata = file.metadata().map_err(io)?;
         if !metadata.is_file() {
             return Err(Error::corrupt(
-                "expected a file, found another entry: copy the plotfile again",
+                "expected a file, found another entry; copy the plotfile again",
             )
             .in_file(path.display()));
         }

@@ -115,7 +115,7 @@ impl SpeciesHeader {
         let counted: u128 = counted.map(|grid| u128::from(grid.count)).sum();
         if counted != u128::from(header.particles) {
             return Err(Error::corrupt(format!(
-                "expected {} particles, found {counted} in the grids: copy the plotfile again",
+                "expected {} particles, found {counted} in the grids; copy the plotfile again",
                 header.particles
             ))
             .in_file(path.display()));
@@ -240,7 +240,7 @@ impl SpeciesFiles {
         let header = SpeciesHeader::parse(&text, &path)?;
         if header.ndim != ndim {
             return Err(Error::corrupt(format!(
-                "expected particles in {ndim} dimensions, found {}: copy the plotfile again",
+                "expected particles in {ndim} dimensions, found {}; copy the plotfile again",
                 header.ndim
             ))
             .in_file(path.display()));

@@ -31,7 +31,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).map_err(io)?;
     String::from_utf8(bytes).map_err(|error| {
         Error::corrupt(format!(
-            "expected UTF-8 text, found an invalid byte at {}: copy the plotfile again",
+            "expected UTF-8 text, found an invalid byte at {}; copy the plotfile again",
             error.utf8_error().valid_up_to()
         ))
         .in_file(path.display())
@@ -64,7 +64,7 @@ impl<'a> TextParser<'a> {
             format!("{:?}", found.chars().take(QUOTED).collect::<String>())
         };
         Error::corrupt(format!(
-            "line {line}: expected {expected}, found {found}: copy the plotfile again"
+            "line {line}: expected {expected}, found {found}; copy the plotfile again"
         ))
         .in_file(self.path.display())
     }

@@ -10,7 +10,7 @@ use super::options::ConvertOptions;
 use super::snapshot::{CompleteOutput, SurveyedOutput, write_snapshot};
 use crate::progress::ConversionProgress;
 use crate::ramses::files::folder::Folder;
-use crate::series::{ConvertReport, Opening, OutputIdentity, Run};
+use crate::series::{ConvertReport, OutputIdentity, Run};
 
 /// The outputs of a run, ordered by number.
 pub struct RamsesRun<'a> {
@@ -45,10 +45,8 @@ impl Run for RamsesRun<'_> {
         Ok((found.identity()?, found))
     }
 
-    fn open(&self, index: usize, found: SurveyedOutput) -> Result<Opening<CompleteOutput>> {
-        let previous = self.previous(index);
-        let output = found.open(self.options, previous.as_ref())?;
-        Ok(Opening::Ready(output))
+    fn open(&self, index: usize, found: SurveyedOutput) -> Result<CompleteOutput> {
+        found.open(self.options, self.previous(index).as_ref())
     }
 
     fn write(
