@@ -130,6 +130,26 @@ def test_damage_is_named(damage: object, message: str, tmp_path: Path) -> None:
             read_hdf5(path)
 
 
+def test_damaged_values_are_named_once(tmp_path: Path) -> None:
+    """The message was that of the cause, after the name of its class: CorruptError: ..."""
+    path, key = tmp_path / "x.h5", "data:datatype=0"
+    shutil.copyfile(amrex_sample("advection_none.h5"), path)
+    with h5py.File(path, "r+") as file:
+        values = file["level_0"][key][()]
+        del file["level_0"][key]
+        data = file["level_0"].create_dataset(key, data=values, chunks=(4096,), fletcher32=True)
+        place = data.id.get_chunk_info(0).byte_offset
+    with path.open("r+b") as raw:
+        raw.seek(place)
+        raw.write(b"damaged!")
+    with pytest.raises(ambar.CorruptError) as raised:
+        ambar.open_snapshot(path).amr.read(["phi"])
+    assert str(raised.value).startswith(f"{path}: level_0/{key}: Can't")
+    with pytest.raises(ambar.CorruptError) as raised:
+        ambar.convert(path, tmp_path / "x.ambar")
+    assert str(raised.value).startswith(f"{path}: level_0/{key}: Can't")
+
+
 def test_files_cut_short_and_other_files_are_errors(tmp_path: Path) -> None:
     content = amrex_sample("advection_none.h5").read_bytes()
     path = tmp_path / "cut.h5"

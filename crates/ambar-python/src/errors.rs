@@ -115,11 +115,13 @@ pub fn exception(error: &ambar::Error) -> PyErr {
     })
 }
 
-/// Whether an exception is not about the data: `KeyboardInterrupt` and others that are not an `Exception`, a lack of memory,
-/// and errors of the operating system, which have a number. Those of HDF5 for damaged files have none.
+/// Whether an exception needs no other one: those of this library, which name file and node; `KeyboardInterrupt` and others
+/// that are not an `Exception`; a lack of memory; and errors of the operating system, which have a number. Those of HDF5 for
+/// damaged files have none.
 fn is_raised_itself(py: Python<'_>, error: &PyErr) -> bool {
     let number = || error.value(py).getattr("errno");
     !error.is_instance_of::<PyException>(py)
+        || error.is_instance_of::<AmbarError>(py)
         || error.is_instance_of::<PyMemoryError>(py)
         || error.is_instance_of::<PyOSError>(py) && number().is_ok_and(|number| !number.is_none())
 }

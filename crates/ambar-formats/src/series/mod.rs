@@ -76,19 +76,21 @@ pub fn convert<R: Run>(run: &R, target: &Path, options: &StoreOptions) -> Result
         let count = paths.len() as u64;
         let progress = ConversionProgress::new(options.progress.clone(), done as u64, count);
         let opened = open_output(run, done, &mut series, &mut report);
-        let is_begun = opened.is_ok();
+        let is_opened = opened.is_ok();
         let written = opened.and_then(|opened| match opened {
             Some(output) => write_output(run, &output, &mut series, &progress, &mut report),
             None => Ok(()),
         });
         let is_newest = done + 1 == paths.len();
         // An upload cannot take back what was written.
-        let is_in_upload = is_begun && is_upload(target);
+        let is_in_upload = is_opened && is_upload(target);
         match written {
             Ok(()) => {}
-            Err(error) if is_newest && !is_in_upload && is_incomplete(&error, target) => {
+            Err(error)
+                if is_newest && !is_in_upload && is_incomplete(&error, is_opened, target) =>
+            {
                 report.leave_out(&name_of(path), &unfinished(&error));
-                if is_begun {
+                if is_opened {
                     series.discard()?;
                 }
             }
@@ -128,9 +130,13 @@ fn is_final(error: &Error, target: &Path) -> bool {
     error.kind() == ErrorKind::Interrupted || error.file().starts_with(&*target)
 }
 
-/// True for errors of files of the output that are missing or cut short.
-fn is_incomplete(error: &Error, target: &Path) -> bool {
-    let is_missing = error.raw_os_error() == Some(libc::ENOENT);
+/// True for errors of files of the output that are missing or cut short. While an opened output is written, a field
+/// may not exist, too.
+fn is_incomplete(error: &Error, is_opened: bool, target: &Path) -> bool {
+    let is_missing = match is_opened {
+        true => error.raw_os_error() == Some(libc::ENOENT),
+        false => error.kind() == ErrorKind::NotFound,
+    };
     !is_final(error, target) && (is_missing || error.kind() == ErrorKind::Corrupt)
 }
 

@@ -276,20 +276,14 @@ class _SnapshotCopy:
         bounds: Mapping[str, list[tuple[str, str]]],
     ) -> None:
         """Encode cells in patches that are read on demand."""
-        try:
-            writer._core.patches(
-                f"/{to}",
-                patches,
-                fields=None,
-                covered="auto",
-                error_bounds=[bound for found in bounds.values() for bound in found],
-                progress=self._report,
-            )
-        except _core.CorruptError as error:
-            if isinstance(error.__cause__, _core.AmbarError):
-                # The error of the source names the file and the chunk.
-                raise error.__cause__ from None
-            raise
+        writer._core.patches(
+            f"/{to}",
+            patches,
+            fields=None,
+            covered="auto",
+            error_bounds=[bound for found in bounds.values() for bound in found],
+            progress=self._report,
+        )
         attributes = writer._core.attributes(f"/{to}")
         attributes["ambar"] |= self._more(group, fields)
         writer._core.set_attributes(f"/{to}", attributes)

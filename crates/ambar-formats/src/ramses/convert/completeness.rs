@@ -60,7 +60,7 @@ pub fn check(
             );
             return Err(incomplete(
                 folder,
-                &format!("{missing}; {announced}"),
+                &format!("{missing}, although {announced}"),
                 &format!(
                     "; if its {start} files were removed on purpose, name the components to convert"
                 ),
