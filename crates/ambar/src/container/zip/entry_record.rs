@@ -126,7 +126,6 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
         stored_len: u64::from(u32_at(bytes, 20)),
         header_offset: u64::from(u32_at(bytes, 42)),
         seal: None,
-        is_own: false,
     }
     .complete(extra)
     .ok_or_else(cut)?;
@@ -149,7 +148,7 @@ pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
             extras.len, extras.stored_len
         )));
     }
-    if producer == Producer::Other && extras.is_own {
+    if producer == Producer::Other && extras.seal.is_some() {
         // The header was not recognised, but ambar has written this entry.
         return Err(slot::damaged_header());
     }

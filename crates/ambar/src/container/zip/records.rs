@@ -267,8 +267,6 @@ pub struct ExtraFields {
     pub header_offset: u64,
     /// The entry's seal, if it has one.
     pub seal: Option<u32>,
-    /// Whether there is a field of ambar.
-    pub is_own: bool,
 }
 
 impl ExtraFields {
@@ -281,16 +279,7 @@ impl ExtraFields {
             let field = extra.get(4..4 + len)?;
             match id {
                 ZIP64_ID => self.complete_zip64(field)?,
-                EXTRA_ID => {
-                    self.is_own = true;
-                    // Before version 0.1.0 the offset of the content preceded the seal, or was there alone.
-                    self.seal = match len {
-                        4 => Some(u32_at(field, 0)),
-                        8 => None,
-                        12 => Some(u32_at(field, 8)),
-                        _ => return None,
-                    };
-                }
+                EXTRA_ID => self.seal = Some(u32::from_le_bytes(field.try_into().ok()?)),
                 _ => {}
             }
             extra = &extra[4 + len..];
