@@ -81,7 +81,7 @@ SAMPLES = {
     ),
     "series": Sample(
         "implosion.ambar",
-        "a store of three outputs of RAMSES: the density of an implosion; 135 kB",
+        "a store of three outputs of RAMSES: the density of an implosion; 134 kB",
         _copy("implosion.ambar"),
     ),
     "amrex": Sample(
