@@ -9,6 +9,7 @@ from . import packed, regions, tree
 from .bits import Reader, UnsupportedError, check, damage, sealed
 from .entropy import GROUP_BASE, Packet, read_tables
 from .traversal import BY_LEVEL, BY_PLANE, BY_ROW, Traversal
+from .wavelet import Wavelet
 
 ARRAY, BLOCKS, CELLS = 0, 1, 2
 HEADER = (  # of each field of 7.1: byte, lowest bit, number of bits, name and values
@@ -107,6 +108,8 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     check(s.lossless or 0 < s.error_bound < np.inf, f"invalid bound {s.error_bound}")
     check(s.shift < 8 * s.dtype.itemsize, "a shift out of range")
     read_level_options(s, reader)
+    if s.wavelet:
+        check_wavelet(s, [region.shape for region in places])
     s.out = np.zeros(count + 1, s.dtype)  # the last one is for points without a value
     if count == 0:
         return s.out[:0]
@@ -118,7 +121,7 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     packets = packets or [(reader.section(), reader.section())]
     reader.end()
     s.packets = [Packet(*packet, s.states, tables, groups, s.group) for packet in packets]
-    traversal = Traversal(s)
+    traversal = Wavelet(s) if s.wavelet else Traversal(s)
     for region in places:
         coded = present = region >= 0
         if s.predicted_holes:
@@ -133,6 +136,12 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
 def read_level_options(s, reader: Reader) -> None:
     """Read the level options (7.1)."""
     options = reader.unpack("B")
+    s.level_scaling, s.interpolations, s.wavelet = 0, [], ()
+    if options == 32:
+        bits = reader.unpack("H")
+        check(0 < bits < 1 << 9, f"invalid wavelet levels {bits:#x}")
+        s.wavelet = bits & 7, bits >> 3 & 7, bits >> 6
+        return
     check(options < 32, "reserved bits of the level options are set")
     s.level_scaling = options & 7
     check(s.level_scaling < 5, f"unknown level scaling {s.level_scaling}")
@@ -140,6 +149,15 @@ def read_level_options(s, reader: Reader) -> None:
     for bits in s.interpolations:
         ignores_all = any(bits >> n & 3 == 3 for n in (6, 8, 10)) or bits >> 12 & 7 == 7
         check(not ignores_all and bits < 1 << 15, f"invalid interpolation {bits:#x}")
+
+
+def check_wavelet(s, shapes: list) -> None:
+    """Check that a stream of regions of these shapes may hold wavelet coefficients (7.1 and 7.17)."""
+    plain = s.layout == ARRAY and s.bound == "absolute" and not s.masked
+    check(plain and s.contexts == BY_ROW and s.packets == 1, "wavelets do not apply to the stream")
+    for shape in shapes:
+        is_long = (not k or n > 1 << k - 1 for n, k in zip(shape, s.wavelet))
+        check(all(is_long), f"a region of the shape {shape} is too short for its wavelet levels")
 
 
 def read_regions(s, reader: Reader, count: int) -> list[np.ndarray]:

@@ -42,7 +42,7 @@
 //! 3. **Quantization.** The residual is divided by twice the bound and rounded. The encoder verifies every value
 //!    as the decoder will reconstruct it; a value that would break the bound is stored as a literal. If only
 //!    the mean squared error is bounded, rate-distortion-optimised quantization is used, and the error of all values
-//!    is verified.
+//!    is verified. Where it is smaller, wavelet coefficients of the whole array replace steps 2 and 3, as in SPERR \[7\].
 //! 4. **Entropy coding.** Interleaved static rANS \[5, 6\] with up to 40 contexts. A point's context is the
 //!    expected magnitude of its residual, from residuals nearby and the local variation of the values.
 //!    Contexts with similar statistics share a frequency table.
@@ -72,6 +72,7 @@
 //! | `bound` | error bounds: their grammar, and the mapping of relative bounds |
 //! | `domain` | regions of arrays, blocks and cells; masks and holes |
 //! | `predict` | traversal of the lattices, interpolation, contexts |
+//! | `wavelet` | the transform of arrays whose mean squared error is bounded, and the traversal of its coefficients |
 //! | `quantize` | residuals of rows to tokens, and back |
 //! | `bitpack` | the bit-packed mode |
 //! | `entropy` | tokens, frequency tables, rANS, bit input and output |
@@ -93,6 +94,7 @@
 //! 5. J. Duda, "Asymmetric numeral systems: entropy coding combining speed of Huffman coding with compression
 //!    rate of arithmetic coding", arXiv:1311.2540.
 //! 6. F. Giesen, "Interleaved entropy coders", arXiv:1402.3392.
+//! 7. S. Li, P. Lindstrom, J. Clyne, "Lossy scientific data compression with SPERR", IPDPS 2023.
 
 mod bitpack;
 mod bound;
@@ -105,6 +107,7 @@ mod quantize;
 mod simd;
 pub mod simplices;
 mod stream;
+mod wavelet;
 
 pub use bitpack::max_encoded_bytes;
 pub use bound::{ErrorBound, InvalidBound};

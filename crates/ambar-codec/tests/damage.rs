@@ -110,6 +110,27 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
         }
     }
     all.extend(samples_of_bounds::<f32>());
+    for (shape, root) in [
+        (&[9, 10, 12][..], 1e-2),
+        (&[33, 33], 1e-7),
+        (&[2, 3, 9, 20], 1e-3),
+    ] {
+        let (layout, bound) = (Layout::Array(shape), ErrorBound::Rms(root));
+        let values: Vec<f32> = (0..1089.min(shape.iter().product()))
+            .map(|i: usize| (i as f32 * 0.02).sin() + 1e-4 * (i * 37 % 100) as f32)
+            .collect();
+        let params = tune_small(&values, &layout, bound)
+            .unwrap()
+            .with_wavelet(true);
+        let stream = encode(
+            &values,
+            &layout,
+            bound,
+            Some(params),
+            &mut Workspace::default(),
+        );
+        all.push((stream.unwrap(), values.len()));
+    }
     all
 }
 

@@ -8,6 +8,7 @@ use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
+use crate::stream::bound_search::BoundSearch;
 use crate::stream::decode::decode;
 use crate::stream::encode::{Workspace, encode_coded_values};
 use crate::stream::header::{BoundKind, Header};
@@ -346,56 +347,43 @@ impl<T: Element> StreamEncoder<'_, T> {
         // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
         // Errors within an absolute bound of `root` have at most this root mean square: no smaller bound is tried.
-        let (mut best, mut low, mut high) = (None::<Vec<u8>>, root, f64::INFINITY);
-        let mut bound = coded.bound;
+        let (mut best, mut search) = (None::<Vec<u8>>, BoundSearch::new(root));
         let params = self.params;
         self.params = params.with_rdo(true);
+        let mut next = Some(coded.bound);
         for _ in 0..MAX_TRIALS {
+            let Some(bound) = next else {
+                break;
+            };
             let trial = CodedValues {
                 values: Cow::Borrowed(self.values),
                 bound,
                 coding: None,
-                // Errors may reach almost the width of a bin.
-                minimum: needed_minimum(self.values, 2.0 * bound),
+                // Errors may reach almost the width of a bin; of wavelets, several.
+                minimum: needed_minimum(
+                    self.values,
+                    match params.uses_wavelet() {
+                        true => f64::MAX,
+                        false => 2.0 * bound,
+                    },
+                ),
             };
             self.encode(&trial, &[])?;
             self.decode()?;
             let measured = relative_rms(self.values, &self.workspace.decoded, root);
-            if measured <= 1.0 {
-                if best.as_ref().is_none_or(|best| self.out.len() < best.len()) {
-                    best = Some(std::mem::take(self.out));
-                }
-                low = bound;
-                if measured > CLOSE_ENOUGH || measured == 0.0 {
-                    break;
-                }
-            } else {
-                high = bound;
+            if measured <= 1.0 && best.as_ref().is_none_or(|best| self.out.len() < best.len()) {
+                best = Some(std::mem::take(self.out));
             }
-            // The error is nearly proportional to the bound. Where it is far below `root`, most points are coded exactly or
-            // predicted well, and it grows about with the square root of the bound.
-            let ratio = 0.5 * (1.0 + CLOSE_ENOUGH) / measured.max(1e-3);
-            let next = bound
-                * if ratio > FAR_BELOW {
-                    ratio * ratio
-                } else {
-                    ratio
-                };
-            bound = if next > low && next < high {
-                next
-            } else if high.is_finite() {
-                0.5 * (low + high)
-            } else {
-                2.0 * low
-            };
-            if bound > f64::MAX {
-                break;
-            }
+            next = search.next(bound, measured);
         }
         match best {
             Some(stream) => {
                 *self.out = stream;
                 Ok(())
+            }
+            None if params.uses_wavelet() => {
+                self.params = params.with_wavelet(false);
+                self.rms(root, coded)
             }
             None => {
                 self.params = params;
@@ -413,10 +401,6 @@ impl<T: Element> StreamEncoder<'_, T> {
 
 /// Maximum number of absolute bounds to try for a root mean squared error.
 const MAX_TRIALS: usize = 6;
-/// Minimum ratio of the allowed error to the measured one for which the bound grows with the square of the ratio.
-const FAR_BELOW: f64 = 1.2;
-/// The search ends if the measured error is at least this part of the allowed one.
-const CLOSE_ENOUGH: f64 = 0.97;
 
 /// The root mean squared error of finite values, in units of `root`.
 fn relative_rms<T: Element>(original: &[T], decoded: &[T], root: f64) -> f64 {

@@ -20,9 +20,12 @@ use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
 use crate::simd::dispatch::vectorised;
+use crate::stream::bound_search::BoundSearch;
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
+use crate::wavelet::axis::WaveletLevels;
+use crate::wavelet::{self, Transform};
 use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
 
@@ -120,7 +123,10 @@ fn encode_entropy_coded<T: Element>(
         _ => params,
     };
     let buffers = &mut workspace.buffers;
-    let input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
+    let mut input = EncoderInput::new(values, layout, bound, params.contexts(), buffers)?;
+    if params.uses_wavelet() && params.uses_rdo() && bound > 0.0 {
+        input.transform(buffers);
+    }
     make_symbols(&input, bound, params, workspace);
     // Many literals show that the bound is finer than the type resolves at the magnitude of the values.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
@@ -157,6 +163,33 @@ pub(crate) fn estimate_bits<T: Element>(
     symbol_bits(&workspace.symbols, scale) + scale * error
 }
 
+/// Estimates the bits of a stream whose root mean squared error is about that of errors which are uniform within `bound`.
+pub(crate) fn estimate_bits_at_error<T: Element>(
+    input: &EncoderInput<'_, T>,
+    bound: f64,
+    params: EncoderParams,
+    workspace: &mut Workspace<T>,
+) -> f64 {
+    let mut search = BoundSearch::new(bound / 3f64.sqrt());
+    let (mut trial, mut bits) = (bound, f64::INFINITY);
+    for _ in 0..MAX_TRIALS {
+        make_symbols(input, trial, params, workspace);
+        let symbols = &workspace.symbols;
+        // Squared errors in squared steps, of which the allowed ones are a twelfth.
+        let errors = [symbols.square_error, input.count as f64 / 12.0];
+        let [found, allowed] = [errors[0], errors[1] * (bound / trial).powi(2)];
+        bits = symbol_bits(symbols, 1.0) + (found - allowed) / LAGRANGE_MULTIPLIER;
+        match search.next(trial, (found / allowed).sqrt()) {
+            Some(next) => trial = next,
+            None => break,
+        }
+    }
+    bits
+}
+
+/// Maximum number of bounds to try for an error.
+const MAX_TRIALS: usize = 4;
+
 fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
     let tokens = Histogram::new(&symbols.contexts, &symbols.tokens).bits(scale);
     tokens + scale * symbols.raw.bits() as f64
@@ -177,6 +210,14 @@ fn make_symbols<T: Element>(
     let dead_zones = params.uses_rdo().then(context::dead_zones);
     workspace.symbols.clear();
     for region in &input.regions {
+        if let Some(wavelet) = input.wavelet {
+            let transform = Transform::new(region.shape, wavelet);
+            let step = levels[0].step;
+            let mut encoder =
+                Encoder::new(region, bound, dead_zones.as_ref(), &mut workspace.symbols);
+            wavelet::traversal::traverse(&transform, step, &mut encoder, |_, _, _| ());
+            continue;
+        }
         let valid = region.valid.as_ref();
         let validity = valid.map(|valid| Validity::new(valid, input.predicts_holes));
         let mut encoder = Encoder::new(region, bound, dead_zones.as_ref(), &mut workspace.symbols);
@@ -204,6 +245,8 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     masks: Option<(u64, Vec<u8>)>,
     /// Whether the points of holes between blocks are predicted.
     predicts_holes: bool,
+    /// The transform, if the regions hold wavelet coefficients instead of values.
+    wavelet: Option<WaveletLevels>,
 }
 
 impl<'a, T: Element> EncoderInput<'a, T> {
@@ -284,7 +327,37 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             },
             masks,
             predicts_holes,
+            wavelet: None,
         })
+    }
+
+    /// Whether the regions hold wavelet coefficients.
+    pub(crate) fn is_transformed(&self) -> bool {
+        self.wavelet.is_some()
+    }
+
+    /// Replaces the values by wavelet coefficients, in the memory of `buffers`. Does nothing where the transform does not
+    /// apply.
+    pub(crate) fn transform(&mut self, buffers: &mut Vec<Vec<T>>) {
+        let is_dense = self.arrangement == Arrangement::Array && self.masks.is_none();
+        let shape = self.regions.first().map(|region| region.shape);
+        let Some(levels) = shape.and_then(WaveletLevels::of_shape) else {
+            return;
+        };
+        if !is_dense
+            || !self
+                .regions
+                .iter()
+                .all(|region| wavelet::applies(&region.values))
+        {
+            return;
+        }
+        for region in &mut self.regions {
+            let mut coefficients = buffers.pop().unwrap_or_default();
+            Transform::new(region.shape, levels).coefficients(&region.values, &mut coefficients);
+            region.values = Cow::Owned(coefficients);
+        }
+        self.wavelet = Some(levels);
     }
 
     /// The whole stream.
@@ -297,12 +370,18 @@ impl<'a, T: Element> EncoderInput<'a, T> {
     ) -> Vec<u8> {
         let packets = match (self.arrangement, params.packets()) {
             (Arrangement::Cells, _) => PacketCount::Exactly(1),
+            // Coefficients belong to no level.
+            _ if self.wavelet.is_some() => PacketCount::Exactly(1),
             // Exceptions belong to no level.
             _ if !prelude.exceptions.is_empty() => PacketCount::Exactly(1),
             (_, Some(count)) => PacketCount::Exactly(count),
             (_, None) => PacketCount::AtMost(MAX_PACKETS),
         };
-        let coded = match params.contexts() {
+        let contexts = match self.wavelet {
+            Some(_) => Contexts::Row,
+            None => params.contexts(),
+        };
+        let coded = match contexts {
             Contexts::Level => token_groups::encode(symbols, packets),
             Contexts::Row | Contexts::Plane => token_groups::encode_ungrouped(symbols, packets),
         };
@@ -313,7 +392,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             is_masked: self.masks.is_some(),
             is_clamped: prelude.minimum.is_some(),
             mode: Mode::EntropyCoded(Coding {
-                contexts: params.contexts(),
+                contexts,
                 predicts_holes: self.predicts_holes,
                 group_size: coded.size,
                 states: coded.states,
@@ -328,7 +407,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         } else {
             out.push(self.shift as u8);
         }
-        params.write(&mut out);
+        params.write(self.wavelet, &mut out);
         if let Some((fill, masks)) = &self.masks {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod bound_properties;
+pub(crate) mod bound_search;
 pub(crate) mod compress;
 pub(crate) mod decode;
 pub(crate) mod encode;

@@ -7,6 +7,7 @@ use crate::error::{Error, Result, corrupt};
 use crate::predict::interpolation::Interpolation;
 use crate::predict::row::InterpolationLevel;
 use crate::stream::header::Contexts;
+use crate::wavelet::axis::WaveletLevels;
 
 /// Level scalings: the factor by which the bound of each level is tighter than that of the next finer one, and the
 /// largest factor in all.
@@ -36,11 +37,20 @@ pub struct EncoderParams {
     /// Whether the encoder uses rate-distortion optimisation: it minimises rate and squared error together, without a
     /// bound of single values.
     uses_rdo: bool,
+    /// Whether the encoder transforms arrays by wavelets, if it uses rate-distortion optimisation.
+    uses_wavelet: bool,
 }
 
+/// The bit of the level options which states that the stream holds wavelet coefficients.
+const WAVELET: u8 = 1 << 5;
+
 impl EncoderParams {
-    /// Writes the level options of a stream.
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
+    /// Writes the level options of a stream, which may hold wavelet coefficients.
+    pub(crate) fn write(self, wavelet: Option<WaveletLevels>, out: &mut Vec<u8>) {
+        if let Some(levels) = wavelet {
+            out.push(WAVELET);
+            return levels.write(out);
+        }
         let default = Interpolation::default();
         let count = self
             .interpolations
@@ -53,12 +63,21 @@ impl EncoderParams {
         }
     }
 
-    /// Reads the level options of a stream with these contexts.
+    /// Reads the level options of a stream with these contexts, and the transform of its regions of this shape, if they hold
+    /// wavelet coefficients.
     ///
     /// # Errors
     /// `ReservedBits`, or `Corrupt`.
-    pub(crate) fn read(cursor: &mut Cursor<'_>, contexts: Contexts) -> Result<Self> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'_>,
+        contexts: Contexts,
+        shape: [usize; 3],
+    ) -> Result<(Self, Option<WaveletLevels>)> {
         let byte = cursor.byte()?;
+        if byte == WAVELET {
+            let levels = WaveletLevels::read(cursor, shape)?;
+            return Ok((Self::default(), Some(levels)));
+        }
         let (level_scaling, count) = (byte & 7, usize::from(byte >> 3 & 3));
         if byte >> 5 != 0 {
             return Err(Error::ReservedBits {
@@ -82,7 +101,7 @@ impl EncoderParams {
             let bytes = cursor.bytes(2)?;
             *interpolation = Interpolation::from_bits(u16::from_le_bytes([bytes[0], bytes[1]]))?;
         }
-        Ok(params)
+        Ok((params, None))
     }
 
     /// Replaces the interpolation of the finest levels.
@@ -91,6 +110,21 @@ impl EncoderParams {
             interpolations,
             ..self
         }
+    }
+
+    /// Replaces whether arrays of which only the mean squared error is bounded become wavelet coefficients. They do not with
+    /// contexts of levels, or if values are not finite.
+    #[must_use]
+    pub fn with_wavelet(self, uses_wavelet: bool) -> Self {
+        Self {
+            uses_wavelet,
+            ..self
+        }
+    }
+
+    /// Whether the encoder transforms arrays by wavelets.
+    pub(crate) fn uses_wavelet(self) -> bool {
+        self.uses_wavelet && self.contexts != Contexts::Level
     }
 
     /// Replaces whether the encoder uses rate-distortion optimisation.

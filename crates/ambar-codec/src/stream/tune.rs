@@ -5,7 +5,9 @@ use crate::domain::regions::{self, Layout, RegionBuffer, volume};
 use crate::element::Element;
 use crate::error::Result;
 use crate::predict::interpolation::Interpolation;
-use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
+use crate::stream::encode::{
+    EncoderInput, Workspace, encode_coded_values, estimate_bits, estimate_bits_at_error,
+};
 use crate::stream::header::Contexts;
 use crate::stream::interpolation_choice::{self, Proposals};
 use crate::stream::params::{EncoderParams, LEVEL_SCALINGS};
@@ -61,7 +63,7 @@ fn tune_with<T: Element>(
     let (part, buffers) = (&mut Vec::new(), &mut Vec::new());
     let input = match layout {
         Layout::Array(shape) => {
-            let shape = costliest_tile(values, shape, bound, part);
+            let shape = costliest_tile(values, shape, bound, sample_size(values.len()), part);
             EncoderInput::new(part, &Layout::Array(&shape), bound, contexts, buffers)?
         }
         Layout::Blocks { side, origins } => {
@@ -105,9 +107,45 @@ fn tune_with<T: Element>(
         }
         _ => interpolation_choice::propose(&input.regions, bound),
     };
-    let chosen = choose(&input, bound, params, &proposals, scale);
+    let mut chosen = choose(&input, bound, params, &proposals, scale);
+    if let (true, Layout::Array(shape)) = (params.uses_rdo(), layout) {
+        chosen = chosen.with_wavelet(is_wavelet_smaller(values, shape, bound, chosen)?);
+    }
     // Plans do not depend on the kind of bound.
     Ok(chosen.with_rdo(false))
+}
+
+/// Maximum number of values to compare wavelets with interpolation.
+const MAX_WAVELET_SAMPLE: usize = 1 << 18;
+
+/// Minimum ratio of the bits of interpolation to those of wavelets, because estimates differ from streams.
+const MIN_WAVELET_GAIN: f64 = 1.03;
+
+/// Whether wavelets give a smaller stream than interpolation at equal squared error.
+fn is_wavelet_smaller<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    params: EncoderParams,
+) -> Result<bool> {
+    let mut part = Vec::new();
+    let (shape, values) = if values.len() > MAX_WAVELET_SAMPLE {
+        (
+            costliest_tile(values, shape, bound, MAX_WAVELET_SAMPLE, &mut part),
+            &part[..],
+        )
+    } else {
+        (shape.to_vec(), values)
+    };
+    let (layout, contexts) = (Layout::Array(&shape), params.contexts());
+    let mut workspace = Workspace::default();
+    let buffers = &mut Vec::new();
+    let mut input = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
+    let interpolated = estimate_bits_at_error(&input, bound, params, &mut workspace);
+    input.transform(buffers);
+    Ok(input.is_transformed()
+        && MIN_WAVELET_GAIN * estimate_bits_at_error(&input, bound, params, &mut workspace)
+            < interpolated)
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.
@@ -216,11 +254,12 @@ fn costliest_tile<T: Element>(
     values: &[T],
     shape: &[usize],
     bound: f64,
+    most_values: usize,
     best: &mut Vec<T>,
 ) -> Vec<usize> {
     let mut tile = shape.to_vec();
     // Halve the longest dimension until the tile has the size of a sample.
-    while tile.iter().product::<usize>() > sample_size(values.len()) {
+    while tile.iter().product::<usize>() > most_values {
         if let Some(longest) = tile.iter_mut().max_by_key(|n| **n) {
             *longest = longest.div_ceil(2);
         }

@@ -6,9 +6,10 @@ use crate::domain::tree::CodedTree;
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::error::{Error, Result, corrupt};
-use crate::stream::header::{Arrangement, Coding, Header};
+use crate::stream::header::{Arrangement, BoundKind, Coding, Contexts, Header};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
+use crate::wavelet::axis::WaveletLevels;
 
 /// The contents of a stream, as its header states.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,8 @@ pub(super) struct ParsedStream<'a> {
     pub layout: ParsedLayout<'a>,
     pub shift: u32,
     pub params: EncoderParams,
+    /// The transform, if the stream holds wavelet coefficients.
+    pub wavelet: Option<WaveletLevels>,
     pub coding: Coding,
     pub is_masked: bool,
     pub rest: Cursor<'a>,
@@ -103,7 +106,22 @@ pub(super) fn parse_entropy_coded<'a>(
             8 * header.value_size
         ));
     }
-    let params = EncoderParams::read(&mut cursor, coding.contexts)?;
+    let region = match layout {
+        ParsedLayout::Array { inner, .. } => inner,
+        _ => [0; 3],
+    };
+    let (params, wavelet) = EncoderParams::read(&mut cursor, coding.contexts, region)?;
+    let has_valid_fields = coding.contexts == Contexts::Row
+        && coding.packets == 1
+        && header.bound == BoundKind::Absolute
+        && header.arrangement == Arrangement::Array
+        && !header.is_masked;
+    if wavelet.is_some() && !has_valid_fields {
+        return Err(corrupt!(
+            "wavelet coefficients require an array without a mask, an absolute bound, row contexts and one packet; found \
+             {header:?}"
+        ));
+    }
     Ok(ParsedStream {
         info: StreamContent {
             value_size: header.value_size,
@@ -114,6 +132,7 @@ pub(super) fn parse_entropy_coded<'a>(
         layout,
         shift,
         params,
+        wavelet,
         coding,
         is_masked: header.is_masked,
         rest: cursor,

@@ -18,6 +18,7 @@ use crate::error::{Result, corrupt, invalid};
 use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{LEVELS, Workspace};
 use crate::stream::header::{Arrangement, Header, Mode};
+use crate::wavelet::Transform;
 use downsample::{coarse_length, uneven_sides};
 use head::{BitPacked, ParsedLayout, ParsedStream, parse_bit_packed, parse_entropy_coded};
 use level_packets::PacketLengths;
@@ -254,7 +255,12 @@ fn decode_levels<T: Element>(
         last,
         scratch: &mut workspace.traversal,
     };
-    if let ParsedLayout::Array { inner, .. } = parts.layout {
+    if let (ParsedLayout::Array { inner, .. }, Some(levels)) = (&parts.layout, parts.wavelet) {
+        let transform = Transform::new(*inner, levels);
+        for part in out.chunks_exact_mut(inner.iter().product()) {
+            region_decoder.coefficients(&transform, part);
+        }
+    } else if let ParsedLayout::Array { inner, .. } = parts.layout {
         let coarse = inner.map(|n| coarse_length(n, level));
         let size: usize = coarse.iter().product();
         for (number, part) in out.chunks_exact_mut(size).enumerate() {

@@ -16,6 +16,8 @@ use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_decoder::Decoder;
 use crate::stream::decode::downsample::{coarse_length, downsampled_index, scaled};
 use crate::stream::decode::sections::Masks;
+use crate::wavelet::traversal::traverse;
+use crate::wavelet::{Synthesis, Transform};
 
 /// The decoder of all regions of a stream.
 pub(super) struct RegionDecoder<'a, T> {
@@ -114,6 +116,22 @@ impl<T: Element> RegionDecoder<'_, T> {
             fill_masked(&target, valid, self.level, T::from_word(self.fill), out);
         }
         Ok(())
+    }
+
+    /// Decodes a region of wavelet coefficients.
+    pub(super) fn coefficients(&mut self, transform: &Transform, out: &mut [T]) {
+        let step = self.levels[0].step;
+        let mut synthesis = Synthesis::new(transform);
+        let decoder = &mut self.decoder;
+        let mut start = 0;
+        traverse(transform, step, decoder, |decoder, row, values| {
+            for (at, word) in decoder.literals.drain(..) {
+                values[at - start] = T::from_word(word);
+            }
+            start += values.len();
+            synthesis.row(row, values, out);
+        });
+        synthesis.finish(out);
     }
 
     /// Fills the target from the phases of the last lattice that was decoded.

@@ -1,0 +1,79 @@
+//! The search for the largest absolute bound whose root mean squared error is small enough.
+
+use crate::entropy::tables::log2;
+
+/// The search ends if the measured error is at least this part of the allowed one.
+const CLOSE_ENOUGH: f64 = 0.97;
+/// The part of the allowed error that the search aims at.
+const AIM: f64 = 0.5 * (1.0 + CLOSE_ENOUGH);
+/// Minimum ratio of the allowed error to the measured one for which the bound grows with the square of the ratio.
+const FAR_BELOW: f64 = 1.2;
+
+/// A bound, and the error that was measured with it, relative to the allowed one.
+#[derive(Clone, Copy)]
+struct Trial {
+    bound: f64,
+    measured: f64,
+}
+
+/// The trials of a search: the largest bound whose error is small enough, and the smallest bound whose error is not.
+pub(crate) struct BoundSearch {
+    low: Trial,
+    high: Option<Trial>,
+}
+
+impl BoundSearch {
+    /// A search above `least`, a bound whose error is small enough.
+    pub(crate) fn new(least: f64) -> Self {
+        Self {
+            low: Trial {
+                bound: least,
+                measured: 0.0,
+            },
+            high: None,
+        }
+    }
+
+    /// The bound to try after `bound`, with which the relative error `measured` was found; `None` if that is close enough.
+    pub(crate) fn next(&mut self, bound: f64, measured: f64) -> Option<f64> {
+        let trial = Trial { bound, measured };
+        if measured > 1.0 {
+            self.high = Some(trial);
+        } else {
+            self.low = trial;
+            if measured > CLOSE_ENOUGH || measured == 0.0 {
+                return None;
+            }
+        }
+        let next = match self.high {
+            // The error is nearly proportional to a power of the bound.
+            Some(high) if self.low.measured > 0.0 => {
+                let [aim, width] = [AIM, high.measured].map(|x| log2(x / self.low.measured));
+                // Eighths of the logarithm, by square roots, which all machines round equally.
+                let eighths = (8.0 * aim / width).round().clamp(1.0, 7.0) as i32;
+                let eighth = (high.bound / self.low.bound).sqrt().sqrt().sqrt();
+                (0..eighths).fold(self.low.bound, |bound, _| bound * eighth)
+            }
+            // The error is nearly proportional to the bound. Where it is far below the allowed one, most points are coded
+            // exactly or predicted well, and it grows about with the square root of the bound.
+            _ => {
+                let ratio = AIM / measured.max(1e-3);
+                bound
+                    * if ratio > FAR_BELOW {
+                        ratio * ratio
+                    } else {
+                        ratio
+                    }
+            }
+        };
+        let high = self.high.map_or(f64::INFINITY, |high| high.bound);
+        let next = if next > self.low.bound && next < high {
+            next
+        } else if high.is_finite() {
+            0.5 * (self.low.bound + high)
+        } else {
+            2.0 * self.low.bound
+        };
+        (next <= f64::MAX).then_some(next)
+    }
+}

@@ -1,0 +1,102 @@
+//! Tests of the transform, and of streams of wavelet coefficients.
+
+use super::axis::{Axis, WaveletLevels};
+use super::{Synthesis, Transform};
+use crate::bound::ErrorBound;
+use crate::domain::regions::Layout;
+use crate::entropy::bitio::Cursor;
+use crate::error::Error;
+use crate::stream::compress::{encode, tune_small};
+use crate::stream::decode::{decode, inspect};
+use crate::stream::encode::Workspace;
+use proptest::prelude::*;
+
+/// Levels from their bits.
+fn levels(bits: u16, shape: [usize; 3]) -> Result<WaveletLevels, Error> {
+    WaveletLevels::read(&mut Cursor(&bits.to_le_bytes()), shape)
+}
+
+/// Smooth values with an edge.
+fn values(shape: [usize; 3]) -> Vec<f64> {
+    let [_, ny, nx] = shape;
+    (0..shape.iter().product::<usize>())
+        .map(|i| {
+            let [z, y, x] = [i / nx / ny, i / nx % ny, i % nx].map(|k| k as f64);
+            (0.3 * z).sin() + (0.2 * y + 0.1 * x).cos() + f64::from(x > y)
+        })
+        .collect()
+}
+
+#[test]
+fn axes_list_each_index_once_and_parents_first() {
+    for length in 1..200 {
+        for levels in (0..=7).filter(|levels| *levels == 0 || length > 1 << (levels - 1)) {
+            let axis = Axis::new(length, levels);
+            let mut positions: Vec<_> = axis.places.iter().map(|place| place.position).collect();
+            for (k, place) in axis.places.iter().enumerate() {
+                assert!(place.parent.is_none_or(|parent| {
+                    parent < k && axis.places[parent].band + 1 == place.band
+                }));
+                let before = k.checked_sub(1).map(|k| axis.places[k].band);
+                assert_eq!(place.has_predecessor, before == Some(place.band));
+            }
+            positions.sort_unstable();
+            assert!(positions.into_iter().eq(0..length));
+        }
+    }
+}
+
+#[test]
+fn levels_of_short_dimensions_are_refused() {
+    let shape = [1, 9, 65];
+    for bits in [0o310, 0o410, 0o710, 0o010, 0o040] {
+        assert!(levels(bits, shape).is_ok(), "{bits:o}");
+    }
+    for bits in [0, 0o001, 0o050, 0o710 | 1 << 9, 1 << 15] {
+        assert!(
+            matches!(levels(bits, shape), Err(Error::Corrupt(_))),
+            "{bits:o}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn coefficients_give_the_values(shape in [1..20usize, 1..40usize, 1..70usize], seed in 1u16..512) {
+        let Ok(levels) = levels(seed, shape) else {
+            return Ok(());
+        };
+        let values = values(shape);
+        let transform = Transform::new(shape, levels);
+        let (mut coefficients, mut found) = (Vec::new(), vec![0.0; values.len()]);
+        transform.coefficients(&values, &mut coefficients);
+        let mut synthesis = Synthesis::new(&transform);
+        for (row, coefficients) in coefficients.chunks(shape[2]).enumerate() {
+            synthesis.row([row / shape[1], row % shape[1]], coefficients, &mut found);
+        }
+        synthesis.finish(&mut found);
+        prop_assert!(values.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+
+    #[test]
+    fn mean_squared_errors_are_bounded(
+        shape in [1..20usize, 1..40usize, 1..70usize],
+        digits in 0..14i32,
+        offset in prop::sample::select(vec![0.0, 3.0, 1e9, f64::NAN]),
+    ) {
+        let values: Vec<f64> = values(shape).into_iter().map(|x| x + offset).collect();
+        let (layout, root) = (Layout::Array(&shape), 10f64.powi(-digits));
+        let params = tune_small(&values, &layout, ErrorBound::Rms(root)).unwrap().with_wavelet(true);
+        let mut workspace = Workspace::default();
+        let stream = encode(&values, &layout, ErrorBound::Rms(root), Some(params), &mut workspace).unwrap();
+        prop_assert_eq!(inspect(&stream).unwrap().values, values.len());
+        let mut found = vec![0.0; values.len()];
+        decode(&stream, &mut found, &mut workspace).unwrap();
+        let squares = values.iter().zip(&found).filter(|(a, _)| a.is_finite()).map(|(a, b)| (a - b).powi(2));
+        prop_assert!(squares.sum::<f64>() <= root * root * values.len() as f64);
+        let is_kept = |(a, b): (&f64, &f64)| a.is_finite() || a.to_bits() == b.to_bits();
+        prop_assert!(values.iter().zip(&found).all(is_kept));
+    }
+}
