@@ -152,7 +152,7 @@ def read_level_options(s, reader: Reader) -> None:
 
 
 def check_wavelet(s, shapes: list) -> None:
-    """Check that a stream of regions of these shapes may hold wavelet coefficients (7.1 and 7.17)."""
+    """Check that a stream with regions of these shapes may hold wavelet coefficients (7.17)."""
     plain = s.layout == ARRAY and s.bound == "absolute" and not s.masked
     check(plain and s.contexts == BY_ROW and s.packets == 1, "wavelets do not apply to the stream")
     for shape in shapes:

@@ -4,7 +4,10 @@ import numpy as np
 
 from .traversal import F32, Traversal
 
-LOW = (1.0, 0.877374609, 0.745345403, 0.641693558, 0.556501562, 0.483697057, 0.420666218, 0.365904104)  # fmt: skip
+LOW = (
+    *(1.0, 0.877374609, 0.745345403, 0.641693558),
+    *(0.556501562, 0.483697057, 0.420666218, 0.365904104),
+)
 HIGH = (1.127043657, 1.016806485, 0.853124951, 0.729750802, 0.631643066, 0.548727337, 0.477160316)
 STEPS = (  # the first number of the changed values, and the weight
     (0, -0.443506852043971),
@@ -36,17 +39,17 @@ class Axis:
 
 
 class Wavelet(Traversal):
-    """Decodes the regions of a stream `s` of wavelet coefficients, whose fields are those of 7.1."""
+    """Decodes the regions of a stream `s` of wavelet coefficients; its fields are those of 7.1."""
 
     def region(self, index: np.ndarray, coded: np.ndarray, present: np.ndarray) -> None:
         """Decode a region of indices into the stream's values; all points are coded."""
         axes = [Axis(*pair) for pair in zip(index.shape, self.s.wavelet)]
         values, shape = np.zeros(index.shape, self.T), index.shape
         magnitudes = np.zeros((*shape[:2], shape[2] + 2), np.int64)
-        zeros = np.zeros(shape[2], self.T)
+        zeros, points = np.zeros(shape[2], self.T), coded & present
         for z, y in np.ndindex(*shape[:2]):
             contexts = find_contexts(axes, z, y, magnitudes)
-            row = index[z, y], coded[z, y], zeros, contexts
+            row = index[z, y], points[z, y], zeros, contexts
             magnitudes[z, y, 1:-1] = self.points(0, zeros.copy(), *row, False)
             scale = (axes[0].scale[z] * axes[1].scale[y]) * axes[2].scale
             coefficients = self.s.out[index[z, y]] * scale.astype(self.T)
