@@ -105,7 +105,7 @@ impl<T: Element> RowBuffers<T> {
     #[inline(always)]
     fn lift(&mut self, [evens, odds]: [usize; 2], step: usize, weight: T) {
         let (even, odd) = (&mut self.even[..=evens], &mut self.odd[..odds + 2]);
-        if step % 2 == 0 {
+        if step.is_multiple_of(2) {
             even[evens] = even[evens - 1];
             for k in 0..odds {
                 odd[k + 1] = odd[k + 1].plus(weight.times(even[k].plus(even[k + 1])));
