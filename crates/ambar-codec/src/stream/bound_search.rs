@@ -6,7 +6,7 @@ use crate::entropy::tables::log2;
 const CLOSE_ENOUGH: f64 = 0.97;
 /// The part of the allowed error that the search aims at.
 const AIM: f64 = 0.5 * (1.0 + CLOSE_ENOUGH);
-/// Minimum ratio of the allowed error to the measured one for which the bound grows with the square of the ratio.
+/// Minimum ratio of the allowed error to the measured one for which the bound first grows faster than the ratio.
 const FAR_BELOW: f64 = 1.2;
 
 /// A bound, and the error that was measured with it, relative to the allowed one.
@@ -20,6 +20,8 @@ struct Trial {
 pub(crate) struct BoundSearch {
     low: Trial,
     high: Option<Trial>,
+    /// The trial that was the largest before `low`.
+    lower: Option<Trial>,
 }
 
 impl BoundSearch {
@@ -31,6 +33,7 @@ impl BoundSearch {
                 measured: 0.0,
             },
             high: None,
+            lower: None,
         }
     }
 
@@ -40,30 +43,30 @@ impl BoundSearch {
         if measured > 1.0 {
             self.high = Some(trial);
         } else {
+            self.lower = Some(self.low).filter(|low| low.measured > 0.0);
             self.low = trial;
             if measured > CLOSE_ENOUGH || measured == 0.0 {
                 return None;
             }
         }
-        let next = match self.high {
+        let next = match (self.high, self.lower) {
             // The error is nearly proportional to a power of the bound.
-            Some(high) if self.low.measured > 0.0 => {
+            (Some(high), _) if self.low.measured > 0.0 => {
                 let [aim, width] = [AIM, high.measured].map(|x| log2(x / self.low.measured));
-                // Eighths of the logarithm, by square roots, which all machines round equally.
-                let eighths = (8.0 * aim / width).round().clamp(1.0, 7.0) as i32;
-                let eighth = (high.bound / self.low.bound).sqrt().sqrt().sqrt();
-                (0..eighths).fold(self.low.bound, |bound, _| bound * eighth)
+                let parts = (32.0 * aim / width).round().clamp(1.0, 31.0);
+                power(self.low.bound, high.bound / self.low.bound, parts)
+            }
+            (None, Some(lower)) => {
+                let [aim, width] = [AIM / measured, measured / lower.measured].map(log2);
+                let parts = (32.0 * aim / width).round().clamp(1.0, 64.0);
+                power(bound, bound / lower.bound, parts)
             }
             // The error is nearly proportional to the bound. Where it is far below the allowed one, most points are coded
-            // exactly or predicted well, and it grows about with the square root of the bound.
+            // exactly or predicted well, and it grows more slowly.
             _ => {
                 let ratio = AIM / measured.max(1e-3);
-                bound
-                    * if ratio > FAR_BELOW {
-                        ratio * ratio
-                    } else {
-                        ratio
-                    }
+                let is_far = ratio > FAR_BELOW;
+                bound * ratio * if is_far { ratio.sqrt() } else { 1.0 }
             }
         };
         let high = self.high.map_or(f64::INFINITY, |high| high.bound);
@@ -76,4 +79,10 @@ impl BoundSearch {
         };
         (next <= f64::MAX).then_some(next)
     }
+}
+
+/// `factor` times the power of `base` whose exponent is `parts` / 32, by square roots, which all machines round equally.
+fn power(factor: f64, base: f64, parts: f64) -> f64 {
+    let root = (0..5).fold(base, |base, _| base.sqrt());
+    (0..parts as u32).fold(factor, |product, _| product * root)
 }
