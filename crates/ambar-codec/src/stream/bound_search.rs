@@ -2,6 +2,8 @@
 
 use crate::entropy::tables::log2;
 
+/// Maximum number of absolute bounds to try for a root mean squared error.
+pub(crate) const MAX_TRIALS: usize = 6;
 /// The search ends if the measured error is at least this part of the allowed one.
 const CLOSE_ENOUGH: f64 = 0.97;
 /// The part of the allowed error that the search aims at.

@@ -8,7 +8,7 @@ use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
 use crate::error::{Result, invalid};
 use crate::simd::dispatch::vectorised;
-use crate::stream::bound_search::BoundSearch;
+use crate::stream::bound_search::{BoundSearch, MAX_TRIALS};
 use crate::stream::decode::decode;
 use crate::stream::encode::{Workspace, encode_coded_values};
 use crate::stream::header::{BoundKind, Header};
@@ -398,9 +398,6 @@ impl<T: Element> StreamEncoder<'_, T> {
         }
     }
 }
-
-/// Maximum number of absolute bounds to try for a root mean squared error.
-const MAX_TRIALS: usize = 6;
 
 /// The root mean squared error of finite values, in units of `root`.
 fn relative_rms<T: Element>(original: &[T], decoded: &[T], root: f64) -> f64 {

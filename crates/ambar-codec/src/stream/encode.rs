@@ -20,7 +20,7 @@ use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
 use crate::simd::dispatch::vectorised;
-use crate::stream::bound_search::BoundSearch;
+use crate::stream::bound_search::{BoundSearch, MAX_TRIALS};
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
@@ -163,32 +163,32 @@ pub(crate) fn estimate_bits<T: Element>(
     symbol_bits(&workspace.symbols, scale) + scale * error
 }
 
-/// Estimates the bits of a stream whose root mean squared error is about that of errors which are uniform within `bound`.
-pub(crate) fn estimate_bits_at_error<T: Element>(
+/// The length of the shortest stream found whose root mean squared error is at most that of errors which are uniform within
+/// `bound`, as it follows from the errors of symbols.
+pub(crate) fn length_at_error<T: Element>(
     input: &EncoderInput<'_, T>,
     bound: f64,
     params: EncoderParams,
     workspace: &mut Workspace<T>,
-) -> f64 {
-    let mut search = BoundSearch::new(bound / 3f64.sqrt());
-    let (mut trial, mut bits) = (bound, f64::INFINITY);
+) -> usize {
+    let (mut search, mut next) = (BoundSearch::new(bound / 3f64.sqrt()), Some(bound));
+    let mut shortest = usize::MAX;
     for _ in 0..MAX_TRIALS {
+        let Some(trial) = next else {
+            break;
+        };
         make_symbols(input, trial, params, workspace);
-        let symbols = &workspace.symbols;
         // Squared errors in squared steps, of which the allowed ones are a twelfth.
-        let errors = [symbols.square_error, input.count as f64 / 12.0];
-        let [found, allowed] = [errors[0], errors[1] * (bound / trial).powi(2)];
-        bits = symbol_bits(symbols, 1.0) + (found - allowed) / LAGRANGE_MULTIPLIER;
-        match search.next(trial, (found / allowed).sqrt()) {
-            Some(next) => trial = next,
-            None => break,
+        let allowed = input.count as f64 / 12.0 * (bound / trial).powi(2);
+        let measured = (workspace.symbols.square_error / allowed).sqrt();
+        if measured <= 1.0 {
+            let stream = input.stream(&workspace.symbols, trial, params, &Prelude::default());
+            shortest = shortest.min(stream.len());
         }
+        next = search.next(trial, measured);
     }
-    bits
+    shortest
 }
-
-/// Maximum number of bounds to try for an error.
-const MAX_TRIALS: usize = 4;
 
 fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
     let tokens = Histogram::new(&symbols.contexts, &symbols.tokens).bits(scale);
