@@ -171,7 +171,7 @@ def _of_collection(found: ambar.Collection) -> Iterator[tuple[str, Callable[[], 
         yield "stats", partial(found.stats, variable)
         yield "read", partial(found.read, variable)
         yield "read some", partial(found.read, variable, [0, -1])
-    for name in found.names[:6]:
+    for name in _listed(lambda: found.names)[:6]:
         yield "load", partial(found.load, name)
         yield "[name]", partial(_lazily, found, name)
 

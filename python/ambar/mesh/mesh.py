@@ -101,7 +101,8 @@ class Mesh(Viewable):
     @property
     def user_dict(self) -> dict[str, Any]:
         """The dict that was given to `ambar.write_mesh`; empty by default."""
-        return dict(self._about.get("user_dict") or {})
+        with self._reader().damage_as_errors():
+            return dict(self._about.get("user_dict") or {})
 
     @property
     def blocks(self) -> list[str | None]:
@@ -267,7 +268,7 @@ class Mesh(Viewable):
             described = _select_named(described, names, reader, original_ids)
             reader.load(described)
             mesh = build(described, reader)
-        user_dict = self._about.get("user_dict") if block is None else None
+        user_dict = self.user_dict if block is None else None
         return wrap_for_pyvista(mesh, described, user_dict) if wrap else mesh
 
     def read_array(

@@ -37,7 +37,7 @@ def wrap_for_pyvista(mesh: Any, described: Any, user_dict: Mapping[str, Any] | N
     except (NotImplementedError, TypeError):
         return mesh
     _mark(found, described)
-    if user_dict is not None and isinstance(found, pyvista.DataObject):
+    if user_dict and isinstance(found, pyvista.DataObject):
         found.user_dict = dict(user_dict)
     return found
 
