@@ -154,9 +154,9 @@ impl CodecChain {
         }
         for codec in &mut chain.bytes {
             match codec {
-                ByteCodec::Zstd(config) => config.level = config.level.min(3),
+                ByteCodec::Zstd(config) => config.level = config.level.min(6),
                 ByteCodec::Blosc(config) if config.cname == blosc::Compressor::Zstd => {
-                    config.clevel = config.clevel.min(2);
+                    config.clevel = config.clevel.min(4);
                 }
                 ByteCodec::Blosc(_) | ByteCodec::Crc32c => {}
             }
