@@ -462,7 +462,7 @@ struct Symbol {
     weight: u32,
     /// Added to a state, the upper half of the sum is the number of its bits to write.
     bits: u32,
-    /// Added to what is left of a state, it is the index of the next state.
+    /// Added to the remaining bits of a state, it is the index of the next state.
     next: i32,
 }
 
