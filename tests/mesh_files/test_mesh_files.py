@@ -51,14 +51,17 @@ def test_a_file_becomes_a_store_and_a_file_again(
 
 def test_blocks(tmp_path: Path) -> None:
     blocks = pv.MultiBlock({"a": pv.Sphere(), "b": grid()})
+    blocks.user_dict["run"] = 7
     blocks.save(tmp_path / "both.vtm")
     done = ambar.convert(tmp_path / "both.vtm", tmp_path / "both.ambar", fsync=False)
     assert done.source_bytes > (tmp_path / "both.vtm").stat().st_size
     found = pv.read(tmp_path / "both.ambar")
     assert found.keys() == ["a", "b"]
     assert found["a"] == pv.Sphere()
-    ambar.export(tmp_path / "both.ambar", tmp_path / "again.vtm")
-    assert pv.read(tmp_path / "again.vtm")["a"] == pv.Sphere()
+    assert not ambar.export(tmp_path / "both.ambar", tmp_path / "again.vtm").left_out
+    again = pv.read(tmp_path / "again.vtm")
+    assert again["a"] == pv.Sphere()
+    assert again.user_dict == found.user_dict == {"run": 7}
 
 
 def test_tables_among_blocks(tmp_path: Path) -> None:

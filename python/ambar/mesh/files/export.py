@@ -282,7 +282,7 @@ def _arrays(mesh: Any) -> dict[str, Any]:
     for owner in (*_data_sets(mesh), *[mesh] * is_composite):
         for data in ("point_data", "cell_data", "field_data", "row_data"):
             for name, values in getattr(owner, data, {}).items():
-                parts.setdefault(name, []).append(values)
+                parts.setdefault(name, []).append(np.asarray(values))  # strings come as str
     return {name: _joined(found) for name, found in parts.items()}
 
 
