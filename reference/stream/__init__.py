@@ -109,7 +109,7 @@ def decode_coded(s, reader: Reader, count: int, packets: list) -> np.ndarray:
     check(s.shift < 8 * s.dtype.itemsize, "a shift out of range")
     read_level_options(s, reader)
     if s.wavelet:
-        check_wavelet(s, [region.shape for region in places])
+        check_wavelet(s, count, [region.shape for region in places])
     s.out = np.zeros(count + 1, s.dtype)  # the last one is for points without a value
     if count == 0:
         return s.out[:0]
@@ -151,9 +151,9 @@ def read_level_options(s, reader: Reader) -> None:
         check(not ignores_all and bits < 1 << 15, f"invalid interpolation {bits:#x}")
 
 
-def check_wavelet(s, shapes: list) -> None:
+def check_wavelet(s, count: int, shapes: list) -> None:
     """Check that a stream with regions of these shapes may hold wavelet coefficients (7.17)."""
-    plain = s.layout == ARRAY and s.bound == "absolute" and not s.masked
+    plain = count > 0 and s.layout == ARRAY and s.bound == "absolute" and not s.masked
     check(plain and s.contexts == BY_ROW and s.packets == 1, "wavelets do not apply to the stream")
     for shape in shapes:
         is_long = (not k or n > 1 << k - 1 for n, k in zip(shape, s.wavelet))

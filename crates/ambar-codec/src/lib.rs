@@ -42,7 +42,8 @@
 //! 3. **Quantization.** The residual is divided by twice the bound and rounded. The encoder verifies every value
 //!    as the decoder will reconstruct it; a value that would break the bound is stored as a literal. If only
 //!    the mean squared error is bounded, rate-distortion-optimised quantization is used, and the error of all values
-//!    is verified. Where it is smaller, wavelet coefficients of the whole array replace steps 2 and 3, as in SPERR \[7\].
+//!    is verified. Where that is smaller, a wavelet transform of the array replaces the prediction of step 2, as in
+//!    SPERR \[7\].
 //! 4. **Entropy coding.** Interleaved static rANS \[5, 6\] with up to 40 contexts. A point's context is the
 //!    expected magnitude of its residual, from residuals nearby and the local variation of the values.
 //!    Contexts with similar statistics share a frequency table.

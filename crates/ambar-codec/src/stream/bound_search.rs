@@ -27,7 +27,7 @@ pub(crate) struct BoundSearch {
 }
 
 impl BoundSearch {
-    /// A search above `least`, a bound whose error is small enough.
+    /// A search above `least`; smaller bounds are not tried.
     pub(crate) fn new(least: f64) -> Self {
         Self {
             low: Trial {

@@ -346,8 +346,8 @@ impl<T: Element> StreamEncoder<'_, T> {
     fn rms(&mut self, root: f64, coded: &CodedValues<'_, T>) -> Result<()> {
         // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
-        // Errors within an absolute bound of `root` have at most this root mean square: no smaller bound is tried.
-        let (mut best, mut search) = (None::<Vec<u8>>, BoundSearch::new(root));
+        // Bounds below `root` are not tried: if no trial succeeds, single values are bounded by `root`.
+        let (mut best, mut search) = (None::<(f64, Vec<u8>)>, BoundSearch::new(root));
         let params = self.params;
         self.params = params.with_rdo(true);
         let mut next = Some(coded.bound);
@@ -355,30 +355,23 @@ impl<T: Element> StreamEncoder<'_, T> {
             let Some(bound) = next else {
                 break;
             };
-            let trial = CodedValues {
-                values: Cow::Borrowed(self.values),
-                bound,
-                coding: None,
-                // Errors may reach almost the width of a bin; of wavelets, several.
-                minimum: needed_minimum(
-                    self.values,
-                    match params.uses_wavelet() {
-                        true => f64::MAX,
-                        false => 2.0 * bound,
-                    },
-                ),
-            };
-            self.encode(&trial, &[])?;
-            self.decode()?;
-            let measured = relative_rms(self.values, &self.workspace.decoded, root);
-            if measured <= 1.0 && best.as_ref().is_none_or(|best| self.out.len() < best.len()) {
-                best = Some(std::mem::take(self.out));
+            let measured = self.measured_rms(root, bound)?;
+            let is_shorter = |best: &(f64, Vec<u8>)| self.out.len() < best.1.len();
+            if measured <= 1.0 && best.as_ref().is_none_or(is_shorter) {
+                best = Some((bound, std::mem::take(self.out)));
             }
             next = search.next(bound, measured);
         }
+        self.params = self.params.with_wavelet(false);
         match best {
-            Some(stream) => {
-                *self.out = stream;
+            Some((bound, stream)) => {
+                // The parameters may be those of another chunk, of which wavelets make shorter streams.
+                let is_kept = !params.uses_wavelet()
+                    || self.measured_rms(root, bound)? > 1.0
+                    || self.out.len() >= stream.len();
+                if is_kept {
+                    *self.out = stream;
+                }
                 Ok(())
             }
             None if params.uses_wavelet() => {
@@ -387,15 +380,32 @@ impl<T: Element> StreamEncoder<'_, T> {
             }
             None => {
                 self.params = params;
-                let safe = CodedValues {
-                    values: Cow::Borrowed(self.values),
-                    bound: root,
-                    coding: None,
-                    minimum: needed_minimum(self.values, root),
-                };
-                self.encode(&safe, &[])
+                self.encode_within(root, root)
             }
         }
+    }
+
+    /// Encodes with the quantization bins of a bound. Returns the root mean squared error, in units of `root`.
+    fn measured_rms(&mut self, root: f64, bound: f64) -> Result<f64> {
+        // Errors may reach almost the width of a bin; those of wavelets have no bound.
+        let largest_error = match self.params.uses_wavelet() {
+            true => f64::MAX,
+            false => 2.0 * bound,
+        };
+        self.encode_within(bound, largest_error)?;
+        self.decode()?;
+        Ok(relative_rms(self.values, &self.workspace.decoded, root))
+    }
+
+    /// Encodes the values with the quantization bins of a bound.
+    fn encode_within(&mut self, bound: f64, largest_error: f64) -> Result<()> {
+        let coded = CodedValues {
+            values: Cow::Borrowed(self.values),
+            bound,
+            coding: None,
+            minimum: needed_minimum(self.values, largest_error),
+        };
+        self.encode(&coded, &[])
     }
 }
 

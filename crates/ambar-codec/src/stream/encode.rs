@@ -210,12 +210,11 @@ fn make_symbols<T: Element>(
     let dead_zones = params.uses_rdo().then(context::dead_zones);
     workspace.symbols.clear();
     for region in &input.regions {
-        if let Some(wavelet) = input.wavelet {
-            let transform = Transform::new(region.shape, wavelet);
+        if let Some(transform) = &input.wavelet {
             let step = levels[0].step;
             let mut encoder =
                 Encoder::new(region, bound, dead_zones.as_ref(), &mut workspace.symbols);
-            wavelet::traversal::traverse(&transform, step, &mut encoder, |_, _, _| ());
+            wavelet::traversal::traverse(transform, step, &mut encoder, |_, _, _| ());
             continue;
         }
         let valid = region.valid.as_ref();
@@ -246,7 +245,7 @@ pub(crate) struct EncoderInput<'a, T: Clone> {
     /// Whether the points of holes between blocks are predicted.
     predicts_holes: bool,
     /// The transform, if the regions hold wavelet coefficients instead of values.
-    wavelet: Option<WaveletLevels>,
+    wavelet: Option<Transform>,
 }
 
 impl<'a, T: Element> EncoderInput<'a, T> {
@@ -341,23 +340,22 @@ impl<'a, T: Element> EncoderInput<'a, T> {
     pub(crate) fn transform(&mut self, buffers: &mut Vec<Vec<T>>) {
         let is_dense = self.arrangement == Arrangement::Array && self.masks.is_none();
         let shape = self.regions.first().map(|region| region.shape);
-        let Some(levels) = shape.and_then(WaveletLevels::of_shape) else {
+        let Some((shape, levels)) =
+            shape.and_then(|shape| Some((shape, WaveletLevels::of_shape(shape)?)))
+        else {
             return;
         };
-        if !is_dense
-            || !self
-                .regions
-                .iter()
-                .all(|region| wavelet::applies(&region.values))
-        {
+        let mut regions = self.regions.iter();
+        if !is_dense || !regions.all(|region| wavelet::are_predictable(&region.values)) {
             return;
         }
+        let transform = Transform::new(shape, levels);
         for region in &mut self.regions {
             let mut coefficients = buffers.pop().unwrap_or_default();
-            Transform::new(region.shape, levels).coefficients(&region.values, &mut coefficients);
+            transform.coefficients(&region.values, &mut coefficients);
             region.values = Cow::Owned(coefficients);
         }
-        self.wavelet = Some(levels);
+        self.wavelet = Some(transform);
     }
 
     /// The whole stream.
@@ -377,7 +375,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
             (_, Some(count)) => PacketCount::Exactly(count),
             (_, None) => PacketCount::AtMost(MAX_PACKETS),
         };
-        let contexts = match self.wavelet {
+        let contexts = match &self.wavelet {
             Some(_) => Contexts::Row,
             None => params.contexts(),
         };
@@ -407,7 +405,7 @@ impl<'a, T: Element> EncoderInput<'a, T> {
         } else {
             out.push(self.shift as u8);
         }
-        params.write(self.wavelet, &mut out);
+        params.write(self.wavelet.as_ref().map(Transform::levels), &mut out);
         if let Some((fill, masks)) = &self.masks {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);

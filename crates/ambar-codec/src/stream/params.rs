@@ -19,7 +19,7 @@ pub(crate) const LEVEL_SCALINGS: [(f64, f64); 5] =
 /// At most this many of the finest levels have an interpolation of their own.
 pub(crate) const LEVELS: usize = 3;
 
-/// The choices of an encoder: contexts, interpolation, bounds of coarse levels, mode, number of packets.
+/// The choices of an encoder: contexts, interpolation or wavelets, bounds of coarse levels, mode, number of packets.
 ///
 /// [`tune`](crate::tune) chooses them from values. They apply to all streams of similar values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,19 +63,25 @@ impl EncoderParams {
         }
     }
 
-    /// Reads the level options of a stream with these contexts, and the transform of its regions of this shape, if they hold
-    /// wavelet coefficients.
+    /// Reads the level options of a stream with these contexts, and the transform of its regions, if they hold wavelet
+    /// coefficients. `region` is their shape if they may.
     ///
     /// # Errors
     /// `ReservedBits`, or `Corrupt`.
     pub(crate) fn read(
         cursor: &mut Cursor<'_>,
         contexts: Contexts,
-        shape: [usize; 3],
+        region: Option<[usize; 3]>,
     ) -> Result<(Self, Option<WaveletLevels>)> {
         let byte = cursor.byte()?;
         if byte == WAVELET {
-            let levels = WaveletLevels::read(cursor, shape)?;
+            let region = region.ok_or_else(|| {
+                corrupt!(
+                    "the stream holds wavelet coefficients; expected an array with values and without a mask, an absolute \
+                     bound, contexts by row and one packet"
+                )
+            })?;
+            let levels = WaveletLevels::read(cursor, region)?;
             return Ok((Self::default(), Some(levels)));
         }
         let (level_scaling, count) = (byte & 7, usize::from(byte >> 3 & 3));
@@ -83,7 +89,11 @@ impl EncoderParams {
             return Err(Error::ReservedBits {
                 field: "level options",
                 found: byte,
-                reserved: u8::MAX << 5,
+                reserved: if byte & WAVELET > 0 {
+                    !WAVELET
+                } else {
+                    0b1100_0000
+                },
             });
         }
         if usize::from(level_scaling) >= LEVEL_SCALINGS.len() {

@@ -27,13 +27,19 @@ pub(crate) fn tune<T: Element>(
     bound: f64,
     is_rms: bool,
 ) -> Result<EncoderParams> {
+    tune_with(values, layout, bound, balanced(layout, bound, is_rms))
+}
+
+/// The parameters of the profile `balanced` before the choice of level scaling and interpolation.
+fn balanced(layout: &Layout<'_>, bound: f64, is_rms: bool) -> EncoderParams {
     let contexts = if bound > 0.0 && layout.has_planes() {
         Contexts::Plane
     } else {
         Contexts::Row
     };
-    let params = EncoderParams::default().with_contexts(contexts);
-    tune_with(values, layout, bound, params.with_rdo(is_rms))
+    EncoderParams::default()
+        .with_contexts(contexts)
+        .with_rdo(is_rms)
 }
 
 /// As [`crate::tune_small`], for coded values within an absolute bound.
@@ -50,8 +56,23 @@ pub(crate) fn tune_small<T: Element>(
     tune_with(values, layout, bound, params.with_rdo(is_rms))
 }
 
-/// Chooses level scaling and interpolation; all else is that of `params`.
+/// Chooses level scaling, interpolation, and wavelets where they are smaller; all else is that of `params`.
 fn tune_with<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    params: EncoderParams,
+) -> Result<EncoderParams> {
+    let mut chosen = tune_interpolation(values, layout, bound, params)?;
+    if let (true, Layout::Array(shape)) = (params.uses_rdo(), layout) {
+        chosen = chosen.with_wavelet(is_wavelet_smaller(values, shape, bound, chosen)?);
+    }
+    // The parameters do not depend on the kind of bound.
+    Ok(chosen.with_rdo(false))
+}
+
+/// Chooses level scaling and interpolation; all else is that of `params`.
+fn tune_interpolation<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
@@ -107,12 +128,7 @@ fn tune_with<T: Element>(
         }
         _ => interpolation_choice::propose(&input.regions, bound),
     };
-    let mut chosen = choose(&input, bound, params, &proposals, scale);
-    if let (true, Layout::Array(shape)) = (params.uses_rdo(), layout) {
-        chosen = chosen.with_wavelet(is_wavelet_smaller(values, shape, bound, chosen)?);
-    }
-    // Plans do not depend on the kind of bound.
-    Ok(chosen.with_rdo(false))
+    Ok(choose(&input, bound, params, &proposals, scale))
 }
 
 /// Maximum number of values to compare wavelets with interpolation.
@@ -140,13 +156,15 @@ fn is_wavelet_smaller<T: Element>(
     let (layout, contexts) = (Layout::Array(&shape), params.contexts());
     let mut workspace = Workspace::default();
     let buffers = &mut Vec::new();
-    let mut input = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
-    let interpolated = length_at_error(&input, bound, params, &mut workspace);
-    input.transform(buffers);
-    Ok(input.is_transformed() && {
-        let transformed = length_at_error(&input, bound, params, &mut workspace);
-        MIN_WAVELET_GAIN * transformed as f64 <= interpolated as f64
-    })
+    let interpolated = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
+    let mut transformed = EncoderInput::new(values, &layout, bound, contexts, buffers)?;
+    transformed.transform(buffers);
+    if !transformed.is_transformed() {
+        return Ok(false);
+    }
+    let [interpolated, transformed] = [interpolated, transformed]
+        .map(|input| length_at_error(&input, bound, params, &mut workspace));
+    Ok(MIN_WAVELET_GAIN * transformed as f64 <= interpolated as f64)
 }
 
 /// Maximum size ratio of the bit-packed stream to the entropy-coded one.
@@ -165,8 +183,13 @@ pub(crate) fn tune_fast<T: Element>(
     is_rms: bool,
 ) -> Result<EncoderParams> {
     layout.check(values.len())?;
+    let tuned = |values, layout: &Layout<'_>| -> Result<EncoderParams> {
+        let params = balanced(layout, bound, is_rms);
+        let chosen = tune_interpolation(values, layout, bound, params)?;
+        Ok(chosen.with_rdo(false).with_level_contexts())
+    };
     let Layout::Array(shape) = layout else {
-        return Ok(tune(values, layout, bound, is_rms)?.with_level_contexts());
+        return tuned(values, layout);
     };
     if bound == 0.0 {
         return Ok(EncoderParams::default()
@@ -182,7 +205,7 @@ pub(crate) fn tune_fast<T: Element>(
         ),
         _ => (values, layout),
     };
-    let entropy_coded_params = tune(values, layout, bound, is_rms)?.with_level_contexts();
+    let entropy_coded_params = tuned(values, layout)?;
     let mut workspace = Workspace::default();
     let mut size = |params| -> Result<usize> {
         let (prelude, mut out) = (Prelude::default(), Vec::new());
@@ -255,12 +278,12 @@ fn costliest_tile<T: Element>(
     values: &[T],
     shape: &[usize],
     bound: f64,
-    most_values: usize,
+    max_values: usize,
     best: &mut Vec<T>,
 ) -> Vec<usize> {
     let mut tile = shape.to_vec();
     // Halve the longest dimension until the tile has the size of a sample.
-    while tile.iter().product::<usize>() > most_values {
+    while tile.iter().product::<usize>() > max_values {
         if let Some(longest) = tile.iter_mut().max_by_key(|n| **n) {
             *longest = longest.div_ceil(2);
         }

@@ -76,7 +76,7 @@ impl WaveletLevels {
 }
 
 /// A coefficient of a transformed dimension.
-pub(crate) struct Place {
+pub(crate) struct AxisCoefficient {
     /// The index before the coefficients were arranged by band.
     pub position: usize,
     /// The number of its band: 0 for the approximation, then details, the coarsest first.
@@ -91,17 +91,17 @@ pub(crate) struct Place {
 
 /// The coefficients of a transformed dimension, arranged by band.
 pub(crate) struct Axis {
-    pub places: Vec<Place>,
+    pub coefficients: Vec<AxisCoefficient>,
 }
 
 impl Axis {
     pub(crate) fn new(length: usize, levels: usize) -> Self {
-        let mut places = Vec::with_capacity(length);
-        places.extend(
+        let mut coefficients = Vec::with_capacity(length);
+        coefficients.extend(
             (0..length)
                 .step_by(1 << levels)
                 .enumerate()
-                .map(|(k, position)| Place {
+                .map(|(k, position)| AxisCoefficient {
                     position,
                     band: 0,
                     has_predecessor: k > 0,
@@ -111,19 +111,29 @@ impl Axis {
         );
         let mut coarser = None;
         for level in (0..levels).rev() {
-            let first = places.len();
+            let first = coefficients.len();
             let positions = (1 << level..length).step_by(2 << level);
             let parent =
                 |k: usize| coarser.map(|(begin, end): (usize, usize)| (begin + k / 2).min(end - 1));
-            places.extend(positions.enumerate().map(|(k, position)| Place {
+            coefficients.extend(positions.enumerate().map(|(k, position)| AxisCoefficient {
                 position,
                 band: levels - level,
                 has_predecessor: k > 0,
                 parent: parent(k),
                 scale: HIGH[level],
             }));
-            coarser = Some((first, places.len()));
+            coarser = Some((first, coefficients.len()));
         }
-        Self { places }
+        Self { coefficients }
     }
+}
+
+/// The scales of the coefficients of a dimension, arranged by band.
+pub(crate) fn scales(length: usize, levels: usize) -> Vec<f64> {
+    let mut scales = vec![LOW[levels]; length.div_ceil(1 << levels)];
+    for level in (0..levels).rev() {
+        let count = length.div_ceil(1 << level) / 2;
+        scales.extend(std::iter::repeat_n(HIGH[level], count));
+    }
+    scales
 }

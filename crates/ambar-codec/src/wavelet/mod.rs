@@ -1,5 +1,5 @@
 //! The wavelet transform of streams that bound the mean squared error (`docs/format.md`, 7.17): each dimension of an
-//! array is transformed on its own, several times. The coefficients are quantized, and coded row by row.
+//! array is transformed separately, up to seven times. The coefficients are quantized, and coded row by row.
 //!
 //! The wavelet is the biorthogonal CDF 9/7 in lifting steps. Sources: A. Cohen, I. Daubechies, J.-C. Feauveau,
 //! "Biorthogonal bases of compactly supported wavelets", 1992; I. Daubechies, W. Sweldens, "Factoring wavelet transforms
@@ -21,7 +21,10 @@ use lifting::{RowBuffers, Rows};
 pub(crate) struct Transform {
     shape: [usize; 3],
     levels: WaveletLevels,
-    axes: [Axis; 3],
+    /// The coefficients along z and y.
+    axes: [Axis; 2],
+    /// The scales along x.
+    row_scales: Vec<f64>,
 }
 
 impl Transform {
@@ -29,7 +32,8 @@ impl Transform {
         Self {
             shape,
             levels,
-            axes: [0, 1, 2].map(|d| Axis::new(shape[d], levels.of(d))),
+            axes: [0, 1].map(|d| Axis::new(shape[d], levels.of(d))),
+            row_scales: axis::scales(shape[2], levels.of(2)),
         }
     }
 
@@ -37,7 +41,9 @@ impl Transform {
     /// contribute equally to the squared error of the values.
     pub(crate) fn coefficients<T: Element>(&self, values: &[T], out: &mut Vec<T>) {
         let mut lifted = values.to_vec();
-        self.for_each_column(|rows, d| lifting::forward(&mut lifted, rows, d));
+        for (rows, levels) in self.columns() {
+            lifting::forward(&mut lifted, rows, levels);
+        }
         out.clear();
         let nx = self.shape[2];
         let mut buffers = RowBuffers::new(nx);
@@ -56,34 +62,27 @@ impl Transform {
     /// The index in the region of the first value of a row of the arrangement.
     fn start(&self, z: usize, y: usize) -> usize {
         let [_, ny, nx] = self.shape;
-        (self.axes[0].places[z].position * ny + self.axes[1].places[y].position) * nx
+        (self.axes[0].coefficients[z].position * ny + self.axes[1].coefficients[y].position) * nx
     }
 
-    /// Calls `visit` for groups of rows to lift: along z for each y, then along y for each z.
-    fn for_each_column(&self, mut visit: impl FnMut(Rows, usize)) {
+    /// The rows to transform, with their levels: along z for each y, then along y for each z.
+    fn columns(&self) -> impl DoubleEndedIterator<Item = (Rows, usize)> {
         let [nz, ny, nx] = self.shape;
-        for y in 0..ny {
-            visit(
-                Rows {
-                    first: y * nx,
-                    count: nz,
-                    stride: ny * nx,
-                    width: nx,
-                },
-                self.levels.of(0),
-            );
-        }
-        for z in 0..nz {
-            visit(
-                Rows {
-                    first: z * ny * nx,
-                    count: ny,
-                    stride: nx,
-                    width: nx,
-                },
-                self.levels.of(1),
-            );
-        }
+        let [along_z, along_y] = [self.levels.of(0), self.levels.of(1)];
+        let rows = move |first, count, stride| Rows {
+            first,
+            count,
+            stride,
+            width: nx,
+        };
+        let z = (0..ny).map(move |y| (rows(y * nx, nz, ny * nx), along_z));
+        let y = (0..nz).map(move |z| (rows(z * ny * nx, ny, nx), along_y));
+        z.chain(y)
+    }
+
+    /// How many times each dimension is transformed.
+    pub(crate) fn levels(&self) -> WaveletLevels {
+        self.levels
     }
 }
 
@@ -112,10 +111,7 @@ impl<'a, T: Element> Synthesis<'a, T> {
 
     /// Transforms the region along y and z, after all of its rows.
     pub(crate) fn finish(self, region: &mut [T]) {
-        let mut columns = Vec::new();
-        self.transform
-            .for_each_column(|rows, levels| columns.push((rows, levels)));
-        for (rows, levels) in columns.into_iter().rev() {
+        for (rows, levels) in self.transform.columns().rev() {
             lifting::inverse(region, rows, levels);
         }
         replace_not_finite(region);
@@ -140,22 +136,22 @@ impl<'a, T: Element> Scales<'a, T> {
     }
 
     fn of_row(&mut self, z: usize, y: usize) -> &[T] {
-        let [along_z, along_y, along_x] = &self.transform.axes;
-        let (z, y) = (&along_z.places[z], &along_y.places[y]);
+        let [along_z, along_y] = &self.transform.axes;
+        let (z, y) = (&along_z.coefficients[z], &along_y.coefficients[y]);
         if self.bands != [z.band, y.band] {
             self.bands = [z.band, y.band];
             let scale = z.scale * y.scale;
             self.row.clear();
-            self.row
-                .extend(along_x.places.iter().map(|x| T::from_f64(scale * x.scale)));
+            let scales = self.transform.row_scales.iter();
+            self.row.extend(scales.map(|x| T::from_f64(scale * x)));
         }
         &self.row
     }
 }
 
 vectorised! {
-    /// Whether the transform applies to values: all are finite, and so far from overflow that coefficients stay finite.
-    pub(crate) fn applies [T: Element] of [T] (values: &[T]) -> bool {
+    /// Whether all values are finite, and so far from overflow that coefficients stay finite.
+    pub(crate) fn are_predictable [T: Element] of [T] (values: &[T]) -> bool {
         values.iter().fold(true, |all, x| all & x.is_predictable())
     }
 }

@@ -32,13 +32,13 @@ fn axes_list_each_index_once_and_parents_first() {
     for length in 1..200 {
         for levels in (0..=7).filter(|levels| *levels == 0 || length > 1 << (levels - 1)) {
             let axis = Axis::new(length, levels);
-            let mut positions: Vec<_> = axis.places.iter().map(|place| place.position).collect();
-            for (k, place) in axis.places.iter().enumerate() {
-                assert!(place.parent.is_none_or(|parent| {
-                    parent < k && axis.places[parent].band + 1 == place.band
+            let mut positions: Vec<_> = axis.coefficients.iter().map(|at| at.position).collect();
+            for (k, at) in axis.coefficients.iter().enumerate() {
+                assert!(at.parent.is_none_or(|parent| {
+                    parent < k && axis.coefficients[parent].band + 1 == at.band
                 }));
-                let before = k.checked_sub(1).map(|k| axis.places[k].band);
-                assert_eq!(place.has_predecessor, before == Some(place.band));
+                let before = k.checked_sub(1).map(|k| axis.coefficients[k].band);
+                assert_eq!(at.has_predecessor, before == Some(at.band));
             }
             positions.sort_unstable();
             assert!(positions.into_iter().eq(0..length));

@@ -89,42 +89,34 @@ impl Magnitudes {
 
     /// Computes the contexts of a row, in whole groups of lanes.
     fn contexts(&self, transform: &Transform, [z, y]: [usize; 2], out: &mut [u8]) {
-        let [along_z, along_y, _] = &transform.axes;
-        let (place_z, place_y) = (&along_z.places[z], &along_y.places[y]);
+        let [along_z, along_y] = &transform.axes;
+        let (at_z, at_y) = (&along_z.coefficients[z], &along_y.coefficients[y]);
         let own = [
-            place_y.has_predecessor.then(|| [z, y - 1]),
-            place_z.has_predecessor.then(|| [z - 1, y]),
+            at_y.has_predecessor.then(|| [z, y - 1]),
+            at_z.has_predecessor.then(|| [z - 1, y]),
         ];
-        let parents = [
-            place_z.parent.map(|z| [z, y]),
-            place_y.parent.map(|y| [z, y]),
-        ];
+        let parents = [at_z.parent.map(|z| [z, y]), at_y.parent.map(|y| [z, y])];
         let count = |rows: &[Option<[usize; 2]>; 2]| rows.iter().flatten().count() as f64;
         let weight = OWN_WEIGHT * count(&own) + PARENT_WEIGHT * count(&parents);
         if weight == 0.0 {
             return out.fill(CONTEXTS as u8 - 1);
         }
-        let rows = |rows: [Option<[usize; 2]>; 2]| {
-            let present = rows
-                .iter()
-                .flatten()
-                .map(|row| &self.bytes[self.start(*row)..][..out.len() + 2]);
-            present.collect::<Vec<_>>()
-        };
+        let row = |row: [usize; 2]| &self.bytes[self.start(row)..][..out.len() + 2];
+        let rows = |rows: [Option<[usize; 2]>; 2]| rows.map(|at| at.map(row));
         let weights = [OWN_WEIGHT, 0.5 * PARENT_WEIGHT].map(|part| (part / (4.0 * weight)) as f32);
-        contexts_of_rows(&rows(own), &rows(parents), weights, out);
+        contexts_of_rows(rows(own), rows(parents), weights, out);
     }
 }
 
 vectorised! {
     /// Computes contexts from the magnitudes of up to two rows of the same bands, and of up to two of coarser bands, which
     /// begin one point before the row.
-    fn contexts_of_rows [] of [] (own: &[&[u8]], parents: &[&[u8]], weights: [f32; 2], out: &mut [u8]) {
+    fn contexts_of_rows [] of [] (own: [Option<&[u8]>; 2], parents: [Option<&[u8]>; 2], weights: [f32; 2], out: &mut [u8]) {
         let n = out.len() / LANES * LANES;
         for first in (0..n).step_by(LANES) {
             let mut sums = [[0u16; LANES]; 2];
             for (sums, rows) in sums.iter_mut().zip([own, parents]) {
-                for row in rows {
+                for row in rows.iter().flatten() {
                     let window = &row[first..first + LANES + 2];
                     for (k, sum) in sums.iter_mut().enumerate() {
                         *sum += u16::from(window[k]) + 2 * u16::from(window[k + 1]) + u16::from(window[k + 2]);

@@ -106,22 +106,16 @@ pub(super) fn parse_entropy_coded<'a>(
             8 * header.value_size
         ));
     }
-    let region = match layout {
-        ParsedLayout::Array { inner, .. } => inner,
-        _ => [0; 3],
-    };
-    let (params, wavelet) = EncoderParams::read(&mut cursor, coding.contexts, region)?;
-    let has_valid_fields = coding.contexts == Contexts::Row
+    let can_hold_wavelets = coding.contexts == Contexts::Row
         && coding.packets == 1
         && header.bound == BoundKind::Absolute
-        && header.arrangement == Arrangement::Array
-        && !header.is_masked;
-    if wavelet.is_some() && !has_valid_fields {
-        return Err(corrupt!(
-            "wavelet coefficients require an array without a mask, an absolute bound, row contexts and one packet; found \
-             {header:?}"
-        ));
-    }
+        && !header.is_masked
+        && values > 0;
+    let region = match layout {
+        ParsedLayout::Array { inner, .. } if can_hold_wavelets => Some(inner),
+        _ => None,
+    };
+    let (params, wavelet) = EncoderParams::read(&mut cursor, coding.contexts, region)?;
     Ok(ParsedStream {
         info: StreamContent {
             value_size: header.value_size,
