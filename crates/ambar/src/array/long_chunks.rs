@@ -3,7 +3,7 @@
 use super::chunk_grid::ChunkGrid;
 use super::chunk_source::ChunkSource;
 use super::spec::ArraySpec;
-use crate::codec::{self, ChunkSamples, CodecChain, CodecChoice, Profile};
+use crate::codec::{self, ChunkSamples, CodecChain, CodecChoice};
 use crate::error::Result;
 
 /// Raw bytes of the chunks that decide whether long chunks are tried.
@@ -12,13 +12,8 @@ const PROBE: u64 = 1 << 20;
 /// Long chunks are tried if chunks of `PROBE` bytes cost at most this multiple of short ones.
 const PROBE_MARGIN: f64 = 1.15;
 
-/// Values of which short chunks leave more than this part are most likely noise: in `small`, and in the other
-/// profiles, which must write fast.
-const NOISE_IN_SMALL: f64 = 0.75;
-const NOISE: f64 = 0.5;
-
-/// Noise is tried in long chunks if zstd 1 leaves at most this part of the bytes of short ones.
-const PROBE_PART: f64 = 0.75;
+/// Compressed values that exceed this part of their raw bytes, or of the short chunks, are noise.
+const NOISE: f64 = 0.75;
 
 /// Below this number of bytes per value, corners of cells have a pattern that other codecs find.
 const PATTERN_BYTES: f64 = 0.06;
@@ -118,26 +113,19 @@ impl ChunkSource<'_> {
     /// The chain for long chunks if it costs less than `short`; the grid becomes the one for it.
     fn long(&mut self, spec: &ArraySpec, short: &CodecChoice) -> Result<Option<CodecChoice>> {
         let size = spec.dtype.size().unwrap_or(1) as f64;
-        let is_quick = spec.profile != Profile::Small;
-        let noise = if is_quick { NOISE } else { NOISE_IN_SMALL };
-        if short.bytes > noise * size {
-            // A probe decides whether to continue.
+        if short.bytes > NOISE * size {
+            // Most likely noise: a probe decides whether to continue.
             let middle = self.chunk_at(self.count() / 2);
             let probe = self.encode_with(&CodecChain::probe(), &middle, None)?;
             let values = self.grid.chunk_shape.iter().product::<u64>() as f64;
-            if probe.len() as f64 > PROBE_PART * short.bytes * values {
+            if probe.len() as f64 > NOISE * short.bytes * values {
                 return Ok(None);
             }
         }
         let mut only = None;
         for bytes in [PROBE, codec::LONG_CHUNK_BYTES] {
             self.grid = ChunkGrid::long(spec, bytes);
-            let chunks = if is_quick && bytes == PROBE {
-                vec![self.count() / 2]
-            } else {
-                codec::samples(self.count())
-            };
-            let samples = self.samples(spec, chunks);
+            let samples = self.samples(spec, codec::samples(self.count()));
             let encode =
                 |chain: &CodecChain, index| self.encode_with(chain, &self.chunk_at(index), None);
             let long = codec::choose_long(spec.profile, only.as_ref(), &samples, encode)?;

@@ -5,7 +5,7 @@ use zarrs_metadata::v3::MetadataV3;
 
 use super::ambar::ChunkGeometry;
 use super::array_to_array::{self, ArrayCodec};
-use super::candidates::{Candidate, Scope, candidates};
+use super::candidates::{Scope, candidates};
 use super::chain::{ByteCodec, CodecChain, ValueCodec};
 use super::scratch::with_scratch;
 use super::{Profile, pcodec, simplices};
@@ -17,11 +17,6 @@ use crate::parallel;
 
 /// Characters of the codecs' names that count as one byte: the names are stored compressed, with equal ones.
 const TEXT_BYTES: usize = 4;
-
-/// Chains are encoded with high levels if low ones need at most this part, and this number of bytes, more than
-/// the smallest.
-const NEAR_PART: usize = 4;
-const NEAR_BYTES: usize = 128;
 
 /// The encoded values of a small array.
 #[derive(Clone, Debug)]
@@ -55,38 +50,22 @@ pub fn encode_bare_array(
     if predict {
         scopes.extend([Scope::Grid, Scope::GridVectors]);
     }
-    let mut chains: Vec<CodecChain> = Vec::new();
-    for Candidate { mut chain, .. } in candidates(Profile::Small, false, &scopes, dtype, shape) {
+    let candidates = candidates(Profile::Small, false, &scopes, dtype, shape);
+    let tried = parallel::try_map(candidates.len(), |index| {
+        let mut chain = candidates[index].chain.clone();
         chain.raise_levels();
         // The array that contains the bytes has a checksum.
         chain.bytes.retain(|codec| *codec != ByteCodec::Crc32c);
-        if !chains.contains(&chain) {
-            chains.push(chain);
-        }
-    }
-    let encode = |chains: &[CodecChain]| {
-        parallel::try_map(chains.len(), |index| {
-            let (chain, geometry) = (&chains[index], ChunkGeometry::array(shape));
-            with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))
-        })
-    };
-    // Low levels, which take little time, show which chains are worth high ones.
-    let low: Vec<CodecChain> = chains.iter().map(CodecChain::at_low_levels).collect();
-    let sizes: Vec<usize> = encode(&low)?.iter().map(Vec::len).collect();
-    let smallest = sizes.iter().min().copied().unwrap_or(0);
-    let limit = smallest + smallest / NEAR_PART + NEAR_BYTES;
-    let near = chains.into_iter().zip(sizes);
-    let near: Vec<CodecChain> = near
-        .filter(|(_, size)| *size <= limit)
-        .map(|(chain, _)| chain)
-        .collect();
-    encode(&near)?
-        .into_iter()
-        .zip(&near)
-        .map(|(bytes, chain)| BareArray {
-            codecs: names(chain),
+        let geometry = ChunkGeometry::array(shape);
+        let bytes =
+            with_scratch(|scratch| chain.encode(dtype, raw, &geometry, &mut scratch.codecs))?;
+        Ok(BareArray {
+            codecs: names(&chain),
             bytes,
         })
+    })?;
+    tried
+        .into_iter()
         .min_by_key(|bare_array| bare_array.bytes.len() + bare_array.codecs.len() / TEXT_BYTES)
         .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
 }

@@ -223,8 +223,6 @@ pub(super) fn candidates(
     };
     let is_whole = |scope: &Scope| matches!(scope, Scope::Whole | Scope::LongChunks);
     let whole = !streamed && scopes.iter().any(is_whole);
-    let by_columns =
-        scopes.contains(&Scope::FloatRows) && Scope::FloatRows.fits(dtype, chunk_shape);
     let mut found = Vec::new();
     for row in TABLE {
         let (Some(mut weight), true) = (
@@ -233,9 +231,6 @@ pub(super) fn candidates(
         ) else {
             continue;
         };
-        if whole && profile != Profile::Small && row.is_slow_and_rarely_best(dtype, by_columns) {
-            continue;
-        }
         if whole {
             weight.per_value *= bytes;
         }
@@ -247,18 +242,6 @@ pub(super) fn candidates(
         }));
     }
     found
-}
-
-impl Row {
-    /// Whether encoding takes long, and others are smaller: bit shuffle of long values, and pcodec of rows
-    /// of floats, which is also tried column by column.
-    fn is_slow_and_rarely_best(&self, dtype: &DataType, by_columns: bool) -> bool {
-        match (self.order, self.codec) {
-            (Order::Unchanged, Codec::Pcodec(_)) => by_columns,
-            (_, Codec::Blosc(_, _, Shuffle::Bits)) => dtype.word_size() >= 4,
-            _ => false,
-        }
-    }
 }
 
 impl Scope {

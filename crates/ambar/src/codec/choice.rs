@@ -28,9 +28,6 @@ const MAX_COST_RATIO: f64 = 1.2;
 /// represent the others.
 const UNINFORMATIVE_RATIO: f64 = 32.0;
 
-/// Samples whose encoded sizes differ by less than this part of the largest are alike.
-const UNIFORM_PART: f64 = 0.1;
-
 /// The chosen chain, and the sampled chunks it has encoded, by index.
 pub(crate) struct CodecChoice {
     pub chain: CodecChain,
@@ -111,8 +108,7 @@ pub(crate) fn choose(
         dtype,
         chunk_shape,
     );
-    let is_quick = purpose.whole && purpose.profile != Profile::Small;
-    cheapest(tried, &samples, purpose.whole, is_quick, encode)?
+    cheapest(tried, &samples, purpose.whole, encode)?
         .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
 }
 
@@ -148,7 +144,7 @@ pub(crate) fn choose_long(
     let scopes = [Scope::LongChunks, Scope::LongRows];
     let mut tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
     tried.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
-    cheapest(tried, samples, true, false, encode)
+    cheapest(tried, samples, true, encode)
 }
 
 /// Tries the codec `ambar.simplices` for corners of cells; `None` if the profile does not have it.
@@ -162,7 +158,7 @@ pub(crate) fn choose_corners(
 ) -> Result<Option<CodecChoice>> {
     let scopes = [Scope::Corners];
     let tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
-    cheapest(tried, samples, true, false, encode)
+    cheapest(tried, samples, true, encode)
 }
 
 /// A candidate and the chunks that it has encoded, by index.
@@ -176,13 +172,6 @@ impl Trial {
     fn bytes(&self, values: f64) -> f64 {
         let bytes: usize = self.encoded.values().map(Vec::len).sum();
         bytes as f64 / (self.encoded.len() as f64 * values).max(1.0)
-    }
-
-    /// Whether all sampled chunks have about the same size.
-    fn is_uniform(&self) -> bool {
-        let sizes = || self.encoded.values().map(Vec::len);
-        let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
-        (most - least) as f64 <= UNIFORM_PART * most as f64
     }
 
     /// The bytes per value, and the weight of decoding time.
@@ -200,14 +189,12 @@ impl Trial {
     }
 }
 
-/// Returns the candidate of the lowest cost on the samples. All candidates encode the middle sample.
-/// Those with a cost near the lowest encode the other samples; if `is_quick`, only the best does, unless
-/// a sample differs from the middle one.
+/// Returns the candidate of the lowest cost on the samples. All candidates encode the middle sample;
+/// those with a cost near the lowest encode the other samples.
 fn cheapest(
     candidates: Vec<Candidate>,
     samples: &ChunkSamples<'_>,
     whole: bool,
-    is_quick: bool,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<CodecChoice>> {
     let trial = |candidate| Trial {
@@ -224,48 +211,39 @@ fn cheapest(
     let smallest = bytes.fold(f64::INFINITY, f64::min);
     // A nearly constant chunk does not represent the others: no candidate is dropped.
     let is_informative = |size: usize| smallest * UNINFORMATIVE_RATIO >= size as f64;
-    // Of two candidates of equal cost the first is chosen.
-    let by_cost =
-        |a: &Trial, b: &Trial| (a.cost(samples, whole)).total_cmp(&b.cost(samples, whole));
     if samples.dtype.size().is_some_and(is_informative) {
         let costs = trials.iter().map(|trial| trial.cost(samples, whole));
         let limit = MAX_COST_RATIO * costs.fold(f64::INFINITY, f64::min);
         trials.retain(|trial| trial.cost(samples, whole) <= limit);
-        if is_quick {
-            trials.sort_by(by_cost);
-            let best = trials.get_mut(..1).unwrap_or_default();
-            encode_with_all(best, &others, &encode)?;
-            if best.iter().all(Trial::is_uniform) {
-                trials.truncate(1);
-            }
-        }
     }
     encode_with_all(&mut trials, &others, &encode)?;
-    let best = trials.into_iter().min_by(by_cost);
+    // Of two candidates of equal cost the first is chosen.
+    let cost = |trial: &Trial| trial.cost(samples, whole);
+    let best = trials
+        .into_iter()
+        .min_by(|a, b| cost(a).total_cmp(&cost(b)));
     Ok(best.map(|best| CodecChoice {
         bytes: best.bytes(samples.values_per_chunk()),
-        cost: best.cost(samples, whole),
+        cost: cost(&best),
         chain: best.candidate.chain,
         encoded: best.encoded,
     }))
 }
 
-/// Encodes chunks with the candidate of each trial that did not encode them yet.
+/// Encodes chunks with the candidate of each trial.
 fn encode_with_all(
     trials: &mut [Trial],
     chunks: &[usize],
     encode: &(impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send),
 ) -> Result<()> {
-    let tasks: Vec<(usize, usize)> = (0..trials.len())
-        .flat_map(|index| chunks.iter().map(move |chunk| (index, *chunk)))
-        .filter(|(index, chunk)| !trials[*index].encoded.contains_key(chunk))
-        .collect();
-    let encoded = parallel::try_map(tasks.len(), |task| {
-        let (index, chunk) = tasks[task];
-        encode(&trials[index].candidate.chain, chunk)
+    let encoded = parallel::try_map(trials.len() * chunks.len(), |task| {
+        let chain = &trials[task / chunks.len()].candidate.chain;
+        encode(chain, chunks[task % chunks.len()])
     })?;
-    for ((index, chunk), encoded) in tasks.into_iter().zip(encoded) {
-        trials[index].encoded.insert(chunk, encoded);
+    let mut encoded = encoded.into_iter();
+    for trial in trials {
+        let chunks = chunks.iter().copied();
+        trial.encoded.extend(chunks.zip(encoded.by_ref()));
     }
     Ok(())
 }

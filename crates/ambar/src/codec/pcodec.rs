@@ -1,10 +1,7 @@
 //! The codec `numcodecs.pcodec`: one standalone pco file for each chunk.
 
-mod encoder;
-
-use encoder::Latent;
-use pco::data_types::{Number, NumberType};
-use pco::standalone::{DecompressorItem, FileCompressor, FileDecompressor, simple_compress_into};
+use pco::data_types::Number;
+use pco::standalone::{DecompressorItem, FileDecompressor, simple_compress_into};
 use pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
 use serde::{Deserialize, Serialize};
 
@@ -87,11 +84,6 @@ impl Config {
         }
     }
 
-    /// Whether pco searches for modes and differences at a level that [`encoder`] can replace.
-    fn is_searched(&self) -> bool {
-        self.level <= 8 && *self == Self::new(self.level)
-    }
-
     fn chunk_config(&self) -> Result<ChunkConfig> {
         let specs = match (self.mode_spec.as_str(), self.delta_spec.as_str()) {
             ("auto", "auto") => Some((ModeSpec::Auto, DeltaSpec::Auto)),
@@ -145,12 +137,6 @@ macro_rules! with_type {
     };
 }
 
-/// Chunks of at least this number of values are encoded by the fast encoder if it suits them.
-const LONG_CHUNK: usize = 32 << 10;
-
-/// Values in each of the two runs of a chunk by which the encoders are compared.
-const RUN: usize = 512;
-
 /// Compresses values in native byte order into `out`, which is cleared first.
 pub(super) fn encode(
     config: &Config,
@@ -159,89 +145,8 @@ pub(super) fn encode(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     out.clear();
-    let chunk_config = config.chunk_config()?;
-    let kind = number_type(dtype).filter(|_| config.is_searched());
-    if let Some(kind) = kind
-        && is_fast_encoder_suited(&chunk_config, dtype, kind, raw)?
-    {
-        return encode_fast(kind, raw, out);
-    }
-    with_type!(dtype, encode_values(&chunk_config, raw, out))
-}
-
-/// Whether the fast encoder makes two runs of a long chunk as small as pco does, within 2 %.
-///
-/// It does not if pco finds decimals, multiples of a number or repeated values.
-fn is_fast_encoder_suited(
-    config: &ChunkConfig,
-    dtype: &DataType,
-    kind: NumberType,
-    raw: &[u8],
-) -> Result<bool> {
-    let size = dtype.word_size();
-    let count = raw.len() / size;
-    if count < LONG_CHUNK {
-        return Ok(false);
-    }
-    let run = |start: usize| &raw[start * size..][..RUN * size];
-    let runs = [run(count / 4), run(count / 4 * 3)].concat();
-    let (mut fast, mut searched) = (Vec::new(), Vec::new());
-    encode_fast(kind, &runs, &mut fast)?;
-    with_type!(dtype, encode_values(config, &runs, &mut searched))?;
-    Ok(fast.len() * 100 <= searched.len() * 102)
-}
-
-/// The type of the numbers if the fast encoder supports it.
-fn number_type(dtype: &DataType) -> Option<NumberType> {
-    Some(match dtype {
-        DataType::UInt32 => NumberType::U32,
-        DataType::Int32 => NumberType::I32,
-        DataType::Float32 => NumberType::F32,
-        DataType::UInt64 => NumberType::U64,
-        DataType::Int64 => NumberType::I64,
-        DataType::Float64 => NumberType::F64,
-        _ => return None,
-    })
-}
-
-/// Appends the values, as a file of the fast encoder, to `out`.
-fn encode_fast(kind: NumberType, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    match kind {
-        NumberType::U64 | NumberType::I64 | NumberType::F64 => {
-            let words = raw.as_chunks::<8>().0.iter();
-            encode_latents(kind, words.map(|word| u64::from_ne_bytes(*word)), out)
-        }
-        _ => {
-            let words = raw.as_chunks::<4>().0.iter();
-            encode_latents(kind, words.map(|word| u32::from_ne_bytes(*word)), out)
-        }
-    }
-}
-
-fn encode_latents<L: Latent>(
-    kind: NumberType,
-    words: impl ExactSizeIterator<Item = L>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let failed = |error| Error::invalid(format!("pcodec: {error}"));
-    let file = FileCompressor::default()
-        .with_n_hint(words.len())
-        .with_uniform_type(Some(kind));
-    file.write_header(&mut *out).map_err(failed)?;
-    let mut latents: Vec<L> = match kind {
-        NumberType::U32 | NumberType::U64 => words.collect(),
-        NumberType::I32 | NumberType::I64 => words.map(Latent::of_signed).collect(),
-        _ => words.map(Latent::of_float).collect(),
-    };
-    let chunks = latents.len().div_ceil(pco::DEFAULT_MAX_PAGE_N).max(1);
-    let length = latents.len().div_ceil(chunks).max(1);
-    for latents in latents.chunks_mut(length) {
-        out.push(kind as u8);
-        out.extend_from_slice(&(latents.len() as u32 - 1).to_le_bytes()[..3]);
-        encoder::encode(latents, out);
-    }
-    file.write_footer(out).map_err(failed)?;
-    Ok(())
+    let config = config.chunk_config()?;
+    with_type!(dtype, encode_values(&config, raw, out))
 }
 
 fn encode_values<T>(config: &ChunkConfig, raw: &[u8], out: &mut Vec<u8>) -> Result<()>
