@@ -107,6 +107,7 @@ def test_what_cannot_be_written(
         ("quadratic", changed_at("cells", "sizes", "of_types", "24", 9), "of 9 corners|sizes"),
         ("mixed", changed_at("cells", "sizes", "at", [0, 0, 3]), "sizes"),
         ("polyhedra", changed_at("cell_faces", None), "faces are of 0 cells, not 3"),
+        ("poly", changed_at("user_dict", True), "'bool' object is not iterable"),
     ],
 )
 def test_descriptions_that_do_not_fit(
