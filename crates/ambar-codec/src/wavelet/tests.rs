@@ -60,6 +60,35 @@ fn levels_of_short_dimensions_are_refused() {
     }
 }
 
+/// The parameters of a chunk apply to all chunks of an array.
+#[test]
+fn chunks_of_which_interpolation_makes_shorter_streams_are_not_transformed() {
+    let shape = [24; 3];
+    let length = |values: &[f64], uses_wavelet| {
+        let (layout, bound) = (Layout::Array(&shape), ErrorBound::Rms(1e-3));
+        let smooth = self::values(shape);
+        let params = tune_small(&smooth, &layout, bound).unwrap();
+        let params = params.with_wavelet(uses_wavelet);
+        let stream = encode(
+            values,
+            &layout,
+            bound,
+            Some(params),
+            &mut Workspace::default(),
+        );
+        stream.unwrap().len() as f64
+    };
+    let spikes: Vec<f64> = (0..24 * 24 * 24).map(|i| f64::from(i % 997 == 0)).collect();
+    let constant = vec![1.0; 24 * 24 * 24];
+    for values in [spikes, constant] {
+        let [transformed, interpolated] = [true, false].map(|uses| length(&values, uses));
+        assert!(
+            transformed <= 1.25 * interpolated,
+            "{transformed} {interpolated}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
