@@ -26,6 +26,7 @@ class Blob:
 
     data: bytes
     generation: int
+    modified: str = field(default_factory=lambda: formatdate(usegmt=True))
 
     @property
     def tag(self) -> str:
@@ -86,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {
             "ETag": blob.tag,
             "x_goog_generation": str(blob.generation),
-            "Last_Modified": formatdate(usegmt=True),
+            "Last_Modified": blob.modified,
         }
 
     def _handle(self) -> None:
