@@ -25,9 +25,11 @@ def test_the_study_writes_its_tables(tmp_path: Path) -> None:
     assert found["targets"] == list(TARGETS)
     [field] = found["fields"]
     assert (field["name"], field["shape"], field["dtype"]) == ("waves", [160, 160], "float64")
-    assert field["bytes"].keys() == METHODS.keys()
+    for found_by_method in (field["bytes"], field["encode"], field["decode"]):
+        assert found_by_method.keys() == METHODS.keys()
     text = (tmp_path / "found" / "rate.md").read_text()
     assert "| waves, float64 160x160: balanced / small |" in text
+    assert "| ambar balanced: decode |" in text
     assert "1 field" in done.output
 
 

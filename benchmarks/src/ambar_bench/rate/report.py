@@ -18,7 +18,8 @@ NOTE = (
     "Bytes relative to those of SPERR at the same PSNR, in percent: below 0 is smaller. Bytes "
     "are interpolated between measured points. ambar and SPERR have a target PSNR and no bound "
     "of single values. Each field is one chunk. Fields that are set aside are a third of all, "
-    "chosen by name: the codec is not developed on them."
+    "chosen by name: the codec is not developed on them. Speeds are MB/s of one run on one "
+    "core, the choice of settings included."
 )
 
 
@@ -50,6 +51,18 @@ def _rows(study: Study) -> Iterator[tuple[str, list[list[str]]]]:
             shape = "x".join(map(str, one.shape))
             rows.append([f"{one.name}, {one.dtype} {shape}: balanced / small", *cells])
         yield f"{title} ({len(chosen)})", rows
+    yield "Speeds, MB/s: geometric means of all fields", _speeds(study)
+
+
+def _speeds(study: Study) -> list[list[str]]:
+    """Return the rows of the speeds: geometric means of all fields, by direction and method."""
+    rows = []
+    for direction in ("encode", "decode"):
+        for method in METHODS:
+            speeds = np.array([getattr(one, direction)[method] for one in study.fields])
+            means = np.exp(np.nanmean(np.log(speeds), axis=0))
+            rows.append([f"{method}: {direction}", *(f"{mean:,.0f}" for mean in means)])
+    return rows
 
 
 def headline(study: Study) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,13 +29,24 @@ MIN_VALUES = 1 << 14
 """Fields of fewer values are left out."""
 RAMSES_FIELDS = ("density", "pressure", "velocity_x")
 Values = NDArray[Any]
-Point = tuple[float, int]
-"""A PSNR in dB, and the bytes that reach it."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one run of a method on a field gives."""
+
+    psnr: float
+    """In dB; infinite if all values are equal."""
+    bytes: int
+    encode: float
+    """Seconds to encode, the choice of settings included."""
+    decode: float
+    """Seconds to decode."""
 
 
 @dataclass
 class Field:
-    """The bytes of a field by method and PSNR."""
+    """The bytes of a field by method and PSNR, and the speeds of both directions."""
 
     name: str
     shape: tuple[int, ...]
@@ -43,6 +55,10 @@ class Field:
     """Whether nothing was developed on this field: a third of all fields, chosen by name."""
     bytes: dict[str, list[float]] = field(default_factory=dict)
     """For each method the bytes at each of `TARGETS`; NaN where the method does not reach it."""
+    encode: dict[str, list[float]] = field(default_factory=dict)
+    """The same of the MB/s of encoding."""
+    decode: dict[str, list[float]] = field(default_factory=dict)
+    """The same of the MB/s of decoding."""
 
     def change(self, method: str, peer: str) -> NDArray[np.float64]:
         """Return the bytes of a method relative to a peer's, less 1, at each of `TARGETS`."""
@@ -52,11 +68,15 @@ class Field:
 
 def ambar_point(values: Values, target: float, *, small: bool) -> Point:
     """Encode with ambar for a target PSNR, as the profile `balanced` or `small` does."""
+    start = time.perf_counter()
     bound = resolved(f"{target} dB", (float(values.min()), float(values.max())))
     plan = _core.codec_tune(values, None, bound, small)
     stream = _core.codec_encode(values, None, bound, plan)
+    encoded = time.perf_counter()
     decoded = _core.codec_decode(stream, str(values.dtype), values.shape)
-    return psnr(values, decoded.reshape(values.shape)), len(stream)
+    end = time.perf_counter()
+    quality = psnr(values, decoded.reshape(values.shape))
+    return Point(quality, len(stream), encoded - start, end - encoded)
 
 
 def hdf5_point(values: Values, target: float, *, name: str) -> Point:
@@ -77,9 +97,14 @@ def hdf5_point(values: Values, target: float, *, name: str) -> Point:
     shape = values.shape[::-1] if name == "SPERR" else values.shape
     # Without a cache, values are decoded when they are read.
     with h5py.File("memory", "w", driver="core", backing_store=False, rdcc_nbytes=0) as file:
+        start = time.perf_counter()
         data = file.create_dataset("x", data=values.reshape(shape), chunks=shape, **options)
         file.flush()
-        return psnr(values, data[()].reshape(values.shape)), int(data.id.get_storage_size())
+        encoded = time.perf_counter()
+        decoded = data[()]
+        end = time.perf_counter()
+        quality = psnr(values, decoded.reshape(values.shape))
+        return Point(quality, data.id.get_storage_size(), encoded - start, end - encoded)
 
 
 METHODS = {
@@ -98,14 +123,16 @@ def psnr(original: Values, decoded: Values) -> float:
     return 20 * math.log10(float(np.ptp(original)) / error) if error else math.inf
 
 
-def bytes_at(points: list[Point]) -> list[float]:
-    """Interpolate the logarithm of bytes at each of `TARGETS`."""
-    finite = sorted(point for point in points if math.isfinite(point[0]))
+def at_targets(points: Sequence[Point], attribute: str) -> list[float]:
+    """Interpolate the logarithm of an attribute of points at each of `TARGETS`."""
+    finite = [point for point in points if math.isfinite(point.psnr)]
+    finite.sort(key=lambda point: point.psnr)
     if not finite:
         return [math.nan] * len(TARGETS)
-    decibels, sizes = np.array(finite).T
-    logs = np.interp(TARGETS, decibels, np.log(sizes), left=math.nan, right=math.nan)
-    return [float(size) for size in np.exp(logs)]
+    decibels = [point.psnr for point in finite]
+    logs = np.log([getattr(point, attribute) for point in finite])
+    found = np.interp(TARGETS, decibels, logs, left=math.nan, right=math.nan)
+    return [float(value) for value in np.exp(found)]
 
 
 def synthetic() -> Iterator[tuple[str, Values]]:
@@ -169,7 +196,10 @@ def measure(name: str, values: Values) -> Field:
     found = Field(name, values.shape, str(values.dtype), zlib.crc32(name.encode()) % 3 == 0)
     for method, point in METHODS.items():
         points = [point(values, target) for target in range(4, 122, 6)]
-        found.bytes[method] = bytes_at(points)
+        megabytes = values.nbytes / 1e6
+        found.bytes[method] = at_targets(points, "bytes")
+        found.encode[method] = [megabytes / one for one in at_targets(points, "encode")]
+        found.decode[method] = [megabytes / one for one in at_targets(points, "decode")]
     return found
 
 
