@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::extents::Placement;
+use super::output::Placement;
 use crate::array::Region;
 use crate::container::{SharedEntry, SharedFileInfo};
 use crate::error::{Error, ErrorKind, Result};

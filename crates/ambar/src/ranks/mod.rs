@@ -18,23 +18,12 @@
 //!
 //! `docs/decisions/0012-many-processes.md` gives the reasons.
 
-mod background;
-mod collective;
 mod commit;
-mod commit_place;
-mod declaration;
-mod declared_array;
-mod decomposition;
-mod definition;
+mod declare;
 mod digest;
-mod division;
-mod encoding;
-mod extents;
-mod incomplete_shards;
+mod layout;
 mod message;
 mod output;
-mod owners;
-mod ranges;
 mod regions;
 mod write;
 mod writer;
@@ -44,10 +33,10 @@ pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 
-pub use declared_array::ArrayId;
-pub use decomposition::Decomposition;
+pub use declare::ArrayId;
+pub(crate) use declare::RangesId;
 pub(crate) use digest::digest;
-pub use extents::{Placement, Reserve};
-pub(crate) use ranges::RangesId;
+pub use layout::Decomposition;
+pub use output::{Placement, Reserve};
 pub use regions::{ArrayRegion, RegionWriter, SharedCommit};
 pub use writer::{RankOptions, RankWriter};

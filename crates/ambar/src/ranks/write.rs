@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::background::{ShardJob, Values};
-use super::declared_array::{ArrayId, DeclaredArray};
+use super::declare::{ArrayId, DeclaredArray};
 use super::message::{self, Failure, Piece};
+use super::output::{ShardJob, Values};
 use super::writer::{RankWriter, Sink};
 use crate::array::{Region, copy_intersection};
 use crate::dtype::DataType;

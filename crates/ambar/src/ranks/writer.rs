@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::background::Background;
-use super::declared_array::DeclaredArray;
-use super::definition::Definition;
-use super::extents::{Extents, Placement, Reserve};
+use super::declare::{DeclaredArray, Definition, GatheredRanges};
+use super::layout::CachedOwners;
 use super::message::{self, Failure, Invitation};
-use super::output::{Output, SharedExtents};
-use super::owners::CachedOwners;
-use super::ranges::GatheredRanges;
+use super::output::{Background, Extents, Output, Placement, Reserve, SharedExtents};
 use crate::container::{CreateOptions, Durability, SharedEntry, SharedFile};
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;

@@ -42,7 +42,7 @@ impl Extent {
 }
 
 /// The extents of a rank.
-pub(super) struct Extents {
+pub(in crate::ranks) struct Extents {
     alignment: u64,
     /// The minimum bytes of the next extent from the counter, of the first one, and the largest minimum.
     least: u64,

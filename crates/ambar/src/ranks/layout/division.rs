@@ -17,7 +17,7 @@ const SHARDS_A_BLOCK: u64 = 4;
 ///
 /// # Errors
 /// `Invalid` if the spec is inconsistent; `Limit` for chunks that are too large.
-pub(super) fn divide(spec: &ArraySpec, held: &Decomposition) -> Result<ArraySpec> {
+pub(in crate::ranks) fn divide(spec: &ArraySpec, held: &Decomposition) -> Result<ArraySpec> {
     let steps: Vec<u64> = (0..spec.shape.len()).map(|d| step(held, d)).collect();
     // Ranks write large arrays, which are mostly read as a whole.
     let preferred = chunk_shape_of(&spec.clone().whole(true))?;

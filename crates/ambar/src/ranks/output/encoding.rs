@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::metadata::ArrayMetadata;
 
 /// How the shards of an array are encoded.
-pub(super) struct Encoding {
+pub(in crate::ranks) struct Encoding {
     pub name: String,
     pub metadata: ArrayMetadata,
     pub origins: Option<Arc<[[i64; 3]]>>,

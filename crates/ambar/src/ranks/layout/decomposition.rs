@@ -1,8 +1,8 @@
 //! The decomposition of an array into blocks of the ranks.
 
-use super::digest::digest;
 use crate::array::Region;
 use crate::error::{Error, Result};
+use crate::ranks::digest;
 
 /// The magic number of encoded blocks.
 const MAGIC: &[u8; 8] = b"ambarblk";
@@ -84,7 +84,7 @@ impl Decomposition {
     }
 
     /// A description for messages, equal for equal decompositions.
-    pub(super) fn summary(&self) -> &str {
+    pub(in crate::ranks) fn summary(&self) -> &str {
         &self.summary
     }
 

@@ -10,11 +10,11 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::decomposition::Decomposition;
-use super::digest::digest;
 use crate::array::ArraySpec;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::ArrayMetadata;
+use crate::ranks::layout::Decomposition;
+use crate::ranks::{digest, message};
 
 /// Bytes of a property's JSON above which its digest is sent in its place.
 const LONGEST: usize = 2048;
@@ -24,7 +24,7 @@ const MOST: usize = 1 << 30;
 
 /// A rank's definition of one array, group or text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Definition {
+pub(in crate::ranks) struct Definition {
     /// `array`, `text` or the kind of a group.
     kind: Cow<'static, str>,
     path: String,
@@ -92,8 +92,8 @@ impl Definition {
 }
 
 /// Serialises the definitions of a rank; equal definitions have equal bytes.
-pub(super) fn encode(definitions: &[Definition]) -> Result<Vec<u8>> {
-    let text = super::message::encode(&definitions)?;
+pub(in crate::ranks) fn encode(definitions: &[Definition]) -> Result<Vec<u8>> {
+    let text = message::encode(&definitions)?;
     zstd::bulk::compress(&text, 1)
         .map_err(|error| Error::invalid(format!("compressing a rank's definitions: {error}")))
 }
@@ -102,14 +102,14 @@ pub(super) fn encode(definitions: &[Definition]) -> Result<Vec<u8>> {
 fn decode(bytes: &[u8]) -> Result<Vec<Definition>> {
     let text = zstd::bulk::decompress(bytes, MOST)
         .map_err(|error| Error::invalid(format!("a rank's definitions: {error}")))?;
-    super::message::decode(&text, "list of definitions")
+    message::decode(&text, "list of definitions")
 }
 
 /// Rejects definitions of rank `rank` that differ from those of rank 0.
 ///
 /// # Errors
 /// `Invalid`, with the array and the difference.
-pub(super) fn compare(first: &[u8], other: &[u8], rank: usize) -> Result<()> {
+pub(in crate::ranks) fn compare(first: &[u8], other: &[u8], rank: usize) -> Result<()> {
     if first == other {
         return Ok(());
     }

@@ -11,14 +11,14 @@ use crate::metadata::ArrayMetadata;
 
 /// The incomplete shards of an array.
 #[derive(Default)]
-pub(super) struct IncompleteShards {
+pub(in crate::ranks) struct IncompleteShards {
     shards: HashMap<Vec<u64>, IncompleteShard>,
     /// The completed shards, of which no more pieces may arrive.
     completed: HashSet<Vec<u64>>,
 }
 
 /// A shard with some of its values.
-pub(super) struct IncompleteShard {
+pub(in crate::ranks) struct IncompleteShard {
     pub region: Region,
     pub values: Vec<u8>,
     pieces: Vec<Region>,

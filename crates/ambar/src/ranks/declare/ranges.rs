@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::message::ReportedRange;
 use crate::error::Result;
+use crate::ranks::message::ReportedRange;
 use crate::store::StoreWriter;
 
 /// Writes the unions of the reported ranges, by index; `[inf, -inf]` if no rank reported one.
@@ -14,7 +14,7 @@ pub(crate) type Finish = Box<dyn FnOnce(&mut StoreWriter, &[[f64; 2]]) -> Result
 pub(crate) struct RangesId(pub usize);
 
 /// Ranges of one declaration.
-pub(super) struct GatheredRanges {
+pub(in crate::ranks) struct GatheredRanges {
     pub places: usize,
     pub own: BTreeMap<u64, [f64; 2]>,
     /// Writes the unions; `Some` only on rank 0.
@@ -22,10 +22,10 @@ pub(super) struct GatheredRanges {
 }
 
 /// The range of no values.
-pub(super) const NONE: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
+pub(in crate::ranks) const NONE: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
 
 /// The smallest range that contains both.
-pub(super) fn union(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+pub(in crate::ranks) fn union(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0].min(b[0]), a[1].max(b[1])]
 }
 

@@ -13,7 +13,7 @@ use crate::parallel;
 
 /// The extents of a rank, which arrays reserve while earlier values are written in the background.
 #[derive(Clone)]
-pub(super) struct SharedExtents(Arc<Mutex<Extents>>);
+pub(in crate::ranks) struct SharedExtents(Arc<Mutex<Extents>>);
 
 impl SharedExtents {
     pub fn new(extents: Extents) -> Self {
@@ -26,7 +26,7 @@ impl SharedExtents {
 }
 
 /// Where a rank writes its shards. Used by one thread at a time.
-pub(super) struct Output {
+pub(in crate::ranks) struct Output {
     file: SharedFile,
     extents: SharedExtents,
     threads: usize,

@@ -10,15 +10,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::encoding::Encoding;
-use super::message::Failure;
-use super::output::Output;
+use super::shard_output::Output;
 use crate::array::Region;
 use crate::container::SharedEntry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::{Process, start_threads};
+use crate::ranks::message::Failure;
 
 /// Values of the program.
-pub(super) enum Values<'a> {
+pub(in crate::ranks) enum Values<'a> {
     /// Borrowed until the call returns.
     Call(&'a [u8]),
     /// Borrowed until the commit or the end of the writer.
@@ -54,7 +54,7 @@ impl Values<'_> {
 }
 
 /// Shards to encode and write.
-pub(super) struct ShardJob<'a> {
+pub(in crate::ranks) struct ShardJob<'a> {
     pub array: Arc<Encoding>,
     pub region: Region,
     pub values: Values<'a>,
@@ -108,7 +108,7 @@ impl Shared {
 }
 
 /// The thread, and its queue.
-pub(super) struct Background {
+pub(in crate::ranks) struct Background {
     shared: Arc<Shared>,
     /// Maximum bytes of queued copies.
     limit: usize,

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::extents::{Extents, Placement};
 use crate::container::{
     self, Claims, EntryPutter, NewEntry, SharedEntry, SharedFile, SharedFileInfo,
     SharedObjectsInfo, entry_bytes,
 };
 use crate::error::{Error, Result};
+use crate::ranks::output::{Extents, Placement};
 use crate::store::StoreWriter;
 
 /// The place that the tasks of one commit write to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum CommitPlace {
+pub(in crate::ranks) enum CommitPlace {
     /// A file, of which tasks claim extents.
     File {
         share: SharedFileInfo,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 const MAX_OVERLAPS: usize = 1 << 26;
 
 /// Owners that are cached for arrays of an equal decomposition and equal shards.
-pub(super) struct CachedOwners {
+pub(in crate::ranks) struct CachedOwners {
     pub held: Arc<Decomposition>,
     /// Lengths of a shard.
     pub lengths: Vec<u64>,
@@ -19,7 +19,7 @@ pub(super) struct CachedOwners {
 }
 
 /// The owners of an array's shards.
-pub(super) struct Owners(HashMap<Vec<u64>, u32>);
+pub(in crate::ranks) struct Owners(HashMap<Vec<u64>, u32>);
 
 impl Owners {
     /// The owners of all shards that have values in a block.
