@@ -340,14 +340,15 @@ def _build_unstructured(mesh: Any, described: Description, reader: ArrayReader) 
         raise reader.damaged(
             f"types are {len(types)} of {types.dtype}, cells {cells.GetNumberOfCells()}"
         )
-    faces = of_cells = None
-    if "faces" in described:
-        faces = cells_of(described["faces"], reader, "faces", count)
-        about, count = described["cell_faces"], faces.GetNumberOfCells()
-        of_cells = cells_of(about, reader, "faces of cells", count)
-        if of_cells.GetNumberOfCells() != len(types):
-            count = of_cells.GetNumberOfCells()
-            raise reader.damaged(f"faces are of {count} cells, not {len(types)}")
+    if "faces" not in described:
+        mesh.SetCells(array_of(types), cells)  # also in VTK 9.2, as in ParaView 5.11
+        return
+    faces = cells_of(described["faces"], reader, "faces", count)
+    about, count = described["cell_faces"], faces.GetNumberOfCells()
+    of_cells = cells_of(about, reader, "faces of cells", count)
+    if of_cells.GetNumberOfCells() != len(types):
+        count = of_cells.GetNumberOfCells()
+        raise reader.damaged(f"faces are of {count} cells, not {len(types)}")
     mesh.SetPolyhedralCells(array_of(types), cells, of_cells, faces)
 
 
