@@ -73,7 +73,7 @@ def test_any_array_takes_a_bound(tmp_path: Path) -> None:
     values[3, 4, 5] = np.nan
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.create_array("x", values, error_bound="1e-3 of range")
-        writer.create_array("y", values, error_bound=0.01)
+        writer.create_array("y", values, error_bound=np.float32(0.01))
         writer.commit()
     store = ambar.open(tmp_path / "x.ambar")
     assert isinstance(store, ambar.Store)

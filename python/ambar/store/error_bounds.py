@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,7 +37,7 @@ def as_text(bound: float | str) -> str:
     """Return a single bound as a string."""
     if isinstance(bound, str):
         return bound
-    if isinstance(bound, bool) or not isinstance(bound, (int, float)):
+    if isinstance(bound, bool) or not isinstance(bound, Real):
         raise _core.InvalidError(
             f"invalid error bound: {bound!r}; expected a number, or a string such as "
             '"1e-3 relative"'
