@@ -71,9 +71,10 @@ def test_where_finds_every_row_near_the_border_of_a_chunks_range(tmp_path: Path)
 def test_any_array_takes_a_bound(tmp_path: Path) -> None:
     values = np.sin(np.linspace(0, 20, 60_000)).reshape(30, 40, 50).astype(np.float32)
     values[3, 4, 5] = np.nan
+    bound: Any = np.float32(0.01)
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.create_array("x", values, error_bound="1e-3 of range")
-        writer.create_array("y", values, error_bound=np.float32(0.01))
+        writer.create_array("y", values, error_bound=bound)
         writer.commit()
     store = ambar.open(tmp_path / "x.ambar")
     assert isinstance(store, ambar.Store)
