@@ -248,6 +248,8 @@ def test_bounds_are_in_the_unit_of_the_picture(tmp_path: Path) -> None:
         (np.linspace(1, 5, 50), {"limits": (-1, 2)}, ("linear", -1, 2, "inferno")),
         (np.full(9, 4.0), {}, ("linear", 2, 6, "inferno")),
         (np.array([0.1, 0.1 * (1 + 4e-16)]), {}, ("linear", 0.05, 0.15, "inferno")),
+        (np.array([1, 1 + 4e-7], np.float32), {}, ("linear", 0.5, 1.5, "inferno")),
+        (np.array([1, 1 + 4e-7]), {}, ("linear", 1, 1 + 4e-7, "inferno")),
         (np.array([np.nan]), {"colors": "viridis"}, ("linear", 0, 1, "viridis")),
         (np.append(np.linspace(1, 2, 5000), 9.0), {}, ("linear", 1, 2, "inferno")),
     ],

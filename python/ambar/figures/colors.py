@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,8 +32,10 @@ _SYMLOG_RANGE = 1e3
 """The ratio of the ends of symmetric logarithmic colours to the end of their linear part."""
 _BALANCE = 0.2
 """The least ratio of the extremes of both signs from which colours are symmetric around 0."""
-_ROUNDING = 1e-12
-"""The largest range of values, relative to their magnitude, that only rounding makes."""
+_ROUNDING = 4096
+"""The largest range of values that only rounding makes, in steps of float64 at their magnitude."""
+_ROUNDING_OF_STORED = 8
+"""The same in steps of the type of the values, if it is a shorter one."""
 _ARBITRARY_ZEROS = ("degc", "celsius", "degree_celsius", "degrees_celsius", "deg_c", "degf")
 """Units in lower case whose 0 is not the middle of values."""
 
@@ -119,11 +121,12 @@ def color_scale(
     if limits is not None:
         check_limits(limits)
         values = np.array(limits, np.float64)
+    rounding = _rounding(np.asarray(values).dtype)
     values = np.asarray(values, np.float64).ravel()
     values = values[np.isfinite(values)]
     values = np.clip(values, -_LARGEST, _LARGEST)
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
-    if limits is None and high - low <= _ROUNDING * max(abs(low), abs(high)):
+    if limits is None and high - low <= rounding * max(abs(low), abs(high)):
         values = values[:1]
         low = high = float(values[0])
     if log is None:
@@ -145,6 +148,12 @@ def color_scale(
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
     is_symmetric = math.isclose(low, -high)
     return ColorScale("linear", low, high, colors or (DIVERGING if is_symmetric else SEQUENTIAL))
+
+
+def _rounding(dtype: np.dtype[Any]) -> float:
+    """Return the largest range of values, relative to their magnitude, that only rounding makes."""
+    of_type = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    return max(_ROUNDING * float(np.finfo(np.float64).eps), _ROUNDING_OF_STORED * of_type)
 
 
 def _is_wide(values: np.ndarray) -> bool:
