@@ -135,12 +135,13 @@ def _series_grid(snapshots: Sequence[Snapshot], request: CellsPlot) -> list[list
             view = panel.title if not grid else ""
             title = ", ".join(filter(None, [view if number == 0 else "", time_of(one.info)]))
             is_last = number == len(images) - 1
+            shares_axis = bool(row) and panel.extent[2:] == row[0].extent[2:]
             row.append(
                 replace(
                     panel,
                     title="" if grid else title,
                     has_bar=is_last,
-                    y_label=panel.y_label if number == 0 else "",
+                    y_label="" if shares_axis else panel.y_label,
                 )
             )
         grid.append(row)
