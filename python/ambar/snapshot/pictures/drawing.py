@@ -18,6 +18,7 @@ from ambar.snapshot.pictures.defaults import usual_unit
 from ambar.snapshot.pictures.images import AnyPlot, image_of, usual_plane, with_usual_rows
 from ambar.snapshot.pictures.options import CellsPlot, SeriesPlot, axis_name, with_code_units
 from ambar.snapshot.pictures.panels import (
+    extent_of,
     fields_of,
     grid_of,
     image_panel,
@@ -135,7 +136,7 @@ def _series_grid(snapshots: Sequence[Snapshot], request: CellsPlot) -> list[list
             view = panel.title if not grid else ""
             title = ", ".join(filter(None, [view if number == 0 else "", time_of(one.info)]))
             is_last = number == len(images) - 1
-            shares_axis = bool(row) and panel.extent[2:] == row[0].extent[2:]
+            shares_axis = number > 0 and extent_of(image)[2:] == extent_of(images[0])[2:]
             row.append(
                 replace(
                     panel,
