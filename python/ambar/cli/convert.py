@@ -44,8 +44,10 @@ class ConvertCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; a single path is the source, so that the target is missing."""
         given = self.make_parser(ctx).parse_args(list(args))[0]
-        source = given.get("target")
-        if isinstance(source, str) and not given.get("paths") and not given.get("help"):
+        source, paths = given.get("target"), given.get("paths")
+        # A missing argument is None or, with click 8.3 and newer, an object that is true.
+        has_paths = isinstance(paths, (list, tuple)) and len(paths) > 0
+        if isinstance(source, str) and not has_paths and not given.get("help"):
             stem = Path(source).stem or "run"
             ctx.fail(f"Missing argument 'TARGET': the store to write, for example {stem}.ambar")
         return super().parse_args(ctx, args)
