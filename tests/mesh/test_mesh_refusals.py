@@ -43,6 +43,12 @@ def _short_array() -> Any:
     return mesh
 
 
+def _inverted_extent() -> Any:
+    mesh = vtkCommonDataModel.vtkStructuredGrid()
+    mesh.SetExtent(5, 1, 0, 3, 0, 3)
+    return mesh
+
+
 def _variants() -> Any:
     mesh = vtkCommonDataModel.vtkTable()
     array: Any = vtkCommonCore.vtkVariantArray()
@@ -58,6 +64,7 @@ def _variants() -> Any:
         (_far_corner, ValueError, "/cells: a cell refers to point 2184 of 2184: repair"),
         (_negative_corner, ValueError, "/polygons: a cell refers to point -1 of 12"),
         (_short_array, ValueError, "/point_data array 'short' has 3 tuples, the mesh 60"),
+        (_inverted_extent, ValueError, r"extent \[5, 1, .* that VTK does not support; an empty"),
         (_variants, ambar.UnsupportedError, "/row_data array 'any': expected .* vtkVariantArray"),
         (
             vtkCommonDataModel.vtkMolecule,
@@ -81,6 +88,7 @@ def test_what_cannot_be_written(
     [
         ("image", changed_at("extent", [0, 1]), r"extent is \[0, 1\], not 6 integers"),
         ("image", changed_at("spacing", [1, 2, "x"]), "spacing is .* not 3 numbers"),
+        ("image", changed_at("extent", 1, -3), r"extent \[-1, -3, .* that VTK does not support"),
         ("structured", changed_at("extent", 1, 5), "points are 60, the extent has 72"),
         ("rectilinear", changed_at("extent", [0, 3, 1, 4, -1, 0]), "x coordinates are not 4"),
         (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from vtkmodules import vtkCommonDataModel
 
+from ambar import _core
 from ambar.interop.vtk_arrays import array_of, values_of
 from ambar.mesh.storage.array_reader import ArrayReader
 from ambar.mesh.storage.array_writer import ArrayWriter
@@ -162,17 +163,33 @@ def floats(value: Any, count: int, reader: ArrayReader, what: str) -> list[float
 def extent_of(described: Description, reader: ArrayReader) -> list[int]:
     """Return the extent of a grid; raises CorruptError if it is damaged."""
     extent = integers(described.get("extent"), 6, reader, "extent")
+    if not _has_counts(extent):
+        raise reader.damaged(f"extent {extent} has a number of points that VTK does not support")
     if math.prod(point_shape(extent) or (0,)) > 2**62:
         raise reader.damaged(f"extent {extent} has too many points")
     return extent
 
 
-def _describe_extent(mesh: Any) -> Description:
-    return {"extent": [int(value) for value in mesh.GetExtent()]}
+def _has_counts(extent: list[int]) -> bool:
+    """Return whether the number of points in each direction is a C int that is not negative.
+
+    VTK before 9.6 aborts the process where an image has another extent.
+    """
+    return all(0 <= extent[2 * i + 1] - extent[2 * i] + 1 <= 2**31 - 1 for i in range(3))
 
 
-def _describe_image(mesh: Any, _writer: ArrayWriter, _path: str) -> Description:
-    described = _describe_extent(mesh)
+def _describe_extent(mesh: Any, path: str) -> Description:
+    extent = [int(value) for value in mesh.GetExtent()]
+    if not _has_counts(extent):
+        raise _core.InvalidError(
+            f"/{path}: extent {extent} has a number of points that VTK does not support; "
+            "an empty extent is [0, -1, 0, -1, 0, -1]"
+        )
+    return {"extent": extent}
+
+
+def _describe_image(mesh: Any, _writer: ArrayWriter, path: str) -> Description:
+    described = _describe_extent(mesh, path)
     described["origin"] = numbers(mesh.GetOrigin())
     described["spacing"] = numbers(mesh.GetSpacing())
     direction = numbers(mesh.GetDirectionMatrix().GetData())
@@ -221,7 +238,7 @@ def build_axes(
 
 
 def _describe_rectilinear(mesh: Any, writer: ArrayWriter, path: str) -> Description:
-    return _describe_extent(mesh) | describe_axes(mesh, writer, path)
+    return _describe_extent(mesh, path) | describe_axes(mesh, writer, path)
 
 
 def _build_rectilinear(mesh: Any, described: Description, reader: ArrayReader) -> None:
@@ -245,7 +262,7 @@ def _build_points(mesh: Any, described: Description, reader: ArrayReader, most: 
 
 
 def _describe_structured(mesh: Any, writer: ArrayWriter, path: str) -> Description:
-    described = _describe_extent(mesh)
+    described = _describe_extent(mesh, path)
     points, grid = mesh.GetPoints(), point_shape(described["extent"])
     if points is not None and grid is not None and points.GetNumberOfPoints() != math.prod(grid):
         grid = None
@@ -266,7 +283,7 @@ def _describe_explicit(mesh: Any, writer: ArrayWriter, path: str) -> Description
     described = _describe_points(mesh, writer, path)
     cells, count = mesh.GetCells(), mesh.GetNumberOfPoints()
     if cells is not None and cells.GetNumberOfCells():
-        described |= _describe_extent(mesh)
+        described |= _describe_extent(mesh, path)
         described["cells"] = describe_cells(cells, writer, below(path, "cells"), count)
     return described
 
