@@ -556,6 +556,8 @@ YT_KINDS = ["plain", "more_domains_than_octs", "bisection", "overload", "quad", 
 
 @pytest.mark.parametrize("kind", YT_KINDS)
 def test_synthetic_outputs_equal_what_yt_reads(kind: str, tmp_path: Path) -> None:
+    # Older versions of yt expect the header of an output with Hilbert ordering.
+    pytest.importorskip("yt", minversion="4.4.3" if kind == "bisection" else None)
     spec = replace(SYNTHETIC[kind], specials=False, particles=PARTICLES)
     folder = write_output(tmp_path, spec).folder
     assert_like_yt(folder, ambar.open_snapshot(folder).load())
