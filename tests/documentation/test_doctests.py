@@ -118,6 +118,10 @@ def test_examples_run_as_written(
     printed: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
+        # Matplotlib 3.10.0 uses names that pyparsing has deprecated since.
+        warnings.filterwarnings(
+            "ignore", category=DeprecationWarning, module="matplotlib|pyparsing"
+        )
         result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=printed.append)
     assert not result.failed, "".join(printed)
 

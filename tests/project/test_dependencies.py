@@ -77,7 +77,8 @@ def packages() -> list[dict[str, Any]]:
     if cargo is None:
         pytest.skip("cargo is not installed")
     command = [cargo, "metadata", "--format-version=1", "--locked", "--offline"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # cargo prints UTF-8, also where a library has set the locale C.
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode != 0:
         pytest.skip(f"cargo has not downloaded all crates: {done.stderr[-300:]}")
     return json.loads(done.stdout)["packages"]

@@ -49,4 +49,6 @@ def test_an_unexpected_skip_fails_the_run(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 failed, 1 passed, 1 skipped, 1 xfailed" in done.stdout
     for name in ("test_library", "test_need"):
-        assert f"FAILED test_it.py::{name} - skipped, but required by AMBAR_REQUI" in done.stdout
+        assert f"FAILED test_it.py::{name}" in done.stdout
+    # Old versions of pytest leave the reason out of the summary.
+    assert done.stdout.count("skipped, but required by AMBAR_REQUI") >= 2
